@@ -1,0 +1,5 @@
+//! (skeleton)
+/// Runs the program.
+pub fn main() -> std::process::ExitCode {
+    std::process::ExitCode::SUCCESS
+}

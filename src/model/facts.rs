@@ -1,0 +1,461 @@
+//! What can be observed about a job, with its source: panes, exit codes, targets, and what the text says.
+//!
+//! Effects produce these values and `plan` reads them; neither knows the other.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{JobId, LaunchToken, TargetName};
+use super::time::Timestamp;
+
+/// Why a job failed, as stored in the `error` field of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    /// The target was taken away by its owner.
+    Preempted,
+    /// The distributed runtime lost a member.
+    Grpc,
+    /// Another process holds the accelerator.
+    Locked,
+    /// There was no capacity or quota to create the target.
+    NoCapacity,
+    /// The way to the worker broke.
+    SshLost,
+    /// Accelerator, host or container memory ran out.
+    Oom,
+    /// The program raised and did not catch.
+    PythonError,
+    /// A file, command or mount that the job needs is missing or broken.
+    FileError,
+    /// A signal ended the process.
+    KilledBySignal,
+    /// The window could not be opened.
+    Launch,
+    /// The window is gone for certain and no exit was recorded.
+    Lost,
+    /// It failed and nothing says why.
+    Unknown,
+}
+
+/// Who has to act on a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The machines or the way to them: worth another try.
+    Infrastructure,
+    /// The program: the same input fails again.
+    Program,
+    /// A person ended it.
+    User,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl ErrorKind {
+    /// Every kind, in the order in which tables show them.
+    pub const ALL: [Self; 12] = [
+        Self::Preempted,
+        Self::Grpc,
+        Self::Locked,
+        Self::NoCapacity,
+        Self::SshLost,
+        Self::Lost,
+        Self::Oom,
+        Self::PythonError,
+        Self::FileError,
+        Self::KilledBySignal,
+        Self::Launch,
+        Self::Unknown,
+    ];
+
+    /// The spelling in data.json, rules and JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preempted => "preempted",
+            Self::Grpc => "grpc",
+            Self::Locked => "locked",
+            Self::NoCapacity => "no-capacity",
+            Self::SshLost => "ssh-lost",
+            Self::Oom => "oom",
+            Self::PythonError => "python-error",
+            Self::FileError => "file-error",
+            Self::KilledBySignal => "killed-by-signal",
+            Self::Launch => "launch",
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Reads a kind in any case and in the spellings of the original (`OOM`, `file error`, …).
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase().replace([' ', '_'], "-");
+        match text.as_str() {
+            // What the original calls these two is in its own table of pane texts.
+            "deadline-exceeded" => Some(Self::Grpc),
+            "invalid-pointer" => Some(Self::KilledBySignal),
+            _ => Self::ALL.into_iter().find(|kind| kind.as_str() == text),
+        }
+    }
+
+    /// Who has to act.
+    pub fn origin(self) -> Origin {
+        match self {
+            Self::Preempted
+            | Self::Grpc
+            | Self::Locked
+            | Self::NoCapacity
+            | Self::SshLost
+            | Self::Lost => Origin::Infrastructure,
+            Self::Oom | Self::PythonError | Self::FileError => Origin::Program,
+            Self::KilledBySignal => Origin::User,
+            Self::Launch | Self::Unknown => Origin::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What the classifier concludes from text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Progress, set-up, or the harmless noise of a live run.
+    Running,
+    /// Signs of a good end. Text alone never proves it.
+    Finished,
+    /// A failure of this kind.
+    Failed(ErrorKind),
+    /// Nothing decides.
+    None,
+}
+
+impl Class {
+    /// The spelling in pattern files, corpora and JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Finished => "finished",
+            Self::Failed(kind) => kind.as_str(),
+            Self::None => "none",
+        }
+    }
+
+    /// Reads a class as written in pattern files and corpora.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "running" => Some(Self::Running),
+            "finished" => Some(Self::Finished),
+            "none" => Some(Self::None),
+            _ => ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == text).map(Self::Failed),
+        }
+    }
+
+    /// The kind of failure, if it is one.
+    pub fn failure(self) -> Option<ErrorKind> {
+        match self {
+            Self::Failed(kind) => Some(kind),
+            Self::Running | Self::Finished | Self::None => None,
+        }
+    }
+}
+
+/// What a job is doing at the moment, shown beside its status and never stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The code is being copied.
+    Staging,
+    /// Libraries, data and devices are being set up.
+    Initializing,
+    /// The compiler is at work.
+    Compiling,
+    /// Steps are being made.
+    Running,
+    /// Samples are being drawn.
+    Sampling,
+    /// An evaluation is running.
+    Evaluating,
+    /// A checkpoint is being written.
+    Saving,
+    /// The loss is no number any more.
+    Diverged,
+    /// No output for much longer than usual.
+    Stalled,
+    /// The job is over and the window shows a shell prompt.
+    IdlePrompt,
+}
+
+impl Phase {
+    /// The word that people see.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Staging => "staging",
+            Self::Initializing => "initializing",
+            Self::Compiling => "compiling",
+            Self::Running => "running",
+            Self::Sampling => "sampling",
+            Self::Evaluating => "evaluating",
+            Self::Saving => "saving",
+            Self::Diverged => "diverged",
+            Self::Stalled => "stalled",
+            Self::IdlePrompt => "idle-prompt",
+        }
+    }
+}
+
+/// The newest progress that the text shows. Absent fields were not printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Epoch, possibly fractional.
+    pub epoch: Option<f64>,
+    /// Epochs in all.
+    pub epochs: Option<f64>,
+    /// Optimiser steps done.
+    pub step: Option<u64>,
+    /// Steps in all.
+    pub total: Option<u64>,
+    /// Share done, 0 to 100.
+    pub percent: Option<f64>,
+    /// Training loss; NaN and infinities are kept out (see [`Phase::Diverged`]).
+    pub loss: Option<f64>,
+    /// Learning rate.
+    pub lr: Option<f64>,
+    /// Steps per second.
+    pub steps_per_s: Option<f64>,
+    /// Seconds to the end, as printed by the program.
+    pub eta_s: Option<f64>,
+}
+
+impl Progress {
+    /// Whether nothing was recognised.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The share done from 0 to 1, printed or computed from step and total or epoch and epochs.
+    pub fn fraction(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a share for a progress bar")]
+        let by_step = || match (self.step, self.total) {
+            (Some(step), Some(total)) if total > 0 => Some(step as f64 / total as f64),
+            _ => None,
+        };
+        let by_epoch = || match (self.epoch, self.epochs) {
+            (Some(epoch), Some(epochs)) if epochs > 0.0 => Some(epoch / epochs),
+            _ => None,
+        };
+        let share = self.percent.map(|p| p / 100.0).or_else(by_step).or_else(by_epoch)?;
+        Some(share.clamp(0.0, 1.0))
+    }
+}
+
+/// Which kind of fact a statement rests on, in rising order of trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// What the classifier read.
+    Text,
+    /// An exit code or the state of a window.
+    Exit,
+    /// What the target's control plane says.
+    Api,
+    /// What the record itself says.
+    Record,
+}
+
+/// Why a statement about a job is made: which fact, which text, how old.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The kind of fact.
+    pub source: Source,
+    /// The pattern's id, or the name of the fact (`exit-code`, `window-gone`, …).
+    pub rule: String,
+    /// The text that matched, or the fact in words.
+    pub line: String,
+    /// Distance of that line from the end of the text; the last line is 1.
+    pub line_no: Option<usize>,
+    /// The worker whose output it was.
+    pub worker: Option<String>,
+    /// Age of the fact in seconds, filled in when it is shown.
+    pub age_s: Option<u64>,
+}
+
+impl Evidence {
+    /// Evidence that is no text: a fact by name, in words.
+    pub fn fact(source: Source, rule: impl Into<String>, line: impl Into<String>) -> Self {
+        Self {
+            source,
+            rule: rule.into(),
+            line: line.into(),
+            line_no: None,
+            worker: None,
+            age_s: None,
+        }
+    }
+}
+
+/// What the classifier says about one block of text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The conclusion.
+    pub class: Class,
+    /// What the job seems to be doing.
+    pub phase: Option<Phase>,
+    /// The newest progress.
+    pub progress: Progress,
+    /// What the conclusion rests on; absent when nothing decides.
+    pub evidence: Option<Evidence>,
+}
+
+impl Verdict {
+    /// The verdict on a text that says nothing.
+    pub fn none() -> Self {
+        Self { class: Class::None, phase: None, progress: Progress::default(), evidence: None }
+    }
+}
+
+/// Where a window lives. Facts about it count only at the same place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Host name.
+    pub host: String,
+    /// Boot id of that host (`/proc/sys/kernel/random/boot_id`).
+    pub boot: String,
+    /// Unix user id of the tmux server's owner.
+    pub uid: u32,
+    /// Path of the tmux socket.
+    pub socket: String,
+    /// Process id of the tmux server.
+    pub server_pid: u32,
+    /// Start time of the tmux server, seconds since the epoch (`#{start_time}`).
+    pub server_start: u64,
+}
+
+/// One tmux pane, from one `list-panes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaneFact {
+    /// Session name.
+    pub session: String,
+    /// Window index in that session.
+    pub window_index: u32,
+    /// Window id, `@12`. Unique while the server lives.
+    pub window_id: String,
+    /// Pane id, `%34`. Unique while the server lives.
+    pub pane_id: String,
+    /// Process id of the pane's own program.
+    pub pane_pid: u32,
+    /// Whether that program has ended.
+    pub dead: bool,
+    /// When the window was last active, seconds since the epoch.
+    pub activity: u64,
+    /// Lines in the history. With activity and cursor this is the fingerprint of "has it changed?".
+    pub history_size: u64,
+    /// Row of the cursor.
+    pub cursor_y: u32,
+    /// Column of the cursor.
+    pub cursor_x: u32,
+    /// Width of the pane in columns.
+    pub width: u32,
+    /// Pane option `@tpu_job`, set by the launch.
+    pub job: Option<JobId>,
+    /// Pane option `@tpu_launch`, set by the launch.
+    pub launch: Option<LaunchToken>,
+    /// Pane option `@tpu_exit`, set by the launcher when the job has ended.
+    pub exit: Option<i32>,
+}
+
+/// What one look at the tmux server gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TmuxFact {
+    /// A server answered with all its panes.
+    Up {
+        /// Where it runs.
+        place: Place,
+        /// Every pane of every session.
+        panes: Vec<PaneFact>,
+    },
+    /// No server listens on the socket. `place` has pid and start time 0.
+    Down {
+        /// Where it would run.
+        place: Place,
+    },
+    /// The question failed: nothing follows from it.
+    Unknown {
+        /// What went wrong, for people.
+        reason: String,
+    },
+}
+
+/// The state of a target in the words of its control plane, reduced to what differs for us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetState {
+    /// Usable.
+    Ready,
+    /// On its way; never a second create.
+    Pending,
+    /// Taken away: proof of preemption.
+    Preempted,
+    /// Stopped by somebody.
+    Stopped,
+    /// Being deleted.
+    Deleting,
+    /// Not there, by a complete answer.
+    Gone,
+    /// The provider does not watch it (`cloud = none`).
+    NotWatched,
+    /// Nobody knows; nothing follows from it.
+    Unknown,
+}
+
+/// What a control plane said about one target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetFact {
+    /// Full name.
+    pub name: TargetName,
+    /// Zone, where there are zones.
+    pub zone: Option<String>,
+    /// Accelerator type, where it is known.
+    pub accelerator: Option<String>,
+    /// State, reduced.
+    pub state: TargetState,
+    /// The control plane's own word.
+    pub raw_state: String,
+    /// Health remarks, symptoms.
+    pub symptoms: Vec<String>,
+    /// Addresses of the workers, in order.
+    pub endpoints: Vec<String>,
+    /// When the control plane said so.
+    pub observed_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_read_every_spelling_of_the_original() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::parse(kind.as_str()), Some(kind));
+            assert_eq!(ErrorKind::parse(&kind.as_str().to_uppercase()), Some(kind));
+        }
+        assert_eq!(ErrorKind::parse("OOM"), Some(ErrorKind::Oom));
+        assert_eq!(ErrorKind::parse("file error"), Some(ErrorKind::FileError));
+        assert_eq!(ErrorKind::parse("deadline exceeded"), Some(ErrorKind::Grpc));
+        assert_eq!(ErrorKind::parse("a word"), None);
+    }
+
+    #[test]
+    fn the_share_done_comes_from_whatever_was_printed() {
+        let by_step = Progress { step: Some(25), total: Some(100), ..Progress::default() };
+        assert_eq!(by_step.fraction(), Some(0.25));
+        let odd = Progress { step: Some(200), total: Some(100), ..Progress::default() };
+        assert_eq!(odd.fraction(), Some(1.0));
+        assert_eq!(
+            Progress { total: Some(0), step: Some(1), ..Progress::default() }.fraction(),
+            None
+        );
+    }
+}

@@ -1,0 +1,471 @@
+//! One attempt of a logical run: its record, its status, and the only function that changes a status.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::facts::{ErrorKind, Place};
+use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+use super::rules::Rules;
+use super::time::Timestamp;
+
+/// The stored status. Each variant carries what only makes sense with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// `null`: the original's resumed jobs before their first callback.
+    Unset,
+    /// Claimed; the window opens or the code is being staged.
+    Starting,
+    /// The program has shown itself.
+    Running,
+    /// Final: it ended well.
+    Finished,
+    /// It failed, for this reason.
+    Error(ErrorKind),
+    /// Final: a person stopped it.
+    Killed,
+    /// Final: a child continues from its checkpoint. Holds the failure that led to it, if one did.
+    Resumed(Option<ErrorKind>),
+    /// Final: a child runs it again from scratch.
+    Rerunned(Option<ErrorKind>),
+}
+
+impl Status {
+    /// The word in the `status` field; `None` for `null`.
+    pub fn word(&self) -> Option<&'static str> {
+        match self {
+            Self::Unset => None,
+            Self::Starting => Some("starting"),
+            Self::Running => Some("running"),
+            Self::Finished => Some("finished"),
+            Self::Error(_) => Some("error"),
+            Self::Killed => Some("killed"),
+            Self::Resumed(_) => Some("resumed"),
+            Self::Rerunned(_) => Some("rerunned"),
+        }
+    }
+
+    /// The kind in the `error` field.
+    pub fn error(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Error(kind) => Some(*kind),
+            Self::Resumed(kind) | Self::Rerunned(kind) => *kind,
+            Self::Unset | Self::Starting | Self::Running | Self::Finished | Self::Killed => None,
+        }
+    }
+
+    /// Puts the two stored fields together; `None` when the word is not one of ours.
+    pub fn from_fields(word: Option<&str>, error: Option<ErrorKind>) -> Option<Self> {
+        Some(match word {
+            None => Self::Unset,
+            Some("starting") => Self::Starting,
+            Some("running") => Self::Running,
+            Some("finished") => Self::Finished,
+            Some("error") => Self::Error(error.unwrap_or(ErrorKind::Unknown)),
+            Some("killed") => Self::Killed,
+            Some("resumed") => Self::Resumed(error),
+            Some("rerunned") => Self::Rerunned(error),
+            Some(_) => return None,
+        })
+    }
+
+    /// Whether an attempt with this status may still be at work.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Unset | Self::Starting | Self::Running => true,
+            Self::Finished
+            | Self::Error(_)
+            | Self::Killed
+            | Self::Resumed(_)
+            | Self::Rerunned(_) => false,
+        }
+    }
+
+    /// Whether no text, refresh, callback or cloud state may change it any more.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Finished | Self::Killed | Self::Resumed(_) | Self::Rerunned(_) => true,
+            Self::Unset | Self::Starting | Self::Running | Self::Error(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(kind) => write!(f, "error: {kind}"),
+            Self::Unset => f.write_str("starting"),
+            other => f.write_str(other.word().unwrap_or("starting")),
+        }
+    }
+}
+
+/// How a child relates to its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Succession {
+    /// From the parent's checkpoint, in the parent's stage directory.
+    Resume,
+    /// From scratch.
+    Rerun,
+}
+
+impl Succession {
+    /// The verb, as typed.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::Rerun => "rerun",
+        }
+    }
+}
+
+/// What happens to a job's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The program has shown itself (`upd-log`, first output).
+    Started,
+    /// It ended well (`finish-job`, exit 0 in native mode).
+    Finished,
+    /// A person insists that it ended well (`finish-job --force`).
+    FinishedByForce,
+    /// It failed.
+    Failed(ErrorKind),
+    /// A person stopped it.
+    Killed,
+    /// A child takes over from a failed attempt.
+    Superseded(Succession),
+    /// A child takes over from an attempt that ended in another way, because a person insists.
+    SupersededByForce(Succession),
+    /// A person says that the error is none, or there is progress again.
+    ErrorWithdrawn,
+}
+
+impl Event {
+    /// The event in words, for refusals.
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Started => "start",
+            Self::Finished | Self::FinishedByForce => "finish",
+            Self::Failed(_) => "fail",
+            Self::Killed => "be killed",
+            Self::Superseded(s) | Self::SupersededByForce(s) => match s {
+                Succession::Resume => "be resumed",
+                Succession::Rerun => "be rerun",
+            },
+            Self::ErrorWithdrawn => "lose its error",
+        }
+    }
+}
+
+/// An event that the status of a job does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job {job} is {status} and cannot {verb}")]
+pub struct Refused {
+    /// Which job.
+    pub job: JobId,
+    /// Its status.
+    pub status: Status,
+    /// What was asked.
+    pub verb: &'static str,
+}
+
+/// Which way a job is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchMode {
+    /// The users' own `staging.sh` does the work and calls back.
+    Script,
+    /// A command; staging, log and exit code are ours.
+    Native,
+}
+
+impl LaunchMode {
+    /// The spelling in data.json.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Native => "native",
+        }
+    }
+
+    /// Reads the spelling in data.json.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "script" => Some(Self::Script),
+            "native" => Some(Self::Native),
+            _ => None,
+        }
+    }
+}
+
+/// How and when the window of a job was opened (`extra_msgs.launch`). Absent in records of the original.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The mark that record, pane and processes share.
+    pub token: LaunchToken,
+    /// Script or native.
+    pub mode: LaunchMode,
+    /// When the claim was made.
+    pub at: Timestamp,
+    /// Whether the window is known to exist. Until then the launch can be healed or given up.
+    pub confirmed: bool,
+    /// Exit code of the job's command, once recorded.
+    pub exit: Option<i32>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+}
+
+/// An action that has begun and must be finished by somebody (`extra_msgs.intent`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// What is being done: `kill`, …
+    pub action: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// Who began it: `host:pid` and the command.
+    pub by: String,
+}
+
+/// The right to act on a lineage, with a fencing number (`extra_msgs.lease`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Owner: `host:boot:pid:start`.
+    pub owner: String,
+    /// Rises with each owner; a commit with an older number is refused.
+    pub fence: u64,
+    /// Free after this instant, unless renewed.
+    pub until: Timestamp,
+}
+
+/// When a job began, as found in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StartTime {
+    /// Unknown (`null` or missing).
+    Unset,
+    /// One of ours.
+    At(Timestamp),
+    /// Text of the original in the machine's local time, `20250420_011026`, or its map of three zones.
+    Original(Value),
+}
+
+/// One attempt. The record in `job_data`; what it does not know by name stays in `raw`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Owner.
+    pub user: UserName,
+    /// Window index and id.
+    pub windows_id: WindowId,
+    /// Slot of the working directory.
+    pub job_dir_id: Option<u32>,
+    /// Working directory at launch.
+    pub job_dir: String,
+    /// Full name of the target.
+    pub tpu: TargetName,
+    /// Tag.
+    pub job_tags: Option<String>,
+    /// Where the job logs and keeps its checkpoints.
+    pub log_dir: Option<String>,
+    /// Where its code was copied to.
+    pub stage_dir: Option<String>,
+    /// Config arguments as one shell-quoted string.
+    pub extra_configs: String,
+    /// Status and error together.
+    pub status: Status,
+    /// Number of resumes before this attempt.
+    pub stage: u32,
+    /// Whether MONITOR may act on it.
+    pub monitor: bool,
+    /// Event -> action.
+    pub rules: Rules,
+    /// When it began.
+    pub start_time: StartTime,
+    /// Window of the attempt it continues (`extra_msgs.father`).
+    pub father: Option<WindowId>,
+    /// Window of the attempt that continues it (`extra_msgs.child`).
+    pub child: Option<WindowId>,
+    /// Where its window lives (`extra_msgs.place`).
+    pub place: Option<Place>,
+    /// Its launch (`extra_msgs.launch`).
+    pub launch: Option<Launch>,
+    /// An unfinished action on it (`extra_msgs.intent`).
+    pub intent: Option<Intent>,
+    /// Who may act on its lineage (`extra_msgs.lease`).
+    pub lease: Option<Lease>,
+    /// The line that decided its failure (`extra_msgs.verdict`): rule and text.
+    pub verdict: Option<StoredVerdict>,
+    /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
+    pub log_stage: bool,
+    /// The command of native mode, word by word (`customized_settings.command`).
+    pub command: Option<Vec<OsString>>,
+    /// The record as read, with every key that is not named above, in order.
+    pub raw: Map<String, Value>,
+}
+
+/// Evidence worth keeping after the pane is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredVerdict {
+    /// The kind it led to.
+    pub kind: ErrorKind,
+    /// Pattern or fact.
+    pub rule: String,
+    /// The line.
+    pub line: String,
+    /// A person said that this is no error; it holds until other text appears.
+    pub ignored: bool,
+}
+
+impl Job {
+    /// A record for a new attempt; the rest is filled in by the launch.
+    pub fn new(id: &JobId, tpu: TargetName, job_dir: String) -> Self {
+        Self {
+            user: id.user.clone(),
+            windows_id: id.window,
+            job_dir_id: None,
+            job_dir,
+            tpu,
+            job_tags: None,
+            log_dir: None,
+            stage_dir: None,
+            extra_configs: String::new(),
+            status: Status::Starting,
+            stage: 0,
+            monitor: true,
+            rules: Rules::default(),
+            start_time: StartTime::Unset,
+            father: None,
+            child: None,
+            place: None,
+            launch: None,
+            intent: None,
+            lease: None,
+            verdict: None,
+            log_stage: false,
+            command: None,
+            raw: Map::new(),
+        }
+    }
+
+    /// `alice/7`.
+    pub fn id(&self) -> JobId {
+        JobId::new(self.user.clone(), self.windows_id)
+    }
+
+    /// Changes the status by an event, or refuses. The only way a status changes.
+    ///
+    /// Final statuses stay; a job with a child is never finished by a callback; an error is left only by
+    /// withdrawal, by a kill, or by a child.
+    pub fn apply(&mut self, event: &Event) -> Result<(), Refused> {
+        match Self::next(&self.status, self.child.is_some(), event) {
+            Some(status) => {
+                self.status = status;
+                Ok(())
+            }
+            None => {
+                Err(Refused { job: self.id(), status: self.status.clone(), verb: event.verb() })
+            }
+        }
+    }
+
+    /// The table of transitions; `None` where an event is not allowed.
+    fn next(status: &Status, has_child: bool, event: &Event) -> Option<Status> {
+        use Status as S;
+        if has_child {
+            return None;
+        }
+        let live = status.is_live();
+        let error = status.error();
+        match event {
+            Event::Started if live => Some(S::Running),
+            Event::Finished if live => Some(S::Finished),
+            Event::FinishedByForce if live || matches!(status, S::Error(_)) => Some(S::Finished),
+            Event::Failed(kind) if live || matches!(status, S::Error(_)) => Some(S::Error(*kind)),
+            Event::Killed if live || matches!(status, S::Error(_)) => Some(S::Killed),
+            Event::Superseded(how) if matches!(status, S::Error(_)) => {
+                Some(Self::superseded(*how, error))
+            }
+            Event::SupersededByForce(how) if !live => Some(Self::superseded(*how, error)),
+            Event::ErrorWithdrawn if matches!(status, S::Error(_)) => Some(S::Running),
+            Event::Started
+            | Event::Finished
+            | Event::FinishedByForce
+            | Event::Failed(_)
+            | Event::Killed
+            | Event::Superseded(_)
+            | Event::SupersededByForce(_)
+            | Event::ErrorWithdrawn => None,
+        }
+    }
+
+    fn superseded(how: Succession, error: Option<ErrorKind>) -> Status {
+        match how {
+            Succession::Resume => Status::Resumed(error),
+            Succession::Rerun => Status::Rerunned(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(status: Status) -> Job {
+        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        Job { status, ..Job::new(&id, TargetName::from("local"), "/d".to_owned()) }
+    }
+
+    fn all_statuses() -> Vec<Status> {
+        vec![
+            Status::Unset,
+            Status::Starting,
+            Status::Running,
+            Status::Finished,
+            Status::Error(ErrorKind::Grpc),
+            Status::Killed,
+            Status::Resumed(Some(ErrorKind::Grpc)),
+            Status::Rerunned(None),
+        ]
+    }
+
+    /// One row per event: the statuses that allow it and what they become. All others must refuse.
+    #[test]
+    fn every_event_against_every_status() {
+        let grpc = ErrorKind::Grpc;
+        let oom = ErrorKind::Oom;
+        let live = [Status::Unset, Status::Starting, Status::Running];
+        let row = |event: Event, from: &[Status], to: fn(&Status) -> Status| {
+            for status in all_statuses() {
+                let mut subject = job(status.clone());
+                let got = subject.apply(&event);
+                if from.contains(&status) {
+                    assert_eq!(got, Ok(()), "{event:?} from {status:?}");
+                    assert_eq!(subject.status, to(&status), "{event:?} from {status:?}");
+                } else {
+                    assert!(got.is_err(), "{event:?} from {status:?}");
+                    assert_eq!(subject.status, status, "a refusal changes nothing");
+                }
+                let mut parent = Job { child: Some(WindowId(8)), ..job(status) };
+                assert!(parent.apply(&event).is_err(), "{event:?} on a job with a child");
+            }
+        };
+        let with_error: Vec<_> = live.iter().cloned().chain([Status::Error(grpc)]).collect();
+        row(Event::Started, &live, |_| Status::Running);
+        row(Event::Finished, &live, |_| Status::Finished);
+        row(Event::FinishedByForce, &with_error, |_| Status::Finished);
+        row(Event::Failed(oom), &with_error, |_| Status::Error(ErrorKind::Oom));
+        row(Event::Killed, &with_error, |_| Status::Killed);
+        row(Event::Superseded(Succession::Resume), &[Status::Error(grpc)], |s| {
+            Status::Resumed(s.error())
+        });
+        row(Event::ErrorWithdrawn, &[Status::Error(grpc)], |_| Status::Running);
+        let ended: Vec<_> = all_statuses().into_iter().filter(|s| !s.is_live()).collect();
+        row(Event::SupersededByForce(Succession::Rerun), &ended, |s| Status::Rerunned(s.error()));
+    }
+
+    #[test]
+    fn the_two_stored_fields_make_one_status() {
+        for status in all_statuses() {
+            assert_eq!(Status::from_fields(status.word(), status.error()), Some(status));
+        }
+        assert_eq!(Status::from_fields(Some("paused"), None), None);
+    }
+}

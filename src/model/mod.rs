@@ -1,0 +1,16 @@
+//! The vocabulary of the project, as plain values: users, jobs, targets, rules, settings, facts.
+//!
+//! Pure: nothing here touches files, tmux, clocks or the environment. Start with [`job`] (what one
+//! attempt is and which changes of status are legal), then [`facts`] (what can be observed about it).
+
+#![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
+
+pub mod data;
+pub mod facts;
+pub mod ids;
+pub mod job;
+pub mod rules;
+pub mod settings;
+pub mod target;
+pub mod time;
+pub mod view;

@@ -1,0 +1,159 @@
+//! What is done when a job fails: event -> action. `check-rules` prints these very tables.
+
+use std::fmt;
+
+use super::facts::ErrorKind;
+
+/// What a rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Nothing.
+    Pass,
+    /// Continue from the checkpoint on the same target.
+    Resume,
+    /// Start from scratch on the same target.
+    Rerun,
+    /// Delete and create the target, set it up, then resume.
+    Reapply,
+    /// Reboot the target, then resume.
+    Restart,
+    /// Keep asking for capacity, with back-off.
+    Wait,
+}
+
+impl Action {
+    /// All actions.
+    pub const ALL: [Self; 6] =
+        [Self::Pass, Self::Resume, Self::Rerun, Self::Reapply, Self::Restart, Self::Wait];
+
+    /// The spelling in data.json and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Resume => "resume",
+            Self::Rerun => "rerun",
+            Self::Reapply => "reapply",
+            Self::Restart => "restart",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// Reads the spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == text)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The rules of one job. A kind without an entry means [`Action::Pass`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Vec<(ErrorKind, Action)>);
+
+/// The names that `rule=` takes.
+pub const NAMED: [&str; 5] = ["pre", "pass", "reapply", "rerun", "resume"];
+
+impl Rules {
+    /// The named table (`pre`, `pass`, `reapply`, `rerun`, `resume`).
+    pub fn named(name: &str) -> Option<Self> {
+        use Action::{Pass, Reapply, Rerun, Resume, Wait};
+        // preempted, grpc, locked, no-capacity, ssh-lost, lost; everything else passes.
+        let row = match name {
+            "pre" => [Reapply, Resume, Pass, Wait, Resume, Resume],
+            "pass" => [Pass; 6],
+            "reapply" => [Reapply, Reapply, Pass, Wait, Reapply, Resume],
+            "rerun" => [Reapply, Rerun, Pass, Wait, Rerun, Rerun],
+            "resume" => [Pass, Resume, Pass, Pass, Resume, Resume],
+            _ => return None,
+        };
+        let kinds = [
+            ErrorKind::Preempted,
+            ErrorKind::Grpc,
+            ErrorKind::Locked,
+            ErrorKind::NoCapacity,
+            ErrorKind::SshLost,
+            ErrorKind::Lost,
+        ];
+        Some(Self(kinds.into_iter().zip(row).collect()))
+    }
+
+    /// Reads `rule=`: a name, or `preempted:reapply,grpc:rerun,oom:pass`. The error names the part that
+    /// was not understood.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(rules) = Self::named(text) {
+            return Ok(rules);
+        }
+        let mut rules = Self::default();
+        for part in text.split(',') {
+            let (kind, action) = part.split_once(':').ok_or_else(|| format!("'{part}'"))?;
+            let kind = ErrorKind::parse(kind).ok_or_else(|| format!("the event '{kind}'"))?;
+            let action = Action::parse(action).ok_or_else(|| format!("the action '{action}'"))?;
+            rules.set(kind, action);
+        }
+        Ok(rules)
+    }
+
+    /// The action for a failure.
+    pub fn action(&self, kind: ErrorKind) -> Action {
+        self.0.iter().find(|(k, _)| *k == kind).map_or(Action::Pass, |(_, action)| *action)
+    }
+
+    /// Sets the action for a failure.
+    pub fn set(&mut self, kind: ErrorKind, action: Action) {
+        match self.0.iter_mut().find(|(k, _)| *k == kind) {
+            Some(entry) => entry.1 = action,
+            None => self.0.push((kind, action)),
+        }
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = (ErrorKind, Action)> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The name under which this very table is known.
+    pub fn name(&self) -> Option<&'static str> {
+        NAMED.into_iter().find(|name| {
+            Self::named(name).is_some_and(|named| {
+                ErrorKind::ALL.into_iter().all(|kind| named.action(kind) == self.action(kind))
+            })
+        })
+    }
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name() {
+            return f.pad(name);
+        }
+        let parts: Vec<_> = self.iter().map(|(kind, action)| format!("{kind}:{action}")).collect();
+        f.pad(&parts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_and_custom_rules_read_back() {
+        for name in NAMED {
+            assert_eq!(Rules::parse(name).unwrap().to_string(), name);
+        }
+        let custom = Rules::parse("preempted:reapply,grpc:rerun,oom:pass").unwrap();
+        assert_eq!(custom.action(ErrorKind::Grpc), Action::Rerun);
+        assert_eq!(custom.action(ErrorKind::Lost), Action::Pass);
+        assert_eq!(Rules::parse(&custom.to_string()), Ok(custom));
+    }
+
+    #[test]
+    fn a_wrong_rule_names_what_is_wrong() {
+        assert_eq!(Rules::parse("prf"), Err("'prf'".to_owned()));
+        assert_eq!(Rules::parse("grpc:again"), Err("the action 'again'".to_owned()));
+        assert_eq!(Rules::parse("gprc:pass"), Err("the event 'gprc'".to_owned()));
+    }
+}

@@ -1,0 +1,1 @@
+//! data.json as types (skeleton).

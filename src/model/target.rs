@@ -1,0 +1,73 @@
+//! What jobs compute on. Only here, in `cloud`, and in the commands about targets are there words of
+//! one kind of target.
+
+use super::ids::TargetName;
+
+/// The built-in shared target: this machine.
+pub const LOCAL: &str = "local";
+
+/// How a target is paid for, which decides whether it can be taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pricing {
+    /// Ours until we delete it.
+    #[default]
+    OnDemand,
+    /// May be taken away within a day.
+    Preemptible,
+    /// May be taken away at any time.
+    Spot,
+}
+
+impl Pricing {
+    /// Whether its owner may take it away.
+    pub fn is_reclaimable(self) -> bool {
+        !matches!(self, Self::OnDemand)
+    }
+
+    /// The spelling in data.json and JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnDemand => "on-demand",
+            Self::Preemptible => "preemptible",
+            Self::Spot => "spot",
+        }
+    }
+}
+
+/// A target as the state file knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Full name.
+    pub name: TargetName,
+    /// Zone, where there are zones.
+    pub zone: Option<String>,
+    /// Accelerator type, where it is known.
+    pub accelerator: Option<String>,
+    /// Pricing.
+    pub pricing: Pricing,
+    /// Whether one live job at most may use it.
+    pub exclusive: bool,
+}
+
+impl Target {
+    /// This machine.
+    pub fn local() -> Self {
+        Self {
+            name: TargetName::from(LOCAL),
+            zone: None,
+            accelerator: None,
+            pricing: Pricing::OnDemand,
+            exclusive: false,
+        }
+    }
+
+    /// Whether it is this machine.
+    pub fn is_local(&self) -> bool {
+        self.name.as_str() == LOCAL
+    }
+
+    /// The name of the rules that a job gets when none are asked for.
+    pub fn default_rules(&self) -> &'static str {
+        if self.pricing.is_reclaimable() { "pre" } else { "pass" }
+    }
+}

@@ -1,0 +1,117 @@
+//! Instants and how they are read and shown. Stored times are UTC, RFC 3339.
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+/// An instant. A newtype so that the clock library shows only here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(jiff::Timestamp);
+
+impl Timestamp {
+    /// The instant `seconds` after the epoch; the nearest representable one if that is out of range.
+    pub fn from_second(seconds: i64) -> Self {
+        let limit = if seconds < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        Self(jiff::Timestamp::from_second(seconds).unwrap_or(limit))
+    }
+
+    /// Wraps an instant of the clock library.
+    pub fn from_jiff(instant: jiff::Timestamp) -> Self {
+        Self(instant)
+    }
+
+    /// Seconds since the epoch.
+    pub fn as_second(self) -> i64 {
+        self.0.as_second()
+    }
+
+    /// Reads RFC 3339 text.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+
+    /// RFC 3339 in UTC with whole seconds, as stored.
+    pub fn to_rfc3339(self) -> String {
+        jiff::Timestamp::from_second(self.0.as_second())
+            .map_or_else(|_| self.0.to_string(), |instant| instant.to_string())
+    }
+
+    /// Reads a start time of the original, `20250420_011026`, in the given zone.
+    pub fn parse_original(text: &str, zone: &TimeZone) -> Option<Self> {
+        let civil = jiff::civil::DateTime::strptime("%Y%m%d_%H%M%S", text).ok()?;
+        Some(Self(civil.to_zoned(zone.clone()).ok()?.timestamp()))
+    }
+
+    /// Seconds from `earlier` to this instant, 0 if it lies in the future.
+    pub fn seconds_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.as_second().saturating_sub(earlier.as_second())).unwrap_or(0)
+    }
+
+    /// The instant `seconds` later.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self::from_second(self.as_second().saturating_add(seconds))
+    }
+
+    /// `2026-11-20 14:02:11` in a zone, for people.
+    pub fn display_in(self, zone: &TimeZone) -> String {
+        self.0.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
+    /// `14:02:11` in a zone, for people.
+    pub fn clock_in(self, zone: &TimeZone) -> String {
+        self.0.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
+    }
+
+    /// `20261120_140211` in UTC, for the names of directories.
+    pub fn compact(self) -> String {
+        self.0.strftime("%Y%m%d_%H%M%S").to_string()
+    }
+}
+
+/// Resolves the setting `time_zone`: `us`, `cn`, or an IANA name.
+pub fn zone_of(setting: &str) -> Option<TimeZone> {
+    let name = match setting {
+        "us" => "America/New_York",
+        "cn" => "Asia/Shanghai",
+        other => other,
+    };
+    TimeZone::get(name).ok()
+}
+
+/// An age for people: `12s`, `4m`, `2h 04m`, `3d 05h`.
+pub fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d {:02}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_times_read_back() {
+        let instant = Timestamp::from_second(1_795_161_731);
+        assert_eq!(Timestamp::parse_rfc3339(&instant.to_rfc3339()), Some(instant));
+    }
+
+    #[test]
+    fn a_start_time_of_the_original_is_local_time() {
+        let zone = zone_of("cn").unwrap();
+        let instant = Timestamp::parse_original("20250420_011026", &zone).unwrap();
+        assert_eq!(instant.to_rfc3339(), "2025-04-19T17:10:26Z");
+        assert_eq!(Timestamp::parse_original("yesterday", &zone), None);
+    }
+
+    #[test]
+    fn ages_are_short() {
+        assert_eq!(age(59), "59s");
+        assert_eq!(age(3_599), "59m");
+        assert_eq!(age(7_440), "2h 04m");
+        assert_eq!(age(190_800), "2d 05h");
+    }
+}

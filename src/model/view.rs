@@ -1,0 +1,167 @@
+//! What every surface shows of a job: the screen, `check` and `--json` print these values and compute
+//! no status of their own.
+
+use serde::{Deserialize, Serialize};
+
+use super::facts::{ErrorKind, Evidence, Phase, Progress};
+use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::job::Status;
+use super::rules::{Action, Rules};
+use super::time::Timestamp;
+
+/// The shown status: stored status and facts together. **Every rule about "status" means this one.**
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// The status after the facts have been heard.
+    pub status: Status,
+    /// Why nothing certain can be said now (another host, tmux unreachable, …). The status is then the
+    /// stored one and no automatic action follows.
+    pub unknown: Option<String>,
+    /// What it is doing.
+    pub phase: Option<Phase>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Why this is so.
+    pub evidence: Option<Evidence>,
+}
+
+/// What will happen by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Next {
+    /// The action, as in [`Action::as_str`].
+    pub action: String,
+    /// In how many seconds, if that is known.
+    pub in_s: Option<u64>,
+    /// How often it may still happen.
+    pub budget_left: Option<u32>,
+    /// Why, or why not, in words.
+    pub reason: String,
+}
+
+/// One job as it stands now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobView {
+    /// Which job.
+    pub id: JobId,
+    /// Windows of its lineage from the first attempt to the leaf.
+    pub lineage: Vec<WindowId>,
+    /// Whether it is the youngest attempt.
+    pub leaf: bool,
+    /// Slot and path of its working directory.
+    pub dir: (Option<u32>, String),
+    /// Target, full name.
+    pub target: TargetName,
+    /// The shortest alias of the target, else its full name.
+    pub target_label: String,
+    /// Zone of the target, if known.
+    pub zone: Option<String>,
+    /// Tags.
+    pub tags: Option<String>,
+    /// Status, phase, progress, evidence.
+    pub shown: Shown,
+    /// Status as stored.
+    pub stored: Status,
+    /// Number of resumes before it.
+    pub stage: u32,
+    /// Its rules.
+    pub rules: Rules,
+    /// Whether MONITOR may act on it.
+    pub monitor: bool,
+    /// What will happen by itself.
+    pub next: Option<Next>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// Seconds since then, or its whole duration when it has ended and the end is known.
+    pub age_s: Option<u64>,
+    /// Log directory.
+    pub log_dir: Option<String>,
+    /// Stage directory.
+    pub stage_dir: Option<String>,
+    /// Exit code of its command.
+    pub exit_code: Option<i32>,
+    /// Whether its window exists; `None` when that is unknown.
+    pub window_alive: Option<bool>,
+    /// Its pane, `%12`, when the window exists.
+    pub pane_id: Option<String>,
+    /// The last lines of the pane, stripped, oldest first.
+    pub tail: Vec<String>,
+    /// The config arguments it was started with.
+    pub configs: String,
+    /// The unfinished action on it (`killing`), if any.
+    pub intent: Option<String>,
+}
+
+impl JobView {
+    /// The kind of failure it shows, if it failed.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        match &self.shown.status {
+            Status::Error(kind) => Some(*kind),
+            Status::Unset
+            | Status::Starting
+            | Status::Running
+            | Status::Finished
+            | Status::Killed
+            | Status::Resumed(_)
+            | Status::Rerunned(_) => None,
+        }
+    }
+
+    /// The action that its rules name for the failure it shows.
+    pub fn rule_action(&self) -> Option<Action> {
+        self.failure().map(|kind| self.rules.action(kind))
+    }
+}
+
+/// A window of a user's session that no record claims.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Orphan {
+    /// Session.
+    pub session: String,
+    /// Window index.
+    pub window: u32,
+    /// Window id, `@12`.
+    #[serde(skip)]
+    pub window_id: String,
+}
+
+/// How the tmux server is, for the header and for errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TmuxHealth {
+    /// It answered.
+    Up,
+    /// No server runs.
+    Down,
+    /// The question failed, for this reason; what is shown about windows is old.
+    Unknown(String),
+}
+
+/// Whether MONITOR runs, and since when it has been silent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MonitorHealth {
+    /// No MONITOR holds the lock.
+    NotRunning,
+    /// It runs; seconds since its last turn.
+    Running {
+        /// Seconds since the last turn ended.
+        turn_age_s: u64,
+    },
+}
+
+/// Everything that one look gave: what a frame of the screen or one `check` is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// When the look was made.
+    pub at: Timestamp,
+    /// Whose jobs these are; `None` for everybody's.
+    pub user: Option<UserName>,
+    /// All users, in the order of the file.
+    pub users: Vec<UserName>,
+    /// Jobs in the order of the file.
+    pub jobs: Vec<JobView>,
+    /// Windows without a record, in the sessions of those users.
+    pub orphans: Vec<Orphan>,
+    /// How tmux is.
+    pub tmux: TmuxHealth,
+    /// Whether MONITOR runs.
+    pub monitor: MonitorHealth,
+}

@@ -1,0 +1,125 @@
+//! The tmux server: sessions, windows, panes, and nothing about jobs.
+//!
+//! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one (one `tmux` process per call, several
+//! commands in one), and `fake::FakeTmux` plays a server in memory. Panes are addressed by the ids of one
+//! look (`%12`, `@7`) and acted on only if the server still agrees about whose they are: a target such as
+//! `=alice:42` may resolve to a window *named* `420run` (seen on tmux 3.3a) and serves only to create.
+
+use std::path::PathBuf;
+
+use crate::model::facts::{PaneFact, TmuxFact};
+use crate::model::ids::{JobId, LaunchToken};
+
+/// What can go wrong with tmux.
+#[derive(Debug, thiserror::Error)]
+pub enum TmuxError {
+    /// There is no `tmux` program in PATH.
+    #[error("tmux is not installed (no `tmux` in PATH)")]
+    Missing,
+    /// The version is below [`MIN_VERSION`].
+    #[error("tmux {found} is too old")]
+    TooOld {
+        /// What `tmux -V` printed.
+        found: String,
+    },
+    /// No server listens on the socket.
+    #[error("no tmux server is running on {socket}")]
+    NoServer {
+        /// The socket's path or name.
+        socket: String,
+    },
+    /// The server did not answer in time.
+    #[error("tmux did not answer within {seconds} s ({command})")]
+    TimedOut {
+        /// What was asked.
+        command: String,
+        /// How long we waited.
+        seconds: u64,
+    },
+    /// tmux refused the command.
+    #[error("tmux {command}: {message}")]
+    Failed {
+        /// The first words of the command.
+        command: String,
+        /// What tmux said.
+        message: String,
+    },
+    /// The pane is not what it was at the last look; nothing was done.
+    #[error("pane {pane} is gone or belongs to something else now")]
+    Changed {
+        /// The pane.
+        pane: String,
+    },
+}
+
+/// The oldest tmux that is supported.
+pub const MIN_VERSION: (u32, u32) = (3, 2);
+
+/// What to read of one pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// Pane id, `%12`.
+    pub pane_id: String,
+    /// How many lines before the visible ones: `Some(70)`, or the whole history.
+    pub history: Option<u32>,
+    /// Keep colours (`-e`).
+    pub colours: bool,
+}
+
+/// A window to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWindow {
+    /// Session, created before by [`Tmux::ensure_session`].
+    pub session: String,
+    /// Index. Opening fails if it is taken.
+    pub index: u32,
+    /// Window name.
+    pub name: String,
+    /// Where the program starts.
+    pub cwd: PathBuf,
+    /// Program and arguments, run without a shell.
+    pub argv: Vec<String>,
+    /// Value of the pane option `@tpu_job`.
+    pub job: JobId,
+    /// Value of the pane option `@tpu_launch`.
+    pub launch: LaunchToken,
+}
+
+/// The door to one tmux server.
+pub trait Tmux: Send + Sync {
+    /// Looks at everything: one query, all panes of all sessions. Never an error: a server that is down
+    /// and a question that failed are facts of their own.
+    fn look(&self) -> TmuxFact;
+
+    /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
+    /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,
+    /// a wide default size). Starts a server if none runs, with the caller's environment (minus
+    /// `TPU_JOB`, `TPU_LAUNCH` and the like). Never changes other sessions.
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError>;
+
+    /// Opens a window with its pane options in the same tmux call; returns the pane as it then is.
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError>;
+
+    /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined.
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
+
+    /// Closes the pane's window if the server's pid, the window, and the pane's `@tpu_launch` are still
+    /// those of `pane` — checked by the server in the same command, so nobody can come between.
+    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
+
+    /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_window`].
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError>;
+
+    /// Arguments that attach to the pane's window from outside tmux, or switch the client inside it
+    /// (`inside` is the client's `$TMUX`); to be run with the terminal, by the caller.
+    fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String>;
+
+    /// Puts text into a tmux buffer (for pasting).
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError>;
+}

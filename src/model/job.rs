@@ -95,8 +95,13 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Error(kind) => write!(f, "error: {kind}"),
-            Self::Unset => f.write_str("starting"),
-            other => f.write_str(other.word().unwrap_or("starting")),
+            Self::Unset
+            | Self::Starting
+            | Self::Running
+            | Self::Finished
+            | Self::Killed
+            | Self::Resumed(_)
+            | Self::Rerunned(_) => f.write_str(self.word().unwrap_or("starting")),
         }
     }
 }

@@ -1,0 +1,482 @@
+//! Running other programs: an argument vector (never a shell), both outputs read while it runs, and an
+//! end to the waiting.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::clock::{Clock as _, SystemClock};
+
+/// A program to run. Built up by its methods; [`run`] and [`run_in_foreground`] start it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spawn {
+    /// Program: a path, or a name to look up in the child's PATH.
+    pub program: OsString,
+    /// Arguments, passed on byte for byte.
+    pub args: Vec<OsString>,
+    /// What the program reads on its standard input; nothing at all by default.
+    pub stdin: Option<Vec<u8>>,
+    /// How long [`run`] waits before it kills the program.
+    pub timeout: Duration,
+    /// Whether the child starts without the variables of this process.
+    pub env_clear: bool,
+    /// Variables to set (`Some`) or to remove (`None`), in order.
+    pub env: Vec<(OsString, Option<OsString>)>,
+    /// Working directory; ours if `None`.
+    pub cwd: Option<PathBuf>,
+    /// Whether the child leads a process group of its own, which is killed as a whole on time-out. A
+    /// group of its own gets no Ctrl-C and cannot ask on the terminal.
+    pub own_group: bool,
+}
+
+impl Spawn {
+    /// A program without arguments, with our environment and a time-out of 60 s.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            stdin: None,
+            timeout: Duration::from_secs(60),
+            env_clear: false,
+            env: Vec::new(),
+            cwd: None,
+            own_group: false,
+        }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<I>(mut self, args: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString>,
+    {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what the program reads.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Sets the time-out.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Starts from no variables at all.
+    #[must_use]
+    pub fn env_clear(mut self) -> Self {
+        self.env_clear = true;
+        self
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// Removes a variable.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), None));
+        self
+    }
+
+    /// Sets the working directory.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl AsRef<Path>) -> Self {
+        self.cwd = Some(cwd.as_ref().to_owned());
+        self
+    }
+
+    /// Makes the child the leader of its own process group.
+    #[must_use]
+    pub fn own_group(mut self) -> Self {
+        self.own_group = true;
+        self
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "sys::proc is the door to other programs")]
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        if self.env_clear {
+            command.env_clear();
+        }
+        for (name, value) in &self.env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(cwd) = &self.cwd {
+            command.current_dir(cwd);
+        }
+        if self.own_group {
+            command.process_group(0);
+        }
+        command
+    }
+
+    fn error(&self, error: io::Error) -> ProcError {
+        let program = self.program.to_string_lossy().into_owned();
+        // A missing working directory is reported with the same error code as a missing program.
+        match &self.cwd {
+            Some(cwd) if error.kind() == io::ErrorKind::NotFound && !cwd.is_dir() => {
+                ProcError::NoDirectory { program, directory: cwd.clone() }
+            }
+            _ if error.kind() == io::ErrorKind::NotFound => ProcError::Missing { program },
+            _ => ProcError::Io { program, source: error },
+        }
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+impl Status {
+    /// Whether it returned 0.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+
+    /// The code as a shell reports it: a signal is 128 and its number.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl From<ExitStatus> for Status {
+    fn from(status: ExitStatus) -> Self {
+        match status.code() {
+            Some(code) => Self::Code(code),
+            None => Self::Signal(status.signal().unwrap_or(0)),
+        }
+    }
+}
+
+/// What a program left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended.
+    pub status: Status,
+    /// Everything it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// Everything it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    /// Standard output as text; bytes that are no UTF-8 become replacement characters.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text without blanks around it.
+    pub fn complaint(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim().to_owned()
+    }
+}
+
+/// Why a program gave no [`Output`].
+#[derive(Debug, thiserror::Error)]
+pub enum ProcError {
+    /// There is no such program.
+    #[error("there is no program '{program}' in PATH")]
+    Missing {
+        /// The name that was looked up.
+        program: String,
+    },
+    /// The directory it was to run in does not exist.
+    #[error("cannot run '{program}' in '{}': no such directory", directory.display())]
+    NoDirectory {
+        /// The program.
+        program: String,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// It did not end in time and was killed.
+    #[error("'{program}' did not end within {:.0} s and was killed", after.as_secs_f64())]
+    TimedOut {
+        /// The program.
+        program: String,
+        /// The time-out.
+        after: Duration,
+    },
+    /// The operating system refused something else.
+    #[error("cannot run '{program}'")]
+    Io {
+        /// The program.
+        program: String,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// Runs a program to its end and returns what it wrote.
+///
+/// A child of the program that keeps its outputs open does not keep us waiting: once the program itself
+/// has ended, what is there is taken. On time-out the program (with `own_group` its whole group) gets
+/// SIGKILL and is reaped.
+pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
+    let mut command = spawn.command();
+    let stdin = if spawn.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| spawn.error(error))?;
+    match talk(&mut child, spawn) {
+        Ok(Some(output)) => Ok(output),
+        Ok(None) => {
+            end(&mut child, spawn);
+            let program = spawn.program.to_string_lossy().into_owned();
+            Err(ProcError::TimedOut { program, after: spawn.timeout })
+        }
+        Err(error) => {
+            end(&mut child, spawn);
+            Err(spawn.error(error))
+        }
+    }
+}
+
+/// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's
+/// business meanwhile: it does not end us.
+pub fn run_in_foreground(spawn: &Spawn) -> Result<Status, ProcError> {
+    // A handler, unlike "ignore", is not inherited: the program starts with the default reaction.
+    let seen = Arc::new(AtomicBool::new(false));
+    let guards = [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT]
+        .map(|signal| signal_hook::flag::register(signal, Arc::clone(&seen)));
+    let status = spawn.command().status();
+    for guard in guards.into_iter().flatten() {
+        signal_hook::low_level::unregister(guard);
+    }
+    status.map(Status::from).map_err(|error| spawn.error(error))
+}
+
+/// Kills a program that is not wanted any more. Both steps fail only if it is gone already.
+fn end(child: &mut Child, spawn: &Spawn) {
+    if spawn.own_group {
+        let group = rustix::process::Pid::from_child(child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    drop(child.kill());
+    drop(child.wait());
+}
+
+/// How long to listen before looking whether the program still lives, when it holds no pipe open or a
+/// child of it holds one.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Feeds and reads a program until it ends; `None` when its time is over.
+fn talk(child: &mut Child, spawn: &Spawn) -> io::Result<Option<Output>> {
+    let clock = SystemClock::new();
+    let mut stdin = child.stdin.take();
+    let mut outputs = (child.stdout.take(), child.stderr.take());
+    let mut to_write = spawn.stdin.as_deref().unwrap_or_default();
+    let mut read = (Vec::new(), Vec::new());
+    let pipes = [fd_of(stdin.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
+    for pipe in pipes.into_iter().flatten() {
+        rustix::io::ioctl_fionbio(pipe, true)?;
+    }
+    let mut nap = Duration::from_micros(50);
+    loop {
+        if to_write.is_empty() {
+            stdin = None;
+        }
+        // The end is asked for before the last reading, so nothing written before it is missed.
+        let ended = child.try_wait()?;
+        drain(&mut outputs.0, &mut read.0)?;
+        drain(&mut outputs.1, &mut read.1)?;
+        if let Some(status) = ended {
+            let (stdout, stderr) = read;
+            return Ok(Some(Output { status: status.into(), stdout, stderr }));
+        }
+        let Some(left) = spawn.timeout.checked_sub(clock.monotonic()) else {
+            return Ok(None);
+        };
+        if outputs.0.is_none() && outputs.1.is_none() && stdin.is_none() {
+            // It has closed everything: mostly because it is about to end.
+            clock.sleep(left.min(nap));
+            nap = (nap * 2).min(LOOK);
+            continue;
+        }
+        wait(
+            fd_of(stdin.as_ref()),
+            [fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())],
+            left.min(LOOK),
+        )?;
+        if let Some(pipe) = &mut stdin {
+            to_write = match pipe.write(to_write) {
+                Ok(count) => to_write.get(count..).unwrap_or_default(),
+                Err(error) if is_later(&error) => to_write,
+                // It does not want to read on: its own business, its status tells.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => &[],
+                Err(error) => return Err(error),
+            };
+        }
+    }
+}
+
+fn fd_of<T: AsFd>(pipe: Option<&T>) -> Option<BorrowedFd<'_>> {
+    pipe.map(AsFd::as_fd)
+}
+
+/// Waits until a pipe can be read or written, or `at_most` is over.
+fn wait(
+    write: Option<BorrowedFd<'_>>,
+    read: [Option<BorrowedFd<'_>>; 2],
+    at_most: Duration,
+) -> io::Result<()> {
+    let mut fds: Vec<PollFd<'_>> =
+        read.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    fds.extend(write.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+    let timeout = Timespec::try_from(at_most).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes all that a pipe holds at the moment; closes it at its end.
+fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<()> {
+    let Some(open) = pipe else { return Ok(()) };
+    match open.read_to_end(into) {
+        Ok(_) => *pipe = None,
+        Err(error) if is_later(&error) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::sys::procs;
+
+    fn sh(script: &str) -> Spawn {
+        Spawn::new("sh").args(["-c", script]).timeout(Duration::from_secs(20))
+    }
+
+    #[test]
+    fn output_status_and_signal_come_back() {
+        let output = run(&sh("echo out; echo err >&2; exit 3")).unwrap();
+        assert_eq!(output.text(), "out\n");
+        assert_eq!(output.complaint(), "err");
+        assert_eq!(output.status, Status::Code(3));
+        let killed = run(&sh("kill -9 $$")).unwrap();
+        assert_eq!(killed.status, Status::Signal(9));
+        assert_eq!(killed.status.shell_code(), 137);
+    }
+
+    #[test]
+    fn both_outputs_and_the_input_may_be_larger_than_a_pipe() {
+        let input = vec![b'x'; 300_000];
+        let output = run(&sh("cat; head -c 300000 /dev/zero >&2").stdin(input.clone())).unwrap();
+        assert_eq!(output.stdout, input);
+        assert_eq!(output.stderr.len(), 300_000);
+    }
+
+    #[test]
+    fn a_program_that_does_not_read_its_input_is_no_error() {
+        let output = run(&sh("exit 0").stdin(vec![b'x'; 300_000])).unwrap();
+        assert!(output.status.success());
+    }
+
+    #[test]
+    fn arguments_and_variables_arrive_byte_for_byte() {
+        let hostile = "a b;c $(d) `e` 'f' \"g\"\n#{h}";
+        let output = run(&sh(r#"printf '%s|%s|%s' "$1" "$SET" "${GONE-unset}""#)
+            .args(["sh", hostile])
+            .env("SET", hostile)
+            .env("GONE", "x")
+            .env_remove("GONE"))
+        .unwrap();
+        assert_eq!(output.text(), format!("{hostile}|{hostile}|unset"));
+        let bare = run(&Spawn::new("/usr/bin/env").env_clear().env("ONLY", "1")).unwrap();
+        assert_eq!(bare.text(), "ONLY=1\n");
+    }
+
+    #[test]
+    fn a_time_out_kills_the_whole_group() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut timeout = Duration::from_millis(200);
+        // On a busy machine the script may be killed before it has a child: then with more time.
+        let child = loop {
+            let spawn = sh(r#"sleep 1000 & echo $! > "$1"; wait"#)
+                .args([OsStr::new("sh"), file.path().as_os_str()])
+                .timeout(timeout)
+                .own_group();
+            assert!(matches!(run(&spawn), Err(ProcError::TimedOut { .. })));
+            let written = std::fs::read_to_string(file.path()).unwrap();
+            match written.trim().parse() {
+                Ok(pid) => break pid,
+                Err(_) => timeout *= 2,
+            }
+            assert!(timeout < Duration::from_secs(20));
+        };
+        let clock = SystemClock::new();
+        while procs::Process::read(child).is_some_and(|process| !process.zombie) {
+            assert!(clock.monotonic() < Duration::from_secs(20), "the child survived");
+            clock.sleep(Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_child_that_holds_the_output_keeps_nobody_waiting() {
+        let output = run(&sh("sleep 1000 & echo $!")).unwrap();
+        let child = procs::Process::read(output.text().trim().parse().unwrap()).unwrap();
+        assert!(procs::signal(&child, procs::Signal::Kill).unwrap());
+    }
+
+    #[test]
+    fn a_program_without_open_pipes_is_waited_for() {
+        let output = run(&sh("exec >&- 2>&-; sleep 0.1; exit 5")).unwrap();
+        assert_eq!(output.status, Status::Code(5));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let missing = run(&Spawn::new("no-such-program-of-ours")).unwrap_err();
+        assert_eq!(missing.to_string(), "there is no program 'no-such-program-of-ours' in PATH");
+        let lost = run(&sh("true").cwd("/no/such/place")).unwrap_err();
+        assert!(matches!(lost, ProcError::NoDirectory { .. }), "{lost}");
+        let file = run(&Spawn::new("/etc/passwd")).unwrap_err();
+        assert!(matches!(file, ProcError::Io { .. }), "{file}");
+    }
+}

@@ -1,0 +1,425 @@
+//! The processes of this machine: who is whose child, since when, with which launch token.
+//!
+//! Read from `/proc`. On a system without it, [`Table::read`] is an error ("unsupported"), start times
+//! are unknown, and [`is_alive`] asks the kernel for the bare id. A process may vanish between two
+//! readings: it is then left out, never an error.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::process::Pid;
+
+/// One process at the moment of reading. Its id alone may be given to another one later; id and start
+/// time together are never given twice while the machine is up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub ppid: u32,
+    /// Process-group id.
+    pub pgid: u32,
+    /// Session id (the leader's process id).
+    pub session: u32,
+    /// Start in kernel ticks since boot (field 22 of `/proc/<pid>/stat`).
+    pub start: u64,
+    /// Whether it has ended and only waits to be collected by its parent.
+    pub zombie: bool,
+    /// Short name, at most 15 bytes.
+    pub name: String,
+}
+
+impl Process {
+    /// Reads the text of `/proc/<pid>/stat`. The name stands in parentheses and may itself hold blanks
+    /// and parentheses: it ends at the last one.
+    fn parse(stat: &str) -> Option<Self> {
+        let (head, tail) = stat.rsplit_once(')')?;
+        let (pid, name) = head.split_once('(')?;
+        // Fields after the name count from 3: state, ppid, pgrp, session, …, start time (22).
+        let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        let id = |field: usize| number(field).and_then(|value| u32::try_from(value).ok());
+        Some(Self {
+            pid: pid.trim().parse().ok()?,
+            ppid: id(4)?,
+            pgid: id(5)?,
+            session: id(6)?,
+            start: number(22)?,
+            zombie: matches!(*fields.first()?, "Z" | "X" | "x"),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Looks at one process; `None` if there is none with this id.
+    pub fn read(pid: u32) -> Option<Self> {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&stat))
+    }
+
+    /// Whether it is a tmux server, which calls itself so.
+    fn is_tmux_server(&self) -> bool {
+        self.name == "tmux: server"
+    }
+}
+
+/// When a process started, in kernel ticks since boot; `None` if it is gone.
+pub fn start_time(pid: u32) -> Option<u64> {
+    Process::read(pid).map(|process| process.start)
+}
+
+/// Whether the process with this id that started then still lives. One that has ended and was not yet
+/// collected does not.
+pub fn is_alive(pid: u32, start: u64) -> bool {
+    if Path::new("/proc/self/stat").exists() {
+        return Process::read(pid).is_some_and(|found| found.start == start && !found.zombie);
+    }
+    raw_pid(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}
+
+/// All processes at one moment, as far as they could be read.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    processes: BTreeMap<u32, Process>,
+}
+
+impl Table {
+    /// Reads the process table.
+    pub fn read() -> io::Result<Self> {
+        let mut processes = BTreeMap::new();
+        for entry in std::fs::read_dir("/proc")? {
+            let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if let Some(process) = Process::read(pid) {
+                processes.insert(pid, process);
+            }
+        }
+        if processes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "/proc lists no processes"));
+        }
+        Ok(Self { processes })
+    }
+
+    /// One process.
+    pub fn get(&self, pid: u32) -> Option<&Process> {
+        self.processes.get(&pid)
+    }
+
+    /// The children, their children and so on, without `pid` itself; parents come before children.
+    pub fn descendants(&self, pid: u32) -> Vec<&Process> {
+        let mut found: Vec<&Process> = Vec::new();
+        let mut known = BTreeSet::from([pid]);
+        let mut parents = vec![pid];
+        while !parents.is_empty() {
+            let children: Vec<&Process> = self
+                .processes
+                .values()
+                .filter(|process| parents.contains(&process.ppid) && known.insert(process.pid))
+                .collect();
+            parents = children.iter().map(|process| process.pid).collect();
+            found.extend(children);
+        }
+        found
+    }
+
+    /// The members of a process group.
+    pub fn group(&self, pgid: u32) -> Vec<&Process> {
+        self.processes.values().filter(|process| process.pgid == pgid).collect()
+    }
+
+    /// The processes of user `uid` that were started with `TPU_LAUNCH=<token>`.
+    ///
+    /// A tmux server that somebody started inside a job inherits the job's variables, and so does all
+    /// that ever runs below it: neither is the job's. Such servers, what is below them, and what says in
+    /// `$TMUX` that it came from one of them are left out. Zombies cannot be read and do not count.
+    pub fn with_token(&self, token: &str, uid: u32) -> Vec<&Process> {
+        let wanted = format!("TPU_LAUNCH={token}");
+        let mut carriers: Vec<(&Process, Vec<u8>)> = Vec::new();
+        for process in self.processes.values() {
+            let Some(environ) = environ(process.pid, uid) else { continue };
+            if variables(&environ).any(|variable| variable == wanted.as_bytes()) {
+                carriers.push((process, environ));
+            }
+        }
+        let servers: BTreeSet<u32> = carriers
+            .iter()
+            .filter(|(process, _)| process.is_tmux_server())
+            .map(|(process, _)| process.pid)
+            .collect();
+        carriers.retain(|(process, environ)| {
+            !self.is_at_or_below(process, &servers)
+                && !tmux_server_of(environ).is_some_and(|server| servers.contains(&server))
+        });
+        carriers.into_iter().map(|(process, _)| process).collect()
+    }
+
+    /// Whether a process or one of its ancestors is among `roots`.
+    fn is_at_or_below(&self, process: &Process, roots: &BTreeSet<u32>) -> bool {
+        let mut current = Some(process);
+        // The table is no atomic picture: reused ids could form a circle, which this bounds.
+        for _ in 0..self.processes.len() {
+            match current {
+                Some(here) if roots.contains(&here.pid) => return true,
+                Some(here) => current = self.get(here.ppid),
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+/// The variables that a process of user `uid` was started with; `None` if it is gone or another user's.
+fn environ(pid: u32, uid: u32) -> Option<Vec<u8>> {
+    let path = format!("/proc/{pid}/environ");
+    if std::fs::metadata(&path).ok()?.uid() != uid {
+        return None;
+    }
+    std::fs::read(path).ok()
+}
+
+fn variables(environ: &[u8]) -> impl Iterator<Item = &[u8]> {
+    environ.split(|byte| *byte == 0)
+}
+
+/// The process id of the tmux server in `TMUX=<socket>,<pid>,<session>`.
+fn tmux_server_of(environ: &[u8]) -> Option<u32> {
+    let value = variables(environ).find_map(|variable| variable.strip_prefix(b"TMUX="))?;
+    let text = std::str::from_utf8(value).ok()?;
+    text.rsplit(',').nth(1)?.parse().ok()
+}
+
+/// The signals that we send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// As Ctrl-C.
+    Interrupt,
+    /// A request to end.
+    Terminate,
+    /// The end, without a word.
+    Kill,
+}
+
+impl Signal {
+    fn raw(self) -> rustix::process::Signal {
+        match self {
+            Self::Interrupt => rustix::process::Signal::INT,
+            Self::Terminate => rustix::process::Signal::TERM,
+            Self::Kill => rustix::process::Signal::KILL,
+        }
+    }
+}
+
+/// Sends a signal to exactly this process, never to a later one with the same id. `Ok(false)` if it is
+/// gone.
+pub fn signal(process: &Process, signal: Signal) -> io::Result<bool> {
+    let Some(pid) = raw_pid(process.pid) else { return Ok(false) };
+    let sent = send(pid, process, signal);
+    match sent {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Through a handle on the process: opened first, checked then, so nobody can slip in between.
+#[cfg(target_os = "linux")]
+fn send(pid: Pid, process: &Process, signal: Signal) -> rustix::io::Result<()> {
+    use rustix::io::Errno;
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) if is_alive(process.pid, process.start) => {
+            pidfd_send_signal(&handle, signal.raw())
+        }
+        Ok(_) => Err(Errno::SRCH),
+        // Kernels before 5.3, and sandboxes that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => send_by_id(pid, process, signal),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(pid: Pid, process: &Process, signal: Signal) -> rustix::io::Result<()> {
+    send_by_id(pid, process, signal)
+}
+
+fn send_by_id(pid: Pid, process: &Process, signal: Signal) -> rustix::io::Result<()> {
+    if !is_alive(process.pid, process.start) {
+        return Err(rustix::io::Errno::SRCH);
+    }
+    rustix::process::kill_process(pid, signal.raw())
+}
+
+/// Sends a signal to a process group. `Ok(false)` if it has no member left. The caller has made sure
+/// that the group is still the one that is meant; groups 0 and 1 are refused.
+pub fn signal_group(pgid: u32, signal: Signal) -> io::Result<bool> {
+    let Some(group) = raw_pid(pgid).filter(|group| !group.is_init()) else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{pgid} is no process group of a job"),
+        ));
+    };
+    match rustix::process::kill_process_group(group, signal.raw()) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn raw_pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+    use crate::sys::clock::{Clock as _, SystemClock};
+    use crate::sys::random::{OsRandom, Random as _};
+
+    /// A process of the test, killed with its whole group and reaped at the end.
+    struct Started(Child);
+
+    impl Started {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test is about processes, not about spawning"
+        )]
+        fn new(argv: &[&str], vars: &[(&str, &str)]) -> Self {
+            let child = Command::new(argv[0])
+                .args(&argv[1..])
+                .envs(vars.iter().copied())
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .process_group(0)
+                .spawn()
+                .unwrap();
+            Self(child)
+        }
+
+        fn pid(&self) -> u32 {
+            self.0.id()
+        }
+    }
+
+    impl Drop for Started {
+        fn drop(&mut self) {
+            drop(signal_group(self.pid(), Signal::Kill));
+            drop(self.0.wait());
+        }
+    }
+
+    fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+        let clock = SystemClock::new();
+        while !condition() {
+            assert!(clock.monotonic().as_secs() < 20, "waited in vain until {what}");
+            clock.sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
+    #[test]
+    fn a_name_with_blanks_and_parentheses_is_read() {
+        let fields: Vec<String> = (7..=52).map(|field| (field * 10).to_string()).collect();
+        let stat = format!("42 (a) b (c) S 7 40 39 {}", fields.join(" "));
+        let process = Process::parse(&stat).unwrap();
+        assert_eq!((process.pid, process.ppid, process.pgid, process.session), (42, 7, 40, 39));
+        assert_eq!(process.name, "a) b (c");
+        assert_eq!(process.start, 220);
+        assert!(!process.zombie);
+        assert_eq!(Process::parse("42 (cut"), None);
+        assert_eq!(Process::parse("42 (cut) S 1"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_and_vanished_ones_are_no_error() {
+        let family = Started::new(&["sh", "-c", "sleep 1000 & sleep 1000 & wait"], &[]);
+        let me = std::process::id();
+        wait_until("both children exist", || {
+            let table = Table::read().unwrap();
+            let below: Vec<u32> = table.descendants(me).iter().map(|p| p.pid).collect();
+            below.contains(&family.pid()) && table.descendants(family.pid()).len() == 2
+        });
+        let table = Table::read().unwrap();
+        assert_eq!(table.group(family.pid()).len(), 3);
+        assert_eq!(table.get(family.pid()).unwrap().ppid, me);
+    }
+
+    #[test]
+    fn a_token_finds_its_processes_and_no_others() {
+        let token = OsRandom.hex(16);
+        let job = Started::new(&["sleep", "1000"], &[("TPU_LAUNCH", &token)]);
+        let other = Started::new(&["sleep", "1000"], &[("TPU_LAUNCH", &format!("{token}x"))]);
+        let uid = rustix::process::getuid().as_raw();
+        // Between fork and exec a child still has our own variables.
+        wait_until("the job shows its token", || {
+            let table = Table::read().unwrap();
+            let found: Vec<u32> = table.with_token(&token, uid).iter().map(|p| p.pid).collect();
+            found == [job.pid()]
+        });
+        let table = Table::read().unwrap();
+        assert_eq!(table.with_token(&token, uid.wrapping_add(1)), Vec::<&Process>::new());
+        assert!(table.get(other.pid()).is_some());
+    }
+
+    #[test]
+    fn a_server_started_inside_a_job_is_not_the_jobs() {
+        let token = OsRandom.hex(16);
+        // The server renames itself as tmux does; what it starts and what came from it carries the token.
+        let script = "printf 'tmux: server' > /proc/self/comm; exec 3>&1; sleep 1000 & \
+                      read line; kill $!";
+        let server = Started::new(&["bash", "-c", script], &[("TPU_LAUNCH", &token)]);
+        let orphan_of_it = Started::new(
+            &["sleep", "1000"],
+            &[("TPU_LAUNCH", &token), ("TMUX", &format!("/tmp/s,1,{},0", server.pid()))],
+        );
+        let job =
+            Started::new(&["sleep", "1000"], &[("TPU_LAUNCH", &token), ("TMUX", "/tmp/other,1,0")]);
+        let uid = rustix::process::getuid().as_raw();
+        wait_until("the server is renamed and its child runs", || {
+            let table = Table::read().unwrap();
+            table.get(server.pid()).is_some_and(Process::is_tmux_server)
+                && table.descendants(server.pid()).len() == 1
+                && table.get(job.pid()).is_some_and(|p| p.name == "sleep")
+                && table.get(orphan_of_it.pid()).is_some_and(|p| p.name == "sleep")
+        });
+        let table = Table::read().unwrap();
+        let found: Vec<u32> = table.with_token(&token, uid).iter().map(|p| p.pid).collect();
+        assert_eq!(found, [job.pid()]);
+    }
+
+    #[test]
+    fn a_signal_reaches_that_process_only() {
+        let mut child = Started::new(&["sleep", "1000"], &[]);
+        let process = Process::read(child.pid()).unwrap();
+        let later = Process { start: process.start + 1, ..process.clone() };
+        assert!(!signal(&later, Signal::Kill).unwrap(), "an id that was given again is left alone");
+        assert!(is_alive(process.pid, process.start));
+        assert!(signal(&process, Signal::Terminate).unwrap());
+        assert_eq!(child.0.wait().unwrap().signal(), Some(15));
+        assert!(!is_alive(process.pid, process.start));
+        assert!(!signal(&process, Signal::Kill).unwrap());
+    }
+
+    #[test]
+    fn groups_that_cannot_be_a_jobs_are_refused() {
+        assert!(signal_group(0, Signal::Interrupt).is_err());
+        assert!(signal_group(1, Signal::Interrupt).is_err());
+        let child = Started::new(&["sleep", "1000"], &[]);
+        assert!(signal_group(child.pid(), Signal::Interrupt).unwrap());
+    }
+
+    #[test]
+    fn the_dead_are_not_alive() {
+        let mut child = Started::new(&["true"], &[]);
+        let start = start_time(child.pid()).unwrap();
+        wait_until("it is a zombie", || !is_alive(child.pid(), start));
+        assert!(Process::read(child.pid()).is_some_and(|process| process.zombie));
+        child.0.wait().unwrap();
+        assert_eq!(start_time(child.pid()), None);
+    }
+}

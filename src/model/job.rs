@@ -300,6 +300,8 @@ pub struct Job {
     pub verdict: Option<StoredVerdict>,
     /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
     pub log_stage: bool,
+    /// Notes about the run (`extra_msgs.spreadsheet_notes`, the original's key).
+    pub notes: Option<String>,
     /// The command of native mode, word by word (`customized_settings.command`).
     pub command: Option<Vec<OsString>>,
     /// The record as read, with every key that is not named above, in order.
@@ -345,6 +347,7 @@ impl Job {
             lease: None,
             verdict: None,
             log_stage: false,
+            notes: None,
             command: None,
             raw: Map::new(),
         }

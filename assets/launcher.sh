@@ -1,0 +1,90 @@
+# Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window.
+#
+# Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
+# word can hold arrives as it was:
+#   spec   token, job, mode (native|script), directory, log file, path of tpu
+#   argv   the command (native) or the arguments of staging.sh (script)
+#   env    NAME=VALUE to export
+# It writes: pid (process group and its start time), exit (the exit code).
+
+state=${BASH_SOURCE[0]%/*}
+mapfile -d '' -t spec <"$state/spec"
+mapfile -d '' -t argv <"$state/argv"
+token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]}
+
+while IFS= read -r -d '' pair; do
+    export "$pair" 2>/dev/null
+done <"$state/env"
+
+# A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
+trap ':' INT QUIT
+# Ctrl-Z would stop the job and leave nobody to continue it.
+stty susp undef 2>/dev/null
+
+printf 'tpu: launch %s · job %s\n' "$token" "$job"
+started=$SECONDS
+
+# The process group that `tpu kill` may signal. Field 22 of stat is the start time, which tells a
+# reused pid from ours; counted behind the name, which may contain blanks.
+record_group() {
+    local stat
+    read -r stat 2>/dev/null <"/proc/$BASHPID/stat"
+    set -- ${stat##*) }
+    printf '%s %s\n' "$BASHPID" "${20:-0}" >"$state/pid"
+}
+
+enter() {
+    record_group
+    export TPU_LAUNCH=$token
+    cd -- "$dir" || exit 126
+}
+
+run_native() {
+    (
+        enter
+        exec "${argv[@]}"
+    ) 2>&1 | (
+        # The log must outlive the job's last words, whatever signal ends the group.
+        trap '' INT QUIT TERM HUP
+        exec tee -a -- "$log"
+    )
+    code=${PIPESTATUS[0]}
+}
+
+run_script() {
+    (
+        enter
+        exec bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
+    )
+    code=$?
+}
+
+code=0
+# Asks whether this launch still stands, and copies the code (native).
+"$tpu" launcher begin "$token" || code=$?
+
+if [ "$code" -eq 0 ]; then
+    # Job control gives the job a process group of its own and the terminal with it.
+    set -m
+    "run_$mode"
+    # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end. Wait for the real one.
+    while stopped=$(jobs -ps) && [ -n "$stopped" ]; do
+        while [ -n "$(jobs -ps)" ]; do
+            sleep 1
+        done
+        wait "$stopped"
+        code=$?
+    done
+    set +m
+fi
+
+stty sane 2>/dev/null
+printf '%s\n' "$code" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
+tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
+printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
+"$tpu" launcher exited "$token" "$code"
+
+trap - INT QUIT
+cd -- "$dir" 2>/dev/null
+[ -x "${SHELL:-}" ] || SHELL=/bin/bash
+exec "$SHELL"

@@ -1,0 +1,529 @@
+//! The command line as typed: clap's definitions, from which help, completions and man pages come.
+//!
+//! Nothing here looks at files. What the words mean is decided in `resolve`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Launches jobs in tmux windows, shows how they are and why, and brings them back.
+#[derive(Debug, Parser)]
+#[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...")]
+#[command(help_template = "{about}\n\nUsage: {usage}\n\n{after-help}\n\nOptions:\n{options}")]
+#[command(after_help = OVERVIEW)]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Globals,
+    /// The command; none opens the monitor or shows how to begin.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The commands a newcomer looks for, on one screen.
+const OVERVIEW: &str = "\
+Begin:    demo                      a tour with real jobs, needs nothing but tmux
+          add-user NAME             make yourself known
+          set-cur 1                 make this directory slot 1
+Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
+          monitor                   the full-screen view: watch, kill, resume with keys
+          check, logs W, explain W  how jobs are, what they print, why they failed
+          resume W, rerun W         from the last checkpoint, from scratch
+          kill W, clean             stop a job, clear away what has ended
+Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
+          get-settings, set-settings KEY VALUE
+Learn:    tldr, help COMMAND        short tour, one command in full; `help --all` lists every command";
+
+/// Flags that stand before or after any command.
+#[derive(Debug, Clone, Args)]
+pub struct Globals {
+    /// State file [default: settings, else the user's data directory]
+    #[arg(long, global = true, value_name = "FILE", env = "TPU_DATA", hide_env = true)]
+    pub data: Option<PathBuf>,
+    /// Settings file that outranks the usual ones
+    #[arg(long, global = true, value_name = "FILE", env = "TPU_SETTINGS", hide_env = true)]
+    pub settings: Option<PathBuf>,
+    /// Whose jobs, directories and settings
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
+    /// tmux server to use (tmux -L NAME)
+    #[arg(long, global = true, value_name = "NAME", env = "TPU_TMUX_SOCKET", hide_env = true)]
+    pub tmux_socket: Option<String>,
+    /// Print one JSON document on stdout and nothing else
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Answer yes to every question
+    #[arg(short, long, global = true)]
+    pub yes: bool,
+    /// Never ask; questions become errors
+    #[arg(long, global = true)]
+    pub no_input: bool,
+    /// Print what would be done and stop
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+    /// Colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    pub color: Color,
+}
+
+/// When to colour the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Words of which each may be a user, a window, a `key=value`, …; sorted out by `resolve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Words {
+    /// Arguments in any order: user, window (7, w=7, 7,9-12), KEY=VALUE
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+}
+
+/// Every command. The order is that of the full list in the help.
+#[derive(Debug, Subcommand)]
+#[command(disable_help_flag = false)]
+pub enum Command {
+    // -- jobs
+    /// Start a job on a target
+    #[command(after_help = "Examples:\n  tpu run v2-32-p2 alice lr=0.01 tag=baseline rule=resume\n  \
+        tpu run local -- python train.py --steps 1000\n\nKeys: dir=N (or a bare N), tag=, rule=, monitor=, \
+        config aliases, config.…=")]
+    Run(Run),
+    /// Show every job with its status, progress and evidence
+    #[command(after_help = "Examples:\n  tpu check alice\n  tpu check --json | jq '.jobs[].status'")]
+    Check(Check),
+    /// Show jobs as a table
+    #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
+    CheckSimp(Check),
+    /// Open the full-screen monitor
+    #[command(after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts")]
+    Monitor(Check),
+    /// Continue a job from its last checkpoint
+    #[command(after_help = "Examples:\n  tpu resume w=7\n  tpu resume windows=7 tpu=v2-32-6 alice")]
+    Resume(Again),
+    /// Run a job again from scratch
+    #[command(after_help = "Examples:\n  tpu rerun w=7\n  tpu rerun 7 tpu=v2-32-6")]
+    Rerun(Again),
+    /// Stop jobs: their processes, then their windows
+    #[command(after_help = "Examples:\n  tpu kill w=7\n  tpu kill 7,9-12 -y\n  tpu kill tag:sweep")]
+    Kill(Many),
+    /// Close a window and drop its record (kill is the kinder way)
+    #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
+    KillWindow(Many),
+    /// Close the windows of ended jobs and archive their records
+    #[command(after_help = "Examples:\n  tpu clean\n  tpu clean alice -re")]
+    Clean(Clean),
+    /// Archive finished jobs
+    ClearFinished(Words),
+    /// Archive jobs that failed or were killed
+    ClearError(Words),
+    /// Archive finished, failed and killed jobs
+    ClearAll(Words),
+    /// Close windows that belong to no record (-czw)
+    ClearZombieWindows(Words),
+    /// Archive records whose window is gone for certain (-czj)
+    ClearZombieJobs(Words),
+    /// Tag a job
+    #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
+    AddTag(Words),
+    /// Say that a job's error is none, until it prints something else
+    IgnoreError(Words),
+    /// Show the tables behind rule=
+    CheckRules,
+    /// Set what happens by itself when a job fails
+    #[command(after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun")]
+    SetRule(Words),
+    /// Print the stage directory of a job
+    GetStageDir(Words),
+    /// Print what a job has printed
+    #[command(after_help = "Examples:\n  tpu logs 7 -n 100\n  tpu logs 7 -f --grep loss")]
+    Logs(Logs),
+    /// Say why a job has the status it has
+    #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
+    Explain(Words),
+    /// Show what has happened, newest last
+    #[command(after_help = "Examples:\n  tpu history\n  tpu history 7 -n 20")]
+    History(History),
+    /// Go to a job's window
+    #[command(after_help = "Examples:\n  tpu attach 7\n  tpu attach w=7 alice")]
+    Attach(Words),
+    /// Wait until jobs have ended
+    #[command(after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished")]
+    Wait(Wait),
+
+    // -- users, directories, aliases, settings
+    /// Add a user
+    #[command(after_help = "Examples:\n  tpu add-user alice\n  tpu add-user bob --tmux-name bob --dir /code/bob")]
+    AddUser(AddUser),
+    /// Remove a user who has no live jobs
+    DelUser(Words),
+    /// List the users
+    ListUsers,
+    /// Make the current directory a slot
+    #[command(after_help = "Examples:\n  tpu set-cur 1\n  tpu set-cur 2 alice")]
+    SetCur(Words),
+    /// Make a path a slot
+    #[command(after_help = "Examples:\n  tpu set-dir /code/project 2\n  tpu set-dir /code/project 2 alice")]
+    SetDir(Words),
+    /// List the directories
+    Ls(Words),
+    /// Print the path of a slot
+    GetDir(Words),
+    /// Forget a slot
+    DelDir(Words),
+    /// Exchange two slots
+    SwapDir(Words),
+    /// Give a config key a short name (-a)
+    #[command(after_help = "Examples:\n  tpu -a lr config.training.learning_rate\n  tpu add-config-alias bs config.training.batch_size alice")]
+    AddConfigAlias(Words),
+    /// List the config aliases (-sa)
+    ShowConfigAlias(Words),
+    /// Forget a config alias
+    DelConfigAlias(Words),
+    /// Show the settings
+    GetSettings(GetSettings),
+    /// Change a setting
+    #[command(after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice")]
+    SetSettings(Words),
+    /// Put the settings back to their defaults
+    ResetSettings(Words),
+    /// Set the number of the next window
+    ResetWindowNum(Words),
+
+    // -- targets
+    /// Give a target a short name (-ta)
+    #[command(after_help = "Examples:\n  tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2\n  tpu add-tpu-alias big lab-tpuvm-v4-128-1")]
+    AddTpuAlias(Words),
+    /// List the target aliases (-lta)
+    ListTpuAliases,
+    /// Make a target known, with its zone, type and pricing
+    #[command(after_help = "Examples:\n  tpu register lab-tpuvm-v2-32-7 --zone europe-west4-a --type v2-32 --spot\n  tpu register lab-tpuvm-v4-8-1 --zone us-central2-b")]
+    Register(Register),
+    /// Forget a target
+    DelRegistered(Words),
+
+    // -- MONITOR's settings and log
+    /// Change a setting of MONITOR (-smc)
+    SetMonitorConfig(Words),
+    /// Show the settings of MONITOR (-gmc)
+    GetMonitorConfig,
+
+    // -- callbacks
+    /// Called by run_remote.sh: the job has begun
+    UpdLog(Words),
+    /// Called by run_remote.sh: the job ended well
+    FinishJob(Finish),
+    /// Called by run_remote.sh: the job failed
+    FailJob(Finish),
+
+    // -- data, text, help
+    /// Classify text the way jobs are read
+    #[command(after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json")]
+    Classify(Classify),
+    /// Look over tmux, data file, locks and settings, each problem with its remedy
+    Doctor(Doctor),
+    /// Practise on real jobs in a directory of its own
+    Demo(Demo),
+    /// A page of useful commands
+    Tldr,
+    /// Explain a command
+    Help {
+        /// Which one
+        command: Option<String>,
+        /// List every command
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+
+    // -- internal
+    /// Called by the launcher script in a job's window
+    #[command(hide = true)]
+    Launcher(Launcher),
+    /// The training that the demo and the example run
+    #[command(hide = true, disable_help_flag = true)]
+    DemoTrain {
+        /// Its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+}
+
+/// `tpu run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Target, user, directory slot, KEY=VALUE, in any order
+    #[arg(value_name = "TARGET|USER|N|KEY=VALUE")]
+    pub words: Vec<String>,
+    /// Do not open the monitor afterwards
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Go on where a check would refuse: busy target, shell characters in values
+    #[arg(short, long)]
+    pub force: bool,
+    /// Create the target again without asking if it was preempted
+    #[arg(long)]
+    pub apply: bool,
+    /// Do not use the notes as a tag
+    #[arg(long)]
+    pub no_tag: bool,
+    /// Ask for notes
+    #[arg(long)]
+    pub ask_notes: bool,
+    /// Pass the number of resumes to the program as --config.stage
+    #[arg(long)]
+    pub log_stage: bool,
+    /// Run this command instead of staging.sh
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `tpu check`, `check-simp`, `monitor`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// What to show: w window, d directory, t target, s status, v output
+    #[arg(long, value_name = "LETTERS")]
+    pub show: Option<String>,
+    /// Everybody's jobs
+    #[arg(long)]
+    pub all_users: bool,
+    /// Hide tags
+    #[arg(long)]
+    pub no_tags: bool,
+    /// Show zones
+    #[arg(long)]
+    pub zone: bool,
+    /// Hide attempts that have a successor
+    #[arg(long)]
+    pub leaves: bool,
+}
+
+/// `tpu resume`, `rerun`.
+#[derive(Debug, Args)]
+pub struct Again {
+    /// Window (w=7 or 7), tpu=TARGET, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
+    #[arg(short, long)]
+    pub force: bool,
+    /// Create the target again without asking if it was preempted
+    #[arg(long)]
+    pub apply: bool,
+}
+
+/// Commands that take several jobs.
+#[derive(Debug, Args)]
+pub struct Many {
+    /// Windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Every job of the user that this command applies to
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `tpu clean`.
+#[derive(Debug, Args)]
+pub struct Clean {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Also the ancestors of attempts that are still alive (-re)
+    #[arg(long)]
+    pub re: bool,
+}
+
+/// `tpu logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// Window, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Go on printing what comes
+    #[arg(short, long)]
+    pub follow: bool,
+    /// The last N lines only
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Lines that match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub grep: Option<String>,
+}
+
+/// `tpu history`.
+#[derive(Debug, Args)]
+pub struct History {
+    /// Window, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// The last N events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub lines: usize,
+}
+
+/// `tpu wait`.
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// Windows, selectors, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// What to wait for
+    #[arg(long = "for", value_name = "WHAT", default_value = "end")]
+    pub what: WaitFor,
+    /// Give up after this long: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+}
+
+/// What `tpu wait` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitFor {
+    /// All have ended, one way or another.
+    End,
+    /// All have finished well.
+    Finished,
+    /// One has failed.
+    Error,
+}
+
+/// `tpu add-user`.
+#[derive(Debug, Args)]
+pub struct AddUser {
+    /// Name of the user; asked for when missing
+    pub name: Option<String>,
+    /// tmux session [default: the name]
+    #[arg(long, value_name = "NAME")]
+    pub tmux_name: Option<String>,
+    /// Working directory 1
+    #[arg(long, value_name = "PATH")]
+    pub dir: Option<String>,
+    /// us, cn, or an IANA name such as Europe/Berlin
+    #[arg(long, value_name = "ZONE")]
+    pub time_zone: Option<String>,
+}
+
+/// `tpu get-settings`.
+#[derive(Debug, Args)]
+pub struct GetSettings {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Where each value comes from
+    #[arg(long)]
+    pub origin: bool,
+}
+
+/// `tpu register`.
+#[derive(Debug, Args)]
+pub struct Register {
+    /// Full name
+    pub name: String,
+    /// Zone
+    #[arg(long)]
+    pub zone: Option<String>,
+    /// Accelerator type, for example v2-32
+    #[arg(long = "type", value_name = "TYPE")]
+    pub accelerator: Option<String>,
+    /// Preemptible
+    #[arg(long, conflicts_with = "spot")]
+    pub pre: bool,
+    /// Spot
+    #[arg(long)]
+    pub spot: bool,
+}
+
+/// `tpu finish-job`, `fail-job`.
+#[derive(Debug, Args)]
+pub struct Finish {
+    /// SESSION:WINDOW
+    #[arg(value_name = "SESSION:WINDOW")]
+    pub window: String,
+    /// Believe it although the text says otherwise
+    #[arg(long)]
+    pub force: bool,
+    /// Exit code of the job
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub exit_code: Option<i32>,
+}
+
+/// `tpu classify`.
+#[derive(Debug, Args)]
+pub struct Classify {
+    /// File, or - for standard input
+    pub file: Option<PathBuf>,
+    /// Each line on its own
+    #[arg(long)]
+    pub lines: bool,
+    /// Exit code of the job
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub exit_code: Option<i32>,
+    /// State of the target
+    #[arg(long, value_name = "STATE")]
+    pub api_state: Option<String>,
+    /// Check a pattern file (the lab's own by default) and stop
+    #[arg(long)]
+    pub check_patterns: bool,
+}
+
+/// `tpu doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Put back a backup of data.json: the newest, or the N-th newest
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1")]
+    pub restore: Option<usize>,
+}
+
+/// `tpu demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Tell the story as text, check that it came true, clean up
+    #[arg(long)]
+    pub headless: bool,
+    /// Break one thing on purpose, to see the demo notice
+    #[arg(long, hide = true, value_name = "WHAT")]
+    pub sabotage: Option<String>,
+}
+
+/// `tpu launcher`.
+#[derive(Debug, Args)]
+pub struct Launcher {
+    /// What has happened
+    #[command(subcommand)]
+    pub step: LauncherStep,
+}
+
+/// The moments at which the launcher script calls back.
+#[derive(Debug, Subcommand)]
+pub enum LauncherStep {
+    /// The window is open: may the job start?
+    Begin {
+        /// Launch token
+        token: String,
+    },
+    /// The job has ended
+    Exited {
+        /// Launch token
+        token: String,
+        /// Exit code
+        #[arg(allow_negative_numbers = true)]
+        code: i32,
+    },
+}

@@ -1,0 +1,261 @@
+//! What scripts and launchers call back with: it has begun, it ended well, it failed, it has ended.
+
+use crate::classify::{Classifier, Input};
+use crate::model::data::Data;
+use crate::model::facts::{ErrorKind, Evidence, Source, TmuxFact, Verdict};
+use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
+use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
+use crate::plan::diagnose::{Facts, diagnose};
+use crate::plan::place::{self, Window};
+use crate::tmux::Capture;
+
+use super::ctx::{job_mut, job_of, user_of};
+use super::snapshot::{since_launch, stored_verdict};
+use super::{Ctx, Error, logs, records, stage};
+
+/// Lines of the pane that decide why a job ended.
+const LINES: u32 = 2_000;
+
+/// Which job a callback is about: `$TPU_JOB` first, then the argument `SESSION:WINDOW`.
+pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
+    let data = ctx.data()?;
+    if let Some(id) = ctx.env.non_empty("TPU_JOB").and_then(JobId::parse) {
+        return job_of(&data, &id).map(Job::id);
+    }
+    let unknown = || {
+        Error::usage(format!("'{argument}' is not SESSION:WINDOW"))
+            .hint("in a script: tmux display-message -p -t \"$TMUX_PANE\" '#S:#I'")
+    };
+    let (session, window) = argument.rsplit_once(':').ok_or_else(unknown)?;
+    let window = WindowId(window.parse().map_err(|_| unknown())?);
+    let user = data.users().find(|user| user.tmux_name == session).ok_or_else(|| {
+        Error::not_found(format!("no user has the tmux session '{session}'"))
+            .hint("`tpu list-users` lists the users and their sessions")
+    })?;
+    job_of(&data, &JobId::new(user.name.clone(), window)).map(Job::id)
+}
+
+/// `upd-log`: where the job logs and where its code is.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// Log directory.
+    pub log_dir: String,
+    /// Stage directory.
+    pub stage_dir: String,
+    /// Target, as the script names it.
+    pub target: String,
+}
+
+/// The script says that its job has begun.
+pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
+    let now = ctx.clock.now();
+    ctx.transact(|tx| {
+        let target = match tx.data.resolve_target(&begun.target) {
+            Some(target) => target.name,
+            None => TargetName::new(begun.target.clone()),
+        };
+        let job = job_mut(tx.data, id)?;
+        job.apply(&Event::Started)?;
+        job.log_dir = Some(begun.log_dir.clone());
+        job.stage_dir = Some(begun.stage_dir.clone());
+        job.tpu = target;
+        if job.start_time == StartTime::Unset {
+            job.start_time = StartTime::At(now);
+        }
+        if let Some(launch) = job.launch.as_mut() {
+            launch.confirmed = true;
+        }
+        tx.event(records::event(id, "started", format!("logs in {}", begun.log_dir)));
+        Ok(())
+    })
+}
+
+/// The script claims success. It is believed unless the text since the launch contradicts it.
+pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if job.status == Status::Finished {
+        return Ok(());
+    }
+    if force {
+        return ctx.transact(|tx| {
+            job_mut(tx.data, id)?.apply(&Event::FinishedByForce)?;
+            tx.event(records::event(id, "finished", "by finish-job --force"));
+            Ok(())
+        });
+    }
+    let contradiction = contradiction(ctx, &data, job);
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        match &contradiction {
+            None => {
+                job.apply(&Event::Finished)?;
+                tx.event(records::event(id, "finished", "by finish-job"));
+            }
+            Some((kind, evidence)) => {
+                job.apply(&Event::Failed(*kind))?;
+                job.verdict = Some(kept(*kind, evidence));
+                tx.event(records::event(id, "error", format!("{kind}: {}", evidence.line)));
+            }
+        }
+        Ok(())
+    })?;
+    match contradiction {
+        None => Ok(()),
+        Some((kind, evidence)) => Err(Error::refused(format!(
+            "{id} is {kind}, not finished: its output says \"{}\"",
+            evidence.line.trim()
+        ))
+        .hint(format!("if it did finish: tpu finish-job {}:{} --force", id.user, id.window))),
+    }
+}
+
+/// The failure that the output shows, if the newest word is a failure.
+fn contradiction(ctx: &Ctx, data: &Data, job: &Job) -> Option<(ErrorKind, Evidence)> {
+    let texts = [pane_text(ctx, data, job), logs::tail_of_output(job)];
+    texts.into_iter().flatten().find_map(|text| {
+        let verdict = classify(&text, None);
+        Some((verdict.class.failure()?, verdict.evidence?))
+    })
+}
+
+/// The script says that its job failed; the text says why.
+pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
+    let verdict = text.map_or_else(Verdict::none, |text| classify(&text, exit_code));
+    let kind = verdict.class.failure().unwrap_or(ErrorKind::Unknown);
+    let evidence = verdict.evidence.unwrap_or_else(|| {
+        Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
+    });
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        job.apply(&Event::Failed(kind))?;
+        job.verdict = Some(kept(kind, &evidence));
+        tx.event(records::event(id, "error", format!("{kind}: {}", evidence.line)));
+        Ok(())
+    })?;
+    Ok(kind)
+}
+
+/// The launcher asks whether its launch still stands, and lets the code be copied (native mode).
+pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
+    let id = launched(ctx, token)?;
+    let job = ctx.transact(|tx| {
+        let job = records::of_launch(tx.data, &id, token)?;
+        if !job.status.is_live() || job.intent.is_some() {
+            return Err(Error::refused(format!("{id} is {}: it is not started", job.status))
+                .hint("`tpu check` shows why"));
+        }
+        if let Some(launch) = job.launch.as_mut() {
+            launch.confirmed = true;
+        }
+        Ok(job.clone())
+    })?;
+    if job.launch.as_ref().is_none_or(|launch| launch.mode == LaunchMode::Script) {
+        return Ok(());
+    }
+    stage::prepare(ctx, &job)?;
+    ctx.transact(|tx| {
+        let job = records::of_launch(tx.data, &id, token)?;
+        if job.intent.is_some() {
+            return Err(Error::refused(format!("{id} is being killed: it is not started")));
+        }
+        job.apply(&Event::Started)?;
+        tx.event(records::event(&id, "started", job_started(job)));
+        Ok(())
+    })
+}
+
+fn job_started(job: &Job) -> String {
+    format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"))
+}
+
+/// The launcher says that the job's command has ended.
+pub fn exited(ctx: &Ctx, token: &LaunchToken, code: i32) -> Result<(), Error> {
+    let id = launched(ctx, token)?;
+    record_end(ctx, &id, code)
+}
+
+/// Writes down that a job's command has ended with `code`, and what follows from it. Doing it twice
+/// changes nothing.
+pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
+    let now = ctx.clock.now();
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
+    let verdict = text.map(|text| classify(&text, Some(code)));
+    let facts =
+        Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        let shown = diagnose(job, &facts);
+        let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+        if launch.ended.is_some() {
+            return Ok(());
+        }
+        launch.exit = Some(code);
+        launch.ended = Some(now);
+        launch.confirmed = true;
+        // Whoever kills it writes the status; a final one stays.
+        if job.intent.is_some() || !job.status.is_live() {
+            return Ok(());
+        }
+        let line = match &shown.status {
+            Status::Error(kind) => {
+                job.apply(&Event::Failed(*kind))?;
+                let verdict = stored_verdict(*kind, &shown);
+                let line = format!("{kind}: {}", verdict.line);
+                job.verdict = Some(verdict);
+                line
+            }
+            _ => {
+                job.apply(&Event::Finished)?;
+                format!("exit code {code}")
+            }
+        };
+        let kind = if shown.status == Status::Finished { "finished" } else { "error" };
+        tx.event(records::event(id, kind, line));
+        Ok(())
+    })
+}
+
+/// The job that carries a launch token.
+fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
+    let data = ctx.data()?;
+    let found = data.jobs().find(|job| {
+        job.launch.as_ref().is_some_and(|launch| launch.token == *token)
+    });
+    found.map(Job::id).ok_or_else(|| {
+        Error::not_found("no record belongs to this launch any more")
+            .hint("the job was cleaned away; close this window")
+    })
+}
+
+/// What the job has printed into its window, if its window can be read.
+pub fn pane_text(ctx: &Ctx, data: &Data, job: &Job) -> Option<Vec<u8>> {
+    let user = user_of(data, &job.user).ok()?;
+    let tmux = ctx.tmux.look();
+    if !matches!(tmux, TmuxFact::Up { .. }) {
+        return None;
+    }
+    let Window::Here(pane) = place::find(job, &user.tmux_name, &tmux) else { return None };
+    let capture = Capture { pane_id: pane.pane_id.clone(), history: Some(LINES), colours: false };
+    let text = ctx.tmux.capture(&[capture]).ok()?.into_iter().next()??;
+    Some(since_launch(job, &text).to_vec())
+}
+
+fn classify(text: &[u8], exit_code: Option<i32>) -> Verdict {
+    Classifier::builtin().classify(&Input { text, exit_code, api_state: None })
+}
+
+fn kept(kind: ErrorKind, evidence: &Evidence) -> StoredVerdict {
+    StoredVerdict {
+        kind,
+        rule: evidence.rule.clone(),
+        line: evidence.line.clone(),
+        ignored: false,
+    }
+}
+

@@ -1,0 +1,90 @@
+//! The one struct of effects. Production and simulation build it differently; nothing else differs.
+
+use std::sync::Arc;
+
+use crate::model::data::Data;
+use crate::model::ids::{JobId, UserName};
+use crate::model::job::Job;
+use crate::store::{Store, Tx};
+use crate::sys::clock::Clock;
+use crate::sys::env::Env;
+use crate::sys::random::Random;
+use crate::tmux::Tmux;
+
+use super::error::{Error, did_you_mean};
+
+/// Every effect a use case may have.
+pub struct Ctx {
+    /// data.json, its lock, journal and archive.
+    pub store: Store,
+    /// The tmux server.
+    pub tmux: Arc<dyn Tmux>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers, for tokens and jitter.
+    pub random: Arc<dyn Random>,
+    /// What this process was started with.
+    pub env: Env,
+    /// Who acts, for the journal: the command or `MONITOR`.
+    pub actor: String,
+    /// Path of this program, for launchers to call back.
+    pub tpu: std::path::PathBuf,
+    /// Name given with `--tmux-socket`, passed on to callbacks.
+    pub tmux_socket: Option<String>,
+    /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
+    pub settings: crate::model::settings::Layers,
+}
+
+impl Ctx {
+    /// Applies `change` to what the state file holds now, in one transaction; an error changes nothing.
+    pub fn transact<T>(
+        &self,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.store.transact(&self.actor, self.clock.now(), change)
+    }
+
+    /// Reads the state file.
+    pub fn data(&self) -> Result<Arc<Data>, Error> {
+        Ok(self.store.read()?)
+    }
+}
+
+/// The user, or an error that names the users there are.
+pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a crate::model::data::User, Error> {
+    data.user(name).ok_or_else(|| {
+        let known: Vec<&str> = data.users().map(|user| user.name.as_str()).collect();
+        let near = did_you_mean(name.as_str(), known.iter().copied());
+        let hint = match (near, known.is_empty()) {
+            (Some(near), _) => near,
+            (None, true) => format!("add the first user: tpu add-user {name}"),
+            (None, false) => format!("known users: {}", known.join(", ")),
+        };
+        Error::not_found(format!("no user '{name}'")).hint(hint)
+    })
+}
+
+/// The job, or an error that says which windows the user has.
+pub fn job_of<'a>(data: &'a Data, id: &JobId) -> Result<&'a Job, Error> {
+    let user = user_of(data, &id.user)?;
+    user.jobs.iter().find(|job| job.windows_id == id.window).ok_or_else(|| no_job(user, id))
+}
+
+/// The job in a transaction's data, or the same error.
+pub fn job_mut<'a>(data: &'a mut Data, id: &JobId) -> Result<&'a mut Job, Error> {
+    if let Err(error) = job_of(data, id) {
+        return Err(error);
+    }
+    Ok(data.job_mut(id).expect("found a line above"))
+}
+
+fn no_job(user: &crate::model::data::User, id: &JobId) -> Error {
+    let windows: Vec<String> =
+        user.jobs.iter().rev().take(8).map(|job| job.windows_id.to_string()).collect();
+    let hint = if windows.is_empty() {
+        format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
+    } else {
+        format!("newest windows of {}: {}", user.name, windows.join(", "))
+    };
+    Error::not_found(format!("{} has no job in window {}", id.user, id.window)).hint(hint)
+}

@@ -1,0 +1,243 @@
+//! The one error that people see: what, where, what to do next, and the exit code.
+//!
+//! Every effect's own error becomes one of these here and nowhere else.
+
+use std::fmt;
+
+use crate::model::data::DataError;
+use crate::model::job::Refused;
+use crate::store::StoreError;
+use crate::sys::proc::ProcError;
+use crate::tmux::TmuxError;
+
+/// What kind of failure it is. The table of exit codes and JSON codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The operation failed.
+    Failed,
+    /// The arguments cannot be understood.
+    Usage,
+    /// A user, job, slot, alias or target does not exist.
+    NotFound,
+    /// Busy, reserved, not the leaf, already running, not yours, final.
+    Refused,
+    /// Lock held too long, data.json unreadable, disk.
+    State,
+    /// tmux, cloud or ssh; safe to try again.
+    Unreachable,
+    /// The person interrupted it.
+    Interrupted,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [
+        Self::Failed,
+        Self::Usage,
+        Self::NotFound,
+        Self::Refused,
+        Self::State,
+        Self::Unreachable,
+        Self::Interrupted,
+    ];
+
+    /// The exit code of the program.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Refused => 4,
+            Self::State => 5,
+            Self::Unreachable => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The `code` of JSON errors.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not-found",
+            Self::Refused => "refused",
+            Self::State => "state",
+            Self::Unreachable => "unreachable",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A failure, in words for a person.
+#[derive(Debug)]
+pub struct Error {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// What is wrong and where. Several problems found together are one line each.
+    pub message: String,
+    /// What to do next; a command that can be pasted where possible.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error without advice yet.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None }
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// `Kind::Failed`.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    /// `Kind::Usage`.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// `Kind::NotFound`.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    /// `Kind::Refused`.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, message)
+    }
+
+    /// `Kind::State`.
+    pub fn state(message: impl Into<String>) -> Self {
+        Self::new(Kind::State, message)
+    }
+
+    /// `Kind::Unreachable`.
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unreachable, message)
+    }
+
+    /// Several problems as one error: all messages, all advice, the lowest exit code. `None` if there
+    /// are none.
+    pub fn all(problems: Vec<Self>) -> Option<Self> {
+        let kind = problems.iter().map(|problem| problem.kind).min()?;
+        let mut messages = Vec::new();
+        let mut hints: Vec<String> = Vec::new();
+        for problem in problems {
+            messages.push(problem.message);
+            hints.extend(problem.hint.filter(|hint| !hints.contains(hint)));
+        }
+        let hint = (!hints.is_empty()).then(|| hints.join("\n"));
+        Some(Self { kind, message: messages.join("\n"), hint })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `did you mean 'x'?` for the nearest of `known`, if one is near.
+pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| format!("did you mean '{name}'?"))
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        let hint = format!("`tpu check {}` shows where it stands", refused.job.user);
+        Self::refused(refused.to_string()).hint(hint)
+    }
+}
+
+impl From<TmuxError> for Error {
+    fn from(error: TmuxError) -> Self {
+        let message = error.to_string();
+        match error {
+            TmuxError::Missing => Self::unreachable(message)
+                .hint("install tmux 3.2 or later, for example: sudo apt-get install tmux"),
+            TmuxError::TooOld { .. } => {
+                Self::unreachable(message).hint("tmux 3.2 or later is needed")
+            }
+            TmuxError::NoServer { .. } => Self::unreachable(message)
+                .hint("`tpu run` starts one; a job of another server is seen with --tmux-socket"),
+            TmuxError::TimedOut { .. } => {
+                Self::unreachable(message).hint("nothing was changed; try again")
+            }
+            TmuxError::Failed { .. } => Self::unreachable(message)
+                .hint("`tmux ls` shows what the server sees; then try again"),
+            TmuxError::Changed { .. } => {
+                Self::refused(message).hint("`tpu check` shows what is there now")
+            }
+        }
+    }
+}
+
+impl From<ProcError> for Error {
+    fn from(error: ProcError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Self::state(format!("data.json: {error}")).hint("`tpu doctor` looks at the whole file")
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let hint = error.remedy();
+        let error = Self::state(error.to_string());
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_and_json_codes_are_unique() {
+        for (i, a) in Kind::ALL.iter().enumerate() {
+            for b in Kind::ALL.iter().skip(i + 1) {
+                assert_ne!(a.exit_code(), b.exit_code());
+                assert_ne!(a.as_str(), b.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn several_problems_keep_every_word_and_the_lowest_code() {
+        let both = Error::all(vec![
+            Error::refused("busy").hint("wait"),
+            Error::not_found("no such user").hint("wait"),
+        ])
+        .unwrap();
+        assert_eq!(both.kind, Kind::NotFound);
+        assert_eq!(both.message, "busy\nno such user");
+        assert_eq!(both.hint.as_deref(), Some("wait"));
+        assert!(Error::all(vec![]).is_none());
+    }
+
+    #[test]
+    fn near_names_are_offered_and_far_ones_are_not() {
+        assert_eq!(did_you_mean("resmue", ["run", "resume"]).as_deref(), Some("did you mean 'resume'?"));
+        assert_eq!(did_you_mean("zzz", ["run", "resume"]), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! `kill`: the intent is recorded first, then the job's processes end, then its window closes, then the
+//! record says so. Repeating it after a crash completes it.
+
+use std::collections::BTreeMap;
+
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::model::job::{Event, Intent, Job};
+use crate::plan::place::{self, Window};
+use crate::model::facts::{PaneFact, TmuxFact};
+
+use super::ctx::{job_mut, job_of, user_of};
+use super::{Ctx, Error, processes, records};
+
+/// The name of the intent.
+pub const KILLING: &str = "killing";
+
+/// What became of one job.
+#[derive(Debug)]
+pub struct Killed {
+    /// Which job.
+    pub job: JobId,
+    /// Processes that were stopped.
+    pub processes: usize,
+    /// Whether a window was closed.
+    pub window: bool,
+}
+
+/// Kills several jobs at once, each on its own. The result keeps their order.
+pub fn kill(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<Killed, Error>)> {
+    let mut results: BTreeMap<usize, Result<Killed, Error>> = BTreeMap::new();
+    for (round, chunk) in jobs.chunks(AT_ONCE).enumerate() {
+        let done: Vec<Result<Killed, Error>> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                chunk.iter().map(|job| scope.spawn(move || kill_one(ctx, job))).collect();
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Error::failed("the kill was cut short")))
+                })
+                .collect()
+        });
+        for (i, result) in done.into_iter().enumerate() {
+            results.insert(round * AT_ONCE + i, result);
+        }
+    }
+    jobs.iter().cloned().zip(results.into_values()).collect()
+}
+
+/// Jobs that are being stopped at the same time.
+const AT_ONCE: usize = 16;
+
+/// Kills one job.
+pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
+    let data = ctx.data()?;
+    check(ctx, &data, job_of(&data, id)?)?;
+    intend(ctx, id)?;
+    fail::fail_point!("kill-intended");
+
+    // Read again: the launch may have been confirmed between.
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let (pane, server) = window(ctx, &data, job)?;
+    let stopped = processes::stop(ctx, job, pane.as_ref())?;
+    fail::fail_point!("kill-stopped");
+    if let Some(pane) = &pane {
+        ctx.tmux.close_window(pane, server)?;
+    }
+    fail::fail_point!("kill-closed");
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        job.apply(&Event::Killed)?;
+        job.intent = None;
+        tx.event(records::event(id, "killed", format!("{stopped} processes stopped")));
+        Ok(())
+    })?;
+    Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
+}
+
+/// Whether a kill is allowed, before anything changes.
+fn check(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
+    let mut trial = job.clone();
+    trial.apply(&Event::Killed)?;
+    window(ctx, data, job).map(|_| ())
+}
+
+/// The job's pane, if its window exists, and the server's pid. A window that cannot be looked at makes
+/// the kill impossible.
+fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), Error> {
+    let user = user_of(data, &job.user)?;
+    let tmux = ctx.tmux.look();
+    let server = match &tmux {
+        TmuxFact::Up { place, .. } => place.server_pid,
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
+    };
+    match place::find(job, &user.tmux_name, &tmux) {
+        Window::Here(pane) => Ok((Some(pane.clone()), server)),
+        Window::Gone | Window::Lost(_) => Ok((None, server)),
+        Window::Elsewhere(reason) => Err(Error::refused(format!("{} is not watched from here: {reason}", job.id()))
+            .hint("kill it there")),
+        Window::Unknown(reason) => Err(Error::unreachable(format!("{}: {reason}", job.id()))
+            .hint("nothing was changed; try again when tmux answers")),
+    }
+}
+
+/// Records the intent: from here no rule fires on the job any more.
+fn intend(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    let now = ctx.clock.now();
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        let mut trial = job.clone();
+        trial.apply(&Event::Killed)?;
+        if job.intent.is_none() {
+            job.intent = Some(Intent {
+                action: KILLING.to_owned(),
+                at: now,
+                by: format!("{}:{}", ctx.env.hostname, ctx.env.pid),
+            });
+        }
+        Ok(())
+    })
+}

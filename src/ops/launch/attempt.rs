@@ -1,0 +1,275 @@
+//! Carries a plan out: claim a record, write what the launcher needs, open the window, confirm.
+//!
+//! A crash at any point is settled by `heal` or by the launcher's own first callback: a record never has
+//! two windows, and a job never starts without a live record.
+
+use crate::model::data::Data;
+use crate::model::facts::{Place, TmuxFact};
+use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
+use crate::model::job::{Event, Job, Launch, LaunchMode, StartTime, Status, Succession};
+use crate::model::time::Timestamp;
+use crate::ops::records;
+use crate::ops::{Ctx, Error, Kind};
+use crate::store::Tx;
+use crate::tmux::NewWindow;
+
+use super::files;
+use super::plan::{LaunchPlan, Parent};
+
+/// A job whose window is open.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    /// Which job.
+    pub job: JobId,
+    /// tmux session of its window.
+    pub session: String,
+    /// Pane of its window, `%12`.
+    pub pane: String,
+    /// What it computes on.
+    pub target: TargetName,
+    /// The attempt it succeeds.
+    pub parent: Option<WindowId>,
+}
+
+/// Starts the attempt.
+pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
+    ctx.tmux.ensure_session(&plan.session, plan.history)?;
+    let (place, highest) = survey(ctx, &plan.session)?;
+    let token = LaunchToken::new(ctx.random.hex(16));
+    let id = ctx.transact(|tx| claim(tx, plan, &Claim { token: &token, place: &place, highest, now: ctx.clock.now() }))?;
+    fail::fail_point!("launch-claimed");
+
+    let opened = files::write(ctx, plan, &id, &token).and_then(|launcher| {
+        fail::fail_point!("launch-written");
+        let window = NewWindow {
+            session: plan.session.clone(),
+            index: id.window.0,
+            name: window_name(plan),
+            cwd: plan.dir.clone().into(),
+            argv: vec!["/bin/bash".to_owned(), launcher],
+            job: id.clone(),
+            launch: token.clone(),
+        };
+        Ok(ctx.tmux.open_window(&window)?)
+    });
+    let pane = match opened {
+        Ok(pane) => pane,
+        Err(error) => return Err(give_up(ctx, &id, &token, error)),
+    };
+    fail::fail_point!("launch-opened");
+    confirm(ctx, &id, &token, &pane, place.server_pid)?;
+    fail::fail_point!("launch-confirmed");
+    Ok(Launched {
+        job: id,
+        session: plan.session.clone(),
+        pane: pane.pane_id,
+        target: plan.target.name.clone(),
+        parent: plan.parent.as_ref().map(|parent| parent.window),
+    })
+}
+
+/// Where windows will live, and the highest index in use in the session.
+fn survey(ctx: &Ctx, session: &str) -> Result<(Place, u32), Error> {
+    match ctx.tmux.look() {
+        TmuxFact::Up { place, panes } => {
+            let ours = panes.iter().filter(|pane| pane.session == session);
+            Ok((place, ours.map(|pane| pane.window_index).max().unwrap_or(0)))
+        }
+        TmuxFact::Down { place } => Err(Error::unreachable(format!(
+            "the tmux server on {} ended while the job was being started",
+            place.socket
+        ))
+        .hint("nothing was started; try again")),
+        TmuxFact::Unknown { reason } => {
+            Err(Error::unreachable(format!("tmux cannot be asked: {reason}"))
+                .hint("nothing was started; try again"))
+        }
+    }
+}
+
+/// What a claim needs beside the plan.
+struct Claim<'a> {
+    token: &'a LaunchToken,
+    place: &'a Place,
+    highest: u32,
+    now: Timestamp,
+}
+
+/// The first transaction: everything that could have changed since the check is checked again, then the
+/// record is appended and its parent marked.
+fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
+    target_still_free(tx.data, plan)?;
+    let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
+        Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
+    })?;
+    let window = user.next_window(claim.highest);
+    let id = JobId::new(plan.user.clone(), window);
+    if let Some(parent) = &plan.parent {
+        succeed(tx, plan, parent, window)?;
+    }
+    let job = record(plan, &id, claim);
+    let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
+    user.jobs.push(job);
+    let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
+    tx.event(records::event(&id, how, format!("on {}", plan.target.name)));
+    Ok(id)
+}
+
+/// Nobody has taken the target since the check.
+fn target_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+    if !plan.target.exclusive || plan.force {
+        return Ok(());
+    }
+    let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
+    let taken = data.jobs().find(|job| {
+        job.tpu == plan.target.name
+            && job.status.is_live()
+            && !plan.known_dead.contains(&job.id())
+            && Some(job.id()) != parent
+    });
+    match taken {
+        Some(job) => Err(Error::refused(format!("{} is in use by {}", plan.target.name, job.id()))
+            .hint("take another target, or use --force")),
+        None => Ok(()),
+    }
+}
+
+/// Marks the parent, if it is still as it was when the plan was made: one child for each.
+fn succeed(
+    tx: &mut Tx<'_>,
+    plan: &LaunchPlan,
+    parent: &Parent,
+    child: WindowId,
+) -> Result<(), Error> {
+    let id = JobId::new(plan.user.clone(), parent.window);
+    let job = crate::ops::ctx::job_mut(tx.data, &id)?;
+    if let Some(other) = job.child {
+        return Err(Error::refused(format!("{id} already goes on in window {other}"))
+            .hint(format!("tpu check {} shows it", id.user)));
+    }
+    if job.status != parent.seen {
+        return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
+            .hint("look again, then try again"));
+    }
+    if let Some((kind, verdict)) = &parent.failed {
+        job.apply(&Event::Failed(*kind))?;
+        job.verdict = Some(verdict.clone());
+    }
+    job.apply(&match parent.forced {
+        false => Event::Superseded(parent.how),
+        true => Event::SupersededByForce(parent.how),
+    })?;
+    job.child = Some(child);
+    job.intent = None;
+    Ok(())
+}
+
+/// The new record.
+fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
+    let mut job = Job::new(id, plan.target.name.clone(), plan.dir.clone());
+    job.job_dir_id = plan.dir_id;
+    job.job_tags.clone_from(&plan.tag);
+    job.extra_configs = quoted(&plan.configs);
+    job.status = Status::Starting;
+    job.stage = plan.stage;
+    job.monitor = plan.monitor;
+    job.rules = plan.rules.clone();
+    job.start_time = StartTime::At(claim.now);
+    job.father = plan.parent.as_ref().map(|parent| parent.window);
+    job.place = Some(claim.place.clone());
+    job.log_stage = plan.log_stage;
+    job.command.clone_from(&plan.command);
+    job.notes.clone_from(&plan.notes);
+    job.stage_dir.clone_from(&plan.stage_dir);
+    if plan.mode == LaunchMode::Native {
+        let name = directory_name(id, claim);
+        job.log_dir = Some(format!("{}/{}/{name}", plan.roots.log, id.user));
+        if job.stage_dir.is_none() {
+            job.stage_dir = Some(format!("{}/{}/{name}", plan.roots.stage, id.user));
+        }
+    }
+    job.launch = Some(Launch {
+        token: claim.token.clone(),
+        mode: plan.mode,
+        at: claim.now,
+        confirmed: false,
+        exit: None,
+        ended: None,
+    });
+    job
+}
+
+/// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.
+fn directory_name(id: &JobId, claim: &Claim<'_>) -> String {
+    let token: String = claim.token.as_str().chars().take(6).collect();
+    format!("{}-{}-{token}", claim.now.compact(), id.window)
+}
+
+/// Config arguments as the one string of the record.
+fn quoted(configs: &[String]) -> String {
+    let quoted = configs.iter().map(|arg| {
+        shlex::try_quote(arg).map_or_else(|_| arg.clone(), std::borrow::Cow::into_owned)
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The name that tmux shows; only decoration.
+fn window_name(plan: &LaunchPlan) -> String {
+    let tag = plan.tag.as_deref().unwrap_or(plan.target.name.as_str());
+    let name: String = tag.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).collect();
+    if name.is_empty() { "job".to_owned() } else { name.chars().take(24).collect() }
+}
+
+/// The last transaction: from here the attempt exists.
+///
+/// If the record has been given up or killed meanwhile, the window is closed again: the launcher has not
+/// started the job, because its own callback was refused.
+fn confirm(
+    ctx: &Ctx,
+    id: &JobId,
+    token: &LaunchToken,
+    pane: &crate::model::facts::PaneFact,
+    server_pid: u32,
+) -> Result<(), Error> {
+    let stands = ctx.transact(|tx| {
+        let job = records::of_launch(tx.data, id, token)?;
+        let Some(launch) = job.launch.as_mut() else { return Ok(false) };
+        launch.confirmed = true;
+        // A job that has already ended is a launch that worked.
+        Ok(job.status.is_live() || launch.ended.is_some())
+    });
+    match stands {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            ctx.tmux.close_window(pane, server_pid)?;
+            Err(Error::refused(format!("{id} was given up while its window opened"))
+                .hint("its window was closed again; `tpu check` shows the record"))
+        }
+        Err(error) => Err(Error::new(
+            error.kind,
+            format!("{id} is started, but the record could not be confirmed: {error}"),
+        )
+        .hint("the next command sets it right")),
+    }
+}
+
+/// No window came to be: says so in the record, and returns the reason.
+fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
+    let written = ctx.transact(|tx| {
+        let job = records::of_launch(tx.data, id, token)?;
+        records::fail_launch(job, &error.message)?;
+        tx.event(records::event(id, "error", format!("launch: {error}")));
+        Ok(())
+    });
+    let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };
+    let mut message = format!("{id} could not be started: {error}");
+    if let Err(also) = written {
+        message += &format!("\nand its record could not be marked: {also}");
+    }
+    Error { kind, message, hint: error.hint.or(Some(format!("tpu resume or tpu rerun w={}", id.window))) }
+}
+
+/// Whether an attempt that relates so to its parent takes over the parent's stage directory.
+pub fn keeps_stage(how: Succession) -> bool {
+    how == Succession::Resume
+}

@@ -1,0 +1,243 @@
+//! Everything that must hold before a job is started. All problems are reported together.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::model::data::{Data, User};
+use crate::model::ids::JobId;
+use crate::model::job::LaunchMode;
+use crate::model::rules::{NAMED, Rules};
+use crate::model::target::Target;
+use crate::ops::ctx::user_of;
+use crate::ops::error::did_you_mean;
+use crate::ops::snapshot;
+use crate::ops::{Ctx, Error};
+
+use super::LaunchRequest;
+use super::plan::{LaunchPlan, Roots};
+
+/// Checks a request and completes it to a plan.
+pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &request.user)?;
+    let settings = ctx.settings.over(user);
+    let mut problems = Vec::new();
+
+    let dir = note(&mut problems, directory(user, request.dir));
+    let target = note(&mut problems, resolve_target(&data, &request.target));
+    let configs = note(&mut problems, config_args(user, &request.configs));
+    let rules = note(&mut problems, rules(request.rule.as_deref(), target.as_ref()));
+    let command = request.command.clone().or_else(|| settings.command_words());
+    let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
+    if let Some(dir) = &dir {
+        note(&mut problems, runnable(dir, mode));
+    }
+    if let Some(configs) = &configs {
+        note(&mut problems, passable(configs, mode, request.force));
+    }
+    if let Some(target) = &target {
+        note(&mut problems, reachable(target, mode));
+    }
+    let known_dead = target
+        .as_ref()
+        .and_then(|target| note(&mut problems, free(ctx, &data, target, request.force)))
+        .unwrap_or_default();
+
+    let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules) else {
+        return Err(Error::all(problems).expect("whatever is missing has left a problem"));
+    };
+    if let Some(error) = Error::all(problems) {
+        return Err(error);
+    }
+    Ok(LaunchPlan {
+        user: user.name.clone(),
+        session: user.tmux_name.clone(),
+        target,
+        dir_id: Some(request.dir),
+        dir,
+        tag: request.tag.clone(),
+        rules,
+        monitor: request.monitor,
+        notes: request.notes.clone(),
+        log_stage: request.log_stage,
+        mode,
+        command,
+        configs,
+        lineage_args: Vec::new(),
+        stage: 0,
+        parent: None,
+        stage_dir: None,
+        roots: roots(ctx, user),
+        history: HISTORY,
+        force: request.force,
+        known_dead,
+        env: None,
+    })
+}
+
+/// Lines of history that a job's window keeps at least.
+pub const HISTORY: u32 = 10_000;
+
+/// Keeps a result, or remembers what is wrong with it.
+fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
+    result.map_err(|problem| problems.push(problem)).ok()
+}
+
+/// Where native mode stages and logs for this user.
+pub fn roots(ctx: &Ctx, user: &User) -> Roots {
+    let settings = ctx.settings.over(user);
+    let below = |name: &str| ctx.store.paths().state().join(name).to_string_lossy().into_owned();
+    Roots {
+        stage: settings.stage_root().map_or_else(|| below("stage"), str::to_owned),
+        log: settings.log_root().map_or_else(|| below("logs"), str::to_owned),
+    }
+}
+
+/// The path of a slot, which must be a directory.
+fn directory(user: &User, slot: u32) -> Result<String, Error> {
+    let Some(path) = user.dir(slot) else {
+        let known: Vec<String> = user.dirs().map(|(slot, path)| format!("{slot}: {path}")).collect();
+        let hint = if known.is_empty() {
+            format!("in the directory of your code: tpu set-cur {slot} {}", user.name)
+        } else {
+            format!("{} has {}", user.name, known.join(", "))
+        };
+        return Err(Error::not_found(format!("{} has no directory {slot}", user.name)).hint(hint));
+    };
+    if !Path::new(path).is_dir() {
+        return Err(Error::not_found(format!("directory {slot} of {}: {path} is not there", user.name))
+            .hint(format!("point it elsewhere: tpu set-dir PATH {slot} {}", user.name)));
+    }
+    Ok(path.to_owned())
+}
+
+/// An alias or a full name, as a target.
+pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
+    data.resolve_target(typed).ok_or_else(|| {
+        let known = data.target_names();
+        let near = did_you_mean(typed, known.iter().map(String::as_str));
+        let hint = near.unwrap_or_else(|| {
+            "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
+             this machine"
+                .to_owned()
+        });
+        Error::not_found(format!("no target '{typed}'")).hint(hint)
+    })
+}
+
+/// `key=value` pairs as arguments of the program.
+fn config_args(user: &User, configs: &[(String, String)]) -> Result<Vec<String>, Error> {
+    let mut args = Vec::new();
+    let mut problems = Vec::new();
+    for (key, value) in configs {
+        let full = match user.config_alias(key) {
+            Some(full) => full,
+            None if key.starts_with("config.") || key == "config" => key,
+            None => {
+                let known = user.config_aliases().map(|(alias, _)| alias).chain(SPECIAL_KEYS);
+                let hint = did_you_mean(key, known).unwrap_or_else(|| {
+                    format!("a short name for a config: tpu -a {key} config.SECTION.NAME {}", user.name)
+                });
+                problems.push(
+                    Error::usage(format!(
+                        "'{key}={value}': '{key}' is no alias of {} and does not begin with 'config.'",
+                        user.name
+                    ))
+                    .hint(hint),
+                );
+                continue;
+            }
+        };
+        args.push(format!("--{full}={value}"));
+    }
+    Error::all(problems).map_or(Ok(args), Err)
+}
+
+/// Keys of `run` that are no configs.
+pub const SPECIAL_KEYS: [&str; 5] = ["dir", "tag", "rule", "monitor", "ssn"];
+
+/// The rules asked for, else the target's own.
+fn rules(typed: Option<&str>, target: Option<&Target>) -> Result<Rules, Error> {
+    let default = target.map_or("pass", Target::default_rules);
+    parse_rules(typed.unwrap_or(default))
+}
+
+/// Reads `rule=`.
+pub fn parse_rules(typed: &str) -> Result<Rules, Error> {
+    Rules::parse(typed).map_err(|part| {
+        let hint = did_you_mean(typed, NAMED).unwrap_or_else(|| {
+            format!("one of {}, or EVENT:ACTION,… (`tpu check-rules` shows them)", NAMED.join(", "))
+        });
+        Error::usage(format!("rule '{typed}': {part} is not known")).hint(hint)
+    })
+}
+
+/// Script mode needs the script.
+fn runnable(dir: &str, mode: LaunchMode) -> Result<(), Error> {
+    if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
+        return Err(Error::not_found(format!("{dir} has no staging.sh and no command is given"))
+            .hint("give a command: tpu run TARGET -- python main.py (or set one: tpu set-settings command …)"));
+    }
+    Ok(())
+}
+
+/// The users' scripts expand their arguments unquoted: what a shell would take apart is refused.
+fn passable(configs: &[String], mode: LaunchMode, force: bool) -> Result<(), Error> {
+    if mode == LaunchMode::Native || force {
+        return Ok(());
+    }
+    let plain = |c: char| c.is_alphanumeric() || "-_.,:/=+@%^~".contains(c);
+    match configs.iter().find(|arg| !arg.chars().all(plain)) {
+        Some(arg) => Err(Error::usage(format!(
+            "{arg:?} holds blanks or shell characters, which staging.sh would take apart"
+        ))
+        .hint("use --force to pass it as it is, or run a command: tpu run TARGET -- COMMAND")),
+        None => Ok(()),
+    }
+}
+
+/// Native mode on a target without a way to its workers.
+fn reachable(target: &Target, mode: LaunchMode) -> Result<(), Error> {
+    if mode == LaunchMode::Native && !target.is_local() {
+        return Err(Error::refused(format!(
+            "no way to the workers of {} is known, so a command cannot be run there",
+            target.name
+        ))
+        .hint("use a directory with a staging.sh, which brings its own way, or the target `local`"));
+    }
+    Ok(())
+}
+
+/// An exclusive target takes one live job. Returns the records that claim it and are dead by the facts.
+pub fn free(ctx: &Ctx, data: &Data, target: &Target, force: bool) -> Result<Vec<JobId>, Error> {
+    if !target.exclusive || force {
+        return Ok(Vec::new());
+    }
+    let users = snapshot::users_of_target(ctx, data, &target.name);
+    match users.live.first() {
+        Some(job) => Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
+            "kill it (tpu kill w={} {}), take another target, or use --force",
+            job.window, job.user
+        ))),
+        None => Ok(users.dead),
+    }
+}
+
+/// The environment that a launch keeps for its job and for its successors: the search path, the Python
+/// environment, and what `tpu` itself reads. Nothing that looks like a secret.
+pub fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
+    const NAMES: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];
+    const PREFIXES: [&str; 4] = ["CONDA_", "_CE_", "MAMBA_", "TPU_"];
+    const OURS: [&str; 8] = [
+        "TPU_JOB", "TPU_LAUNCH", "TPU_BIN", "TPU_LOG_DIR", "TPU_STAGE_DIR", "TPU_TARGET", "TPU_WORKER",
+        "TPU_DATA",
+    ];
+    const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    let kept = |name: &str| {
+        (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+            && !OURS.contains(&name)
+            && !SECRETS.iter().any(|secret| name.to_ascii_uppercase().contains(secret))
+    };
+    let vars = ctx.env.vars.iter().filter(|(name, _)| name.to_str().is_some_and(kept));
+    vars.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

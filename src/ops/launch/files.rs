@@ -1,0 +1,148 @@
+//! What lies beside the launcher script: words and environment, each ending in NUL, so that every byte
+//! a word can hold arrives as it was. No shell text is put together anywhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::model::ids::{JobId, LaunchToken};
+use crate::model::job::LaunchMode;
+use crate::ops::{Ctx, Error};
+
+use super::check::kept_environment;
+use super::plan::LaunchPlan;
+
+/// The launcher, compiled in; each job gets its own copy, so that an upgrade changes no running job.
+const LAUNCHER: &str = include_str!("../../../assets/launcher.sh");
+
+/// Writes the files of a launch and returns the path of its launcher script.
+pub fn write(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    id: &JobId,
+    token: &LaunchToken,
+) -> Result<String, Error> {
+    let dir = ctx.store.new_job_dir(id)?;
+    let data = ctx.data()?;
+    let job = crate::ops::ctx::job_of(&data, id)?;
+    let workplace = match (plan.mode, &job.stage_dir) {
+        (LaunchMode::Native, Some(stage)) => stage.clone(),
+        _ => plan.dir.clone(),
+    };
+    let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
+    let link = dir.join("bin").join("tpu");
+    ctx.store.link_program(&ctx.tpu, &link)?;
+
+    let environment = environment(ctx, plan, id, &link, job);
+    let name = id.to_string();
+    let spec: [&OsStr; 6] = [
+        token.as_str().as_ref(),
+        name.as_ref(),
+        plan.mode.as_str().as_ref(),
+        workplace.as_ref(),
+        log.as_ref(),
+        link.as_os_str(),
+    ];
+    ctx.store.write_private(&dir.join("spec"), &nul_ended(spec))?;
+    let words = plan.words();
+    ctx.store.write_private(&dir.join("argv"), &nul_ended(words.iter().map(OsString::as_os_str)))?;
+    ctx.store.write_private(&dir.join("env"), &pairs(&environment))?;
+    let launcher = dir.join("launcher.sh");
+    ctx.store.write_private(&launcher, LAUNCHER.as_bytes())?;
+    launcher.into_os_string().into_string().map_err(|path| {
+        Error::state(format!("the state directory's path is no UTF-8: {}", Path::new(&path).display()))
+            .hint("keep data.json in a directory with a plain name (--data FILE)")
+    })
+}
+
+/// Reads the environment that a launch was given, for its successors. `None` if it is not there.
+pub fn read_environment(ctx: &Ctx, id: &JobId) -> Option<Vec<(OsString, OsString)>> {
+    let bytes = ctx.store.read_job_file(id, "env")?;
+    let pairs = bytes.split(|byte| *byte == 0).filter(|pair| !pair.is_empty());
+    Some(
+        pairs
+            .filter_map(|pair| {
+                let at = pair.iter().position(|byte| *byte == b'=')?;
+                let (name, value) = pair.split_at(at);
+                Some((os(name), os(value.get(1..)?)))
+            })
+            .filter(|(name, _)| !is_ours(name))
+            .collect(),
+    )
+}
+
+/// What the job sees: the kept environment, and who it is.
+fn environment(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    id: &JobId,
+    link: &Path,
+    job: &crate::model::job::Job,
+) -> Vec<(OsString, OsString)> {
+    let mut vars = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
+    let bin = link.parent().unwrap_or(link).to_owned();
+    let path = vars.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let mut search = bin.into_os_string();
+    search.push(":");
+    search.push(path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin")));
+    set(&mut vars, "PATH", search);
+    set(&mut vars, "TPU_JOB", id.to_string().into());
+    set(&mut vars, "TPU_DATA", ctx.store.paths().data().as_os_str().to_owned());
+    set(&mut vars, "TPU_BIN", link.as_os_str().to_owned());
+    set(&mut vars, "TPU_TARGET", plan.target.name.as_str().into());
+    if let Some(socket) = &ctx.tmux_socket {
+        set(&mut vars, "TPU_TMUX_SOCKET", socket.into());
+    }
+    if plan.mode == LaunchMode::Native {
+        set(&mut vars, "TPU_WORKER", "0".into());
+        // Output goes through a pipe to the log as well; Python would hold it back.
+        if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+            set(&mut vars, "PYTHONUNBUFFERED", "1".into());
+        }
+        if let Some(dir) = &job.log_dir {
+            set(&mut vars, "TPU_LOG_DIR", dir.into());
+        }
+        if let Some(dir) = &job.stage_dir {
+            set(&mut vars, "TPU_STAGE_DIR", dir.into());
+        }
+    }
+    vars
+}
+
+/// Variables that name this very job and are made anew for each.
+fn is_ours(name: &OsStr) -> bool {
+    ["TPU_JOB", "TPU_DATA", "TPU_BIN", "TPU_TARGET", "TPU_LOG_DIR", "TPU_STAGE_DIR", "TPU_WORKER"]
+        .iter()
+        .any(|ours| name == *ours)
+}
+
+fn set(vars: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+    match vars.iter_mut().find(|(known, _)| known == name) {
+        Some(pair) => pair.1 = value,
+        None => vars.push((name.into(), value)),
+    }
+}
+
+fn nul_ended<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend_from_slice(word.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn pairs(vars: &[(OsString, OsString)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in vars {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn os(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}

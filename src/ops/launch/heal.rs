@@ -1,0 +1,84 @@
+//! Settles what a dead `tpu` left behind: launches that were claimed and never confirmed, and ends that
+//! the launcher recorded and nobody wrote down.
+//!
+//! Every writing command begins with this; it asks tmux only if some record needs it.
+
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::model::job::Job;
+use crate::ops::{Ctx, Error, records};
+use crate::plan::diagnose::LAUNCH_LIMIT_S;
+use crate::plan::place::{self, Window};
+
+use super::super::callbacks;
+
+/// What is to be done with one record.
+enum Cure {
+    /// Its window exists.
+    Adopt(JobId),
+    /// It has no window, and no `tpu` will open one any more.
+    GiveUp(JobId),
+    /// Its end lies recorded beside its launcher.
+    Ended(JobId, i32),
+}
+
+/// Adopts launches whose window exists, gives up those that never got one, and writes down ends.
+pub fn heal(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.data()?;
+    for cure in cures(ctx, &data) {
+        match cure {
+            Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code)?,
+            Cure::Adopt(id) => ctx.transact(|tx| {
+                if let Some(launch) = tx.data.job_mut(&id).and_then(|job| job.launch.as_mut()) {
+                    launch.confirmed = true;
+                }
+                Ok(())
+            })?,
+            Cure::GiveUp(id) => ctx.transact(|tx| {
+                let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
+                let open = job.launch.as_ref().is_some_and(|launch| !launch.confirmed);
+                if open && job.status.is_live() {
+                    records::fail_launch(job, "its window was never opened")?;
+                    tx.event(records::event(&id, "error", "launch: its window was never opened"));
+                }
+                Ok(())
+            })?,
+        }
+    }
+    Ok(())
+}
+
+fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
+    let now = ctx.clock.now();
+    let mut cures = Vec::new();
+    let mut unconfirmed: Vec<(&Job, &str)> = Vec::new();
+    for user in data.users() {
+        for job in &user.jobs {
+            let Some(launch) = &job.launch else { continue };
+            if !job.status.is_live() || launch.ended.is_some() {
+                continue;
+            }
+            if let Some(code) = records::recorded_exit(ctx, job) {
+                cures.push(Cure::Ended(job.id(), code));
+            } else if !launch.confirmed {
+                unconfirmed.push((job, user.tmux_name.as_str()));
+            }
+        }
+    }
+    if unconfirmed.is_empty() {
+        return cures;
+    }
+    let tmux = ctx.tmux.look();
+    for (job, session) in unconfirmed {
+        let overdue = job
+            .launch
+            .as_ref()
+            .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S);
+        match place::find(job, session, &tmux) {
+            Window::Here(_) => cures.push(Cure::Adopt(job.id())),
+            Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),
+            Window::Gone | Window::Lost(_) | Window::Elsewhere(_) | Window::Unknown(_) => {}
+        }
+    }
+    cures
+}

@@ -1,0 +1,58 @@
+//! `run`: check everything, claim a record, open a window, confirm.
+//!
+//! [`check`] turns a request into a [`plan::LaunchPlan`] and reports all problems together; `attempt`
+//! carries a plan out (shared with resume and rerun); `files` is what lies beside the launcher script;
+//! `heal` settles launches whose `tpu` died between claim and confirmation.
+
+pub mod attempt;
+pub mod check;
+mod files;
+pub mod heal;
+pub mod plan;
+
+use std::ffi::OsString;
+
+use crate::model::ids::UserName;
+
+use super::{Ctx, Error};
+use attempt::Launched;
+use plan::LaunchPlan;
+
+/// `tpu run`, resolved.
+#[derive(Clone, Debug)]
+pub struct LaunchRequest {
+    /// Whose job.
+    pub user: UserName,
+    /// Target, alias or full name.
+    pub target: String,
+    /// Directory slot.
+    pub dir: u32,
+    /// `key=value`, in order, keys as typed.
+    pub configs: Vec<(String, String)>,
+    /// Tag.
+    pub tag: Option<String>,
+    /// Rules, as typed; the target's default when missing.
+    pub rule: Option<String>,
+    /// Whether MONITOR may act.
+    pub monitor: bool,
+    /// Notes, kept with the job.
+    pub notes: Option<String>,
+    /// Pass the number of resumes to the program.
+    pub log_stage: bool,
+    /// Go on where a check would refuse.
+    pub force: bool,
+    /// Run this instead of `staging.sh`.
+    pub command: Option<Vec<OsString>>,
+}
+
+/// Starts a job.
+pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
+    heal::heal(ctx)?;
+    let plan = check::check(ctx, request)?;
+    attempt::start(ctx, &plan)
+}
+
+/// What [`launch`] would do; nothing is changed.
+pub fn plan(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
+    check::check(ctx, request)
+}

@@ -1,0 +1,151 @@
+//! Everything that is known about an attempt before anything is created: what `--dry-run` prints.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::model::facts::ErrorKind;
+use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::job::{LaunchMode, Status, StoredVerdict, Succession};
+use crate::model::rules::Rules;
+use crate::model::target::Target;
+
+/// A checked attempt.
+#[derive(Clone, Debug)]
+pub struct LaunchPlan {
+    /// Whose job.
+    pub user: UserName,
+    /// tmux session.
+    pub session: String,
+    /// What it computes on.
+    pub target: Target,
+    /// Slot of the directory.
+    pub dir_id: Option<u32>,
+    /// The directory.
+    pub dir: String,
+    /// Tag.
+    pub tag: Option<String>,
+    /// Rules.
+    pub rules: Rules,
+    /// Whether MONITOR may act.
+    pub monitor: bool,
+    /// Notes.
+    pub notes: Option<String>,
+    /// Pass the number of resumes to the program.
+    pub log_stage: bool,
+    /// Script or native.
+    pub mode: LaunchMode,
+    /// The command of native mode.
+    pub command: Option<Vec<OsString>>,
+    /// Config arguments as the user gave them; stored with the job.
+    pub configs: Vec<String>,
+    /// Arguments that follow from the lineage (`--config.load_from=…`); never stored.
+    pub lineage_args: Vec<String>,
+    /// Number of resumes before it.
+    pub stage: u32,
+    /// The attempt it succeeds.
+    pub parent: Option<Parent>,
+    /// Where staged code and logs go; a resume reuses its parent's stage directory.
+    pub stage_dir: Option<String>,
+    /// Where code is staged and logs are made, for native mode.
+    pub roots: Roots,
+    /// Lines of history that the window keeps.
+    pub history: u32,
+    /// Busy targets and the like do not count.
+    pub force: bool,
+    /// Records that claim the target and look live, but are dead by the facts.
+    pub known_dead: Vec<JobId>,
+    /// Environment to hand on instead of the caller's (a resume takes its parent's).
+    pub env: Option<Vec<(OsString, OsString)>>,
+}
+
+/// The attempt that a new one succeeds.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// Its window.
+    pub window: WindowId,
+    /// How the new one relates to it.
+    pub how: Succession,
+    /// Its stored status when the plan was made; the claim insists on it.
+    pub seen: Status,
+    /// The failure that the facts show and the record does not know yet.
+    pub failed: Option<(ErrorKind, StoredVerdict)>,
+    /// It need not have failed.
+    pub forced: bool,
+}
+
+/// Directories below which native mode makes its own.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    /// For copies of the code.
+    pub stage: String,
+    /// For logs and checkpoints.
+    pub log: String,
+}
+
+impl LaunchPlan {
+    /// The words after the program: config arguments, then those of the lineage.
+    pub fn config_words(&self) -> Vec<OsString> {
+        self.configs.iter().chain(&self.lineage_args).map(OsString::from).collect()
+    }
+
+    /// The words that the launcher runs: a command, or the arguments of `staging.sh`.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = match (&self.command, self.mode) {
+            (Some(command), LaunchMode::Native) => command.clone(),
+            _ => {
+                let mut words = vec![OsString::from(format!("ka={}", self.target.name))];
+                words.extend(self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))));
+                words
+            }
+        };
+        words.extend(self.config_words());
+        words
+    }
+
+    /// The whole plan, for people.
+    pub fn to_text(&self) -> String {
+        let line = |name: &str, value: &str| format!("{name:<10} {value}\n");
+        let mut text = String::new();
+        text += &line("user", self.user.as_str());
+        text += &line("target", self.target.name.as_str());
+        if let Some(zone) = &self.target.zone {
+            text += &line("zone", zone);
+        }
+        text += &line("directory", &self.dir);
+        let words = self.words();
+        let command = shown(&words);
+        text += &match self.mode {
+            LaunchMode::Script => line("runs", &format!("source staging.sh {command}")),
+            LaunchMode::Native => line("runs", &command),
+        };
+        if self.mode == LaunchMode::Native {
+            text += &match &self.stage_dir {
+                Some(dir) => line("code", &format!("{dir} (of the parent)")),
+                None => line("code", &format!("copied below {}", self.roots.stage)),
+            };
+            text += &line("logs", &format!("below {}", self.roots.log));
+        }
+        text += &line("rules", &self.rules.to_string());
+        if let Some(tag) = &self.tag {
+            text += &line("tag", tag);
+        }
+        if let Some(parent) = &self.parent {
+            text += &line("parent", &format!("{} ({})", parent.window, parent.how.verb()));
+        }
+        if !self.monitor {
+            text += &line("monitor", "observes only");
+        }
+        text
+    }
+}
+
+/// Words as one line that a shell would read back.
+pub fn shown(words: &[OsString]) -> String {
+    let quoted: Vec<String> =
+        words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
+fn quote(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.into_owned())
+}

@@ -1,0 +1,57 @@
+//! What a job has printed: its log file if it has one, else its window.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::model::ids::JobId;
+use crate::model::job::Job;
+
+use super::ctx::job_of;
+use super::{Ctx, Error, callbacks};
+
+/// Bytes at the end of a log file that decide why a job ended.
+const TAIL_BYTES: u64 = 256 * 1024;
+
+/// Where the output of a job can be read.
+#[derive(Debug)]
+pub enum Output {
+    /// A file that grows.
+    File(PathBuf),
+    /// The window's text as it is now.
+    Text(Vec<u8>),
+}
+
+/// Finds the output of a job.
+pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if let Some(path) = log_file(job).filter(|path| path.is_file()) {
+        return Ok(Output::File(path));
+    }
+    callbacks::pane_text(ctx, &data, job).map(Output::Text).ok_or_else(|| {
+        let log = job.log_dir.as_deref().unwrap_or("none was reported");
+        Error::not_found(format!("{id} has neither a log file nor a window that can be read"))
+            .hint(format!("its log directory: {log}"))
+    })
+}
+
+/// `<log_dir>/output.log`.
+pub fn log_file(job: &Job) -> Option<PathBuf> {
+    job.log_dir.as_ref().map(|dir| Path::new(dir).join("output.log"))
+}
+
+/// The end of a job's log file, if it has one.
+pub fn tail_of_output(job: &Job) -> Option<Vec<u8>> {
+    read_tail(&log_file(job)?, TAIL_BYTES).ok()
+}
+
+/// The last `limit` bytes of a file.
+pub fn read_tail(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

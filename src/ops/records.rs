@@ -1,0 +1,49 @@
+//! Small things that several use cases do with a record: find it by its launch, note an event, read the
+//! exit code that its launcher left.
+
+use crate::model::data::Data;
+use crate::model::facts::ErrorKind;
+use crate::model::ids::{JobId, LaunchToken};
+use crate::model::job::{Event, Job, StoredVerdict};
+use crate::store::JournalEvent;
+
+use super::ctx::job_mut;
+use super::{Ctx, Error};
+
+/// A line for the journal; time and actor are added by the store.
+pub fn event(id: &JobId, kind: &str, text: impl Into<String>) -> JournalEvent {
+    JournalEvent::about(id, kind, text)
+}
+
+/// The record of a launch. Refused when the window number belongs to another launch by now.
+pub fn of_launch<'a>(
+    data: &'a mut Data,
+    id: &JobId,
+    token: &LaunchToken,
+) -> Result<&'a mut Job, Error> {
+    let job = job_mut(data, id)?;
+    if job.launch.as_ref().is_none_or(|launch| launch.token != *token) {
+        return Err(Error::refused(format!("{id} belongs to another launch"))
+            .hint("`tpu check` shows the jobs there are"));
+    }
+    Ok(job)
+}
+
+/// Marks a launch that came to nothing.
+pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
+    job.apply(&Event::Failed(ErrorKind::Launch))?;
+    job.verdict = Some(StoredVerdict {
+        kind: ErrorKind::Launch,
+        rule: "launch".to_owned(),
+        line: reason.lines().next().unwrap_or_default().to_owned(),
+        ignored: false,
+    });
+    Ok(())
+}
+
+/// The exit code that the launcher wrote beside itself.
+pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<i32> {
+    job.launch.as_ref()?;
+    let bytes = ctx.store.read_job_file(&job.id(), "exit")?;
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,262 @@
+//! `resume` and `rerun`: a new attempt that succeeds an old one, once.
+
+use crate::model::data::{Data, User};
+use crate::model::ids::JobId;
+use crate::model::job::{Job, LaunchMode, Succession};
+use crate::model::lineage;
+use crate::model::target::Target;
+
+use super::checkpoint::{self, Checkpoints};
+use super::ctx::{job_of, user_of};
+use super::launch::attempt::{self, Launched};
+use super::launch::check::{self, HISTORY};
+use super::launch::plan::{LaunchPlan, Parent};
+use super::launch::{files_environment, heal};
+use super::snapshot::{self, unrecorded_failure};
+use super::{Ctx, Error, processes};
+
+/// `tpu resume` or `tpu rerun`, resolved.
+#[derive(Clone, Debug)]
+pub struct AgainRequest {
+    /// The attempt to succeed.
+    pub job: JobId,
+    /// From its checkpoint, or from scratch.
+    pub how: Succession,
+    /// Another target, alias or full name.
+    pub target: Option<String>,
+    /// Go on where a check would refuse.
+    pub force: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Again {
+    /// The new attempt.
+    pub launched: Launched,
+    /// What a person should know (a log directory that cannot be read, …).
+    pub warnings: Vec<String>,
+}
+
+/// Starts the successor of a job.
+pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
+    heal::heal(ctx)?;
+    let (plan, warnings) = plan(ctx, request)?;
+    stop_leftovers(ctx, &request.job)?;
+    let launched = attempt::start(ctx, &plan)?;
+    Ok(Again { launched, warnings })
+}
+
+/// Checks a request and completes it to a plan; also what a person should know.
+pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String>), Error> {
+    let data = ctx.data()?;
+    let id = &request.job;
+    let user = user_of(&data, &id.user)?;
+    let job = job_of(&data, id)?;
+    let parent = succeedable(ctx, job, request)?;
+    let target = target(&data, job, request)?;
+    let known_dead = check::free_except(ctx, &data, &target, id, request.force)?;
+    let mut warnings = Vec::new();
+    let (stage_dir, lineage_args) = match request.how {
+        Succession::Resume => {
+            let stage = stage_dir(job)?;
+            (Some(stage), resume_args(ctx, user, job, request, &mut warnings)?)
+        }
+        Succession::Rerun => (None, Vec::new()),
+    };
+    let mode = mode(job);
+    let dir = match (&stage_dir, mode) {
+        (Some(stage), LaunchMode::Script) => stage.clone(),
+        _ => job.job_dir.clone(),
+    };
+    let plan = LaunchPlan {
+        user: user.name.clone(),
+        session: user.tmux_name.clone(),
+        target,
+        dir_id: job.job_dir_id,
+        dir,
+        tag: job.job_tags.clone(),
+        rules: job.rules.clone(),
+        monitor: job.monitor,
+        notes: job.notes.clone(),
+        log_stage: job.log_stage,
+        mode,
+        command: job.command.clone(),
+        configs: configs(job),
+        lineage_args,
+        stage: match request.how {
+            Succession::Resume => job.stage + 1,
+            Succession::Rerun => 0,
+        },
+        parent: Some(parent),
+        stage_dir,
+        roots: check::roots(ctx, user),
+        history: HISTORY,
+        force: request.force,
+        known_dead,
+        env: files_environment(ctx, id),
+    };
+    Ok((plan, warnings))
+}
+
+/// Whether the job may have a successor now.
+fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, Error> {
+    let id = &request.job;
+    let verb = request.how.verb();
+    if let Some(child) = job.child {
+        return Err(Error::refused(format!("{id} already goes on in window {child}"))
+            .hint(format!("tpu {verb} w={child} {}", id.user)));
+    }
+    if let Some(intent) = &job.intent {
+        return Err(Error::refused(format!("{id} is {} (since {})", intent.action, intent.at.to_rfc3339()))
+            .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
+    }
+    let view = snapshot::look_at(ctx, id)?;
+    if let Some(reason) = &view.shown.unknown {
+        return Err(Error::unreachable(format!("{id}: {reason}"))
+            .hint("nothing was changed: it may still be running"));
+    }
+    if view.shown.status.is_live() {
+        return Err(Error::refused(format!("{id} is {}", view.shown.status))
+            .hint(format!("stop it first: tpu kill w={} {}", id.window, id.user)));
+    }
+    let failed = view.failure().is_some();
+    if !failed && !request.force {
+        return Err(Error::refused(format!("{id} is {}", view.shown.status))
+            .hint(format!("to {verb} it all the same: tpu {verb} w={} {} --force", id.window, id.user)));
+    }
+    Ok(Parent {
+        window: id.window,
+        how: request.how,
+        seen: job.status.clone(),
+        failed: unrecorded_failure(&view),
+        forced: !failed,
+    })
+}
+
+/// The target of the new attempt; a resume stays with the accelerator type.
+fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Error> {
+    let current = data.resolve_target(job.tpu.as_str());
+    let Some(typed) = &request.target else {
+        return current.ok_or_else(|| {
+            Error::not_found(format!("the target {} of {} is not known any more", job.tpu, job.id()))
+                .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
+        });
+    };
+    let target = check::resolve_target(data, typed)?;
+    let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
+    if let (Some(old), Some(new)) = types {
+        if old != new && request.how == Succession::Resume && !request.force {
+            return Err(Error::refused(format!("{} is a {new}, the job ran on a {old}", target.name))
+                .hint("a checkpoint may not fit there; use --force to resume all the same"));
+        }
+    }
+    Ok(target)
+}
+
+/// The stage directory that the parent ran from.
+fn stage_dir(job: &Job) -> Result<String, Error> {
+    let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
+    let Some(dir) = &job.stage_dir else {
+        return Err(Error::refused(format!("{} never reported a stage directory", job.id())).hint(rerun));
+    };
+    if !std::path::Path::new(dir).is_dir() {
+        return Err(Error::not_found(format!("the stage directory of {} is gone: {dir}", job.id()))
+            .hint(rerun));
+    }
+    Ok(dir.clone())
+}
+
+/// `--config.load_from=…` and its companions, computed from the lineage and never stored.
+fn resume_args(
+    ctx: &Ctx,
+    user: &User,
+    job: &Job,
+    request: &AgainRequest,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<String>, Error> {
+    let source = checkpoint_source(ctx, user, job, request, warnings)?;
+    let mut args = vec![format!("--config.load_from={source}")];
+    if job.log_stage {
+        args.push(format!("--config.stage={}", job.stage + 1));
+    }
+    let wandb = std::path::Path::new(&source).join("wandb_run_id.txt");
+    if let Ok(id) = std::fs::read_to_string(wandb) {
+        args.push(format!("--config.wandb_resume_id={}", id.trim()));
+    }
+    Ok(args)
+}
+
+/// The log directory of the youngest attempt of the lineage that has a complete checkpoint.
+fn checkpoint_source(
+    ctx: &Ctx,
+    user: &User,
+    job: &Job,
+    request: &AgainRequest,
+    warnings: &mut Vec<String>,
+) -> Result<String, Error> {
+    let settings = ctx.settings.over(user);
+    let pattern = settings.checkpoint_pattern();
+    let mut ancestors = lineage::of(user.jobs(), job.windows_id);
+    ancestors.retain(|window| *window <= job.windows_id);
+    let mut looked = Vec::new();
+    for window in ancestors.iter().rev() {
+        let Some(log) = user.job(*window).and_then(|job| job.log_dir.as_ref()) else { continue };
+        match checkpoint::find(log, pattern.as_ref()) {
+            Checkpoints::Newest(..) => return Ok(log.clone()),
+            Checkpoints::Unknown(reason) => {
+                warnings.push(format!("whether there is a checkpoint is unknown: {reason}"));
+                return Ok(log.clone());
+            }
+            Checkpoints::None => looked.push(log.clone()),
+        }
+    }
+    let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
+    if request.force {
+        if let Some(log) = &job.log_dir {
+            return Ok(log.clone());
+        }
+    }
+    let place = if looked.is_empty() {
+        "no log directory was ever reported".to_owned()
+    } else {
+        format!("looked in {}", looked.join(", "))
+    };
+    Err(Error::refused(format!("{} has no complete checkpoint ({place})", job.id())).hint(rerun))
+}
+
+/// How the parent was launched; records of the original ran a script.
+fn mode(job: &Job) -> LaunchMode {
+    match &job.launch {
+        Some(launch) => launch.mode,
+        None => LaunchMode::Script,
+    }
+}
+
+/// The stored config arguments; what does not parse as shell words is split at blanks. Arguments that
+/// follow from a lineage are left out: the original stored them, and they would pile up.
+fn configs(job: &Job) -> Vec<String> {
+    const OF_LINEAGE: [&str; 3] =
+        ["--config.load_from=", "--config.stage=", "--config.wandb_resume_id="];
+    let words = shlex::split(&job.extra_configs)
+        .unwrap_or_else(|| job.extra_configs.split_whitespace().map(str::to_owned).collect());
+    let inherited = job.father.is_some();
+    words
+        .into_iter()
+        .filter(|word| !(inherited && OF_LINEAGE.iter().any(|prefix| word.starts_with(prefix))))
+        .collect()
+}
+
+/// Stops what is left of the lineage on the target: processes of this attempt that outlived its end.
+fn stop_leftovers(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &id.user)?;
+    for window in lineage::of(user.jobs(), id.window) {
+        if let Some(job) = user.job(window) {
+            // Without a launch of ours nobody can tell its processes from a person's.
+            if job.launch.is_some() {
+                processes::stop(ctx, job, None)?;
+            }
+        }
+    }
+    Ok(())
+}

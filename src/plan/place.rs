@@ -1,0 +1,170 @@
+//! Whether a window's place is the one we look at, decided from the stored place and one look at tmux.
+
+use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::model::job::Job;
+
+/// What one look at tmux says about a job's window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Window<'a> {
+    /// It exists, and this is its pane.
+    Here(&'a PaneFact),
+    /// A server answered, it is the window's own, and the window is not there.
+    Gone,
+    /// Its server or its machine's boot is over: the window is gone for certain, for this reason.
+    Lost(String),
+    /// It lives where we cannot look.
+    Elsewhere(String),
+    /// The question could not be answered.
+    Unknown(String),
+}
+
+/// Finds the window of `job`.
+///
+/// A pane counts if its `@tpu_launch` is the launch's token. A pane without marks (made by the original)
+/// counts by session and index, if the record has no launch of ours. Equal indices of other users or of
+/// later launches never do.
+pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
+    let (here, panes) = match tmux {
+        TmuxFact::Unknown { reason } => return Window::Unknown(reason.clone()),
+        TmuxFact::Up { place, panes } => (place, Some(panes)),
+        TmuxFact::Down { place } => (place, None),
+    };
+    if let Some(place) = &job.place {
+        if let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some()) {
+            return verdict;
+        }
+    }
+    let Some(panes) = panes else {
+        return Window::Unknown(format!("no tmux server answers on {}", here.socket));
+    };
+    match panes.iter().find(|pane| is_window_of(job, session, pane)) {
+        Some(pane) => Window::Here(pane),
+        None => Window::Gone,
+    }
+}
+
+/// Compares the stored place with the one we look at; `None` when windows there can be judged.
+fn elsewhere_or_lost<'a>(place: &Place, here: &Place, up: bool) -> Option<Window<'a>> {
+    if place.host != here.host {
+        return Some(Window::Elsewhere(format!("its window is on host {}", place.host)));
+    }
+    if place.uid != here.uid {
+        return Some(Window::Elsewhere(format!("its tmux server belongs to uid {}", place.uid)));
+    }
+    if place.boot != here.boot {
+        return Some(Window::Lost("the machine has been restarted since".to_owned()));
+    }
+    if place.socket != here.socket {
+        return Some(Window::Elsewhere(format!("its window is on tmux socket {}", place.socket)));
+    }
+    let same_server = place.server_pid == here.server_pid && place.server_start == here.server_start;
+    (up && !same_server)
+        .then(|| Window::Lost("the tmux server has been restarted since".to_owned()))
+}
+
+/// Whether `pane` is the window of `job`.
+pub fn is_window_of(job: &Job, session: &str, pane: &PaneFact) -> bool {
+    match (&job.launch, &pane.launch) {
+        (Some(launch), Some(token)) => launch.token == *token,
+        (Some(_), None) | (None, Some(_)) => false,
+        (None, None) => {
+            pane.session == session
+                && pane.window_index == job.windows_id.0
+                && pane.job.as_ref().is_none_or(|id| *id == job.id())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::job::{Launch, LaunchMode};
+    use crate::model::time::Timestamp;
+
+    fn place() -> Place {
+        Place {
+            host: "h".to_owned(),
+            boot: "b".to_owned(),
+            uid: 1,
+            socket: "/tmp/s".to_owned(),
+            server_pid: 10,
+            server_start: 100,
+        }
+    }
+
+    fn pane(session: &str, index: u32, token: Option<&str>) -> PaneFact {
+        PaneFact {
+            session: session.to_owned(),
+            window_index: index,
+            window_id: "@1".to_owned(),
+            pane_id: "%1".to_owned(),
+            pane_pid: 20,
+            dead: false,
+            activity: 0,
+            history_size: 0,
+            cursor_y: 0,
+            cursor_x: 0,
+            width: 80,
+            job: None,
+            launch: token.map(LaunchToken::from),
+            exit: None,
+        }
+    }
+
+    fn job(token: Option<&str>) -> Job {
+        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let mut job = Job::new(&id, TargetName::from("local"), "/d".to_owned());
+        if let Some(token) = token {
+            job.place = Some(place());
+            job.launch = Some(Launch {
+                token: LaunchToken::from(token),
+                mode: LaunchMode::Native,
+                at: Timestamp::from_second(0),
+                confirmed: true,
+                exit: None,
+                ended: None,
+            });
+        }
+        job
+    }
+
+    #[test]
+    fn a_window_is_known_by_its_token_wherever_it_moved() {
+        let tmux = TmuxFact::Up { place: place(), panes: vec![pane("other", 99, Some("t"))] };
+        assert!(matches!(find(&job(Some("t")), "alice", &tmux), Window::Here(_)));
+        let foreign = TmuxFact::Up { place: place(), panes: vec![pane("alice", 7, Some("u"))] };
+        assert_eq!(find(&job(Some("t")), "alice", &foreign), Window::Gone);
+        let unmarked = TmuxFact::Up { place: place(), panes: vec![pane("alice", 7, None)] };
+        assert_eq!(find(&job(Some("t")), "alice", &unmarked), Window::Gone);
+    }
+
+    #[test]
+    fn a_window_of_the_original_is_known_by_session_and_index() {
+        let tmux = TmuxFact::Up {
+            place: place(),
+            panes: vec![pane("bird", 7, None), pane("alice", 7, None)],
+        };
+        assert!(matches!(find(&job(None), "alice", &tmux), Window::Here(p) if p.session == "alice"));
+        assert_eq!(find(&job(None), "b", &tmux), Window::Gone);
+    }
+
+    #[test]
+    fn another_place_is_unknown_and_another_boot_or_server_is_lost() {
+        let with = |change: fn(&mut Place)| {
+            let mut here = place();
+            change(&mut here);
+            TmuxFact::Up { place: here, panes: vec![] }
+        };
+        let job = job(Some("t"));
+        let find = |tmux: &TmuxFact| format!("{:?}", find(&job, "alice", tmux));
+        assert!(find(&with(|p| p.host = "other".to_owned())).starts_with("Elsewhere"));
+        assert!(find(&with(|p| p.uid = 2)).starts_with("Elsewhere"));
+        assert!(find(&with(|p| p.socket = "/x".to_owned())).starts_with("Elsewhere"));
+        assert!(find(&with(|p| p.boot = "c".to_owned())).starts_with("Lost"));
+        assert!(find(&with(|p| p.server_pid = 11)).starts_with("Lost"));
+        assert!(find(&with(|p| p.server_start = 101)).starts_with("Lost"));
+        assert!(find(&TmuxFact::Down { place: place() }).starts_with("Unknown"));
+        assert!(find(&TmuxFact::Unknown { reason: "x".to_owned() }).starts_with("Unknown"));
+    }
+}

@@ -1,1 +1,543 @@
-//! data.json as types (skeleton).
+//! data.json as types, without loss.
+//!
+//! [`Data`] holds the text that it was read from beside the typed values. What has not changed is
+//! written back as it stood (see [`super::json`]), so unknown keys, their order, spellings, numbers and
+//! layout survive, and a document without changes gives the very same bytes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+
+pub use super::read::DataError;
+pub use super::user::{DEFAULT_ALIASES, User};
+
+use super::ids::{JobId, TargetName, UserName};
+use super::job::Job;
+use super::json::{Edits, Style, members};
+use super::read::{self, Fields, Path};
+use super::registry::{self, Registry};
+use super::settings;
+use super::target::{Registration, Target};
+use super::user::{parsed, read_user, set_pair, write_user};
+
+/// Why a document could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It is no JSON.
+    #[error("{message} (line {line}, column {column})")]
+    Syntax {
+        /// The parser's words.
+        message: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// It is JSON, and something in it cannot be understood.
+    #[error(transparent)]
+    Shape(#[from] DataError),
+}
+
+/// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a secret.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The secret itself. Never for an argument, a window title, a log or JSON output.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// How MONITOR turns (`monitor_config`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorConfig {
+    /// Seconds between two runs of the checks of `doctor`.
+    pub test_freq: u32,
+    checking_freq: u32,
+    /// Whether `checking_freq` was set with this program.
+    set: bool,
+}
+
+/// What the original puts into every new file and never reads.
+const UNREAD_CHECKING_FREQ: u32 = 600;
+
+/// The key beside `checking_freq` that says that it was set with this program.
+const SET_MARK: &str = "checking_freq_set";
+
+impl Default for MonitorConfig {
+    fn default() -> Self {
+        Self { test_freq: 3600, checking_freq: 30, set: false }
+    }
+}
+
+impl MonitorConfig {
+    /// Seconds between two turns. The 600 of an original's file counts as 30 until somebody sets it.
+    pub fn checking_freq(&self) -> u32 {
+        self.checking_freq
+    }
+
+    /// Sets the seconds between two turns.
+    pub fn set_checking_freq(&mut self, seconds: u32) {
+        self.checking_freq = seconds;
+        self.set = true;
+    }
+
+    fn read(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let fields = Fields::new(read::object(value, path)?, path);
+        let default = Self::default();
+        let set = fields.with(SET_MARK, read::flag)?.unwrap_or(false);
+        let found = fields.with("checking_freq", read::number)?;
+        let checking_freq = match found {
+            Some(UNREAD_CHECKING_FREQ) if !set => default.checking_freq,
+            Some(seconds) => seconds,
+            None => default.checking_freq,
+        };
+        let test_freq = fields.with("test_freq", read::number)?.unwrap_or(default.test_freq);
+        Ok(Self { test_freq, checking_freq, set })
+    }
+
+    fn write(&self, was: &Self, old: Option<&Value>) -> Value {
+        let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
+        if self.test_freq != was.test_freq || old.is_none() {
+            map.insert("test_freq".to_owned(), json!(self.test_freq));
+        }
+        if (self.checking_freq, self.set) != (was.checking_freq, was.set) || old.is_none() {
+            map.insert("checking_freq".to_owned(), json!(self.checking_freq));
+        }
+        if self.set != was.set {
+            map.insert(SET_MARK.to_owned(), json!(self.set));
+        }
+        Value::Object(map)
+    }
+}
+
+/// The typed top level, apart from `users`.
+#[derive(Clone, Debug, PartialEq)]
+struct Head {
+    user_list: Vec<String>,
+    id_list: Vec<u32>,
+    id_user: Vec<(u32, String)>,
+    user_id: Vec<(String, u32)>,
+    registry: Registry,
+    monitor: MonitorConfig,
+    monitor_all_check_time: u32,
+    wandb_api_key: Option<Secret>,
+    conda_env_name: Option<String>,
+    ack: bool,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self {
+            user_list: Vec::new(),
+            id_list: Vec::new(),
+            id_user: Vec::new(),
+            user_id: Vec::new(),
+            registry: Registry::default(),
+            monitor: MonitorConfig::default(),
+            monitor_all_check_time: 20,
+            wandb_api_key: None,
+            conda_env_name: None,
+            ack: false,
+        }
+    }
+}
+
+/// The spelling of MONITOR's configuration in this document.
+fn monitor_key(map: &Map<String, Value>) -> &'static str {
+    if !map.contains_key("monitor_config") && map.contains_key("MONITOR_config") {
+        "MONITOR_config"
+    } else {
+        "monitor_config"
+    }
+}
+
+impl Head {
+    fn read(map: &Map<String, Value>) -> Result<Self, DataError> {
+        let fields = Fields::new(map, &Path::Root);
+        let word = |key: &str| Some(key.to_owned());
+        let id = |key: &str| key.trim().parse().ok();
+        Ok(Self {
+            user_list: fields
+                .with("user_list", |value, path| read::list(value, path, read::text))?
+                .unwrap_or_default(),
+            id_list: fields
+                .with("id_list", |value, path| read::list(value, path, read::number))?
+                .unwrap_or_default(),
+            id_user: fields
+                .with("id_user_dict", |value, path| read::pairs(value, path, id, read::text))?
+                .unwrap_or_default(),
+            user_id: fields
+                .with("user_id_dict", |value, path| read::pairs(value, path, word, read::number))?
+                .unwrap_or_default(),
+            registry: Registry::read(&fields)?,
+            monitor: fields.with(monitor_key(map), MonitorConfig::read)?.unwrap_or_default(),
+            monitor_all_check_time: fields.with_or("monitor_all_check_time", 20, read::number)?,
+            wandb_api_key: fields.with("wandb_api_key", read::text)?.map(Secret),
+            conda_env_name: fields.with("conda_env_name", read::text)?,
+            ack: fields.with_or("ack_MONITOR", false, read::flag)?,
+        })
+    }
+
+    /// The keys whose values differ from what `old` reads as.
+    fn changes(&self, old: &Map<String, Value>) -> Vec<(&'static str, Value)> {
+        let was = Self::read(old).unwrap_or_default();
+        let mut changes = Vec::new();
+        let mut set = |key: &'static str, differs: bool, value: Value| {
+            if differs {
+                changes.push((key, value));
+            }
+        };
+        set("user_list", was.user_list != self.user_list, json!(self.user_list));
+        set("id_list", was.id_list != self.id_list, json!(self.id_list));
+        let id_user = self.id_user.iter().map(|(id, user)| (id.to_string(), json!(user)));
+        set("id_user_dict", was.id_user != self.id_user, Value::Object(id_user.collect()));
+        let user_id = self.user_id.iter().map(|(user, id)| (user.clone(), json!(id)));
+        set("user_id_dict", was.user_id != self.user_id, Value::Object(user_id.collect()));
+        changes.extend(self.registry.changes(&was.registry, old));
+        let mut set = |key: &'static str, differs: bool, value: Value| {
+            if differs {
+                changes.push((key, value));
+            }
+        };
+        let key = monitor_key(old);
+        let monitor = self.monitor.write(&was.monitor, old.get(key).filter(|v| !v.is_null()));
+        set(key, was.monitor != self.monitor, monitor);
+        let every = self.monitor_all_check_time;
+        set("monitor_all_check_time", was.monitor_all_check_time != every, json!(every));
+        let secret = self.wandb_api_key.as_ref().map(Secret::reveal);
+        set("wandb_api_key", was.wandb_api_key != self.wandb_api_key, json!(secret));
+        let conda = was.conda_env_name != self.conda_env_name;
+        set("conda_env_name", conda, json!(self.conda_env_name));
+        set("ack_MONITOR", was.ack != self.ack, json!(self.ack));
+        changes
+    }
+}
+
+/// The whole document.
+#[derive(Clone)]
+pub struct Data {
+    source: Arc<str>,
+    users: Vec<User>,
+    head: Head,
+}
+
+impl fmt::Debug for Data {
+    /// Names only: the text holds a key that nobody must see by chance.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data")
+            .field("users", &self.users.iter().map(|user| &user.name).collect::<Vec<_>>())
+            .field("jobs", &self.jobs().count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Data {
+    /// The document with which a lab begins.
+    pub fn empty() -> Self {
+        let value = json!({
+            "users": {}, "user_list": [], "id_list": [], "id_user_dict": {}, "user_id_dict": {},
+            "tpu_aliases": {}, "all_tpus": {}, "monitor_config": { "test_freq": 3600, "checking_freq": 30 },
+            "wandb_api_key": null, "conda_env_name": null, "monitor_all_check_time": 20,
+            "MONITOR_logs": [], "ack_MONITOR": false,
+        });
+        let source = Style::default().render(&value, 0) + "\n";
+        Self { source: source.into(), users: Vec::new(), head: Head::default() }
+    }
+
+    /// Reads a document.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
+        // Whether it is JSON at all is settled here; what follows only looks for places.
+        let syntax = |e: &serde_json::Error| ReadError::Syntax {
+            message: settings::syntax(e),
+            line: e.line(),
+            column: e.column(),
+        };
+        let _: IgnoredAny = serde_json::from_slice(bytes).map_err(|e| syntax(&e))?;
+        let text = str::from_utf8(bytes).map_err(|e| {
+            let before = bytes.get(..e.valid_up_to()).unwrap_or(&[]);
+            ReadError::Syntax {
+                message: "text that is not UTF-8".to_owned(),
+                line: before.split(|byte| *byte == b'\n').count(),
+                column: before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1,
+            }
+        })?;
+        let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
+        let document = text.get(start..).unwrap_or("").trim_ascii_end();
+        if !document.starts_with('{') {
+            return Err(Path::Root.error("a map", parsed(document).as_ref()).into());
+        }
+        let mut map = Map::new();
+        let mut users = Vec::new();
+        for member in members(document) {
+            let key = member.name();
+            match key.as_str() {
+                "users" => users = read_users(text, start + member.at, member.value)?,
+                // Long, and only ever carried along.
+                "MONITOR_logs" => {}
+                _ => {
+                    let value = parsed(member.value)
+                        .ok_or_else(|| Path::Key(&Path::Root, &key).error("valid text", None))?;
+                    map.insert(key, value);
+                }
+            }
+        }
+        Ok(Self { source: text.into(), users, head: Head::read(&map)? })
+    }
+
+    /// The document for the file. Without changes these are the bytes that were read.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.to_text().into_bytes()
+    }
+
+    /// The document as text.
+    pub fn to_text(&self) -> String {
+        let source: &str = &self.source;
+        let style = Style::detect(source);
+        let start = source.find('{').unwrap_or(0);
+        let (before, rest) = source.split_at_checked(start).unwrap_or(("", source));
+        let document = rest.trim_ascii_end();
+        let after = rest.get(document.len()..).unwrap_or("");
+        let found = members(document);
+        let mut map = Map::new();
+        for member in &found {
+            let key = member.name();
+            if !matches!(key.as_str(), "users" | "MONITOR_logs")
+                && let Some(value) = parsed(member.value)
+            {
+                map.insert(key, value);
+            }
+        }
+        let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
+        let mut edits = Edits::default();
+        if let Some(text) = write_users(&self.users, source, &style, raw("users")) {
+            edits.set("users", text);
+        }
+        for (key, value) in self.head.changes(&map) {
+            let text = match raw(key) {
+                Some(old) => style.patch(old, &value, 1),
+                None => style.render(&value, 1),
+            };
+            edits.set(key, text);
+        }
+        format!("{before}{}{after}", style.edit_object(document, edits, 0))
+    }
+
+    /// The document as plain JSON, for commands that edit it by path.
+    pub fn to_value(&self) -> Value {
+        parsed(&self.to_text()).unwrap_or(Value::Null)
+    }
+
+    /// The same document with the contents of `value`, checked like one that was read.
+    pub fn replaced(&self, value: &Value) -> Result<Self, ReadError> {
+        let text = self.to_text();
+        let style = Style::detect(&text);
+        let document = text.trim_ascii();
+        let after = text.trim_ascii_start().get(document.len()..).unwrap_or("");
+        Self::parse(format!("{}{after}", style.patch(document, value, 0)).as_bytes())
+    }
+
+    /// All users, in the order of the file.
+    pub fn users(&self) -> &[User] {
+        &self.users
+    }
+
+    /// One user.
+    pub fn user(&self, name: &UserName) -> Option<&User> {
+        self.users.iter().find(|user| user.name == *name)
+    }
+
+    /// One user, to be changed.
+    pub fn user_mut(&mut self, name: &UserName) -> Option<&mut User> {
+        self.users.iter_mut().find(|user| user.name == *name)
+    }
+
+    /// The user with this number.
+    pub fn user_by_id(&self, id: u32) -> Option<&User> {
+        self.users.iter().find(|user| user.id == id)
+    }
+
+    /// The user whose tmux session this is.
+    pub fn user_of_session(&self, session: &str) -> Option<&User> {
+        self.users.iter().find(|user| user.tmux_name == session)
+    }
+
+    /// Adds a user with a free number and enters it into all lists. `false` if the name is taken.
+    pub fn add_user(&mut self, name: UserName) -> bool {
+        if self.user(&name).is_some() {
+            return false;
+        }
+        let used = self.users.iter().map(|user| user.id).chain(self.head.id_list.iter().copied());
+        let id = used.max().map_or(0, |id| id.saturating_add(1));
+        let mut user = User::new(id, name.clone());
+        user.settings = settings::Layer::for_new_user();
+        self.users.push(user);
+        let text = name.as_str().to_owned();
+        if !self.head.user_list.contains(&text) {
+            self.head.user_list.push(text.clone());
+        }
+        self.head.id_list.push(id);
+        set_pair(&mut self.head.id_user, id, text.clone());
+        set_pair(&mut self.head.user_id, text, id);
+        true
+    }
+
+    /// Takes a user out of the document and of all lists.
+    pub fn remove_user(&mut self, name: &UserName) -> Option<User> {
+        let at = self.users.iter().position(|user| user.name == *name)?;
+        let user = self.users.remove(at);
+        self.head.user_list.retain(|known| known != name.as_str());
+        self.head.id_list.retain(|id| *id != user.id);
+        self.head.id_user.retain(|(id, _)| *id != user.id);
+        self.head.user_id.retain(|(known, _)| known != name.as_str());
+        Some(user)
+    }
+
+    /// One job.
+    pub fn job(&self, id: &JobId) -> Option<&Job> {
+        self.user(&id.user)?.job(id.window)
+    }
+
+    /// One job, to be changed.
+    pub fn job_mut(&mut self, id: &JobId) -> Option<&mut Job> {
+        self.user_mut(&id.user)?.job_mut(id.window)
+    }
+
+    /// The jobs of all users.
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.users.iter().flat_map(User::jobs)
+    }
+
+    /// Aliases, zones and registrations of targets.
+    pub fn registry(&self) -> &Registry {
+        &self.head.registry
+    }
+
+    /// Aliases, zones and registrations of targets, to be changed.
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.head.registry
+    }
+
+    /// The target of a full name, if anything in the document knows it, or `local`.
+    pub fn target(&self, name: &TargetName) -> Option<Target> {
+        self.head.registry.target(name)
+    }
+
+    /// The registration of a full name.
+    pub fn registration(&self, name: &TargetName) -> Option<&Registration> {
+        self.head.registry.registration(name)
+    }
+
+    /// The target of an alias or a full name.
+    pub fn resolve_target(&self, text: &str) -> Option<Target> {
+        self.head.registry.resolve(text)
+    }
+
+    /// The shortest alias of a target, else its full name.
+    pub fn target_label(&self, name: &TargetName) -> String {
+        registry::label(&self.head.registry, name)
+    }
+
+    /// How MONITOR turns.
+    pub fn monitor_config(&self) -> &MonitorConfig {
+        &self.head.monitor
+    }
+
+    /// How MONITOR turns, to be changed.
+    pub fn monitor_config_mut(&mut self) -> &mut MonitorConfig {
+        &mut self.head.monitor
+    }
+
+    /// Seconds between two rounds of `maj`.
+    pub fn monitor_all_check_time(&self) -> u32 {
+        self.head.monitor_all_check_time
+    }
+
+    /// The key of Weights & Biases.
+    pub fn wandb_api_key(&self) -> Option<&Secret> {
+        self.head.wandb_api_key.as_ref()
+    }
+
+    /// Sets the key of Weights & Biases.
+    pub fn set_wandb_api_key(&mut self, key: Option<Secret>) {
+        self.head.wandb_api_key = key;
+    }
+
+    /// The conda environment that the users' scripts activate.
+    pub fn conda_env_name(&self) -> Option<&str> {
+        self.head.conda_env_name.as_deref()
+    }
+
+    /// Whether somebody asked MONITOR to look at once (`ack`).
+    pub fn ack(&self) -> bool {
+        self.head.ack
+    }
+
+    /// Asks MONITOR to look at once, or notes that it did.
+    pub fn set_ack(&mut self, ack: bool) {
+        self.head.ack = ack;
+    }
+}
+
+fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataError> {
+    let path = Path::Key(&Path::Root, "users");
+    if text == "null" {
+        return Ok(Vec::new());
+    }
+    if !text.starts_with('{') {
+        return Err(path.error("a map of users", parsed(text).as_ref()));
+    }
+    let mut users: Vec<User> = Vec::new();
+    for member in members(text) {
+        let name = member.name();
+        let from = start + member.at;
+        let range = from..from + member.value.len();
+        let path = Path::Key(&path, &name);
+        let user = read_user(source, range, UserName::new(&name), &path)?;
+        users.retain(|known| known.name != user.name);
+        users.push(user);
+    }
+    Ok(users)
+}
+
+/// The text of `users`; `None` if nothing in it changed.
+fn write_users(users: &[User], source: &str, style: &Style, old: Option<&str>) -> Option<String> {
+    let old = old.filter(|old| old.starts_with('{'));
+    let found = old.map(members).unwrap_or_default();
+    let mut edits = Edits::default();
+    for user in users {
+        let text = write_user(user, source, style, 2);
+        let was = found.iter().rfind(|member| member.name() == user.name.as_str());
+        if was.is_none_or(|was| was.value != text) {
+            edits.set(user.name.as_str(), text);
+        }
+    }
+    for member in &found {
+        let name = member.name();
+        if !users.iter().any(|user| user.name.as_str() == name) {
+            edits.remove(&name);
+        }
+    }
+    match old {
+        _ if edits.is_empty() => None,
+        Some(old) => Some(style.edit_object(old, edits, 1)),
+        None => Some(style.edit_object("{}", edits, 1)),
+    }
+}

@@ -5,12 +5,19 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+mod codec;
 pub mod data;
+mod extras;
 pub mod facts;
 pub mod ids;
 pub mod job;
+mod json;
+pub mod lineage;
+mod read;
+pub mod registry;
 pub mod rules;
 pub mod settings;
 pub mod target;
 pub mod time;
+mod user;
 pub mod view;

@@ -1,1 +1,415 @@
-//! data.json as types (skeleton).
+//! Settings in layers, each value with the layer that it came from.
+//!
+//! Built in < `users.<name>.settings` in data.json < `settings.json` of this machine's account <
+//! `--settings FILE` < environment and flags. Merging is pure: reading files is the caller's.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::read::{self, DataError, Path};
+use super::time::zone_of;
+
+/// Which control plane knows the targets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CloudKind {
+    /// None: targets come from data.json alone.
+    #[default]
+    None,
+    /// The simulator.
+    Sim,
+    /// The Cloud TPU API.
+    Google,
+}
+
+impl CloudKind {
+    /// The spelling in settings and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Sim => "sim",
+            Self::Google => "google",
+        }
+    }
+
+    /// Reads the spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::None, Self::Sim, Self::Google].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Where a value came from, in rising order of precedence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The program itself.
+    BuiltIn,
+    /// data.json, the settings of this user.
+    User(String),
+    /// The settings file of this machine's account.
+    File(String),
+    /// The file given with `--settings` or `$TPU_SETTINGS`.
+    Given(String),
+    /// An environment variable, by name.
+    Environment(String),
+    /// A flag of the command line, by name.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built in"),
+            Self::User(user) => write!(f, "data.json: users.{user}.settings"),
+            Self::File(path) | Self::Given(path) => f.write_str(path),
+            Self::Environment(name) => write!(f, "${name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A setting that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {problem}")]
+pub struct SettingsError {
+    /// The file, variable or flag.
+    pub origin: Origin,
+    /// Which key and what is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// No such key.
+    #[error("unknown setting '{key}'")]
+    Unknown {
+        /// The key as written.
+        key: String,
+        /// The known key that looks most like it.
+        nearest: Option<&'static str>,
+    },
+    /// The value is of the wrong type.
+    #[error(transparent)]
+    Value(#[from] DataError),
+    /// The file holds no object.
+    #[error("{message} (line {line}, column {column})")]
+    Syntax {
+        /// The parser's words.
+        message: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+}
+
+/// Declares the settings once: key, type, built-in value, and how a JSON value is read.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $key:ident: $type:ty = $default:expr, $read:expr;)+) => {
+        /// All settings with the values that hold.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings {
+            $($(#[$doc])* pub $key: $type,)+
+            origins: Vec<(&'static str, Origin)>,
+        }
+
+        /// Every key, in the order in which `get-settings` shows them.
+        pub const KEYS: &[&str] = &[$(stringify!($key)),+];
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($key: $default,)+ origins: Vec::new() }
+            }
+        }
+
+        impl Settings {
+            /// Lays one value over what is there.
+            fn put(&mut self, key: &str, value: &Value) -> Result<&'static str, Problem> {
+                let path = Path::Key(&Path::Root, key);
+                match key {
+                    $(stringify!($key) => {
+                        self.$key = $read(value, &path)?;
+                        Ok(stringify!($key))
+                    })+
+                    _ => Err(Problem::Unknown { key: key.to_owned(), nearest: nearest(key) }),
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Whether `run` opens the monitor afterwards.
+    monitor_after_run: bool = true, read::flag;
+    /// Seconds between two refreshes of the monitor.
+    monitor_upd_time: u32 = 5, positive;
+    /// Characters of output that decide a status in the original; kept for its sake.
+    monitor_length: u32 = 800, read::number;
+    /// Whether output is shown although the status is known.
+    monitor_verbose: bool = false, read::flag;
+    /// Whether the working directory is shown.
+    monitor_dir: bool = true, read::flag;
+    /// Whether the target is shown.
+    monitor_tpu: bool = true, read::flag;
+    /// Characters of output that are shown.
+    show_length: u32 = 200, read::number;
+    /// `us`, `cn` or an IANA name, for display.
+    time_zone: String = "us".to_owned(), zone;
+    /// Whatever others keep here.
+    extra_settings: Map<String, Value> = Map::new(), map;
+    /// The user on whose behalf commands act.
+    user: Option<String> = None, maybe_text;
+    /// The data file.
+    data: Option<String> = None, maybe_text;
+    /// The control plane.
+    cloud: CloudKind = CloudKind::None, cloud_kind;
+    /// The cloud project.
+    project: Option<String> = None, maybe_text;
+    /// Address of the cloud's API, for the emulator.
+    cloud_endpoint: Option<String> = None, maybe_text;
+    /// Colours of the screen.
+    theme: String = "default".to_owned(), read::text;
+    /// Keys of the screen: action and the keys that cause it.
+    keys: Vec<(String, Vec<String>)> = Vec::new(), key_map;
+    /// The command of native mode, word by word, where none is given.
+    command: Option<Vec<String>> = None, words;
+    /// Where code is copied to; else below the state directory.
+    stage_root: Option<String> = None, maybe_text;
+    /// Where jobs log; else below the state directory.
+    log_root: Option<String> = None, maybe_text;
+    /// A command that is told what happened.
+    notify: Option<Vec<String>> = None, words;
+    /// A regular expression for the names of checkpoints, where the usual ones do not fit.
+    checkpoint_pattern: Option<String> = None, maybe_text;
+}
+
+/// The settings that a new user has written into data.json, as the original does.
+const USER_KEYS: [&str; 8] = [
+    "monitor_after_run",
+    "monitor_upd_time",
+    "monitor_length",
+    "monitor_verbose",
+    "monitor_dir",
+    "monitor_tpu",
+    "show_length",
+    "time_zone",
+];
+
+impl Settings {
+    /// Merges layers, given from the weakest to the strongest, over the built-in values.
+    pub fn merge(layers: &[(Origin, &Layer)]) -> Result<Self, SettingsError> {
+        let mut merged = Self::default();
+        for (origin, layer) in layers {
+            for (key, value) in &layer.values {
+                // In data.json a key may belong to another program or version.
+                if !KEYS.contains(&key.as_str()) && matches!(origin, Origin::User(_)) {
+                    continue;
+                }
+                let key = merged
+                    .put(key, value)
+                    .map_err(|problem| SettingsError { origin: origin.clone(), problem })?;
+                merged.origins.retain(|(known, _)| *known != key);
+                merged.origins.push((key, origin.clone()));
+            }
+        }
+        Ok(merged)
+    }
+
+    /// The layer from which the value of a key came.
+    pub fn origin(&self, key: &str) -> &Origin {
+        self.origins
+            .iter()
+            .find(|(known, _)| *known == key)
+            .map_or(&Origin::BuiltIn, |(_, origin)| origin)
+    }
+
+    /// Key and value of every setting, as JSON.
+    pub fn values(&self) -> Vec<(&'static str, Value)> {
+        let value = |key: &'static str| match key {
+            "monitor_after_run" => json!(self.monitor_after_run),
+            "monitor_upd_time" => json!(self.monitor_upd_time),
+            "monitor_length" => json!(self.monitor_length),
+            "monitor_verbose" => json!(self.monitor_verbose),
+            "monitor_dir" => json!(self.monitor_dir),
+            "monitor_tpu" => json!(self.monitor_tpu),
+            "show_length" => json!(self.show_length),
+            "time_zone" => json!(self.time_zone),
+            "extra_settings" => json!(self.extra_settings),
+            "user" => json!(self.user),
+            "data" => json!(self.data),
+            "cloud" => json!(self.cloud.as_str()),
+            "project" => json!(self.project),
+            "cloud_endpoint" => json!(self.cloud_endpoint),
+            "theme" => json!(self.theme),
+            "keys" => Value::Object(self.keys.iter().map(|(k, v)| (k.clone(), json!(v))).collect()),
+            "command" => json!(self.command),
+            "stage_root" => json!(self.stage_root),
+            "log_root" => json!(self.log_root),
+            "notify" => json!(self.notify),
+            "checkpoint_pattern" => json!(self.checkpoint_pattern),
+            _ => Value::Null,
+        };
+        KEYS.iter().map(|key| (*key, value(key))).collect()
+    }
+}
+
+/// The values of one layer, as written, each of a known key checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layer {
+    values: Map<String, Value>,
+}
+
+impl Layer {
+    /// Reads a settings file. Unknown keys and wrong types are errors that name `origin` and the key.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Self, SettingsError> {
+        let error = |problem| SettingsError { origin: origin.clone(), problem };
+        let values = serde_json::from_str(text).map_err(|e| {
+            error(Problem::Syntax { message: syntax(&e), line: e.line(), column: e.column() })
+        })?;
+        let layer = Self { values };
+        Settings::merge(&[(origin.clone(), &layer)])?;
+        Ok(layer)
+    }
+
+    /// Reads `users.<name>.settings`; keys of others are kept and not looked at.
+    pub(super) fn read_user(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
+        let values = read::object(value, path)?.clone();
+        let mut probe = Settings::default();
+        for (key, value) in &values {
+            if let Err(Problem::Value(error)) = probe.put(key, value) {
+                let path = Path::Key(path, key);
+                return Err(DataError { path: path.to_string(), ..error });
+            }
+        }
+        Ok(Self { values })
+    }
+
+    /// What the original writes for a new user.
+    pub fn for_new_user() -> Self {
+        let mut values: Map<String, Value> = Settings::default()
+            .values()
+            .into_iter()
+            .filter(|(key, _)| USER_KEYS.contains(key))
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect();
+        values.insert("extra_settings".to_owned(), json!({}));
+        Self { values }
+    }
+
+    /// Sets a key from text, as `set-settings`, the environment and flags give it.
+    pub fn set(&mut self, key: &str, text: &str, origin: &Origin) -> Result<(), SettingsError> {
+        let error = |problem| SettingsError { origin: origin.clone(), problem };
+        let mut probe = Settings::default();
+        // The type is the key's: as text first, else as JSON (`5`, `{"a": "b"}`, `null`).
+        let as_text = Value::from(text);
+        let refused = match probe.put(key, &as_text) {
+            Ok(_) => {
+                let value = canonical(key, &probe, as_text);
+                self.values.insert(key.to_owned(), value);
+                return Ok(());
+            }
+            Err(problem) => problem,
+        };
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) if probe.put(key, &value).is_ok() => {
+                self.values.insert(key.to_owned(), value);
+                Ok(())
+            }
+            _ => Err(error(refused)),
+        }
+    }
+
+    /// Takes a key out; whether it was there.
+    pub fn unset(&mut self, key: &str) -> bool {
+        self.values.shift_remove(key).is_some()
+    }
+
+    /// Takes out every known key and keeps those of others (`reset-settings`).
+    pub fn reset(&mut self) {
+        self.values.retain(|key, _| !KEYS.contains(&key.as_str()));
+    }
+
+    /// The value of a key as written.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key)
+    }
+
+    /// The layer as written.
+    pub fn to_value(&self) -> Value {
+        Value::Object(self.values.clone())
+    }
+}
+
+/// Numbers and booleans given as text are stored as what they are, as the original expects.
+fn canonical(key: &str, probe: &Settings, text: Value) -> Value {
+    let value = probe.values().into_iter().find(|(known, _)| *known == key);
+    match value {
+        Some((_, value @ (Value::Bool(_) | Value::Number(_)))) => value,
+        _ => text,
+    }
+}
+
+/// The parser's message without its own "at line … column …".
+pub(super) fn syntax(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text.get(..end).unwrap_or(&text).to_owned()
+}
+
+/// The known key that is most like `key`, if one is near.
+fn nearest(key: &str) -> Option<&'static str> {
+    KEYS.iter()
+        .map(|known| (strsim::damerau_levenshtein(key, known), *known))
+        .filter(|(distance, _)| *distance <= 3)
+        .min()
+        .map(|(_, known)| known)
+}
+
+fn maybe_text(value: &Value, path: &Path<'_>) -> Result<Option<String>, DataError> {
+    if value.is_null() { Ok(None) } else { read::text(value, path).map(Some) }
+}
+
+fn positive(value: &Value, path: &Path<'_>) -> Result<u32, DataError> {
+    match read::number(value, path)? {
+        0 => Err(path.error("a number from 1 up", Some(value))),
+        number => Ok(number),
+    }
+}
+
+fn zone(value: &Value, path: &Path<'_>) -> Result<String, DataError> {
+    let name = read::text(value, path)?;
+    match zone_of(&name) {
+        Some(_) => Ok(name),
+        None => Err(path.error("us, cn, or a time zone such as Europe/Berlin", Some(value))),
+    }
+}
+
+fn cloud_kind(value: &Value, path: &Path<'_>) -> Result<CloudKind, DataError> {
+    value
+        .as_str()
+        .and_then(CloudKind::parse)
+        .ok_or_else(|| path.error("none, sim or google", Some(value)))
+}
+
+fn map(value: &Value, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {
+    if value.is_null() { Ok(Map::new()) } else { read::object(value, path).cloned() }
+}
+
+/// A command as a list of words, or as one text quoted as for a shell.
+fn words(value: &Value, path: &Path<'_>) -> Result<Option<Vec<String>>, DataError> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => shlex::split(text)
+            .map(Some)
+            .ok_or_else(|| path.error("a command with its quotes closed", Some(value))),
+        _ => read::list(value, path, read::text).map(Some),
+    }
+}
+
+fn key_map(value: &Value, path: &Path<'_>) -> Result<Vec<(String, Vec<String>)>, DataError> {
+    let name = |key: &str| Some(key.to_owned());
+    read::pairs(value, path, name, |value, path| match value {
+        Value::String(key) => Ok(vec![key.clone()]),
+        _ => read::list(value, path, read::text),
+    })
+}

@@ -32,6 +32,32 @@ impl Pricing {
             Self::Spot => "spot",
         }
     }
+
+    /// Reads the spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::OnDemand, Self::Preemptible, Self::Spot].into_iter().find(|p| p.as_str() == text)
+    }
+}
+
+/// What somebody told us about a target (`targets.<full name>` in data.json).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registration {
+    /// The kind of target: `tpu`, later others.
+    pub kind: String,
+    /// Zone, where there are zones.
+    pub zone: Option<String>,
+    /// Accelerator type.
+    pub accelerator: Option<String>,
+    /// Pricing.
+    pub pricing: Pricing,
+    /// Who made the entry: a command, an import.
+    pub origin: Option<String>,
+    /// Addresses of the workers, `host` or `host:port`, for targets without a control plane.
+    pub addresses: Vec<String>,
+    /// The account on the workers.
+    pub ssh_user: Option<String>,
+    /// The key file for it.
+    pub ssh_key: Option<String>,
 }
 
 /// A target as the state file knows it.

@@ -1,0 +1,251 @@
+//! One record of `job_data`: JSON to [`Job`] and back.
+//!
+//! Writing begins with the record as it was read. A key is replaced only when reading it again would
+//! not give the job's present value, so that spellings and unknown keys stay as they were found.
+
+use serde_json::{Map, Value, json};
+
+use super::extras;
+use super::facts::ErrorKind;
+use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::job::{Job, StartTime, Status};
+use super::read::{self, DataError, Fields, Path};
+use super::rules::{Action, Rules};
+
+impl Job {
+    /// Reads a record on its own, such as a line of the archive.
+    pub fn from_value(value: Value, owner: &UserName) -> Result<Self, DataError> {
+        match value {
+            Value::Object(map) => read_job(map, owner, &Path::Root),
+            other => Err(Path::Root.error("a job", Some(&other))),
+        }
+    }
+
+    /// The record for the file: what was read, with what has changed since.
+    pub fn to_value(&self) -> Value {
+        let was = if self.raw.is_empty() {
+            None
+        } else {
+            fields(&self.raw, &self.user, &Path::Root).ok()
+        };
+        Value::Object(written(self, was.as_ref()))
+    }
+}
+
+/// Reads a record, and keeps it as `raw`.
+pub(super) fn read_job(
+    map: Map<String, Value>,
+    owner: &UserName,
+    path: &Path<'_>,
+) -> Result<Job, DataError> {
+    let mut job = fields(&map, owner, path)?;
+    job.raw = map;
+    Ok(job)
+}
+
+/// The typed fields of a record.
+fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result<Job, DataError> {
+    let record = Fields::new(map, path);
+    let window = record.need("windows_id", "a number", read::number)?;
+    let id = JobId::new(owner.clone(), WindowId(window));
+    let tpu = TargetName::new(record.with("tpu", read::text)?.unwrap_or_default());
+    let mut job = Job::new(&id, tpu, record.with("job_dir", read::text)?.unwrap_or_default());
+    job.job_dir_id = record.with("job_dir_id", read::number)?;
+    job.job_tags = record.with("job_tags", read::text)?;
+    job.log_dir = record.with("log_dir", read::text)?;
+    job.stage_dir = record.with(stage_key(map), read::text)?;
+    job.extra_configs = record.with("extra_configs", read::text)?.unwrap_or_default();
+    let kind = record.with("error", extras::read_kind)?;
+    job.status = record
+        .with("status", |value, path| read_status(value, kind, path))?
+        .unwrap_or(Status::Unset);
+    job.stage = record.with_or("stage", 0, read::number)?;
+    job.monitor = record.with_or("monitor", true, read::flag)?;
+    job.rules = record.with("rules", read_rules)?.unwrap_or_default();
+    job.start_time = record.with("start_time", read_start)?.unwrap_or(StartTime::Unset);
+    if let Some(value) = record.get("extra_msgs") {
+        let path = Path::Key(path, "extra_msgs");
+        let extra = Fields::new(read::object(value, &path)?, &path);
+        job.father = extra.with("father", read_window)?;
+        job.child = extra.with("child", read_window)?;
+        job.place = extra.with("place", extras::read_place)?;
+        job.launch = extra.with("launch", extras::read_launch)?;
+        job.intent = extra.with("intent", extras::read_intent)?;
+        job.lease = extra.with("lease", extras::read_lease)?;
+        job.verdict = extra.with("verdict", extras::read_verdict)?;
+    }
+    if let Some(value) = record.get("customized_settings") {
+        let path = Path::Key(path, "customized_settings");
+        let custom = Fields::new(read::object(value, &path)?, &path);
+        job.log_stage = custom.with("log_stage", read::flag)?.unwrap_or(false);
+        job.command = custom.with("command", extras::read_command)?;
+    }
+    Ok(job)
+}
+
+/// The spelling of the stage directory's key in this record.
+fn stage_key(map: &Map<String, Value>) -> &'static str {
+    if !map.contains_key("stage_dir") && map.contains_key("staage_dir") {
+        "staage_dir"
+    } else {
+        "stage_dir"
+    }
+}
+
+fn read_window(value: &Value, path: &Path<'_>) -> Result<WindowId, DataError> {
+    read::number(value, path).map(WindowId)
+}
+
+fn read_status(
+    value: &Value,
+    kind: Option<ErrorKind>,
+    path: &Path<'_>,
+) -> Result<Status, DataError> {
+    let unknown = || path.error("a status such as running", Some(value));
+    let text = value.as_str().ok_or_else(unknown)?;
+    let status = match text.split_once(':') {
+        // Written so by hand and by some forks: status and kind in one field.
+        Some(("error", word)) => {
+            let kind = ErrorKind::parse(word).ok_or_else(unknown)?;
+            Status::from_fields(Some("error"), Some(kind))
+        }
+        Some(_) => None,
+        None => Status::from_fields(Some(text), kind),
+    };
+    status.ok_or_else(unknown)
+}
+
+fn read_rules(value: &Value, path: &Path<'_>) -> Result<Rules, DataError> {
+    let mut rules = Rules::default();
+    for (kind, action) in read::object(value, path)? {
+        let path = Path::Key(path, kind);
+        let kind = ErrorKind::parse(kind)
+            .ok_or_else(|| path.error("a kind of error as key", Some(&json!(kind))))?;
+        rules.set(kind, read_action(action, &path)?);
+    }
+    Ok(rules)
+}
+
+fn read_action(value: &Value, path: &Path<'_>) -> Result<Action, DataError> {
+    value
+        .as_str()
+        .and_then(Action::parse)
+        .ok_or_else(|| path.error("an action such as resume", Some(value)))
+}
+
+fn read_start(value: &Value, path: &Path<'_>) -> Result<StartTime, DataError> {
+    match value {
+        Value::String(_) => Ok(read::instant(value, path)
+            .map_or_else(|_| StartTime::Original(value.clone()), StartTime::At)),
+        Value::Object(_) => Ok(StartTime::Original(value.clone())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            Err(path.error("a time", Some(value)))
+        }
+    }
+}
+
+/// The record of `job`, given what its raw form reads as.
+fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
+    let mut map = job.raw.clone();
+    let mut set = |key: &str, differs: bool, value: Value| {
+        if differs {
+            map.insert(key.to_owned(), value);
+        }
+    };
+    macro_rules! field {
+        ($key:expr, $field:ident, $value:expr) => {
+            set($key, was.is_none_or(|was| was.$field != job.$field), $value);
+        };
+    }
+    if was.is_none() {
+        set("user", true, json!(job.user));
+    }
+    field!("windows_id", windows_id, json!(job.windows_id));
+    field!("job_dir_id", job_dir_id, json!(job.job_dir_id));
+    field!("job_dir", job_dir, json!(job.job_dir));
+    field!("tpu", tpu, json!(job.tpu));
+    field!("job_tags", job_tags, json!(job.job_tags));
+    field!("log_dir", log_dir, json!(job.log_dir));
+    field!(stage_key(&job.raw), stage_dir, json!(job.stage_dir));
+    field!("extra_configs", extra_configs, json!(job.extra_configs));
+    // The two fields of a status change together, or a reader would see half of each.
+    field!("status", status, json!(job.status.word()));
+    field!("error", status, json!(job.status.error().map(ErrorKind::as_str)));
+    field!("stage", stage, json!(job.stage));
+    field!("monitor", monitor, json!(job.monitor));
+    field!("rules", rules, rules_value(&job.rules, job.raw.get("rules")));
+    if was.is_none_or(|was| !same_extras(was, job)) {
+        set("extra_msgs", true, extras_value(job, was));
+    }
+    field!("start_time", start_time, start_value(&job.start_time));
+    if was.is_none_or(|was| was.log_stage != job.log_stage || was.command != job.command) {
+        set("customized_settings", true, custom_value(job, was));
+    }
+    map
+}
+
+fn start_value(start: &StartTime) -> Value {
+    match start {
+        StartTime::Unset => Value::Null,
+        StartTime::At(at) => json!(at.to_rfc3339()),
+        StartTime::Original(value) => value.clone(),
+    }
+}
+
+/// The rules under the spellings of the record, in its order.
+fn rules_value(rules: &Rules, old: Option<&Value>) -> Value {
+    let mut map = Map::new();
+    let mut named = Vec::new();
+    for key in old.and_then(Value::as_object).into_iter().flat_map(Map::keys) {
+        if let Some(kind) = ErrorKind::parse(key)
+            && rules.iter().any(|(known, _)| known == kind)
+        {
+            map.insert(key.clone(), json!(rules.action(kind).as_str()));
+            named.push(kind);
+        }
+    }
+    for (kind, action) in rules.iter().filter(|(kind, _)| !named.contains(kind)) {
+        map.insert(kind.as_str().to_owned(), json!(action.as_str()));
+    }
+    Value::Object(map)
+}
+
+fn same_extras(a: &Job, b: &Job) -> bool {
+    (a.father, a.child) == (b.father, b.child)
+        && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
+        && (&a.lease, &a.verdict) == (&b.lease, &b.verdict)
+}
+
+fn extras_value(job: &Job, was: Option<&Job>) -> Value {
+    let mut map = job.raw.get("extra_msgs").and_then(Value::as_object).cloned().unwrap_or_default();
+    macro_rules! extra {
+        ($key:literal, $field:ident, $write:expr) => {
+            if was.map_or(job.$field.is_some(), |was| was.$field != job.$field) {
+                extras::put(&mut map, $key, job.$field.as_ref().map($write));
+            }
+        };
+    }
+    extra!("father", father, |window| json!(window));
+    extra!("child", child, |window| json!(window));
+    extra!("place", place, extras::write_place);
+    extra!("launch", launch, extras::write_launch);
+    extra!("intent", intent, extras::write_intent);
+    extra!("lease", lease, extras::write_lease);
+    extra!("verdict", verdict, extras::write_verdict);
+    Value::Object(map)
+}
+
+fn custom_value(job: &Job, was: Option<&Job>) -> Value {
+    let old = job.raw.get("customized_settings").and_then(Value::as_object);
+    let mut map = old.cloned().unwrap_or_default();
+    if was.map_or(job.log_stage, |was| was.log_stage != job.log_stage) {
+        extras::put(&mut map, "log_stage", Some(json!(job.log_stage)));
+    }
+    if was.map_or(job.command.is_some(), |was| was.command != job.command) {
+        // Replaced whole: words are not laid over the words of another command.
+        map.shift_remove("command");
+        let command = job.command.as_deref().map(extras::write_command);
+        extras::put(&mut map, "command", command);
+    }
+    Value::Object(map)
+}

@@ -1,0 +1,164 @@
+//! What we add to a record, in the places where the original keeps its own extras: `extra_msgs` and
+//! `customized_settings`. So the original still reads the file.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use super::facts::{ErrorKind, Place};
+use super::ids::LaunchToken;
+use super::job::{Intent, Launch, LaunchMode, Lease, StoredVerdict};
+use super::read::{self, DataError, Fields, Path};
+
+/// Where the window of a job lives.
+pub(super) fn read_place(value: &Value, path: &Path<'_>) -> Result<Place, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(Place {
+        host: fields.need("host", "text", read::text)?,
+        boot: fields.need("boot", "text", read::text)?,
+        uid: fields.need("uid", "a number", read::number)?,
+        socket: fields.need("socket", "text", read::text)?,
+        server_pid: fields.need("server_pid", "a number", read::number)?,
+        server_start: fields.need("server_start", "a number", read::large)?,
+    })
+}
+
+/// The place of a window, for the file.
+pub(super) fn write_place(place: &Place) -> Value {
+    json!({
+        "host": place.host,
+        "boot": place.boot,
+        "uid": place.uid,
+        "socket": place.socket,
+        "server_pid": place.server_pid,
+        "server_start": place.server_start,
+    })
+}
+
+/// The launch of a job.
+pub(super) fn read_launch(value: &Value, path: &Path<'_>) -> Result<Launch, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(Launch {
+        token: LaunchToken::new(fields.need("token", "text", read::text)?),
+        mode: fields.need("mode", "'script' or 'native'", |value, path| {
+            value
+                .as_str()
+                .and_then(LaunchMode::parse)
+                .ok_or_else(|| path.error("'script' or 'native'", Some(value)))
+        })?,
+        at: fields.need("at", "an instant", read::instant)?,
+        confirmed: fields.with_or("confirmed", false, read::flag)?,
+        exit: fields.with("exit", read::exit_code)?,
+        ended: fields.with("ended", read::instant)?,
+    })
+}
+
+/// The launch of a job, for the file.
+pub(super) fn write_launch(launch: &Launch) -> Value {
+    json!({
+        "token": launch.token,
+        "mode": launch.mode.as_str(),
+        "at": launch.at.to_rfc3339(),
+        "confirmed": launch.confirmed,
+        "exit": launch.exit,
+        "ended": launch.ended.map(super::time::Timestamp::to_rfc3339),
+    })
+}
+
+/// An unfinished action.
+pub(super) fn read_intent(value: &Value, path: &Path<'_>) -> Result<Intent, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(Intent {
+        action: fields.need("action", "text", read::text)?,
+        at: fields.need("at", "an instant", read::instant)?,
+        by: fields.with("by", read::text)?.unwrap_or_default(),
+    })
+}
+
+/// An unfinished action, for the file.
+pub(super) fn write_intent(intent: &Intent) -> Value {
+    json!({ "action": intent.action, "at": intent.at.to_rfc3339(), "by": intent.by })
+}
+
+/// The right to act on a lineage.
+pub(super) fn read_lease(value: &Value, path: &Path<'_>) -> Result<Lease, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(Lease {
+        owner: fields.need("owner", "text", read::text)?,
+        fence: fields.need("fence", "a number", read::large)?,
+        until: fields.need("until", "an instant", read::instant)?,
+    })
+}
+
+/// The right to act on a lineage, for the file.
+pub(super) fn write_lease(lease: &Lease) -> Value {
+    json!({ "owner": lease.owner, "fence": lease.fence, "until": lease.until.to_rfc3339() })
+}
+
+/// The line that decided a failure.
+pub(super) fn read_verdict(value: &Value, path: &Path<'_>) -> Result<StoredVerdict, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(StoredVerdict {
+        kind: fields.need("kind", "a kind of error", read_kind)?,
+        rule: fields.with("rule", read::text)?.unwrap_or_default(),
+        line: fields.with("line", read::text)?.unwrap_or_default(),
+        ignored: fields.with_or("ignored", false, read::flag)?,
+    })
+}
+
+/// The line that decided a failure, for the file.
+pub(super) fn write_verdict(verdict: &StoredVerdict) -> Value {
+    json!({
+        "kind": verdict.kind.as_str(),
+        "rule": verdict.rule,
+        "line": verdict.line,
+        "ignored": verdict.ignored,
+    })
+}
+
+/// A kind of error in any spelling.
+pub(super) fn read_kind(value: &Value, path: &Path<'_>) -> Result<ErrorKind, DataError> {
+    value
+        .as_str()
+        .and_then(ErrorKind::parse)
+        .ok_or_else(|| path.error("a kind of error such as grpc", Some(value)))
+}
+
+/// A command, word by word.
+pub(super) fn read_command(value: &Value, path: &Path<'_>) -> Result<Vec<OsString>, DataError> {
+    read::list(value, path, |word, path| {
+        let encoded = || word.get("b64").and_then(Value::as_str);
+        match word {
+            Value::String(text) => Some(OsString::from(text)),
+            _ => encoded().and_then(|text| STANDARD.decode(text).ok()).map(OsString::from_vec),
+        }
+        .ok_or_else(|| path.error("text or {\"b64\": …}", Some(word)))
+    })
+}
+
+/// A command, for the file: JSON text holds no bytes that are not UTF-8, so such words are encoded.
+pub(super) fn write_command(words: &[OsString]) -> Value {
+    words
+        .iter()
+        .map(|word| match word.to_str() {
+            Some(text) => Value::from(text),
+            None => json!({ "b64": STANDARD.encode(word.as_bytes()) }),
+        })
+        .collect()
+}
+
+/// Sets or removes a member of an object of extras.
+pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: Option<Value>) {
+    match value {
+        Some(value) => {
+            let value = super::json::overlay(map.get(key), value);
+            map.insert(key.to_owned(), value);
+        }
+        None => {
+            map.shift_remove(key);
+        }
+    }
+}

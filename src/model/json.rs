@@ -1,0 +1,449 @@
+//! Editing JSON text without touching what did not change.
+//!
+//! data.json belongs to several programs and to people. So a changed document is not printed anew:
+//! the text that was read is kept, and only the values that differ are replaced. Order, numbers as
+//! written (`1e-05`), escapes, indentation and blanks of everything else stay byte for byte, and a
+//! write costs little more than a copy.
+//!
+//! The functions here expect text that `serde_json` has accepted as JSON.
+
+use serde_json::{Map, Value};
+
+/// How a document is laid out, for the parts that are new in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// One level of indentation; `None` when all is on one line.
+    indent: Option<String>,
+    /// Whether a blank follows `:` (and `,` on one line).
+    blanks: bool,
+    /// Whether characters beyond ASCII are written as `\uXXXX`, as Python does.
+    ascii: bool,
+}
+
+impl Default for Style {
+    /// Four blanks, as the original's `json.dump(…, indent=4)`.
+    fn default() -> Self {
+        Self { indent: Some("    ".to_owned()), blanks: true, ascii: false }
+    }
+}
+
+impl Style {
+    /// Reads the layout off a document that is an object.
+    pub(crate) fn detect(text: &str) -> Self {
+        let ascii = text.is_ascii() && text.contains("\\u");
+        let members = first_member(text);
+        let Some(first) = members else {
+            return Self { ascii, ..Self::default() };
+        };
+        let indent = first.lead.rfind('\n').and_then(|at| first.lead.get(at + 1..));
+        let blanks = first.colon.ends_with(|c: char| c.is_ascii_whitespace());
+        Self { indent: indent.map(str::to_owned), blanks, ascii }
+    }
+
+    /// The blanks before a member at `depth`, and before the bracket that closes it at `depth - 1`.
+    fn lead(&self, depth: usize) -> String {
+        match &self.indent {
+            Some(indent) => format!("\n{}", indent.repeat(depth)),
+            None => String::new(),
+        }
+    }
+
+    /// What stands between a key and its value.
+    fn colon(&self) -> &'static str {
+        if self.blanks { ": " } else { ":" }
+    }
+
+    /// The blanks before a member that is not the first.
+    fn next_lead(&self, depth: usize) -> String {
+        if self.indent.is_none() && self.blanks { " ".to_owned() } else { self.lead(depth) }
+    }
+
+    /// `text` as a JSON string.
+    fn quote(&self, text: &str) -> String {
+        let quoted = Value::from(text).to_string();
+        if !self.ascii || quoted.is_ascii() {
+            return quoted;
+        }
+        let mut escaped = String::with_capacity(quoted.len() * 2);
+        for c in quoted.chars() {
+            if c.is_ascii() {
+                escaped.push(c);
+            } else {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+        escaped
+    }
+
+    /// Prints a value whose own brackets stand at `depth`.
+    pub(crate) fn render(&self, value: &Value, depth: usize) -> String {
+        match value {
+            Value::Object(map) => {
+                let parts = map
+                    .iter()
+                    .map(|(key, value)| Part::new(self, Some(key), self.render(value, depth + 1)))
+                    .collect();
+                self.join(('{', '}'), parts, None, depth)
+            }
+            Value::Array(list) => {
+                let parts = list
+                    .iter()
+                    .map(|value| Part::new(self, None, self.render(value, depth + 1)))
+                    .collect();
+                self.join(('[', ']'), parts, None, depth)
+            }
+            Value::String(text) => self.quote(text),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        }
+    }
+
+    /// Puts a container together. `close` is the text found before its closing bracket.
+    fn join(
+        &self,
+        brackets: (char, char),
+        parts: Vec<Part>,
+        close: Option<&str>,
+        depth: usize,
+    ) -> String {
+        let mut out = String::new();
+        out.push(brackets.0);
+        let any = !parts.is_empty();
+        for (i, part) in parts.into_iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            match part.lead {
+                Some(lead) => out.push_str(&lead),
+                None if i == 0 => out.push_str(&self.lead(depth + 1)),
+                None => out.push_str(&self.next_lead(depth + 1)),
+            }
+            out.push_str(&part.body);
+        }
+        if any {
+            match close {
+                Some(close) => out.push_str(close),
+                None => out.push_str(&self.lead(depth)),
+            }
+        }
+        out.push(brackets.1);
+        out
+    }
+
+    /// `value` in the text of `old`, whose own brackets stand at `depth`: what is equal stays.
+    pub(crate) fn patch(&self, old: &str, value: &Value, depth: usize) -> String {
+        if serde_json::from_str::<Value>(old).is_ok_and(|was| was == *value) {
+            return old.to_owned();
+        }
+        match value {
+            Value::Object(map) if old.starts_with('{') => {
+                let members = members(old);
+                let mut parts = Vec::with_capacity(map.len());
+                for (key, value) in map {
+                    parts.push(match members.iter().rfind(|member| member.name() == *key) {
+                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
+                        None => Part::new(self, Some(key), self.render(value, depth + 1)),
+                    });
+                }
+                self.rejoin(&members, ('{', '}'), parts, depth)
+            }
+            Value::Array(list) if old.starts_with('[') => {
+                let members = members(old);
+                let mut parts = Vec::with_capacity(list.len());
+                for (i, value) in list.iter().enumerate() {
+                    parts.push(match members.get(i) {
+                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
+                        None => Part::new(self, None, self.render(value, depth + 1)),
+                    });
+                }
+                self.rejoin(&members, ('[', ']'), parts, depth)
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_) => self.render(value, depth),
+        }
+    }
+
+    /// `old`, an object at `depth`, with the named members replaced, added at the end, or removed.
+    pub(crate) fn edit_object(&self, old: &str, edits: Edits, depth: usize) -> String {
+        if edits.0.is_empty() {
+            return old.to_owned();
+        }
+        let members = members(old);
+        let mut parts = Vec::with_capacity(members.len() + edits.0.len());
+        for (i, member) in members.iter().enumerate() {
+            let name = member.name();
+            let later = members.iter().skip(i + 1).any(|other| other.name() == name);
+            match edits.0.iter().find(|(key, _)| *key == name) {
+                // Of a key that is there twice, readers see the last: that is the one to replace.
+                Some((_, Some(text))) if !later => parts.push(member.with(text)),
+                Some((_, None)) => {}
+                Some(_) | None => parts.push(member.with(member.value)),
+            }
+        }
+        for (key, text) in edits.0 {
+            if let Some(text) = text
+                && !members.iter().any(|member| member.name() == key)
+            {
+                parts.push(Part::new(self, Some(&key), text));
+            }
+        }
+        self.rejoin(&members, ('{', '}'), parts, depth)
+    }
+
+    /// An array at `depth` of `old` members (by the start of their text) and new ones, in this order.
+    pub(crate) fn edit_array(&self, old: &str, items: Vec<Item>, depth: usize) -> String {
+        let members = if old.starts_with('[') { members(old) } else { Vec::new() };
+        let parts = items
+            .into_iter()
+            .map(|item| {
+                let was = item.at.and_then(|at| members.iter().find(|member| member.at == at));
+                match was {
+                    Some(was) => was.with(&item.text),
+                    None => Part::new(self, None, item.text),
+                }
+            })
+            .collect();
+        self.rejoin(&members, ('[', ']'), parts, depth)
+    }
+
+    /// Puts a container together in the layout of the one it replaces.
+    fn rejoin(
+        &self,
+        was: &[Member<'_>],
+        brackets: (char, char),
+        mut parts: Vec<Part>,
+        depth: usize,
+    ) -> String {
+        // A container on one line grows on that line; one that was empty has no layout yet.
+        if let Some(first) = was.first() {
+            let next = was.get(1).map_or(first.lead, |second| second.lead);
+            let next =
+                if was.len() == 1 && first.lead.is_empty() && self.blanks { " " } else { next };
+            for (i, part) in parts.iter_mut().enumerate() {
+                match &part.lead {
+                    None if i > 0 => part.lead = Some(next.to_owned()),
+                    // Whatever comes first now stands where the first one stood.
+                    _ if i == 0 => part.lead = Some(first.lead.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        self.join(brackets, parts, was.last().map(|last| last.trail), depth)
+    }
+}
+
+/// Replacements (`Some`) and removals (`None`) of the members of one object, as JSON text.
+#[derive(Default)]
+pub(crate) struct Edits(Vec<(String, Option<String>)>);
+
+impl Edits {
+    /// Replaces or adds a member.
+    pub(crate) fn set(&mut self, key: &str, text: String) {
+        self.0.push((key.to_owned(), Some(text)));
+    }
+
+    /// Whether nothing changes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Removes a member.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.push((key.to_owned(), None));
+    }
+}
+
+/// One element of an edited array.
+pub(crate) struct Item {
+    /// Where its text began in the old array, if it was there.
+    pub(crate) at: Option<usize>,
+    /// Its text now.
+    pub(crate) text: String,
+}
+
+/// One member of a container about to be put together.
+struct Part {
+    /// Blanks before it, where they are known.
+    lead: Option<String>,
+    /// Key, colon and value.
+    body: String,
+}
+
+impl Part {
+    fn new(style: &Style, key: Option<&str>, value: String) -> Self {
+        let body = match key {
+            Some(key) => format!("{}{}{value}", style.quote(key), style.colon()),
+            None => value,
+        };
+        Self { lead: None, body }
+    }
+}
+
+/// One member of a container as found in the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member<'a> {
+    /// Blanks between the bracket or comma before it and itself.
+    lead: &'a str,
+    /// The key with its quotes; empty in an array.
+    key: &'a str,
+    /// From the key to the value.
+    colon: &'a str,
+    /// The value.
+    pub(crate) value: &'a str,
+    /// Blanks between the value and the comma or bracket after it.
+    trail: &'a str,
+    /// Where the value begins in the container's text.
+    pub(crate) at: usize,
+}
+
+impl Member<'_> {
+    /// The key without quotes and escapes.
+    pub(crate) fn name(&self) -> String {
+        let inner = self.key.trim_matches('"');
+        if inner.contains('\\') {
+            serde_json::from_str(self.key).unwrap_or_else(|_| inner.to_owned())
+        } else {
+            inner.to_owned()
+        }
+    }
+
+    /// The same member with another value.
+    fn with(&self, value: &str) -> Part {
+        let mut body = String::with_capacity(self.key.len() + self.colon.len() + value.len());
+        body.push_str(self.key);
+        body.push_str(self.colon);
+        body.push_str(value);
+        Part { lead: Some(self.lead.to_owned()), body }
+    }
+}
+
+/// The members of the object or array that `text` is.
+pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
+    let mut scan = Scan { text, at: 1, object: text.starts_with('{') };
+    std::iter::from_fn(|| scan.next()).collect()
+}
+
+fn first_member(text: &str) -> Option<Member<'_>> {
+    let start = text.find('{')?;
+    let text = text.get(start..)?;
+    Scan { text, at: 1, object: true }.next()
+}
+
+/// Walks over the members of one container.
+struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+    object: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn next(&mut self) -> Option<Member<'a>> {
+        let lead = self.blanks();
+        if matches!(self.peek()?, b'}' | b']') {
+            return None;
+        }
+        let (key, colon) = if self.object {
+            let key = self.value();
+            let from = self.at;
+            let _: &str = self.blanks();
+            self.at += 1;
+            let _: &str = self.blanks();
+            (key, self.text.get(from..self.at)?)
+        } else {
+            ("", "")
+        };
+        let at = self.at;
+        let value = self.value();
+        let trail = self.blanks();
+        if self.peek() == Some(b',') {
+            self.at += 1;
+        }
+        Some(Member { lead, key, colon, value, trail, at })
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Takes blanks.
+    fn blanks(&mut self) -> &'a str {
+        let from = self.at;
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+        self.text.get(from..self.at).unwrap_or("")
+    }
+
+    /// Takes one whole value.
+    fn value(&mut self) -> &'a str {
+        let from = self.at;
+        self.at += value_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
+        self.text.get(from..self.at).unwrap_or("")
+    }
+}
+
+/// The length of the value that `bytes` begins with.
+fn value_len(bytes: &[u8]) -> usize {
+    match bytes.first() {
+        Some(b'"') => string_len(bytes),
+        Some(b'{' | b'[') => {
+            let mut depth = 0_usize;
+            let mut at = 0;
+            while let Some(byte) = bytes.get(at) {
+                match byte {
+                    b'"' => {
+                        at += string_len(bytes.get(at..).unwrap_or(&[]));
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return at + 1;
+                        }
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            at
+        }
+        _ => bytes
+            .iter()
+            .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+            .unwrap_or(bytes.len()),
+    }
+}
+
+/// The length of the string that `bytes` begins with, quotes included.
+fn string_len(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// `new` laid over `old`: members that `new` does not name stay, as do order and place of the others.
+pub(crate) fn overlay(old: Option<&Value>, new: Value) -> Value {
+    match (old, new) {
+        (Some(Value::Object(old)), Value::Object(new)) => {
+            let mut merged: Map<String, Value> = old.clone();
+            for (key, value) in new {
+                let value = overlay(old.get(&key), value);
+                merged.insert(key, value);
+            }
+            Value::Object(merged)
+        }
+        (_, new) => new,
+    }
+}

@@ -1,0 +1,356 @@
+//! A member of the lab: name, tmux session, working directories, aliases, settings, jobs.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::codec;
+use super::ids::{UserName, WindowId};
+use super::job::Job;
+use super::json::{Edits, Item, Style, members};
+use super::read::{self, DataError, Fields, Path};
+use super::settings::Layer;
+
+/// The config aliases that a new user gets, as the original's README lists them.
+pub const DEFAULT_ALIASES: [(&str, &str); 7] = [
+    ("lr", "config.training.learning_rate"),
+    ("bs", "config.training.batch_size"),
+    ("ep", "config.training.num_epochs"),
+    ("wd", "config.training.weight_decay"),
+    ("b1", "config.training.adam_b1"),
+    ("b2", "config.training.adam_b2"),
+    ("ckpt", "config.training.checkpoint_per_epoch"),
+];
+
+/// One user. Jobs are reached through methods, so that the document knows which records changed.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Number in the file; of no other use.
+    pub id: u32,
+    /// The key under `users`.
+    pub name: UserName,
+    /// Name of the tmux session, unique over all users.
+    pub tmux_name: String,
+    /// Working directories by slot, in the order of the file.
+    pub working_dir: Vec<(u32, String)>,
+    /// Alias and what it stands for, in the order of the file.
+    pub config_aliases: Vec<(String, String)>,
+    /// Settings that differ from the built-in ones.
+    pub settings: Layer,
+    /// No window below this number is given out again. See [`User::next_window`].
+    pub windows_offset: u32,
+    jobs: Vec<Job>,
+    /// For each job: where its record stands in the text that was read, and whether it was touched.
+    texts: Vec<JobText>,
+    /// Where the user's own record stands in that text.
+    text: Option<Range<usize>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct JobText {
+    range: Option<Range<usize>>,
+    touched: bool,
+}
+
+impl User {
+    /// A new user with the default aliases.
+    pub fn new(id: u32, name: UserName) -> Self {
+        let aliases = DEFAULT_ALIASES.map(|(alias, full)| (alias.to_owned(), full.to_owned()));
+        Self {
+            id,
+            tmux_name: name.as_str().to_owned(),
+            name,
+            working_dir: Vec::new(),
+            config_aliases: aliases.to_vec(),
+            settings: Layer::default(),
+            windows_offset: 1,
+            jobs: Vec::new(),
+            texts: Vec::new(),
+            text: None,
+        }
+    }
+
+    /// All jobs, in the order of the file.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// The job of a window.
+    pub fn job(&self, window: WindowId) -> Option<&Job> {
+        self.jobs.iter().find(|job| job.windows_id == window)
+    }
+
+    /// The job of a window, to be changed.
+    pub fn job_mut(&mut self, window: WindowId) -> Option<&mut Job> {
+        let at = self.jobs.iter().position(|job| job.windows_id == window)?;
+        self.texts.get_mut(at)?.touched = true;
+        self.jobs.get_mut(at)
+    }
+
+    /// All jobs, to be changed. Dearer to write than [`User::job_mut`]: every record is compared.
+    pub fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        for text in &mut self.texts {
+            text.touched = true;
+        }
+        self.jobs.iter_mut()
+    }
+
+    /// Appends a record and raises the offset beyond its window.
+    pub fn push_job(&mut self, job: Job) {
+        self.windows_offset = self.windows_offset.max(job.windows_id.0.saturating_add(1));
+        self.jobs.push(job);
+        self.texts.push(JobText { range: None, touched: true });
+    }
+
+    /// Takes a record out. The caller archives it.
+    pub fn remove_job(&mut self, window: WindowId) -> Option<Job> {
+        let at = self.jobs.iter().position(|job| job.windows_id == window)?;
+        let _: JobText = self.texts.remove(at);
+        Some(self.jobs.remove(at))
+    }
+
+    /// The id for a new job, and the offset raised beyond it, so that it is never given out again.
+    ///
+    /// In the original `windows_offset` is the next id. Ours is the highest of that, one more than every
+    /// record, and one more than the highest window that tmux shows in the session.
+    pub fn next_window(&mut self, highest_in_session: Option<u32>) -> WindowId {
+        let beyond = |id: u32| id.saturating_add(1);
+        let records = self.jobs.iter().map(|job| beyond(job.windows_id.0)).max().unwrap_or(0);
+        let session = highest_in_session.map_or(0, beyond);
+        // Window 0 is the session's home and never a job.
+        let next = self.windows_offset.max(records).max(session).max(1);
+        self.windows_offset = beyond(next);
+        WindowId(next)
+    }
+
+    /// The path of a slot.
+    pub fn dir(&self, slot: u32) -> Option<&str> {
+        self.working_dir.iter().find(|(known, _)| *known == slot).map(|(_, path)| path.as_str())
+    }
+
+    /// Sets the path of a slot.
+    pub fn set_dir(&mut self, slot: u32, path: String) {
+        set_pair(&mut self.working_dir, slot, path);
+    }
+
+    /// What a config alias stands for.
+    pub fn alias(&self, alias: &str) -> Option<&str> {
+        self.config_aliases.iter().find(|(known, _)| known == alias).map(|(_, full)| full.as_str())
+    }
+
+    /// Sets a config alias.
+    pub fn set_alias(&mut self, alias: &str, full: &str) {
+        set_pair(&mut self.config_aliases, alias.to_owned(), full.to_owned());
+    }
+}
+
+/// Replaces the value of a key in an ordered list of pairs, or appends the pair.
+pub(super) fn set_pair<K: PartialEq, V>(pairs: &mut Vec<(K, V)>, key: K, value: V) {
+    match pairs.iter_mut().find(|(known, _)| *known == key) {
+        Some(pair) => pair.1 = value,
+        None => pairs.push((key, value)),
+    }
+}
+
+/// The fields of a user apart from the jobs.
+struct Head {
+    id: u32,
+    tmux_name: String,
+    working_dir: Vec<(u32, String)>,
+    config_aliases: Vec<(String, String)>,
+    settings: Layer,
+    windows_offset: u32,
+}
+
+fn read_head(
+    map: &Map<String, Value>,
+    name: &UserName,
+    path: &Path<'_>,
+) -> Result<Head, DataError> {
+    let fields = Fields::new(map, path);
+    let slot = |key: &str| key.trim().parse().ok();
+    let word = |key: &str| Some(key.to_owned());
+    fields.with("name", read::text)?;
+    Ok(Head {
+        id: fields.with_or("id", 0, read::number)?,
+        tmux_name: fields
+            .with("tmux_name", read::text)?
+            .unwrap_or_else(|| name.as_str().to_owned()),
+        working_dir: fields
+            .with("working_dir", |value, path| read::pairs(value, path, slot, read::text))?
+            .unwrap_or_default(),
+        config_aliases: fields
+            .with("config_aliases", |value, path| read::pairs(value, path, word, read::text))?
+            .unwrap_or_default(),
+        settings: fields.with("settings", Layer::read_user)?.unwrap_or_default(),
+        windows_offset: fields.with_or("windows_offset", 1, read::number)?,
+    })
+}
+
+/// Reads one user from the text of the document, of which `range` is the record.
+pub(super) fn read_user(
+    source: &str,
+    range: Range<usize>,
+    name: UserName,
+    path: &Path<'_>,
+) -> Result<User, DataError> {
+    let text = source.get(range.clone()).unwrap_or("");
+    if !text.starts_with('{') {
+        return Err(path.error("a user", parsed(text).as_ref()));
+    }
+    let mut map = Map::new();
+    let mut jobs = Vec::new();
+    let mut texts = Vec::new();
+    for member in members(text) {
+        let key = member.name();
+        if key == "job_data" {
+            let path = Path::Key(path, "job_data");
+            // Of a key that is there twice, the last one counts, as everywhere in JSON.
+            jobs.clear();
+            texts.clear();
+            if member.value == "null" {
+                continue;
+            }
+            if !member.value.starts_with('[') {
+                return Err(path.error("a list of jobs", parsed(member.value).as_ref()));
+            }
+            for (i, item) in members(member.value).into_iter().enumerate() {
+                let path = Path::Index(&path, i);
+                let record = serde_json::from_str::<Map<String, Value>>(item.value)
+                    .map_err(|_| path.error("a job", parsed(item.value).as_ref()))?;
+                jobs.push(codec::read_job(record, &name, &path)?);
+                let start = range.start + member.at + item.at;
+                let range = Some(start..start + item.value.len());
+                texts.push(JobText { range, touched: false });
+            }
+        } else if key != "logs" {
+            let value = parsed(member.value)
+                .ok_or_else(|| Path::Key(path, &key).error("valid text", None))?;
+            map.insert(key, value);
+        }
+    }
+    let head = read_head(&map, &name, path)?;
+    Ok(User {
+        id: head.id,
+        name,
+        tmux_name: head.tmux_name,
+        working_dir: head.working_dir,
+        config_aliases: head.config_aliases,
+        settings: head.settings,
+        windows_offset: head.windows_offset,
+        jobs,
+        texts,
+        text: Some(range),
+    })
+}
+
+/// A value from text that is JSON but for escapes that mean no character.
+pub(super) fn parsed(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+fn pairs_value<K: ToString>(pairs: &[(K, String)]) -> Value {
+    let pairs = pairs.iter().map(|(key, value)| (key.to_string(), json!(value)));
+    Value::Object(pairs.collect())
+}
+
+/// The text of a user's record, which stands at `depth`.
+pub(super) fn write_user(user: &User, source: &str, style: &Style, depth: usize) -> String {
+    let Some(old) = user.text.clone().and_then(|range| source.get(range)) else {
+        return style.render(&new_user_value(user), depth);
+    };
+    let found = members(old);
+    let mut map = Map::new();
+    for member in &found {
+        let key = member.name();
+        if key != "job_data"
+            && key != "logs"
+            && let Some(value) = parsed(member.value)
+        {
+            map.insert(key, value);
+        }
+    }
+    let mut edits = Edits::default();
+    let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
+    let mut set = |key: &str, differs: bool, value: Value| {
+        if differs {
+            let text = match raw(key) {
+                Some(old) => style.patch(old, &value, depth + 1),
+                None => style.render(&value, depth + 1),
+            };
+            edits.set(key, text);
+        }
+    };
+    let was = read_head(&map, &user.name, &Path::Root).ok();
+    let was = was.as_ref();
+    set("id", was.is_none_or(|was| was.id != user.id), json!(user.id));
+    let tmux = was.is_none_or(|was| was.tmux_name != user.tmux_name);
+    set("tmux_name", tmux, json!(user.tmux_name));
+    let dirs = was.is_none_or(|was| was.working_dir != user.working_dir);
+    set("working_dir", dirs, pairs_value(&user.working_dir));
+    let aliases = was.is_none_or(|was| was.config_aliases != user.config_aliases);
+    set("config_aliases", aliases, pairs_value(&user.config_aliases));
+    let settings = was.is_none_or(|was| was.settings != user.settings);
+    set("settings", settings, user.settings.to_value());
+    let offset = was.is_none_or(|was| was.windows_offset != user.windows_offset);
+    set("windows_offset", offset, json!(user.windows_offset));
+    let old_jobs = found.iter().rfind(|member| member.name() == "job_data");
+    if let Some(text) = write_jobs(user, source, style, depth + 1, old_jobs.map(|m| m.value)) {
+        edits.set("job_data", text);
+    }
+    style.edit_object(old, edits, depth)
+}
+
+/// The text of `job_data` at `depth`; `None` if nothing in it changed.
+fn write_jobs(
+    user: &User,
+    source: &str,
+    style: &Style,
+    depth: usize,
+    old: Option<&str>,
+) -> Option<String> {
+    // Where the old array begins in the source: texts are known by their place in it.
+    let base = old.map_or(0, |old| (old.as_ptr().addr()).saturating_sub(source.as_ptr().addr()));
+    let old = old.unwrap_or("");
+    let mut same = true;
+    let mut items = Vec::with_capacity(user.jobs.len());
+    for (job, text) in user.jobs.iter().zip(&user.texts) {
+        let was = text.range.clone().and_then(|range| Some((range.start, source.get(range)?)));
+        let item = match was {
+            Some((start, was)) => {
+                let text = if text.touched {
+                    let now = style.patch(was, &job.to_value(), depth + 1);
+                    same &= now == was;
+                    now
+                } else {
+                    was.to_owned()
+                };
+                Item { at: start.checked_sub(base), text }
+            }
+            None => {
+                same = false;
+                Item { at: None, text: style.render(&job.to_value(), depth + 1) }
+            }
+        };
+        items.push(item);
+    }
+    let count = if old.starts_with('[') { members(old).len() } else { 0 };
+    if same && count == items.len() {
+        return None;
+    }
+    Some(style.edit_array(old, items, depth))
+}
+
+fn new_user_value(user: &User) -> Value {
+    json!({
+        "id": user.id,
+        "name": user.name,
+        "tmux_name": user.tmux_name,
+        "working_dir": pairs_value(&user.working_dir),
+        "job_data": user.jobs.iter().map(Job::to_value).collect::<Vec<_>>(),
+        "config_aliases": pairs_value(&user.config_aliases),
+        "settings": user.settings.to_value(),
+        "windows_offset": user.windows_offset,
+        "logs": [],
+    })
+}

@@ -28,7 +28,7 @@ pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
     };
     let (session, window) = argument.rsplit_once(':').ok_or_else(unknown)?;
     let window = WindowId(window.parse().map_err(|_| unknown())?);
-    let user = data.users().find(|user| user.tmux_name == session).ok_or_else(|| {
+    let user = data.user_of_session(session).ok_or_else(|| {
         Error::not_found(format!("no user has the tmux session '{session}'"))
             .hint("`tpu list-users` lists the users and their sessions")
     })?;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::data::Data;
+use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
+use crate::model::settings::{Layer, Origin, Settings};
 use crate::store::{Store, Tx};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
@@ -32,7 +33,7 @@ pub struct Ctx {
     /// Name given with `--tmux-socket`, passed on to callbacks.
     pub tmux_socket: Option<String>,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
-    pub settings: crate::model::settings::Layers,
+    pub layers: Vec<(Origin, Layer)>,
 }
 
 impl Ctx {
@@ -44,6 +45,13 @@ impl Ctx {
         self.store.transact(&self.actor, self.clock.now(), change)
     }
 
+    /// The settings that hold for a user, or for nobody in particular.
+    pub fn settings(&self, user: Option<&User>) -> Result<Settings, Error> {
+        let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
+        let layers = self.layers.iter().map(|(origin, layer)| (origin.clone(), layer));
+        Ok(Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?)
+    }
+
     /// Reads the state file.
     pub fn data(&self) -> Result<Arc<Data>, Error> {
         Ok(self.store.read()?)
@@ -51,9 +59,9 @@ impl Ctx {
 }
 
 /// The user, or an error that names the users there are.
-pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a crate::model::data::User, Error> {
+pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
     data.user(name).ok_or_else(|| {
-        let known: Vec<&str> = data.users().map(|user| user.name.as_str()).collect();
+        let known: Vec<&str> = data.users().iter().map(|user| user.name.as_str()).collect();
         let near = did_you_mean(name.as_str(), known.iter().copied());
         let hint = match (near, known.is_empty()) {
             (Some(near), _) => near,
@@ -67,7 +75,7 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a crate::model::
 /// The job, or an error that says which windows the user has.
 pub fn job_of<'a>(data: &'a Data, id: &JobId) -> Result<&'a Job, Error> {
     let user = user_of(data, &id.user)?;
-    user.jobs.iter().find(|job| job.windows_id == id.window).ok_or_else(|| no_job(user, id))
+    user.job(id.window).ok_or_else(|| no_job(user, id))
 }
 
 /// The job in a transaction's data, or the same error.
@@ -78,9 +86,9 @@ pub fn job_mut<'a>(data: &'a mut Data, id: &JobId) -> Result<&'a mut Job, Error>
     Ok(data.job_mut(id).expect("found a line above"))
 }
 
-fn no_job(user: &crate::model::data::User, id: &JobId) -> Error {
+fn no_job(user: &User, id: &JobId) -> Error {
     let windows: Vec<String> =
-        user.jobs.iter().rev().take(8).map(|job| job.windows_id.to_string()).collect();
+        user.jobs().iter().rev().take(8).map(|job| job.windows_id.to_string()).collect();
     let hint = if windows.is_empty() {
         format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
     } else {

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use crate::model::data::DataError;
 use crate::model::job::Refused;
+use crate::model::settings::{Problem, SettingsError};
 use crate::store::StoreError;
 use crate::sys::proc::ProcError;
 use crate::tmux::TmuxError;
@@ -191,9 +191,15 @@ impl From<ProcError> for Error {
     }
 }
 
-impl From<DataError> for Error {
-    fn from(error: DataError) -> Self {
-        Self::state(format!("data.json: {error}")).hint("`tpu doctor` looks at the whole file")
+impl From<SettingsError> for Error {
+    fn from(error: SettingsError) -> Self {
+        let hint = match &error.problem {
+            Problem::Unknown { nearest: Some(near), .. } => format!("did you mean '{near}'?"),
+            Problem::Unknown { nearest: None, .. } => "`tpu get-settings` lists them".to_owned(),
+            Problem::Value(_) => "`tpu get-settings` shows the values that hold".to_owned(),
+            Problem::Syntax { .. } => "mend the file, or move it away to use the defaults".to_owned(),
+        };
+        Self::usage(error.to_string()).hint(hint)
     }
 }
 

@@ -3,15 +3,17 @@
 use crate::model::data::{Data, User};
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode, Succession};
-use crate::model::lineage;
+use crate::model::lineage::Lineage;
 use crate::model::target::Target;
+
+use regex::Regex;
 
 use super::checkpoint::{self, Checkpoints};
 use super::ctx::{job_of, user_of};
 use super::launch::attempt::{self, Launched};
 use super::launch::check::{self, HISTORY};
 use super::launch::plan::{LaunchPlan, Parent};
-use super::launch::{files_environment, heal};
+use super::launch::{files, heal};
 use super::snapshot::{self, unrecorded_failure};
 use super::{Ctx, Error, processes};
 
@@ -54,7 +56,7 @@ pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String
     let job = job_of(&data, id)?;
     let parent = succeedable(ctx, job, request)?;
     let target = target(&data, job, request)?;
-    let known_dead = check::free_except(ctx, &data, &target, id, request.force)?;
+    let known_dead = check::free(ctx, &data, &target, Some(id), request.force)?;
     let mut warnings = Vec::new();
     let (stage_dir, lineage_args) = match request.how {
         Succession::Resume => {
@@ -89,11 +91,11 @@ pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String
         },
         parent: Some(parent),
         stage_dir,
-        roots: check::roots(ctx, user),
+        roots: check::roots(ctx, user)?,
         history: HISTORY,
         force: request.force,
         known_dead,
-        env: files_environment(ctx, id),
+        env: files::read_environment(ctx, id),
     };
     Ok((plan, warnings))
 }
@@ -194,12 +196,11 @@ fn checkpoint_source(
     request: &AgainRequest,
     warnings: &mut Vec<String>,
 ) -> Result<String, Error> {
-    let settings = ctx.settings.over(user);
-    let pattern = settings.checkpoint_pattern();
-    let mut ancestors = lineage::of(user.jobs(), job.windows_id);
-    ancestors.retain(|window| *window <= job.windows_id);
+    let pattern = checkpoint_pattern(ctx, user)?;
+    let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
+    let upwards = lineage.iter().rev().skip_while(|window| **window != job.windows_id);
     let mut looked = Vec::new();
-    for window in ancestors.iter().rev() {
+    for window in upwards {
         let Some(log) = user.job(*window).and_then(|job| job.log_dir.as_ref()) else { continue };
         match checkpoint::find(log, pattern.as_ref()) {
             Checkpoints::Newest(..) => return Ok(log.clone()),
@@ -222,6 +223,15 @@ fn checkpoint_source(
         format!("looked in {}", looked.join(", "))
     };
     Err(Error::refused(format!("{} has no complete checkpoint ({place})", job.id())).hint(rerun))
+}
+
+/// The setting for unusual names of checkpoints.
+fn checkpoint_pattern(ctx: &Ctx, user: &User) -> Result<Option<Regex>, Error> {
+    let Some(text) = ctx.settings(Some(user))?.checkpoint_pattern else { return Ok(None) };
+    Regex::new(&text).map(Some).map_err(|e| {
+        Error::usage(format!("the setting checkpoint_pattern is no regular expression: {e}"))
+            .hint("the step is its first group: ^weights-(\\d+)$")
+    })
 }
 
 /// How the parent was launched; records of the original ran a script.
@@ -250,7 +260,7 @@ fn configs(job: &Job) -> Vec<String> {
 fn stop_leftovers(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &id.user)?;
-    for window in lineage::of(user.jobs(), id.window) {
+    for window in Lineage::of(user, id.window).map(|l| l.windows).unwrap_or_default() {
         if let Some(job) = user.job(window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {

@@ -12,7 +12,7 @@ use crate::model::data::{Data, User};
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::job::{Job, StartTime, Status};
-use crate::model::lineage;
+use crate::model::lineage::Lineage;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Orphan, Shown, Snapshot, TmuxHealth};
 use crate::plan::diagnose::{Facts, diagnose};
@@ -59,6 +59,7 @@ pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<S
     let scope = |u: &User| user.is_none_or(|name| u.name == *name);
     let jobs: Vec<(&User, &Job)> = data
         .users()
+        .iter()
         .filter(|u| scope(u))
         .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
         .collect();
@@ -71,7 +72,7 @@ pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<S
         .collect();
     let orphans = match &tmux {
         TmuxFact::Up { panes, .. } => {
-            data.users().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
+            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
         }
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
     };
@@ -79,7 +80,7 @@ pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<S
     Ok(Snapshot {
         at: now,
         user: user.cloned(),
-        users: data.users().map(|user| user.name.clone()).collect(),
+        users: data.users().iter().map(|user| user.name.clone()).collect(),
         jobs: views,
         orphans,
         tmux: match tmux {
@@ -116,6 +117,7 @@ pub struct TargetUsers {
 pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
     let claims: Vec<(&User, &Job)> = data
         .users()
+        .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
         .filter(|(_, job)| job.tpu == *target && job.status.is_live())
         .collect();
@@ -328,17 +330,17 @@ fn view(
     now: Timestamp,
 ) -> JobView {
     let shown = diagnose(job, &seen.facts(now));
-    let windows = lineage::of(user.jobs(), job.windows_id);
+    let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
     let started_at = started_at(ctx, job);
     let ended = job.launch.as_ref().and_then(|launch| launch.ended);
     let next = next::next(job, &shown);
     JobView {
         id: job.id(),
         leaf: job.child.is_none(),
-        lineage: windows,
+        lineage,
         dir: (job.job_dir_id, job.job_dir.clone()),
         target: job.tpu.clone(),
-        target_label: data.label(&job.tpu),
+        target_label: data.target_label(&job.tpu),
         zone: data.target(&job.tpu).and_then(|target| target.zone),
         tags: job.job_tags.clone(),
         stored: job.status.clone(),

@@ -102,14 +102,14 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
     let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
     })?;
-    let window = user.next_window(claim.highest);
+    let window = user.next_window(Some(claim.highest));
     let id = JobId::new(plan.user.clone(), window);
     if let Some(parent) = &plan.parent {
         succeed(tx, plan, parent, window)?;
     }
     let job = record(plan, &id, claim);
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
-    user.jobs.push(job);
+    user.push_job(job);
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
     tx.event(records::event(&id, how, format!("on {}", plan.target.name)));
     Ok(id)

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::model::data::{Data, User};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
-use crate::model::target::Target;
+use crate::model::target::{LOCAL, Target};
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::snapshot;
@@ -20,14 +20,14 @@ use super::plan::{LaunchPlan, Roots};
 pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
-    let settings = ctx.settings.over(user);
+    let settings = ctx.settings(Some(user))?;
     let mut problems = Vec::new();
 
     let dir = note(&mut problems, directory(user, request.dir));
     let target = note(&mut problems, resolve_target(&data, &request.target));
     let configs = note(&mut problems, config_args(user, &request.configs));
     let rules = note(&mut problems, rules(request.rule.as_deref(), target.as_ref()));
-    let command = request.command.clone().or_else(|| settings.command_words());
+    let command = request.command.clone().or_else(|| settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect()));
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
     if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
@@ -40,7 +40,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
     }
     let known_dead = target
         .as_ref()
-        .and_then(|target| note(&mut problems, free(ctx, &data, target, request.force)))
+        .and_then(|target| note(&mut problems, free(ctx, &data, target, None, request.force)))
         .unwrap_or_default();
 
     let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules) else {
@@ -67,7 +67,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
         stage: 0,
         parent: None,
         stage_dir: None,
-        roots: roots(ctx, user),
+        roots: roots(ctx, user)?,
         history: HISTORY,
         force: request.force,
         known_dead,
@@ -84,19 +84,19 @@ fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
 }
 
 /// Where native mode stages and logs for this user.
-pub fn roots(ctx: &Ctx, user: &User) -> Roots {
-    let settings = ctx.settings.over(user);
+pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
+    let settings = ctx.settings(Some(user))?;
     let below = |name: &str| ctx.store.paths().state().join(name).to_string_lossy().into_owned();
-    Roots {
-        stage: settings.stage_root().map_or_else(|| below("stage"), str::to_owned),
-        log: settings.log_root().map_or_else(|| below("logs"), str::to_owned),
-    }
+    Ok(Roots {
+        stage: settings.stage_root.unwrap_or_else(|| below("stage")),
+        log: settings.log_root.unwrap_or_else(|| below("logs")),
+    })
 }
 
 /// The path of a slot, which must be a directory.
 fn directory(user: &User, slot: u32) -> Result<String, Error> {
     let Some(path) = user.dir(slot) else {
-        let known: Vec<String> = user.dirs().map(|(slot, path)| format!("{slot}: {path}")).collect();
+        let known: Vec<String> = user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
         let hint = if known.is_empty() {
             format!("in the directory of your code: tpu set-cur {slot} {}", user.name)
         } else {
@@ -114,8 +114,10 @@ fn directory(user: &User, slot: u32) -> Result<String, Error> {
 /// An alias or a full name, as a target.
 pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
     data.resolve_target(typed).ok_or_else(|| {
-        let known = data.target_names();
-        let near = did_you_mean(typed, known.iter().map(String::as_str));
+        let names = data.registry().names();
+        let aliases = data.registry().aliases().map(|(alias, _)| alias);
+        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain([LOCAL]);
+        let near = did_you_mean(typed, known);
         let hint = near.unwrap_or_else(|| {
             "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
              this machine"
@@ -130,11 +132,11 @@ fn config_args(user: &User, configs: &[(String, String)]) -> Result<Vec<String>,
     let mut args = Vec::new();
     let mut problems = Vec::new();
     for (key, value) in configs {
-        let full = match user.config_alias(key) {
+        let full = match user.alias(key) {
             Some(full) => full,
             None if key.starts_with("config.") || key == "config" => key,
             None => {
-                let known = user.config_aliases().map(|(alias, _)| alias).chain(SPECIAL_KEYS);
+                let known = user.config_aliases.iter().map(|(alias, _)| alias.as_str()).chain(SPECIAL_KEYS);
                 let hint = did_you_mean(key, known).unwrap_or_else(|| {
                     format!("a short name for a config: tpu -a {key} config.SECTION.NAME {}", user.name)
                 });
@@ -209,12 +211,19 @@ fn reachable(target: &Target, mode: LaunchMode) -> Result<(), Error> {
 }
 
 /// An exclusive target takes one live job. Returns the records that claim it and are dead by the facts.
-pub fn free(ctx: &Ctx, data: &Data, target: &Target, force: bool) -> Result<Vec<JobId>, Error> {
+/// `but` is the attempt that the new one succeeds.
+pub fn free(
+    ctx: &Ctx,
+    data: &Data,
+    target: &Target,
+    but: Option<&JobId>,
+    force: bool,
+) -> Result<Vec<JobId>, Error> {
     if !target.exclusive || force {
         return Ok(Vec::new());
     }
     let users = snapshot::users_of_target(ctx, data, &target.name);
-    match users.live.first() {
+    match users.live.iter().find(|job| Some(*job) != but) {
         Some(job) => Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
             "kill it (tpu kill w={} {}), take another target, or use --force",
             job.window, job.user

@@ -53,7 +53,7 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
     let mut cures = Vec::new();
     let mut unconfirmed: Vec<(&Job, &str)> = Vec::new();
     for user in data.users() {
-        for job in &user.jobs {
+        for job in user.jobs() {
             let Some(launch) = &job.launch else { continue };
             if !job.status.is_live() || launch.ended.is_some() {
                 continue;

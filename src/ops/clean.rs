@@ -1,0 +1,297 @@
+//! `clean` and its parts: closes windows and archives records. A record is never dropped without being
+//! archived, and nothing is removed while tmux cannot say whether its window lives.
+
+use std::collections::BTreeSet;
+
+use crate::model::data::{Data, User};
+use crate::model::facts::{PaneFact, TmuxFact};
+use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::job::{Job, Status};
+use crate::model::lineage::{self, Lineage};
+use crate::model::view::Orphan;
+use crate::plan::place::{self, Window};
+
+use super::ctx::{job_of, user_of};
+use super::launch::heal;
+use super::{Ctx, Error, processes, records, snapshot};
+
+/// Which ends of lineages are cleared away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// `clear-finished`.
+    Finished,
+    /// `clear-error`: failed or killed.
+    Failed,
+    /// `clear-all`, `clean`.
+    All,
+}
+
+impl Ends {
+    fn includes(self, status: &Status) -> bool {
+        match status {
+            Status::Finished => self != Self::Failed,
+            Status::Error(_) | Status::Killed => self != Self::Finished,
+            Status::Unset
+            | Status::Starting
+            | Status::Running
+            | Status::Resumed(_)
+            | Status::Rerunned(_) => false,
+        }
+    }
+}
+
+/// What was cleared away.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// Archived records.
+    pub archived: Vec<JobId>,
+    /// Closed windows.
+    pub closed: usize,
+}
+
+impl Cleaned {
+    /// In words.
+    pub fn summary(&self) -> String {
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        format!(
+            "Archived {} job{}, closed {} window{}.",
+            self.archived.len(),
+            plural(self.archived.len()),
+            self.closed,
+            plural(self.closed)
+        )
+    }
+
+    fn add(&mut self, other: Self) {
+        self.archived.extend(other.archived);
+        self.closed += other.closed;
+    }
+}
+
+/// `tpu clean`: everything that has ended, then windows without record, then records without window.
+pub fn clean(ctx: &Ctx, user: &UserName, ancestors_too: bool) -> Result<Cleaned, Error> {
+    let mut cleaned = clear(ctx, user, Ends::All, ancestors_too)?;
+    if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
+        cleaned.add(close_orphans(ctx, user)?);
+        cleaned.add(archive_windowless(ctx, user)?);
+    }
+    Ok(cleaned)
+}
+
+/// Archives the lineages whose leaf has ended in one of `ends`; with `ancestors_too` also the ancestors
+/// of live leaves.
+pub fn clear(
+    ctx: &Ctx,
+    user: &UserName,
+    ends: Ends,
+    ancestors_too: bool,
+) -> Result<Cleaned, Error> {
+    heal::heal(ctx)?;
+    let chosen = choose(ctx, user, ends, ancestors_too)?;
+    archive(ctx, user, &chosen)
+}
+
+/// The windows that [`clear`] would archive now, by the shown status of the leaves.
+pub fn choose(
+    ctx: &Ctx,
+    user: &UserName,
+    ends: Ends,
+    ancestors_too: bool,
+) -> Result<Vec<WindowId>, Error> {
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    let data = ctx.data()?;
+    let user = user_of(&data, user)?;
+    let mut chosen = Vec::new();
+    for lineage in lineage::lineages(user) {
+        let Some(leaf) = lineage.leaf() else { continue };
+        let Some(view) = look.jobs.iter().find(|view| view.id.window == leaf) else { continue };
+        // A job that is being killed is cleared when that is complete.
+        let over = view.shown.unknown.is_none()
+            && view.intent.is_none()
+            && (ends.includes(&view.shown.status) || is_dead_end(user, leaf));
+        if over {
+            chosen.extend(&lineage.windows);
+        } else if ancestors_too {
+            chosen.extend(lineage.windows.iter().filter(|window| **window != leaf));
+        }
+    }
+    Ok(chosen)
+}
+
+/// A leaf that says it has a child which is not there any more.
+fn is_dead_end(user: &User, leaf: WindowId) -> bool {
+    user.job(leaf)
+        .is_some_and(|job| matches!(job.status, Status::Resumed(_) | Status::Rerunned(_)))
+}
+
+/// Closes the windows of these records, then archives them.
+fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, Error> {
+    let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    let tmux = ctx.tmux.look();
+    let mut cleaned = Cleaned::default();
+    let mut gone = Vec::new();
+    let mut unreachable = Vec::new();
+    for window in windows {
+        let Some(job) = owner.job(*window) else { continue };
+        match place::find(job, &owner.tmux_name, &tmux) {
+            Window::Here(pane) => {
+                close(ctx, job, pane, &tmux)?;
+                cleaned.closed += 1;
+                gone.push(job.clone());
+            }
+            Window::Gone | Window::Lost(_) => gone.push(job.clone()),
+            Window::Elsewhere(reason) | Window::Unknown(reason) => {
+                unreachable.push((job.id(), reason));
+            }
+        }
+    }
+    // Nothing half done: if one window cannot be judged, no record goes.
+    if let Some((job, reason)) = unreachable.first() {
+        return Err(Error::unreachable(format!("{job}: {reason}; no record was archived"))
+            .hint("try again when tmux answers; a window elsewhere is cleaned there"));
+    }
+    cleaned.archived = remove(ctx, user, &gone)?;
+    Ok(cleaned)
+}
+
+/// Stops what is left of an ended job, then closes its window.
+fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
+    processes::stop(ctx, job, Some(pane))?;
+    let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
+    Ok(ctx.tmux.close_window(pane, place.server_pid)?)
+}
+
+/// Moves records from data.json to the archive, in one transaction; those that changed meanwhile stay.
+fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    ctx.transact(|tx| {
+        let mut archived = Vec::new();
+        for seen in jobs {
+            let Some(owner) = tx.data.user_mut(user) else { continue };
+            let unchanged = owner.job(seen.windows_id).is_some_and(|now| {
+                (&now.status, now.child, &now.launch) == (&seen.status, seen.child, &seen.launch)
+            });
+            if !unchanged {
+                continue;
+            }
+            if let Some(job) = owner.remove_job(seen.windows_id) {
+                tx.event(records::event(&job.id(), "archived", job.status.to_string()));
+                archived.push(job.id());
+                tx.archive(job);
+            }
+        }
+        Ok(archived)
+    })
+}
+
+/// `-czw`: closes the windows of a user's session that no record claims. Never window 0.
+pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+    heal::heal(ctx)?;
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
+    let mut cleaned = Cleaned::default();
+    for orphan in &look.orphans {
+        // Read again: a launch may have claimed it between.
+        let data = ctx.data()?;
+        let Some(pane) = pane_of(panes, orphan) else { continue };
+        if claimed(&data, pane) {
+            continue;
+        }
+        ctx.tmux.close_window(pane, place.server_pid)?;
+        cleaned.closed += 1;
+    }
+    Ok(cleaned)
+}
+
+fn pane_of<'a>(panes: &'a [PaneFact], orphan: &Orphan) -> Option<&'a PaneFact> {
+    panes.iter().find(|pane| pane.window_id == orphan.window_id)
+}
+
+/// Whether any record claims a pane.
+fn claimed(data: &Data, pane: &PaneFact) -> bool {
+    data.users().iter().any(|user| {
+        user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane))
+    })
+}
+
+/// `-czj`: archives records that claim a window which is gone for certain. Ancestors of attempts that
+/// stay are kept with them.
+pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+    heal::heal(ctx)?;
+    let tmux = ctx.tmux.look();
+    if !matches!(tmux, TmuxFact::Up { .. }) {
+        return Err(unreachable(&tmux));
+    }
+    let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    let now = ctx.clock.now();
+    let windowless = |window: &WindowId| {
+        owner.job(*window).is_some_and(|job| {
+            let opening = job.launch.as_ref().is_some_and(|launch| {
+                !launch.confirmed
+                    && now.seconds_since(launch.at) < crate::plan::diagnose::LAUNCH_LIMIT_S
+            });
+            !opening
+                && matches!(
+                    place::find(job, &owner.tmux_name, &tmux),
+                    Window::Gone | Window::Lost(_)
+                )
+        })
+    };
+    let mut chosen: BTreeSet<WindowId> = BTreeSet::new();
+    for Lineage { windows } in lineage::lineages(owner) {
+        if windows.last().is_some_and(windowless) {
+            chosen.extend(windows.iter().filter(|window| windowless(window)));
+        }
+    }
+    let jobs: Vec<Job> = chosen.iter().filter_map(|window| owner.job(*window)).cloned().collect();
+    Ok(Cleaned { archived: remove(ctx, user, &jobs)?, closed: 0 })
+}
+
+/// `kill-window`: closes the window of a job and archives its record, without asking the job.
+pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
+    let data = ctx.data()?;
+    let Ok(job) = job_of(&data, id) else {
+        return kill_orphan(ctx, &data, id);
+    };
+    let child = job.child.filter(|child| {
+        user_of(&data, &id.user).is_ok_and(|user| user.job(*child).is_some())
+    });
+    if let Some(child) = child {
+        return Err(Error::refused(format!("{id} goes on in window {child}"))
+            .hint(format!("kill that one, then: tpu clean {}", id.user)));
+    }
+    archive(ctx, &id.user, &[id.window])
+}
+
+/// A window without a record.
+fn kill_orphan(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Cleaned, Error> {
+    let user = user_of(data, &id.user)?;
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
+    let pane = panes.iter().find(|pane| {
+        pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 != 0
+    });
+    match pane {
+        Some(pane) if !claimed(data, pane) => {
+            ctx.tmux.close_window(pane, place.server_pid)?;
+            Ok(Cleaned { archived: Vec::new(), closed: 1 })
+        }
+        Some(_) | None => job_of(data, id).map(|_| Cleaned::default()),
+    }
+}
+
+/// tmux gives no answer: nothing is removed.
+fn unreachable(tmux: &TmuxFact) -> Error {
+    let reason = match tmux {
+        TmuxFact::Unknown { reason } => format!("tmux cannot be asked: {reason}"),
+        TmuxFact::Down { place } => format!("no tmux server answers on {}", place.socket),
+        TmuxFact::Up { .. } => "tmux changed meanwhile".to_owned(),
+    };
+    Error::unreachable(format!("{reason}; nothing was changed"))
+        .hint("whether the windows live is unknown; try again when tmux answers")
+}

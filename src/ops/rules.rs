@@ -1,0 +1,52 @@
+//! Tags, rules and withdrawn errors: small changes to one record.
+
+use crate::model::facts::Evidence;
+use crate::model::ids::JobId;
+use crate::model::job::{Event, StoredVerdict};
+use crate::model::rules::Rules;
+
+use super::ctx::job_mut;
+use super::{Ctx, Error, records, snapshot};
+
+/// Tags a job.
+pub fn add_tag(ctx: &Ctx, id: &JobId, tag: &str) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        job_mut(tx.data, id)?.job_tags = Some(tag.to_owned());
+        tx.event(records::event(id, "tag", tag));
+        Ok(())
+    })
+}
+
+/// Sets what happens by itself when a job fails.
+pub fn set_rule(ctx: &Ctx, id: &JobId, rules: &Rules) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        job_mut(tx.data, id)?.rules = rules.clone();
+        tx.event(records::event(id, "rule", rules.to_string()));
+        Ok(())
+    })
+}
+
+/// Withdraws the error that a job shows, until it prints something else that is one.
+pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    let view = snapshot::look_at(ctx, id)?;
+    let Some(kind) = view.failure() else {
+        return Err(Error::refused(format!("{id} is {} and shows no error", view.shown.status))
+            .hint(format!("tpu explain w={} {} says why", id.window, id.user)));
+    };
+    let (rule, line) = match view.shown.evidence {
+        Some(Evidence { rule, line, .. }) => (rule, line),
+        None => ("unknown".to_owned(), String::new()),
+    };
+    ctx.transact(|tx| {
+        let job = job_mut(tx.data, id)?;
+        if job.status != view.stored {
+            return Err(Error::refused(format!("{id} has become {} meanwhile", job.status)));
+        }
+        if !job.status.is_live() {
+            job.apply(&Event::ErrorWithdrawn)?;
+        }
+        job.verdict = Some(StoredVerdict { kind, rule, line, ignored: true });
+        tx.event(records::event(id, "ignored", kind.as_str()));
+        Ok(())
+    })
+}

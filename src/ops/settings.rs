@@ -1,0 +1,75 @@
+//! Settings of users, and of MONITOR.
+
+use serde_json::Value;
+
+use crate::model::ids::UserName;
+use crate::model::settings::Origin;
+
+use super::ctx::user_of;
+use super::{Ctx, Error};
+
+/// A setting as it holds: key, value, and the layer it came from.
+pub type Line = (&'static str, Value, Origin);
+
+/// All settings that hold for a user.
+pub fn list(ctx: &Ctx, user: &UserName) -> Result<Vec<Line>, Error> {
+    let data = ctx.data()?;
+    let settings = ctx.settings(Some(user_of(&data, user)?))?;
+    let lines = settings.values().into_iter();
+    Ok(lines.map(|(key, value)| (key, value, settings.origin(key).clone())).collect())
+}
+
+/// Changes a setting in data.json. Returns the layer that hides the new value, if one does.
+pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<Origin>, Error> {
+    let origin = Origin::User(user.as_str().to_owned());
+    ctx.transact(|tx| {
+        user_of(tx.data, user)?;
+        let owner = tx.data.user_mut(user).expect("found a line above");
+        owner.settings.set(key, value, &origin)?;
+        Ok(())
+    })?;
+    let data = ctx.data()?;
+    let settings = ctx.settings(Some(user_of(&data, user)?))?;
+    Ok(Some(settings.origin(key).clone()).filter(|holds| *holds != origin))
+}
+
+/// Puts the settings of a user back to the defaults; keys that are not ours stay.
+pub fn reset(ctx: &Ctx, user: &UserName) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        user_of(tx.data, user)?;
+        tx.data.user_mut(user).expect("found a line above").settings.reset();
+        Ok(())
+    })
+}
+
+/// Sets the number of the next window. Refused where a window of that number could be met again.
+pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<(), Error> {
+    if number == 0 {
+        return Err(Error::usage("window 0 is the session's home and never a job's"));
+    }
+    let session = {
+        let data = ctx.data()?;
+        user_of(&data, user)?.tmux_name.clone()
+    };
+    let highest_window = match ctx.tmux.look() {
+        crate::model::facts::TmuxFact::Up { panes, .. } => {
+            panes.iter().filter(|pane| pane.session == session).map(|pane| pane.window_index).max()
+        }
+        crate::model::facts::TmuxFact::Down { .. } => None,
+        crate::model::facts::TmuxFact::Unknown { reason } => {
+            return Err(Error::unreachable(format!("tmux cannot be asked: {reason}"))
+                .hint("nothing was changed; try again"));
+        }
+    };
+    ctx.transact(|tx| {
+        let highest_record =
+            user_of(tx.data, user)?.jobs().iter().map(|job| job.windows_id.0).max();
+        let highest = highest_record.max(highest_window).unwrap_or(0);
+        if number <= highest {
+            return Err(Error::refused(format!("windows up to {highest} of {user} are in use"))
+                .hint(format!("`tpu clean {user}` first, or a number above {highest}")));
+        }
+        tx.data.user_mut(user).expect("found above").windows_offset = number;
+        Ok(())
+    })
+}

@@ -5,6 +5,13 @@
 //! look (`%12`, `@7`) and acted on only if the server still agrees about whose they are: a target such as
 //! `=alice:42` may resolve to a window *named* `420run` (seen on tmux 3.3a) and serves only to create.
 
+mod commands;
+pub mod fake;
+mod formats;
+pub mod oneshot;
+mod quote;
+mod version;
+
 use std::path::PathBuf;
 
 use crate::model::facts::{PaneFact, TmuxFact};
@@ -17,7 +24,7 @@ pub enum TmuxError {
     #[error("tmux is not installed (no `tmux` in PATH)")]
     Missing,
     /// The version is below [`MIN_VERSION`].
-    #[error("tmux {found} is too old")]
+    #[error("{found} is too old: tmux 3.2 or later is needed")]
     TooOld {
         /// What `tmux -V` printed.
         found: String,
@@ -44,6 +51,14 @@ pub enum TmuxError {
         /// What tmux said.
         message: String,
     },
+    /// tmux cannot have a session of this name.
+    #[error("'{name}' cannot be the name of a tmux session: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it, and what to choose instead.
+        reason: &'static str,
+    },
     /// The pane is not what it was at the last look; nothing was done.
     #[error("pane {pane} is gone or belongs to something else now")]
     Changed {
@@ -60,7 +75,7 @@ pub const MIN_VERSION: (u32, u32) = (3, 2);
 pub struct Capture {
     /// Pane id, `%12`.
     pub pane_id: String,
-    /// How many lines before the visible ones: `Some(70)`, or the whole history.
+    /// How many lines before the visible ones: `Some(70)`, or the whole history if `None`.
     pub history: Option<u32>,
     /// Keep colours (`-e`).
     pub colours: bool,
@@ -75,9 +90,9 @@ pub struct NewWindow {
     pub index: u32,
     /// Window name.
     pub name: String,
-    /// Where the program starts.
+    /// Where the program starts. Must exist: tmux itself would silently take the home directory instead.
     pub cwd: PathBuf,
-    /// Program and arguments, run without a shell.
+    /// Program and arguments, run without a shell. Must not be empty.
     pub argv: Vec<String>,
     /// Value of the pane option `@tpu_job`.
     pub job: JobId,
@@ -100,7 +115,8 @@ pub trait Tmux: Send + Sync {
     /// Opens a window with its pane options in the same tmux call; returns the pane as it then is.
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError>;
 
-    /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined.
+    /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined, blank
+    /// lines at the end (the unused part of the screen) are left out, every line ends in a newline.
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
 
     /// Closes the pane's window if the server's pid, the window, and the pane's `@tpu_launch` are still

@@ -1,0 +1,323 @@
+//! Which tmux commands one call is made of. Pure.
+//!
+//! The words of each command come from the builders of `tmux_interface`. Putting several commands into
+//! one call, quoting them for the place where they stand, and guarding one by a condition that the server
+//! checks is the thin layer here.
+
+use tmux_interface::{
+    AttachSession, CapturePane, DisplayMessage, IfShell, KillWindow, ListPanes, ListWindows,
+    LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
+    SwitchClient, TmuxCommand,
+};
+
+use super::{Capture, NewWindow, formats, quote};
+use crate::model::facts::PaneFact;
+
+/// Columns and rows of a window that nobody looks at: wide, so that the lines of jobs are not wrapped.
+const SIZE: (usize, usize) = (200, 50);
+
+/// Commands that go to the server together, in order. The first one that fails ends the call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    words: Vec<String>,
+}
+
+impl Chain {
+    /// A call that begins with this command.
+    pub(super) fn new(command: &TmuxCommand<'_>) -> Self {
+        Self::default().then(command)
+    }
+
+    /// Adds a command.
+    pub(super) fn then(mut self, command: &TmuxCommand<'_>) -> Self {
+        if !self.words.is_empty() {
+            self.words.push(";".to_owned());
+        }
+        self.words.extend(command.to_vec().iter().map(|word| quote::argument(word).into_owned()));
+        self
+    }
+
+    /// The arguments for the `tmux` program.
+    pub(super) fn into_args(self) -> Vec<String> {
+        self.words
+    }
+
+    /// The first word, for messages.
+    pub(super) fn name(&self) -> String {
+        self.words.first().cloned().unwrap_or_default()
+    }
+}
+
+/// The session of exactly this name, by its current window.
+fn session_target(session: &str) -> String {
+    format!("={session}:")
+}
+
+/// A place for a window. Exact only for creating, and for what exists at that index for certain.
+fn index_target(session: &str, index: u32) -> String {
+    format!("={session}:{index}")
+}
+
+/// The pane by its ids, in its session.
+fn pane_target(pane: &PaneFact) -> String {
+    format!("={}:{}.{}", pane.session, pane.window_id, pane.pane_id)
+}
+
+/// A command as tmux reads it in a file or in an argument of `if-shell`.
+fn line(command: &TmuxCommand<'_>) -> String {
+    quote::line(&command.to_vec())
+}
+
+/// The server, then all panes of all sessions. Succeeds also on a server without a session.
+pub(super) fn look() -> Chain {
+    let server = DisplayMessage::new().print().message(formats::SERVER).build();
+    Chain::new(&server).then(&ListPanes::new().all().format(formats::PANE).build())
+}
+
+/// Sets the options that jobs rely on, on a session that exists, and lists its windows.
+///
+/// All are options of this session but one: `exit-unattached` is the server's, and while it is on the
+/// server ends as soon as nobody is attached.
+pub(super) fn prepare_session(session: &str, history: u32) -> Chain {
+    let chain = set_session_options(Chain::default(), session, history);
+    chain.then(&list_windows(session))
+}
+
+/// Creates a session with a home window at index 0, prepared as by [`prepare_session`].
+pub(super) fn create_session(session: &str, history: u32, shell: &str) -> Chain {
+    let target = session_target(session);
+    let mut create = NewSession::new()
+        .detached()
+        .session_name(quote::name(session))
+        .window_name("home")
+        .width(SIZE.0)
+        .height(SIZE.1)
+        .build();
+    push_home_program(&mut create, shell);
+    // `base-index` may have put the window elsewhere; at this moment it is the session's only one.
+    let move_home =
+        MoveWindow::new().src_window(target.as_str()).dst_window(index_target(session, 0)).build();
+    let home_at_0 = IfShell::new()
+        .not_execute()
+        .target_pane(target.as_str())
+        .shell_command("#{!=:#{window_index},0}")
+        .command(line(&move_home))
+        .build();
+    // The options come first: they keep the session alive, and stop windows from being renumbered.
+    set_session_options(Chain::new(&create), session, history)
+        .then(&keep_when_ended(&target))
+        .then(&home_at_0)
+        .then(&list_windows(session))
+}
+
+/// Adds the home window to a session that has no window 0.
+pub(super) fn add_home(session: &str, shell: &str) -> Chain {
+    let target = index_target(session, 0);
+    let mut open =
+        OpenWindow::new().detached().window_name("home").target_window(target.as_str()).build();
+    push_home_program(&mut open, shell);
+    Chain::new(&open).then(&keep_when_ended(&target))
+}
+
+/// The home window's program: a shell, started without the help of `default-shell` and
+/// `default-command`.
+fn push_home_program(command: &mut TmuxCommand<'_>, shell: &str) {
+    for word in ["/bin/sh", "-c", r#"exec "$0""#, shell] {
+        command.push_param(word.to_owned());
+    }
+}
+
+/// The home window stays when its shell ends: without a window, session and server would end too.
+fn keep_when_ended(target: &str) -> TmuxCommand<'static> {
+    SetOption::new()
+        .window()
+        .target_pane(target.to_owned())
+        .option("remain-on-exit")
+        .value("on")
+        .build()
+}
+
+fn set_session_options(chain: Chain, session: &str, history: u32) -> Chain {
+    let target = session_target(session);
+    let set = |option: &'static str, value: String| {
+        SetOption::new().target_pane(target.clone()).option(option).value(value).build()
+    };
+    let longer_history = IfShell::new()
+        .not_execute()
+        .target_pane(target.as_str())
+        .shell_command(format!("#{{e|<:#{{history-limit}},{history}}}"))
+        .command(line(&set("history-limit", history.to_string())))
+        .build();
+    chain
+        .then(&set("destroy-unattached", "off".to_owned()))
+        .then(&set("renumber-windows", "off".to_owned()))
+        .then(&set("default-size", format!("{}x{}", SIZE.0, SIZE.1)))
+        .then(&SetOption::new().server().option("exit-unattached").value("off").build())
+        .then(&longer_history)
+}
+
+fn list_windows(session: &str) -> TmuxCommand<'static> {
+    ListWindows::new().target_session(session_target(session)).format(formats::WINDOW).build()
+}
+
+/// Opens a window, marks its pane, and prints the pane. Its directory is that of the calling process.
+pub(super) fn open_window(window: &NewWindow) -> Chain {
+    let target = index_target(&window.session, window.index);
+    let mut open = OpenWindow::new()
+        .detached()
+        .window_name(quote::name(&window.name))
+        .target_window(target.as_str())
+        .build();
+    open.push_param("--");
+    if let [program] = window.argv.as_slice() {
+        // A single word would be read by a shell.
+        for word in ["/bin/sh", "-c", r#"exec "$0""#, program] {
+            open.push_param(word.to_owned());
+        }
+    } else {
+        for word in &window.argv {
+            open.push_param(word.clone());
+        }
+    }
+    // From here the index exists, so it is found before any window that is named like it.
+    let mark = |option: &'static str, value: &str| {
+        SetOption::new()
+            .pane()
+            .target_pane(target.clone())
+            .option(option)
+            .value(value.to_owned())
+            .build()
+    };
+    Chain::new(&open)
+        .then(&mark("@tpu_job", &window.job.to_string()))
+        .then(&mark("@tpu_launch", window.launch.as_str()))
+        .then(&ListPanes::new().target(target.as_str()).format(formats::PANE).build())
+}
+
+/// Reads commands from the standard input: no limit on their number, and one that fails leaves the
+/// others alone.
+pub(super) fn source_stdin() -> Chain {
+    Chain::new(&SourceFile::new().path("-").build())
+}
+
+/// What to send to [`source_stdin`] to read panes; `mark` is printed after each.
+pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
+    let end = line(&DisplayMessage::new().print().message(mark).build());
+    let mut lines = String::with_capacity(panes.len() * 80);
+    for pane in panes {
+        let start = pane.history.map_or_else(|| "-".to_owned(), |count| format!("-{count}"));
+        let mut capture = CapturePane::new().stdout().join();
+        if pane.colours {
+            capture = capture.escape_sequences();
+        }
+        let capture = capture.start_line(start).target_pane(pane.pane_id.as_str()).build();
+        lines.push_str(&line(&capture));
+        lines.push('\n');
+        lines.push_str(&end);
+        lines.push('\n');
+    }
+    lines
+}
+
+/// Closes the pane's window, under the guard of [`guarded`].
+pub(super) fn close_window(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
+    // A session that tpu did not prepare may still renumber its windows, and with them the jobs.
+    let keep_numbers = SetOption::new()
+        .target_pane(pane.pane_id.as_str())
+        .option("renumber-windows")
+        .value("off")
+        .build();
+    let close = KillWindow::new().target_window(pane.window_id.as_str()).build();
+    guarded(pane, server_pid, &[keep_numbers, close], refusal)
+}
+
+/// Sets an option of the pane, under the guard of [`guarded`].
+pub(super) fn set_pane_option(
+    pane: &PaneFact,
+    server_pid: u32,
+    (option, value): (&str, &str),
+    refusal: &str,
+) -> Chain {
+    let set = SetOption::new()
+        .pane()
+        .target_pane(pane.pane_id.as_str())
+        .option(option)
+        .value(value)
+        .build();
+    guarded(pane, server_pid, &[set], refusal)
+}
+
+/// Does something to a pane only if server, window and launch are still those of the last look; prints
+/// `refusal` otherwise. The server decides and acts in one go, so nothing can come between.
+fn guarded(pane: &PaneFact, server_pid: u32, then: &[TmuxCommand<'_>], refusal: &str) -> Chain {
+    let launch = pane.launch.as_ref().map_or("", |token| token.as_str());
+    let equal =
+        |name: &str, value: &str| format!("#{{==:#{{{name}}},{}}}", quote::in_format(value));
+    let conditions = [
+        equal("pid", &server_pid.to_string()),
+        equal("pane_id", &pane.pane_id),
+        equal("window_id", &pane.window_id),
+        equal("@tpu_launch", launch),
+    ];
+    let all = conditions
+        .into_iter()
+        .reduce(|all, one| format!("#{{&&:{all},{one}}}"))
+        .unwrap_or_default();
+    let then: Vec<String> = then.iter().map(line).collect();
+    let mut command = IfShell::new()
+        .not_execute()
+        .target_pane(pane.pane_id.as_str())
+        .shell_command(all)
+        .command(then.join(" ; "))
+        .build();
+    command.push_param(line(&DisplayMessage::new().print().message(refusal).build()));
+    Chain::new(&command)
+}
+
+/// Fills a tmux buffer from the standard input.
+pub(super) fn load_buffer() -> Chain {
+    Chain::new(&LoadBuffer::new().path("-").build())
+}
+
+/// The whole command line that shows a pane to a person. `inside` says whether the caller's terminal is
+/// a tmux client, and if so whether one of this very server.
+pub(super) fn attach(pane: &PaneFact, socket: &str, inside: Option<bool>) -> Vec<String> {
+    let target = pane_target(pane);
+    let tmux = ["tmux", "-u", "-L", socket];
+    let (start, command) = match inside {
+        Some(true) => (&[][..], SwitchClient::new().target_session(target).build()),
+        // tmux refuses to attach from inside another tmux as long as it can see it.
+        Some(false) => {
+            (&["env", "-u", "TMUX"][..], AttachSession::new().target_session(target).build())
+        }
+        None => (&[][..], AttachSession::new().target_session(target).build()),
+    };
+    let fixed = start.iter().chain(&tmux).map(|word| (*word).to_owned());
+    fixed.chain(Chain::new(&command).into_args()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, LaunchToken};
+
+    #[test]
+    fn a_word_that_ends_in_a_semicolon_does_not_end_the_command() {
+        let window = NewWindow {
+            session: "alice".to_owned(),
+            index: 7,
+            name: "#7".to_owned(),
+            cwd: "/".into(),
+            argv: vec!["echo".to_owned(), "a;".to_owned(), ";".to_owned()],
+            job: JobId::parse("alice/7").unwrap(),
+            launch: LaunchToken::from("ab"),
+        };
+        let args = open_window(&window).into_args();
+        let first: Vec<&str> = args.iter().map(String::as_str).take_while(|a| *a != ";").collect();
+        assert_eq!(
+            first,
+            ["new-window", "-d", "-n", "##7", "-t", "=alice:7", "--", "echo", "a\\;", "\\;"]
+        );
+        assert_eq!(args.iter().filter(|arg| *arg == ";").count(), 3);
+    }
+}

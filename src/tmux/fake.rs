@@ -1,0 +1,356 @@
+//! A tmux server in memory, behind the same door and with the same strictness as the real one. Part of
+//! the program: simulations run whole months on it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::oneshot::check_session_name;
+use super::{Capture, NewWindow, Tmux, TmuxError, formats};
+use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::model::ids::{JobId, LaunchToken};
+use crate::sys::clock::Clock;
+
+/// Rows of every pane.
+const ROWS: usize = 50;
+
+/// The server in memory. Cheap to share: all methods take `&self`.
+pub struct FakeTmux {
+    clock: Arc<dyn Clock>,
+    server: Mutex<Server>,
+}
+
+/// What the server has and is.
+struct Server {
+    place: Place,
+    /// Why questions fail, while they do.
+    failing: Option<String>,
+    /// Windows by session and index; each has one pane.
+    sessions: BTreeMap<String, BTreeMap<u32, Window>>,
+    /// Counts windows and panes. Begins anew with each server, as with the real one: `%1` comes again.
+    next_id: u32,
+    /// Counts processes, over all servers.
+    next_pid: u32,
+    buffer: String,
+}
+
+/// One window with its one pane.
+#[derive(Clone, Debug)]
+struct Window {
+    name: String,
+    fact: PaneFact,
+    options: BTreeMap<String, String>,
+    text: Vec<u8>,
+    opened: Option<NewWindow>,
+}
+
+impl FakeTmux {
+    /// A place where no server runs yet.
+    pub fn new(place: Place, clock: Arc<dyn Clock>) -> Self {
+        let place = Place { server_pid: 0, server_start: 0, ..place };
+        let server = Server {
+            place,
+            failing: None,
+            sessions: BTreeMap::new(),
+            next_id: 0,
+            next_pid: 1_000,
+            buffer: String::new(),
+        };
+        Self { clock, server: Mutex::new(server) }
+    }
+
+    /// The state is replaced in whole steps, so it is usable whatever happened to another thread.
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.now().as_second()).unwrap_or(0)
+    }
+
+    /// Makes every question fail with this reason, until [`FakeTmux::recover`].
+    pub fn fail(&self, reason: &str) {
+        self.server().failing = Some(reason.to_owned());
+    }
+
+    /// Ends the effect of [`FakeTmux::fail`].
+    pub fn recover(&self) {
+        self.server().failing = None;
+    }
+
+    /// Ends the server with all its windows.
+    pub fn stop(&self) {
+        let mut server = self.server();
+        server.sessions.clear();
+        server.place.server_pid = 0;
+        server.place.server_start = 0;
+    }
+
+    /// Ends the server and starts an empty one with another pid and start time.
+    pub fn restart(&self) {
+        self.stop();
+        self.server().start(self.now());
+    }
+
+    /// Replaces everything that a pane has ever shown.
+    pub fn set_text(&self, pane_id: &str, text: impl Into<Vec<u8>>) {
+        let now = self.now();
+        if let Some(window) = self.server().window_of_pane(pane_id) {
+            window.text = text.into();
+            window.fact.activity = now;
+            let lines = window.text.split(|byte| *byte == b'\n').count().saturating_sub(1);
+            window.fact.history_size = lines.saturating_sub(ROWS) as u64;
+            window.fact.cursor_y = u32::try_from(lines.min(ROWS - 1)).unwrap_or(0);
+        }
+    }
+
+    /// The program of a pane ends, and its window stays (`remain-on-exit`).
+    pub fn end_program(&self, pane_id: &str) {
+        if let Some(window) = self.server().window_of_pane(pane_id) {
+            window.fact.dead = true;
+        }
+    }
+
+    /// Somebody closes a window. The last window takes its session along, the last session the server.
+    pub fn close_by_hand(&self, session: &str, index: u32) {
+        self.server().close(session, index);
+    }
+
+    /// Somebody opens a window that has nothing to do with us.
+    pub fn open_by_hand(&self, session: &str, index: u32, name: &str) {
+        let now = self.now();
+        let mut server = self.server();
+        if server.place.server_pid == 0 {
+            server.start(now);
+        }
+        server.add(session, index, name, now);
+    }
+
+    /// Somebody renames a window.
+    pub fn rename_window(&self, session: &str, index: u32, name: &str) {
+        if let Some(window) = self.server().window(session, index) {
+            name.clone_into(&mut window.name);
+        }
+    }
+
+    /// The name of a window.
+    pub fn window_name(&self, session: &str, index: u32) -> Option<String> {
+        self.server().window(session, index).map(|window| window.name.clone())
+    }
+
+    /// What a pane was opened with: whoever simulates programs reads here what to play.
+    pub fn opened(&self, pane_id: &str) -> Option<NewWindow> {
+        self.server().window_of_pane(pane_id)?.opened.clone()
+    }
+
+    /// An option that was set on a pane.
+    pub fn pane_option(&self, pane_id: &str, option: &str) -> Option<String> {
+        self.server().window_of_pane(pane_id)?.options.get(option).cloned()
+    }
+
+    /// What was last put into a buffer.
+    pub fn buffer(&self) -> String {
+        self.server().buffer.clone()
+    }
+}
+
+impl Server {
+    fn start(&mut self, now: u64) {
+        self.next_id = 0;
+        self.next_pid += 1;
+        self.place.server_pid = self.next_pid;
+        self.place.server_start = now;
+    }
+
+    fn window(&mut self, session: &str, index: u32) -> Option<&mut Window> {
+        self.sessions.get_mut(session)?.get_mut(&index)
+    }
+
+    fn window_of_pane(&mut self, pane_id: &str) -> Option<&mut Window> {
+        let mut windows = self.sessions.values_mut().flat_map(BTreeMap::values_mut);
+        windows.find(|window| window.fact.pane_id == pane_id)
+    }
+
+    fn add(&mut self, session: &str, index: u32, name: &str, now: u64) -> &mut Window {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.next_pid += 1;
+        let fact = PaneFact {
+            session: session.to_owned(),
+            window_index: index,
+            window_id: format!("@{id}"),
+            pane_id: format!("%{id}"),
+            pane_pid: self.next_pid,
+            dead: false,
+            activity: now,
+            history_size: 0,
+            cursor_y: 0,
+            cursor_x: 0,
+            width: 200,
+            job: None,
+            launch: None,
+            exit: None,
+        };
+        let window = Window {
+            name: name.to_owned(),
+            fact,
+            options: BTreeMap::new(),
+            text: Vec::new(),
+            opened: None,
+        };
+        let windows = self.sessions.entry(session.to_owned()).or_default();
+        windows.remove(&index);
+        windows.entry(index).or_insert(window)
+    }
+
+    fn close(&mut self, session: &str, index: u32) {
+        let Some(windows) = self.sessions.get_mut(session) else { return };
+        windows.remove(&index);
+        if windows.is_empty() {
+            self.sessions.remove(session);
+        }
+        if self.sessions.is_empty() {
+            self.place.server_pid = 0;
+            self.place.server_start = 0;
+        }
+    }
+
+    /// Whether the server answers at all, and answers that it runs.
+    fn check(&self, command: &str) -> Result<(), TmuxError> {
+        if let Some(reason) = &self.failing {
+            return Err(TmuxError::Failed { command: command.to_owned(), message: reason.clone() });
+        }
+        if self.place.server_pid == 0 {
+            return Err(TmuxError::NoServer { socket: self.place.socket.clone() });
+        }
+        Ok(())
+    }
+
+    /// The window that a guarded command may act on.
+    fn guarded(
+        &mut self,
+        command: &str,
+        pane: &PaneFact,
+        server_pid: u32,
+    ) -> Result<&mut Window, TmuxError> {
+        self.check(command)?;
+        let same_server = self.place.server_pid == server_pid;
+        self.window_of_pane(&pane.pane_id)
+            .filter(|window| {
+                same_server
+                    && window.fact.window_id == pane.window_id
+                    && window.fact.launch == pane.launch
+            })
+            .ok_or_else(|| TmuxError::Changed { pane: pane.pane_id.clone() })
+    }
+}
+
+impl Tmux for FakeTmux {
+    fn look(&self) -> TmuxFact {
+        let server = self.server();
+        match server.check("list-panes") {
+            Ok(()) => {
+                let windows = server.sessions.values().flat_map(BTreeMap::values);
+                let panes = windows.map(|window| window.fact.clone()).collect();
+                TmuxFact::Up { place: server.place.clone(), panes }
+            }
+            Err(TmuxError::NoServer { .. }) => TmuxFact::Down { place: server.place.clone() },
+            Err(error) => TmuxFact::Unknown { reason: error.to_string() },
+        }
+    }
+
+    fn ensure_session(&self, session: &str, _history: u32) -> Result<(), TmuxError> {
+        check_session_name(session)?;
+        let now = self.now();
+        let mut server = self.server();
+        match server.check("new-session") {
+            Err(TmuxError::NoServer { .. }) => server.start(now),
+            other => other?,
+        }
+        if server.window(session, 0).is_none() {
+            server.add(session, 0, "home", now);
+        }
+        Ok(())
+    }
+
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        check_session_name(&window.session)?;
+        let failed =
+            |message: String| Err(TmuxError::Failed { command: "new-window".to_owned(), message });
+        if window.argv.is_empty() {
+            return failed("no program was given".to_owned());
+        }
+        let now = self.now();
+        let mut server = self.server();
+        server.check("new-window")?;
+        if !server.sessions.contains_key(&window.session) {
+            return failed(format!("can't find session: {}", window.session));
+        }
+        if server.window(&window.session, window.index).is_some() {
+            return failed(format!("create window failed: index {} in use", window.index));
+        }
+        let added = server.add(&window.session, window.index, &window.name, now);
+        added.fact.job = Some(window.job.clone());
+        added.fact.launch = Some(window.launch.clone());
+        added.opened = Some(window.clone());
+        Ok(added.fact.clone())
+    }
+
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+        if panes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut server = self.server();
+        server.check("capture-pane")?;
+        let texts = panes.iter().map(|capture| {
+            let window = server.window_of_pane(&capture.pane_id)?;
+            let lines = capture.history.map(|count| ROWS + count as usize);
+            Some(formats::without_blank_end(last_lines(&window.text, lines)))
+        });
+        Ok(texts.collect())
+    }
+
+    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        let mut server = self.server();
+        let fact = server.guarded("kill-window", pane, server_pid)?.fact.clone();
+        server.close(&fact.session, fact.window_index);
+        Ok(())
+    }
+
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError> {
+        let mut server = self.server();
+        let window = server.guarded("set-option", pane, server_pid)?;
+        match option {
+            "@tpu_exit" => window.fact.exit = value.parse().ok(),
+            "@tpu_launch" => window.fact.launch = Some(LaunchToken::from(value)),
+            "@tpu_job" => window.fact.job = JobId::parse(value),
+            _ => {}
+        }
+        window.options.insert(option.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn attach_argv(&self, pane: &PaneFact, _inside: Option<&str>) -> Vec<String> {
+        super::commands::attach(pane, "fake", None)
+    }
+
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
+        let mut server = self.server();
+        server.check("load-buffer")?;
+        text.clone_into(&mut server.buffer);
+        Ok(())
+    }
+}
+
+/// The last `count` lines, or all; every line ends in a newline.
+fn last_lines(text: &[u8], count: Option<usize>) -> Vec<u8> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    let skip = count.map_or(0, |count| lines.len().saturating_sub(count));
+    lines.into_iter().skip(skip).flat_map(|line| [line, b"\n"]).flatten().copied().collect()
+}

@@ -1,0 +1,177 @@
+//! What tmux is asked to print, and how it is read. Pure.
+//!
+//! Fields are separated by blanks and colons, never by control characters: some versions print those as
+//! `_` or as escapes. Numbers and ids come first; then the session, whose name cannot hold a colon; then
+//! our pane options, the one that may hold anything (a job's user is free text) last.
+
+use crate::model::facts::{PaneFact, Place};
+use crate::model::ids::{JobId, LaunchToken};
+
+/// One line of it describes one pane; [`pane`] reads it.
+pub(super) const PANE: &str = "#{window_index} #{window_id} #{pane_id} #{pane_pid} #{pane_dead} \
+    #{window_activity} #{history_size} #{cursor_y} #{cursor_x} #{pane_width} \
+    #{session_name}:#{@tpu_exit}:#{@tpu_launch}:#{@tpu_job}";
+
+/// One line of it describes the server; [`server`] reads it.
+pub(super) const SERVER: &str = "#{pid} #{start_time} #{socket_path}";
+
+/// One line of it describes a window of a session; [`window`] reads it.
+pub(super) const WINDOW: &str = "#{window_index} #{session_name}";
+
+/// A line that is not of the form asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tmux answered with a line that cannot be read: '{}'", crate::text::escape(line))]
+pub(super) struct Unreadable {
+    /// The line.
+    line: String,
+}
+
+impl Unreadable {
+    /// Wraps the line.
+    pub(super) fn new(line: &str) -> Self {
+        Self { line: line.to_owned() }
+    }
+}
+
+/// Reads a line of [`PANE`].
+pub(super) fn pane(line: &str) -> Result<PaneFact, Unreadable> {
+    pane_fields(line).ok_or_else(|| Unreadable::new(line))
+}
+
+fn pane_fields(line: &str) -> Option<PaneFact> {
+    let mut fields = line.splitn(11, ' ');
+    let mut next = || fields.next();
+    let window_index = next()?.parse().ok()?;
+    let window_id = id(next()?, '@')?;
+    let pane_id = id(next()?, '%')?;
+    let program = next()?.parse().ok()?;
+    let dead = next()? == "1";
+    let activity = next()?.parse().ok()?;
+    let history_size = next()?.parse().ok()?;
+    let cursor_y = next()?.parse().ok()?;
+    let cursor_x = next()?.parse().ok()?;
+    let width = next()?.parse().ok()?;
+    let mut names = next()?.splitn(4, ':');
+    let session = names.next()?.to_owned();
+    let exit = names.next()?.parse().ok();
+    let launch = Some(names.next()?).filter(|token| !token.is_empty()).map(LaunchToken::new);
+    let job = JobId::parse(names.next()?);
+    Some(PaneFact {
+        session,
+        window_index,
+        window_id,
+        pane_id,
+        pane_pid: program,
+        dead,
+        activity,
+        history_size,
+        cursor_y,
+        cursor_x,
+        width,
+        job,
+        launch,
+        exit,
+    })
+}
+
+/// An id as tmux gives them: a mark and a number.
+fn id(text: &str, mark: char) -> Option<String> {
+    let number = text.strip_prefix(mark)?;
+    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned())
+}
+
+/// Reads a line of [`SERVER`]; host, boot and user are those of `here`.
+pub(super) fn server(line: &str, here: &Place) -> Result<Place, Unreadable> {
+    let read = || {
+        let mut fields = line.splitn(3, ' ');
+        let server_pid = fields.next()?.parse().ok()?;
+        let server_start = fields.next()?.parse().ok()?;
+        let socket = fields.next()?.to_owned();
+        Some(Place { socket, server_pid, server_start, ..here.clone() })
+    };
+    read().ok_or_else(|| Unreadable::new(line))
+}
+
+/// Reads a line of [`WINDOW`]: index and session.
+pub(super) fn window(line: &str) -> Result<(u32, &str), Unreadable> {
+    let read = || {
+        let (index, session) = line.split_once(' ')?;
+        Some((index.parse().ok()?, session))
+    };
+    read().ok_or_else(|| Unreadable::new(line))
+}
+
+/// Cuts the output of several captures, each of which is followed by a line that is `mark`. A capture
+/// without any output is of a pane that is gone. `None` if an end is missing.
+pub(super) fn captures(output: &[u8], mark: &str, count: usize) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut blocks: Vec<Option<Vec<u8>>> = Vec::with_capacity(count);
+    let mut block: Vec<u8> = Vec::new();
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        if line.trim_ascii_end() == mark.as_bytes() {
+            let full = std::mem::take(&mut block);
+            blocks.push((!full.is_empty()).then(|| without_blank_end(full)));
+        } else {
+            block.extend_from_slice(line);
+        }
+    }
+    (blocks.len() == count && block.is_empty()).then_some(blocks)
+}
+
+/// Drops the blank lines at the end: the part of the screen that nothing was written to.
+pub(super) fn without_blank_end(mut text: Vec<u8>) -> Vec<u8> {
+    let used = text.trim_ascii_end().len();
+    let end =
+        text.iter().skip(used).position(|byte| *byte == b'\n').map_or(used, |at| used + at + 1);
+    if used == 0 {
+        text.clear();
+    } else {
+        text.truncate(end);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{UserName, WindowId};
+
+    #[test]
+    fn a_pane_of_a_job_is_read() {
+        let line = "7 @12 %34 4711 0 1795161731 250 49 3 200 al ice:143:ab12:al: i/ce/7";
+        let fact = pane(line).unwrap();
+        assert_eq!((fact.window_index, fact.pane_pid, fact.dead), (7, 4711, false));
+        assert_eq!((fact.window_id.as_str(), fact.pane_id.as_str()), ("@12", "%34"));
+        assert_eq!((fact.activity, fact.history_size), (1_795_161_731, 250));
+        assert_eq!((fact.cursor_y, fact.cursor_x, fact.width), (49, 3, 200));
+        assert_eq!(fact.session, "al ice");
+        assert_eq!(fact.exit, Some(143));
+        assert_eq!(fact.launch, Some(LaunchToken::from("ab12")));
+        assert_eq!(fact.job, Some(JobId::new(UserName::from("al: i/ce"), WindowId(7))));
+    }
+
+    #[test]
+    fn a_pane_that_is_no_job_is_read() {
+        let fact = pane("0 @0 %0 1 1 5 0 0 0 80 a:::").unwrap();
+        assert_eq!((fact.job, fact.launch, fact.exit, fact.dead), (None, None, None, true));
+    }
+
+    #[test]
+    fn a_line_that_is_cut_or_foreign_is_not_guessed_at() {
+        let whole = "7 @12 %34 4711 0 1795161731 250 49 3 200 alice:::";
+        for cut in 0..whole.len() {
+            assert!(pane(&whole[..cut]).is_err(), "{}", &whole[..cut]);
+        }
+        assert!(pane("7 12 %34 4711 0 1 250 49 3 200 alice:::").is_err());
+        assert!(pane("7 @12 %x 4711 0 1 250 49 3 200 alice:::").is_err());
+    }
+
+    #[test]
+    fn captures_are_cut_at_their_marks() {
+        let output = "one\n日本  \n\n   \nEND\nEND\n\n\nEND\n".as_bytes();
+        let blocks = captures(output, "END", 3).unwrap();
+        assert_eq!(blocks, [Some("one\n日本  \n".into()), None, Some(Vec::new())]);
+        assert_eq!(captures(output, "END", 4), None, "an answer that was cut is no answer");
+        assert_eq!(captures(b"END\nrest", "END", 1), None);
+        assert_eq!(captures(b"", "END", 0), Some(Vec::new()));
+    }
+}

@@ -1,0 +1,393 @@
+//! The real tmux: one `tmux` process per call, several commands in one call.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::commands::{self, Chain};
+use super::{Capture, NewWindow, Tmux, TmuxError, formats, version};
+use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::sys::env::Env;
+use crate::sys::proc::{self, Output, ProcError, Spawn};
+use crate::sys::random::{OsRandom, Random as _};
+
+/// How long a server may take for one call. A healthy one needs milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Variables that tell a process whose job, pane or server it belongs to. A server that inherited them
+/// would hand them to every window it ever opens.
+const NOT_FOR_SERVERS: [&str; 8] = [
+    "TMUX",
+    "TMUX_PANE",
+    "TPU_JOB",
+    "TPU_LAUNCH",
+    "TPU_LOG_DIR",
+    "TPU_STAGE_DIR",
+    "TPU_TARGET",
+    "TPU_WORKER",
+];
+
+/// The tmux server of one socket, asked by one process per call.
+#[derive(Debug)]
+pub struct OneShot {
+    /// Socket name (`tmux -L`).
+    socket: String,
+    /// The variables of every `tmux` process, and so of a server that one of them starts.
+    vars: BTreeMap<OsString, OsString>,
+    /// The shell of home windows.
+    shell: String,
+    /// Where a server of ours runs; pid and start time are 0.
+    here: Place,
+    /// A line that no pane shows by chance: ends each capture, and says that a guard refused.
+    mark: String,
+    /// Whether the program is new enough, once somebody had to know.
+    version: OnceLock<Result<(), String>>,
+}
+
+impl OneShot {
+    /// The server of the socket named `socket` (as `tmux -L`), or tmux's default one. Which tmux we may
+    /// ourselves run in (`$TMUX`) plays no part. Starts nothing and asks nothing.
+    pub fn new(socket: Option<&str>, env: &Env) -> Self {
+        let socket = socket.unwrap_or("default").to_owned();
+        let mut vars = env.vars.clone();
+        for name in NOT_FOR_SERVERS {
+            vars.remove(&OsString::from(name));
+        }
+        let here = Place {
+            host: env.hostname.clone(),
+            boot: env.boot_id.clone(),
+            uid: env.uid,
+            socket: socket_path(env, &socket).to_string_lossy().into_owned(),
+            server_pid: 0,
+            server_start: 0,
+        };
+        Self {
+            socket,
+            vars,
+            shell: home_shell(env.non_empty("SHELL")),
+            here,
+            mark: format!("tpu-mark-{}", OsRandom.hex(12)),
+            version: OnceLock::new(),
+        }
+    }
+
+    /// The program with everything that is the same for each call.
+    fn spawn(&self, args: impl IntoIterator<Item = String>) -> Spawn {
+        let mut spawn = Spawn::new("tmux")
+            .args(["-u", "-L", &self.socket])
+            .args(args)
+            .timeout(TIMEOUT)
+            .env_clear();
+        spawn.env =
+            self.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+        spawn
+    }
+
+    /// One call; an error if tmux refused any of its commands.
+    fn call(&self, chain: Chain) -> Result<Output, TmuxError> {
+        let name = chain.name();
+        let spawn = self.spawn(chain.into_args());
+        self.finish(&name, &spawn)
+    }
+
+    fn finish(&self, name: &str, spawn: &Spawn) -> Result<Output, TmuxError> {
+        let output = run(name, spawn)?;
+        if output.status.success() { Ok(output) } else { Err(self.refusal(name, &output)) }
+    }
+
+    /// What tmux meant by failing.
+    fn refusal(&self, command: &str, output: &Output) -> TmuxError {
+        let message = output.complaint();
+        let nobody_listens = message.starts_with("no server running on")
+            || message.starts_with("error connecting to")
+                && (message.ends_with("(No such file or directory)")
+                    || message.ends_with("(Connection refused)"));
+        if nobody_listens {
+            return TmuxError::NoServer { socket: self.here.socket.clone() };
+        }
+        let message = if message.is_empty() {
+            format!("ended with {:?} and said nothing", output.status)
+        } else {
+            message
+        };
+        TmuxError::Failed { command: command.to_owned(), message }
+    }
+
+    /// Refuses a tmux that is too old. Asked once, and not before something is to be changed or an
+    /// answer could not be read: looking must not cost a second process.
+    fn check_version(&self) -> Result<(), TmuxError> {
+        if let Some(known) = self.version.get() {
+            return known.clone().map_err(|found| TmuxError::TooOld { found });
+        }
+        let output = run("-V", &self.spawn(["-V".to_owned()]))?;
+        let text = output.text().trim().to_owned();
+        let verdict = if version::is_supported(&text) { Ok(()) } else { Err(text) };
+        self.version.get_or_init(|| verdict).clone().map_err(|found| TmuxError::TooOld { found })
+    }
+
+    /// An answer that cannot be read: by age of the program, or for a reason nobody knows.
+    fn unreadable(&self, command: &str, problem: &formats::Unreadable) -> TmuxError {
+        match self.check_version() {
+            Ok(()) => {
+                TmuxError::Failed { command: command.to_owned(), message: problem.to_string() }
+            }
+            Err(error) => error,
+        }
+    }
+
+    fn try_look(&self) -> Result<TmuxFact, TmuxError> {
+        let text = self.call(commands::look())?.text();
+        let mut lines = text.lines();
+        let place = formats::server(lines.next().unwrap_or_default(), &self.here)
+            .map_err(|problem| self.unreadable("list-panes", &problem))?;
+        let panes = lines
+            .map(formats::pane)
+            .collect::<Result<_, _>>()
+            .map_err(|problem| self.unreadable("list-panes", &problem))?;
+        Ok(TmuxFact::Up { place, panes })
+    }
+
+    /// The window indices that a call printed, if they are those of this session and no other.
+    fn windows_of(&self, session: &str, output: &Output) -> Result<Vec<u32>, TmuxError> {
+        let mut indices = Vec::new();
+        for line in output.text().lines() {
+            let (index, found) = formats::window(line)
+                .map_err(|problem| self.unreadable("list-windows", &problem))?;
+            if found != session {
+                return Err(TmuxError::Failed {
+                    command: "list-windows".to_owned(),
+                    message: format!("took session '{found}' for '{session}'"),
+                });
+            }
+            indices.push(index);
+        }
+        Ok(indices)
+    }
+
+    /// Runs a guarded command; `Changed` if the guard refused.
+    fn act(&self, pane: &PaneFact, chain: Chain) -> Result<(), TmuxError> {
+        self.check_version()?;
+        let output = self.call(chain)?;
+        if output.text().trim() == self.mark {
+            return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
+        }
+        Ok(())
+    }
+}
+
+impl Tmux for OneShot {
+    fn look(&self) -> TmuxFact {
+        match self.try_look() {
+            Ok(fact) => fact,
+            Err(TmuxError::NoServer { .. }) => TmuxFact::Down { place: self.here.clone() },
+            Err(error) => TmuxFact::Unknown { reason: error.to_string() },
+        }
+    }
+
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+        check_session_name(session)?;
+        self.check_version()?;
+        // Almost always it exists. What another process does at the same time is met in the next round.
+        let mut round = 0;
+        loop {
+            round += 1;
+            let prepared = match self.call(commands::prepare_session(session, history)) {
+                Err(error) if is_missing(&error) => {
+                    self.call(commands::create_session(session, history, &self.shell))
+                }
+                other => other,
+            };
+            let failure = match prepared {
+                Ok(output) if self.windows_of(session, &output)?.contains(&0) => return Ok(()),
+                Ok(_) => match self.call(commands::add_home(session, &self.shell)) {
+                    Ok(_) => return Ok(()),
+                    Err(failure) => failure,
+                },
+                Err(failure) => failure,
+            };
+            if round == 3 {
+                return Err(failure);
+            }
+        }
+    }
+
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        let failed =
+            |message: String| Err(TmuxError::Failed { command: "new-window".to_owned(), message });
+        check_session_name(&window.session)?;
+        if window.argv.is_empty() {
+            return failed("no program was given".to_owned());
+        }
+        self.check_version()?;
+        // The window starts in the directory of the calling process. Unlike an argument, that one is not
+        // expanded as a format, may be any bytes, and fails here if it is missing.
+        let chain = commands::open_window(window);
+        let name = chain.name();
+        let spawn = self.spawn(chain.into_args()).cwd(&window.cwd).env("PWD", &window.cwd);
+        let output = self.finish(&name, &spawn)?;
+        let text = output.text();
+        let pane = formats::pane(text.trim_end_matches('\n'))
+            .map_err(|problem| self.unreadable("new-window", &problem))?;
+        let is_ours = pane.session == window.session
+            && pane.window_index == window.index
+            && pane.job.as_ref() == Some(&window.job)
+            && pane.launch.as_ref() == Some(&window.launch);
+        if !is_ours {
+            return failed(format!(
+                "asked for {}:{} and got {}:{} ({})",
+                window.session, window.index, pane.session, pane.window_index, pane.pane_id
+            ));
+        }
+        Ok(pane)
+    }
+
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+        if panes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let chain = commands::source_stdin();
+        let spawn = self.spawn(chain.into_args()).stdin(commands::capture_lines(panes, &self.mark));
+        // A pane that is gone fails its own command and the exit code; the others are there all the same.
+        let output = run("capture-pane", &spawn)?;
+        formats::captures(&output.stdout, &self.mark, panes.len())
+            .ok_or_else(|| self.refusal("capture-pane", &output))
+    }
+
+    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.act(pane, commands::close_window(pane, server_pid, &self.mark))
+    }
+
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError> {
+        self.act(pane, commands::set_pane_option(pane, server_pid, (option, value), &self.mark))
+    }
+
+    fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
+        commands::attach(pane, &self.socket, inside.map(|tmux| self.is_inside(tmux)))
+    }
+
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
+        let chain = commands::load_buffer();
+        let name = chain.name();
+        let spawn = self.spawn(chain.into_args()).stdin(text);
+        self.finish(&name, &spawn).map(drop)
+    }
+}
+
+impl OneShot {
+    /// Whether a client's `$TMUX` (`<socket>,<pid>,<session>`) names this server.
+    fn is_inside(&self, tmux: &str) -> bool {
+        let socket = tmux.rsplitn(3, ',').nth(2).unwrap_or(tmux);
+        let same = |one: &Path, two: &Path| match (one.canonicalize(), two.canonicalize()) {
+            (Ok(one), Ok(two)) => one == two,
+            _ => one == two,
+        };
+        same(Path::new(socket), Path::new(&self.here.socket))
+    }
+}
+
+/// Runs `tmux` and puts what can go wrong into our words.
+fn run(command: &str, spawn: &Spawn) -> Result<Output, TmuxError> {
+    proc::run(spawn).map_err(|error| match error {
+        ProcError::Missing { .. } => TmuxError::Missing,
+        ProcError::TimedOut { after, .. } => {
+            TmuxError::TimedOut { command: command.to_owned(), seconds: after.as_secs() }
+        }
+        ProcError::NoDirectory { ref directory, .. } => TmuxError::Failed {
+            command: command.to_owned(),
+            message: format!("there is no directory '{}'", directory.display()),
+        },
+        ProcError::Io { ref source, .. } => {
+            TmuxError::Failed { command: command.to_owned(), message: format!("{error}: {source}") }
+        }
+    })
+}
+
+/// Whether a call failed because the session, or the whole server, does not exist yet.
+fn is_missing(error: &TmuxError) -> bool {
+    match error {
+        TmuxError::NoServer { .. } => true,
+        TmuxError::Failed { message, .. } => {
+            message.starts_with("can't find session") || message.starts_with("no such session")
+        }
+        _ => false,
+    }
+}
+
+/// Refuses names that tmux would change or read as something else. `#` is fine: it is escaped.
+pub(super) fn check_session_name(name: &str) -> Result<(), TmuxError> {
+    let reason = if name.is_empty() {
+        "it is empty; choose a short word such as 'alice'"
+    } else if name.contains(['.', ':']) {
+        "tmux replaces '.' and ':' by '_'; choose a name without them"
+    } else if name.starts_with('$') {
+        "tmux reads a leading '$' as the id of a session; choose a name that starts with a letter"
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character; choose a short word such as 'alice'"
+    } else {
+        return Ok(());
+    };
+    Err(TmuxError::BadName { name: name.to_owned(), reason })
+}
+
+/// The shell for a home window: the user's, unless it is one that only refuses to be one.
+fn home_shell(shell: Option<&str>) -> String {
+    let refuses = |shell: &&str| !shell.ends_with("/false") && !shell.ends_with("/nologin");
+    shell.filter(refuses).unwrap_or("/bin/sh").to_owned()
+}
+
+/// Where tmux puts the socket of this name: below `$TMUX_TMPDIR`, or `/tmp` if that does not exist.
+fn socket_path(env: &Env, name: &str) -> PathBuf {
+    let set = env.var_os("TMUX_TMPDIR").filter(|value| !value.is_empty()).map(Path::new);
+    let base = set.into_iter().chain([Path::new("/tmp")]).find_map(|path| path.canonicalize().ok());
+    let base = base.unwrap_or_else(|| PathBuf::from("/tmp"));
+    base.join(format!("tmux-{}", env.uid)).join(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_tmux_cannot_keep_are_refused() {
+        for name in ["", "a.b", "a:b", "$1", "a\nb"] {
+            let error = check_session_name(name).unwrap_err().to_string();
+            assert!(error.contains("choose"), "{error}");
+        }
+        for name in ["alice", "b", "wör ld", "x#{pid}", "=x", "@1", "-t"] {
+            assert!(check_session_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_gets_the_environment_without_what_marks_a_job() {
+        let env = Env::fixed([
+            ("PATH", "/bin"),
+            ("TMUX", "/tmp/tmux-0/default,1,0"),
+            ("TMUX_TMPDIR", "/"),
+            ("TPU_JOB", "alice/7"),
+            ("TPU_LAUNCH", "ab"),
+            ("TPU_NAME", "of-somebody-else"),
+        ]);
+        let tmux = OneShot::new(None, &env);
+        let names: Vec<_> = tmux.vars.keys().map(|name| name.to_string_lossy()).collect();
+        assert_eq!(names, ["PATH", "TMUX_TMPDIR", "TPU_NAME"]);
+        assert_eq!(tmux.here.socket, format!("/tmux-{}/default", env.uid));
+    }
+
+    #[test]
+    fn an_absent_program_is_said_and_not_taken_for_an_absent_server() {
+        let tmux = OneShot::new(None, &Env::fixed([("PATH", "/no/such/directory")]));
+        assert!(
+            matches!(tmux.look(), TmuxFact::Unknown { reason } if reason.contains("not installed"))
+        );
+        assert!(matches!(tmux.ensure_session("alice", 1), Err(TmuxError::Missing)));
+    }
+}

@@ -148,6 +148,7 @@ fn a_half_written_checkpoint_is_none() {
     File::create_new(&half).unwrap().write_all(&text[..text.len() / 2]).unwrap();
     let resumed = train(&dir.path().join("second"), &[FLAGS[0], FLAGS[1], &load_from(&first)]);
     assert!(resumed.text.contains("resumed at step 60 from "), "{}", resumed.text);
+    assert!(!resumed.text.contains("skipped"), "{}", resumed.text);
     assert_eq!(resumed.last_line(), wanted.last_line());
     // Another run's directory is not ours to tidy; our own is.
     assert!(half.exists());

@@ -302,6 +302,11 @@ impl Data {
         Ok(Self { source: text.into(), users, head: Head::read(&map)? })
     }
 
+    /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
+    pub fn is_version(&self, bytes: &[u8]) -> bool {
+        self.source.as_bytes() == bytes
+    }
+
     /// The document for the file. Without changes these are the bytes that were read.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.to_text().into_bytes()

@@ -1,1 +1,215 @@
-//! (skeleton)
+//! data.json and the files beside it: one lock, whole replacement, backups, journal, archive.
+//!
+//! **The store never knows what a job means.** It hands out whole documents and applies functions to
+//! them. Readers take no lock and always see a whole version; every change is a function that runs
+//! inside a transaction on what was just read, so nobody writes back something old.
+//!
+//! Start with [`Store`]; [`disk`] lists every moment at which something can go wrong.
+
+#![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
+
+mod archive;
+pub mod atomic;
+mod backup;
+pub mod disk;
+mod error;
+pub mod fake;
+mod journal;
+mod lock;
+mod paths;
+mod txn;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use archive::Archived;
+pub use backup::KEPT as BACKUPS_KEPT;
+pub use disk::{Disk, OsDisk};
+pub use error::{Holder, StoreError};
+pub use journal::Event;
+pub use lock::Who;
+pub use paths::Paths;
+pub use txn::{Committed, Tx};
+
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::sys::clock::Clock;
+use disk::{Contents, Stat};
+use error::At as _;
+
+/// Mode of a new data file: the lab's group shares it, and nobody else sees the key in it.
+const DATA_MODE: u32 = 0o660;
+/// Mode of shared directories.
+const SHARED_DIR: u32 = 0o770;
+/// Mode of one job's directory: the environment of its launch lies there.
+const JOB_DIR: u32 = 0o750;
+/// How often a reader tries again when a network file system loses the file under it.
+const STALE_RETRIES: usize = 5;
+
+/// The door to one data file.
+pub struct Store {
+    paths: Paths,
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    who: Who,
+    cache: Mutex<Option<Cached>>,
+}
+
+/// The last version that was read.
+struct Cached {
+    stat: Stat,
+    data: Arc<Data>,
+    /// While the file is held open, no other file can have its inode.
+    _pin: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl Store {
+    /// Opens the door. Nothing is read yet; the file need not be there.
+    pub fn open(paths: Paths, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, who: Who) -> Self {
+        // A link stays a link: what it points to is replaced.
+        let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
+        Self { paths, disk, clock, who, cache: Mutex::new(None) }
+    }
+
+    /// Where things are.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The disk below, for files that belong to others (launchers, `sim.json`).
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// The present version, without a lock. Parsed again only if the file is another one.
+    pub fn read(&self) -> Result<Arc<Data>, StoreError> {
+        let path = self.paths.data();
+        if let Ok(stat) = self.disk.stat(path)
+            && let Some(cached) = self.cache().as_ref()
+            && cached.stat.same_version(&stat)
+        {
+            return Ok(Arc::clone(&cached.data));
+        }
+        let contents = self.contents()?;
+        let data = Arc::new(self.parse(&contents.bytes)?);
+        self.remember(contents, Arc::clone(&data));
+        Ok(data)
+    }
+
+    /// The bytes of the present version.
+    pub fn read_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        Ok(self.contents()?.bytes)
+    }
+
+    fn contents(&self) -> Result<Contents, StoreError> {
+        let path = self.paths.data();
+        let mut tries = 0;
+        loop {
+            match self.disk.read(path) {
+                Ok(contents) => return Ok(contents),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    return Err(StoreError::Missing { path: path.to_owned() });
+                }
+                // The file was replaced on another host while we held the old one: open the new one.
+                Err(e)
+                    if e.kind() == io::ErrorKind::StaleNetworkFileHandle
+                        && tries < STALE_RETRIES =>
+                {
+                    tries += 1;
+                }
+                Err(e) => return Err(e).at("read", path),
+            }
+        }
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Data, StoreError> {
+        Data::parse(bytes).map_err(|reason| StoreError::Unreadable {
+            path: self.paths.data().to_owned(),
+            reason,
+            backup: backup::newest_good(&*self.disk, &self.paths),
+        })
+    }
+
+    fn cache(&self) -> std::sync::MutexGuard<'_, Option<Cached>> {
+        // Whoever panicked while holding it left either the old or the new value.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, contents: Contents, data: Arc<Data>) {
+        *self.cache() = Some(Cached { stat: contents.stat, data, _pin: contents.pin });
+    }
+
+    /// Backups of the data file, the newest first.
+    pub fn backups(&self) -> Vec<PathBuf> {
+        backup::list(&*self.disk, &self.paths).into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The newest backup that can be read.
+    pub fn newest_good_backup(&self) -> Option<PathBuf> {
+        backup::newest_good(&*self.disk, &self.paths)
+    }
+
+    /// Events, the newest first. Only as much of the journal is read as is asked for.
+    pub fn events(&self) -> impl Iterator<Item = Result<Event, StoreError>> + '_ {
+        let mut lines = journal::newest_events(&*self.disk, &self.paths);
+        std::iter::from_fn(move || lines.value())
+    }
+
+    /// Archived records, the newest first, each once: a crash may have appended one twice.
+    pub fn archived(&self) -> impl Iterator<Item = Result<Archived, StoreError>> + '_ {
+        let mut lines = journal::NewestLines::new(&*self.disk, vec![self.paths.archive()]);
+        let mut seen = std::collections::HashSet::<JobId>::new();
+        std::iter::from_fn(move || {
+            loop {
+                match lines.value::<archive::Line>()? {
+                    Err(error) => return Some(Err(error)),
+                    Ok(line) => {
+                        if let Some(archived) = line.typed()
+                            && seen.insert(archived.job.id())
+                        {
+                            return Some(Ok(archived));
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Makes the directory of one job, and those above it.
+    pub fn job_dir(&self, id: &JobId) -> Result<PathBuf, StoreError> {
+        self.state_dir()?;
+        let dir = self.paths.job(id);
+        let group = self.disk.stat(self.paths.data()).ok().map(|stat| stat.gid);
+        let user = dir.parent().unwrap_or(&dir).to_owned();
+        self.make_dir(&self.paths.state().join("jobs"), SHARED_DIR, group)?;
+        self.make_dir(&user, SHARED_DIR, group)?;
+        self.make_dir(&dir, JOB_DIR, group)?;
+        Ok(dir)
+    }
+
+    /// Makes the directory of the state.
+    pub fn state_dir(&self) -> Result<PathBuf, StoreError> {
+        let group = self.disk.stat(self.paths.data()).ok().map(|stat| stat.gid);
+        let dir = self.paths.state();
+        self.make_dir(&dir, SHARED_DIR, group)?;
+        Ok(dir)
+    }
+
+    fn make_dir(
+        &self,
+        dir: &std::path::Path,
+        mode: u32,
+        group: Option<u32>,
+    ) -> Result<(), StoreError> {
+        let new = self.disk.make_dir(dir, mode).at("create", dir)?;
+        if new && let Some(group) = group {
+            let stat = self.disk.stat(dir).at("look at", dir)?;
+            if stat.gid != group {
+                // The group may not be ours to give; the directory then serves this account alone.
+                drop(self.disk.set_owner(dir, stat.uid, group));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Replacing a file whole: readers see the old version or the new one, also after a power failure.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::disk::{Disk, Stat};
+use super::error::{At as _, StoreError};
+
+/// Owner, group and mode that a file is to keep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep {
+    pub(super) mode: u32,
+    pub(super) owner: Option<(u32, u32)>,
+}
+
+impl Keep {
+    /// Those of an existing file.
+    pub(super) fn of(stat: &Stat) -> Self {
+        Self { mode: stat.mode, owner: Some((stat.uid, stat.gid)) }
+    }
+}
+
+/// Writes a temporary file, on the disk and with the right owner. Warns where the owner cannot be kept.
+pub(super) fn stage(
+    disk: &dyn Disk,
+    temporary: &Path,
+    bytes: &[u8],
+    keep: Keep,
+) -> Result<Vec<String>, StoreError> {
+    let mut warnings = Vec::new();
+    let mut staged = || {
+        disk.create(temporary, bytes, keep.mode).at("write", temporary)?;
+        if let Some((uid, gid)) = keep.owner {
+            let now = disk.stat(temporary).at("look at", temporary)?;
+            if (now.uid, now.gid) != (uid, gid) {
+                let kept = disk
+                    .set_owner(temporary, uid, gid)
+                    // A person can give a file to the group without giving it to the owner.
+                    .or_else(|_| disk.set_owner(temporary, now.uid, gid));
+                if let Ok(now) = disk.stat(temporary)
+                    && (kept.is_err() || now.uid != uid)
+                {
+                    let changed = if now.gid == gid { "owner" } else { "owner and group" };
+                    warnings.push(format!(
+                        "the {changed} of the data file changed from {uid}:{gid} to {}:{}",
+                        now.uid, now.gid
+                    ));
+                }
+                // Changing the owner may have taken special bits away.
+                disk.set_mode(temporary, keep.mode).at("set the mode of", temporary)?;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = staged() {
+        // What cannot be removed now is removed by the next writer.
+        drop(disk.remove(temporary));
+        return Err(error);
+    }
+    Ok(warnings)
+}
+
+/// Puts a staged file in the place of another one.
+pub(super) fn replace(
+    disk: &dyn Disk,
+    temporary: &Path,
+    path: &Path,
+    dir: &Path,
+) -> Result<(), StoreError> {
+    if let Err(error) = disk.rename(temporary, path).at("replace", path) {
+        drop(disk.remove(temporary));
+        return Err(error);
+    }
+    disk.sync_dir(dir).at("bring to the disk", dir)
+}
+
+/// Removes temporary files that a crashed writer left behind. Only the holder of the lock may.
+pub(super) fn sweep(disk: &dyn Disk, dir: &Path, prefix: &str) {
+    for name in disk.list(dir).unwrap_or_default() {
+        if name.starts_with(prefix) {
+            // It costs space and nothing else: not worth failing for.
+            drop(disk.remove(&dir.join(name)));
+        }
+    }
+}
+
+/// Replaces the contents of a file that is ours alone (a launcher, `sim.json`), or creates it.
+pub fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let dir = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let temporary = dir.join(format!(".{name}.tmp-{}", std::process::id()));
+    match disk.remove(&temporary) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", &temporary),
+        Ok(()) | Err(_) => {}
+    }
+    stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
+    replace(disk, &temporary, path, &dir)
+}

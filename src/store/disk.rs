@@ -1,0 +1,252 @@
+//! The file operations that the store uses, and no others. Each call is one moment at which a machine
+//! can stop or a disk can refuse; [`super::fake::FakeDisk`] does so on demand.
+
+use std::any::Any;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+/// What is known of a file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the contents: seconds and nanoseconds since the epoch.
+    pub modified: (i64, i64),
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Stat {
+    /// Whether both describe the same version of the same file.
+    pub fn same_version(&self, other: &Self) -> bool {
+        (self.file, self.size, self.modified) == (other.file, other.size, other.modified)
+    }
+}
+
+/// A file's contents with what was known of it at that moment.
+pub struct Contents {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Of the very file that was read.
+    pub stat: Stat,
+    /// Keeps the inode from being given to another file, so that [`Stat::same_version`] stays true.
+    pub pin: Box<dyn Any + Send + Sync>,
+}
+
+/// The file operations of the store.
+pub trait Disk: Send + Sync {
+    /// Reads a whole file.
+    fn read(&self, path: &Path) -> io::Result<Contents>;
+
+    /// Reads up to `len` bytes from `offset`; fewer at the end of the file.
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>>;
+
+    /// Looks at a file or directory.
+    fn stat(&self, path: &Path) -> io::Result<Stat>;
+
+    /// The path without symbolic links, so that a replaced file does not replace a link.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Creates a file that is not there yet, with these contents and mode, and brings it to the disk.
+    fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
+
+    /// Gives a file to an owner and a group.
+    fn set_owner(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()>;
+
+    /// Sets the permission bits.
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
+
+    /// Gives a file a second name that is not there yet.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Renames a file over another one.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Brings the names in a directory to the disk.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Appends with a single write to a file that is created with `mode` if need be. `durable` brings it
+    /// to the disk.
+    fn append(&self, path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates a directory whose parent is there. `false` if it was there already.
+    fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
+
+    /// Runs `work` while holding the lock of a file (created with `mode` if need be), with `note` as the
+    /// file's contents. `Ok(false)`, and no work, if somebody else holds it. The lock dies with the
+    /// process.
+    fn with_lock(
+        &self,
+        path: &Path,
+        mode: u32,
+        note: &[u8],
+        work: &mut dyn FnMut(),
+    ) -> io::Result<bool>;
+}
+
+/// The machine's own file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsDisk;
+
+fn stat_of(meta: &fs::Metadata) -> Stat {
+    Stat {
+        file: (meta.dev(), meta.ino()),
+        size: meta.size(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        mode: meta.mode() & 0o7777,
+        uid: meta.uid(),
+        gid: meta.gid(),
+    }
+}
+
+impl Disk for OsDisk {
+    fn read(&self, path: &Path) -> io::Result<Contents> {
+        let mut file = File::open(path)?;
+        let meta = file.metadata()?;
+        let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+        file.read_to_end(&mut bytes)?;
+        Ok(Contents { bytes, stat: stat_of(&meta), pin: Box::new(file) })
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let file = File::open(path)?;
+        let mut bytes = vec![0; len];
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match file.read_at(rest, offset + filled as u64)? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        Ok(stat_of(&fs::metadata(path)?))
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()
+    }
+
+    fn set_owner(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+        std::os::unix::fs::chown(path, Some(uid), Some(gid))
+    }
+
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
+        let (mut file, _) = open_shared(path, mode, true)?;
+        file.write_all(bytes)?;
+        if durable { file.sync_data() } else { Ok(()) }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into())).collect()
+    }
+
+    fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool> {
+        match fs::DirBuilder::new().mode(mode).create(dir) {
+            // The umask may have taken away what the group needs.
+            Ok(()) => self.set_mode(dir, mode).map(|()| true),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn with_lock(
+        &self,
+        path: &Path,
+        mode: u32,
+        note: &[u8],
+        work: &mut dyn FnMut(),
+    ) -> io::Result<bool> {
+        let (file, _) = open_shared(path, mode, false)?;
+        let mut lock = fd_lock::RwLock::new(file);
+        let mut guard = match lock.try_write() {
+            Ok(guard) => guard,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        // Somebody may have removed the file between opening and locking: that lock guards nothing.
+        match fs::metadata(path) {
+            Ok(now) if stat_of(&now).file == stat_of(&guard.metadata()?).file => {}
+            Ok(_) => return Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(e),
+        }
+        // The note is for people who wait. A full disk must not keep anybody from working.
+        drop(write_note(&mut guard, note));
+        work();
+        Ok(true)
+    }
+}
+
+fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(note)
+}
+
+/// Opens a file that several accounts write, and says whether it was created. A new one gets exactly
+/// `mode`, whatever the umask.
+fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(append).write(true);
+    match options.open(path) {
+        Ok(file) => return Ok((file, false)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
+    }
+    match options.clone().create_new(true).mode(mode).open(path) {
+        Ok(file) => {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+            Ok((file, true))
+        }
+        // Somebody else was faster.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok((options.open(path)?, false)),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,138 @@
+//! What can go wrong with the state: always with the path, and with what to do next.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::model::data::ReadError;
+
+/// A failure of the state file or of the files beside it. The state itself is then as it was before.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no data file.
+    #[error("there is no data file {}", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// A data file is to be created and is already there.
+    #[error("the data file {} exists", path.display())]
+    Exists {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The data file cannot be understood. It is never overwritten.
+    #[error("{} cannot be read as data: {reason}", path.display())]
+    Unreadable {
+        /// The data file.
+        path: PathBuf,
+        /// What and where.
+        reason: ReadError,
+        /// The newest backup that can be read.
+        backup: Option<PathBuf>,
+    },
+    /// Somebody held the lock for longer than we wait.
+    #[error("{} is locked by {holder}", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// A file operation failed.
+    #[error("cannot {op} {}: {}", path.display(), because(source))]
+    Io {
+        /// What was tried: `write`, `rename`, …
+        op: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { path } => Some(format!(
+                "create it with 'tpu init', or name yours with --data or $TPU_DATA (not {})",
+                path.display()
+            )),
+            Self::Exists { .. } => None,
+            Self::Unreadable { backup: Some(backup), .. } => Some(format!(
+                "the newest good backup is {}; 'tpu doctor --restore' brings it back",
+                backup.display()
+            )),
+            Self::Unreadable { backup: None, path, .. } => {
+                Some(format!("there is no good backup; repair {} by hand", path.display()))
+            }
+            Self::Locked { holder, .. } if holder.pid != 0 => Some(format!(
+                "if that process hangs, end it on {} with 'kill {}'; the lock dies with it",
+                holder.host, holder.pid
+            )),
+            Self::Locked { path, .. } => {
+                Some(format!("'fuser {}' names the process that holds it", path.display()))
+            }
+            Self::Io { source, path, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    Some("free some space and try again; nothing was changed".to_owned())
+                }
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                    let parent = path.parent().unwrap_or(path);
+                    Some(format!(
+                        "this account must be able to write {} and its directory {}",
+                        path.display(),
+                        parent.display()
+                    ))
+                }
+                _ => None,
+            },
+        }
+    }
+}
+
+/// The system's words, without its number.
+fn because(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text.get(..end).unwrap_or(&text).to_lowercase()
+}
+
+/// Who holds a lock, as written into it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+    /// Process id; 0 if the lock does not say.
+    pub pid: u32,
+    /// Host of that process.
+    pub host: String,
+    /// Its command.
+    pub command: String,
+    /// Seconds for which it has held the lock, if the lock says since when.
+    pub age_s: Option<u64>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            return f.write_str("a process that did not say its name");
+        }
+        write!(f, "process {} on {} ({})", self.pid, self.host, self.command)?;
+        match self.age_s {
+            Some(age) => write!(f, " for {}", crate::model::time::age(age)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Adds operation and path to an error of the system.
+pub(super) trait At<T> {
+    /// Says what was tried on which path.
+    fn at(self, op: &'static str, path: &std::path::Path) -> Result<T, StoreError>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, op: &'static str, path: &std::path::Path) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::Io { op, path: path.to_owned(), source })
+    }
+}

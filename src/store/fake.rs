@@ -1,0 +1,1 @@
+//! A disk in memory , for tests and simulations.

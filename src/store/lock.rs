@@ -1,0 +1,88 @@
+//! The one lock of a data file. It dies with its holder, and says who that is to whoever waits.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::disk::Disk;
+use super::error::{At as _, Holder, StoreError};
+use crate::model::time::Timestamp;
+use crate::sys::clock::Clock;
+
+/// Nobody waits longer for the lock.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The first wait; each further one is twice as long, up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_micros(200);
+/// Longer waits would waste the time of a lock that is free.
+const LONGEST_WAIT: Duration = Duration::from_millis(5);
+
+/// Who this process is, for those who wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Process id.
+    pub pid: u32,
+    /// Host.
+    pub host: String,
+    /// The command as typed, without values that nobody else should see.
+    pub command: String,
+}
+
+/// What the lock file holds.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    pid: u32,
+    host: String,
+    command: String,
+    since: Timestamp,
+}
+
+/// Runs `work` under the lock, waiting for it if need be.
+pub(super) fn with<T>(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    who: &Who,
+    (path, mode): (&Path, u32),
+    work: impl FnOnce() -> T,
+) -> Result<T, StoreError> {
+    let deadline = clock.monotonic() + PATIENCE;
+    let mut wait = FIRST_WAIT;
+    let mut work = Some(work);
+    let mut result = None;
+    loop {
+        let note = Note {
+            pid: who.pid,
+            host: who.host.clone(),
+            command: who.command.clone(),
+            since: clock.now(),
+        };
+        let note = serde_json::to_vec(&note).unwrap_or_default();
+        disk.with_lock(path, mode, &note, &mut || {
+            result = work.take().map(|work| work());
+        })
+        .at("lock", path)?;
+        if let Some(result) = result {
+            return Ok(result);
+        }
+        if clock.monotonic() >= deadline {
+            let holder = holder(disk, path, clock.now());
+            return Err(StoreError::Locked { path: path.to_owned(), holder });
+        }
+        clock.sleep(wait);
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Who the lock file says its holder is.
+pub(super) fn holder(disk: &dyn Disk, path: &Path, now: Timestamp) -> Holder {
+    let note = disk
+        .read(path)
+        .ok()
+        .and_then(|contents| serde_json::from_slice::<Note>(&contents.bytes).ok());
+    note.map_or_else(Holder::default, |note| Holder {
+        pid: note.pid,
+        host: note.host,
+        command: note.command,
+        age_s: Some(now.seconds_since(note.since)),
+    })
+}

@@ -1,0 +1,99 @@
+//! Where things are: everything lies beside the data file.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::model::ids::JobId;
+
+/// The files and directories that belong to one data file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    data: PathBuf,
+    dir: PathBuf,
+}
+
+impl Paths {
+    /// The paths around a data file.
+    pub fn new(data: PathBuf) -> Self {
+        let dir = match data.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        Self { data, dir }
+    }
+
+    /// The data file.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The directory of the data file.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Name of the data file.
+    pub(super) fn name(&self) -> String {
+        self.data.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    }
+
+    /// What the names of temporary files begin with.
+    pub(super) fn temporary_prefix(&self) -> String {
+        format!(".{}.tmp-", self.name())
+    }
+
+    /// The file that writers lock.
+    pub fn lock(&self) -> PathBuf {
+        self.dir.join(format!("{}.lock", self.name()))
+    }
+
+    /// Earlier versions of the data file.
+    pub fn backups(&self) -> PathBuf {
+        self.dir.join("backups")
+    }
+
+    /// Everything else that we keep.
+    pub fn state(&self) -> PathBuf {
+        self.dir.join("tpu-state")
+    }
+
+    /// The directory of one job: launcher, exit code, environment. User names come from the file and
+    /// may hold anything, so what is no plain character is escaped.
+    pub fn job(&self, id: &JobId) -> PathBuf {
+        let mut user = String::new();
+        for byte in id.user.as_str().bytes() {
+            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+                user.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(user, "%{byte:02x}");
+            }
+        }
+        self.state().join("jobs").join(user).join(id.window.to_string())
+    }
+
+    /// The journal.
+    pub fn events(&self) -> PathBuf {
+        self.state().join("events.jsonl")
+    }
+
+    /// An older part of the journal; 1 is the youngest.
+    pub(super) fn older_events(&self, n: u32) -> PathBuf {
+        self.state().join(format!("events.{n}.jsonl"))
+    }
+
+    /// Records that were cleaned away.
+    pub fn archive(&self) -> PathBuf {
+        self.state().join("archive.jsonl")
+    }
+
+    /// Held by the one MONITOR of this data file.
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.state().join("daemon.lock")
+    }
+
+    /// The simulated fleet.
+    pub fn sim(&self) -> PathBuf {
+        self.state().join("sim.json")
+    }
+}

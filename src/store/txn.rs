@@ -1,0 +1,235 @@
+//! Changing the data: lock, read, apply, archive, write, journal.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::Value;
+
+use super::archive::Line;
+use super::atomic::{self, Keep};
+use super::disk::Contents;
+use super::error::{At as _, StoreError};
+use super::journal::{self, Event};
+use super::{DATA_MODE, SHARED_DIR, Store, backup, lock};
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::model::job::Job;
+use crate::model::time::Timestamp;
+
+/// A change in progress. What is done here happens as a whole or not at all.
+pub struct Tx<'a> {
+    /// The document as it was just read, to be changed.
+    pub data: Data,
+    /// The instant of the change.
+    pub now: Timestamp,
+    actor: &'a str,
+    events: Vec<Event>,
+    archived: Vec<Job>,
+}
+
+impl Tx<'_> {
+    /// Who makes the change.
+    pub fn actor(&self) -> &str {
+        self.actor
+    }
+
+    /// Adds a line about a job to the journal; written once the change is.
+    pub fn event(&mut self, job: &JobId, kind: &str, text: impl Into<String>, data: Value) {
+        self.push_event(Event {
+            at: self.now,
+            actor: self.actor.to_owned(),
+            user: Some(job.user.clone()),
+            job: Some(job.window),
+            kind: kind.to_owned(),
+            text: text.into(),
+            data,
+        });
+    }
+
+    /// Adds a line to the journal; written once the change is.
+    pub fn push_event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Moves a record from the document to the archive. `false` if there is no such record.
+    pub fn archive(&mut self, id: &JobId) -> bool {
+        let job = self.data.user_mut(&id.user).and_then(|user| user.remove_job(id.window));
+        match job {
+            Some(job) => {
+                self.archived.push(job);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "the warnings are for the person"]
+pub struct Committed<T> {
+    /// What the function returned.
+    pub value: T,
+    /// Whether the data file has another version now.
+    pub changed: bool,
+    /// What could not be kept or noted. The change itself stands.
+    pub warnings: Vec<String>,
+}
+
+/// Tells the temporary files of two threads of one process apart.
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+impl Store {
+    /// Applies `change` to what is in the file now and writes the result, as one step. An error of
+    /// `change` leaves everything as it was.
+    ///
+    /// `change` runs under the lock: it must not wait for anything.
+    pub fn transact<T, E: From<StoreError>>(
+        &self,
+        actor: &str,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Committed<T>, E> {
+        self.locked(|| {
+            let contents = self.contents()?;
+            let cached = self
+                .cache()
+                .as_ref()
+                .filter(|cached| cached.data.is_version(&contents.bytes))
+                .map(|cached| Data::clone(&cached.data));
+            let data = match cached {
+                Some(data) => data,
+                None => self.parse(&contents.bytes)?,
+            };
+            let mut tx =
+                Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
+            let value = change(&mut tx)?;
+            let (changed, warnings) = self.commit(tx, &contents)?;
+            Ok(Committed { value, changed, warnings })
+        })?
+    }
+
+    /// Writes the first version of a data file. It is an error if there is one.
+    pub fn create(&self, data: &Data) -> Result<(), StoreError> {
+        self.locked(|| {
+            let path = self.paths.data();
+            match self.disk.stat(path) {
+                Ok(_) => return Err(StoreError::Exists { path: path.to_owned() }),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e).at("look at", path),
+            }
+            self.write(&data.to_bytes(), Keep { mode: DATA_MODE, owner: None }).map(drop)
+        })?
+    }
+
+    /// Replaces the data file, whatever is in it, by a backup that can be read. What was there is kept
+    /// as a backup too.
+    pub fn restore(&self, backup: &std::path::Path) -> Result<Vec<String>, StoreError> {
+        self.locked(|| {
+            let good = self.disk.read(backup).at("read", backup)?;
+            if let Err(reason) = Data::parse(&good.bytes) {
+                let path = backup.to_owned();
+                return Err(StoreError::Unreadable { path, reason, backup: None });
+            }
+            let keep = match self.disk.read(self.paths.data()) {
+                Ok(old) => {
+                    self.keep_backup(&old)?;
+                    Keep::of(&old.stat)
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Keep::of(&good.stat),
+                Err(e) => return Err(e).at("read", self.paths.data()),
+            };
+            self.write(&good.bytes, keep)
+        })?
+    }
+
+    /// Adds lines to the journal without touching the data.
+    pub fn note(&self, events: &[Event]) -> Result<(), StoreError> {
+        self.locked(|| self.journal(events))?
+    }
+
+    /// Runs `work` as the only writer.
+    fn locked<T>(&self, work: impl FnOnce() -> T) -> Result<T, StoreError> {
+        let path = self.paths.lock();
+        let mode = self.disk.stat(self.paths.data()).map_or(DATA_MODE, |stat| stat.mode);
+        // Whoever may write the data file must be able to lock it.
+        let mode = (mode & 0o666) | 0o600;
+        lock::with(&*self.disk, &*self.clock, &self.who, (&path, mode), work)
+    }
+
+    /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,
+    /// and a failure there is a warning.
+    fn commit(&self, tx: Tx<'_>, old: &Contents) -> Result<(bool, Vec<String>), StoreError> {
+        if !tx.archived.is_empty() {
+            self.append_archive(&tx)?;
+        }
+        let bytes = tx.data.to_bytes();
+        let changed = bytes != old.bytes;
+        let mut warnings = Vec::new();
+        if changed {
+            // Whatever a bug might have made of the document, a reader must be able to read it.
+            let data = self.parse(&bytes)?;
+            warnings = self.write_over(&bytes, old)?;
+            self.remember_written(data);
+        }
+        if let Err(error) = self.journal(&tx.events) {
+            warnings.push(format!("the change is made, but not in the journal: {error}"));
+        }
+        Ok((changed, warnings))
+    }
+
+    fn append_archive(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        self.state_dir()?;
+        let lines: Vec<Line> = tx
+            .archived
+            .iter()
+            .map(|job| Line {
+                at: tx.now,
+                actor: tx.actor.to_owned(),
+                user: job.user.clone(),
+                job: job.to_value(),
+            })
+            .collect();
+        journal::append(&*self.disk, &self.paths.archive(), DATA_MODE, true, &lines)
+    }
+
+    fn write_over(&self, bytes: &[u8], old: &Contents) -> Result<Vec<String>, StoreError> {
+        self.keep_backup(old)?;
+        self.write(bytes, Keep::of(&old.stat))
+    }
+
+    fn keep_backup(&self, old: &Contents) -> Result<(), StoreError> {
+        self.make_dir(&self.paths.backups(), SHARED_DIR, Some(old.stat.gid))?;
+        backup::keep(&*self.disk, &self.paths, &old.bytes, old.stat.mode)
+    }
+
+    /// Replaces the data file.
+    fn write(&self, bytes: &[u8], keep: Keep) -> Result<Vec<String>, StoreError> {
+        let prefix = self.paths.temporary_prefix();
+        atomic::sweep(&*self.disk, self.paths.dir(), &prefix);
+        let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{prefix}{}-{number}", self.who.pid);
+        let temporary = self.paths.dir().join(name);
+        let warnings = atomic::stage(&*self.disk, &temporary, bytes, keep)?;
+        atomic::replace(&*self.disk, &temporary, self.paths.data(), self.paths.dir())?;
+        Ok(warnings)
+    }
+
+    fn remember_written(&self, data: Data) {
+        // Only what was read from the very file is trusted; a failure here costs one parse.
+        if let Ok(contents) = self.disk.read(self.paths.data())
+            && data.is_version(&contents.bytes)
+        {
+            self.remember(contents, Arc::new(data));
+        }
+    }
+
+    fn journal(&self, events: &[Event]) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.state_dir()?;
+        journal::rotate(&*self.disk, &self.paths)?;
+        journal::append(&*self.disk, &self.paths.events(), DATA_MODE, false, events)
+    }
+}

@@ -1,5 +1,50 @@
-//! (skeleton)
-/// Runs the program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+//! The command line: words in, one use case, text or JSON out.
+//!
+//! `legacy` rewrites historic spellings, `args` is clap's view, `resolve` turns words into requests,
+//! `dispatch` names the one function in `commands` that each command calls, `print` shows the outcome.
+//! No decision about jobs is taken here.
+
+mod app;
+pub mod args;
+mod commands;
+mod dispatch;
+pub mod legacy;
+mod print;
+mod resolve;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::ops::Error;
+use crate::sys::env::Env;
+
+use args::Cli;
+use print::Output;
+
+/// Runs the program: the whole life of one `tpu` process.
+pub fn main() -> ExitCode {
+    // Does nothing unless the program is built with fail points, which only tests are.
+    let _scenario = fail::FailScenario::setup();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let env = Env::read();
+    let mut rewritten: Vec<OsString> = words.first().cloned().into_iter().collect();
+    rewritten.extend(legacy::rewrite(words.into_iter().skip(1).collect()));
+
+    if let Some(code) = print::complete(&env) {
+        return code;
+    }
+    let cli = match Cli::try_parse_from(rewritten.clone()) {
+        Ok(cli) => cli,
+        Err(error) => return print::usage_error(&error, &rewritten),
+    };
+    let global = cli.global.clone();
+    match dispatch::run(cli, env) {
+        Ok(output) => print::output(&output, &global),
+        Err(error) => print::error(&error, &global),
+    }
 }
+
+/// What a command returns.
+type Outcome = Result<Output, Error>;

@@ -22,7 +22,7 @@ pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Er
         return Err(Error::usage(format!("'{full}' cannot be a config key")));
     }
     ctx.transact(|tx| {
-        user_of(tx.data, user)?;
+        user_of(&tx.data, user)?;
         tx.data.user_mut(user).expect("found a line above").set_alias(alias, full);
         Ok(())
     })
@@ -31,7 +31,7 @@ pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Er
 /// Forgets a config alias; what it stood for.
 pub fn delete(ctx: &Ctx, user: &UserName, alias: &str) -> Result<String, Error> {
     ctx.transact(|tx| {
-        let owner = user_of(tx.data, user)?;
+        let owner = user_of(&tx.data, user)?;
         let known = owner.config_aliases.iter().map(|(alias, _)| alias.as_str());
         let Some(full) = owner.alias(alias).map(str::to_owned) else {
             let hint = did_you_mean(alias, known)

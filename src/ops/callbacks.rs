@@ -54,7 +54,7 @@ pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
             Some(target) => target.name,
             None => TargetName::new(begun.target.clone()),
         };
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Started)?;
         job.log_dir = Some(begun.log_dir.clone());
         job.stage_dir = Some(begun.stage_dir.clone());
@@ -65,7 +65,7 @@ pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
         if let Some(launch) = job.launch.as_mut() {
             launch.confirmed = true;
         }
-        tx.event(records::event(id, "started", format!("logs in {}", begun.log_dir)));
+        records::note(tx, id, "started", format!("logs in {}", begun.log_dir));
         Ok(())
     })
 }
@@ -79,23 +79,23 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     }
     if force {
         return ctx.transact(|tx| {
-            job_mut(tx.data, id)?.apply(&Event::FinishedByForce)?;
-            tx.event(records::event(id, "finished", "by finish-job --force"));
+            job_mut(&mut tx.data, id)?.apply(&Event::FinishedByForce)?;
+            records::note(tx, id, "finished", "by finish-job --force");
             Ok(())
         });
     }
     let contradiction = contradiction(ctx, &data, job);
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         match &contradiction {
             None => {
                 job.apply(&Event::Finished)?;
-                tx.event(records::event(id, "finished", "by finish-job"));
+                records::note(tx, id, "finished", "by finish-job");
             }
             Some((kind, evidence)) => {
                 job.apply(&Event::Failed(*kind))?;
                 job.verdict = Some(kept(*kind, evidence));
-                tx.event(records::event(id, "error", format!("{kind}: {}", evidence.line)));
+                records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
             }
         }
         Ok(())
@@ -130,10 +130,10 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
         Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
     });
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Failed(kind))?;
         job.verdict = Some(kept(kind, &evidence));
-        tx.event(records::event(id, "error", format!("{kind}: {}", evidence.line)));
+        records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
         Ok(())
     })?;
     Ok(kind)
@@ -143,7 +143,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
 pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     let id = launched(ctx, token)?;
     let job = ctx.transact(|tx| {
-        let job = records::of_launch(tx.data, &id, token)?;
+        let job = records::of_launch(&mut tx.data, &id, token)?;
         if !job.status.is_live() || job.intent.is_some() {
             return Err(Error::refused(format!("{id} is {}: it is not started", job.status))
                 .hint("`tpu check` shows why"));
@@ -158,18 +158,15 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     }
     stage::prepare(ctx, &job)?;
     ctx.transact(|tx| {
-        let job = records::of_launch(tx.data, &id, token)?;
+        let job = records::of_launch(&mut tx.data, &id, token)?;
         if job.intent.is_some() {
             return Err(Error::refused(format!("{id} is being killed: it is not started")));
         }
         job.apply(&Event::Started)?;
-        tx.event(records::event(&id, "started", job_started(job)));
+        let logs = format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"));
+        records::note(tx, &id, "started", logs);
         Ok(())
     })
-}
-
-fn job_started(job: &Job) -> String {
-    format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"))
 }
 
 /// The launcher says that the job's command has ended.
@@ -189,7 +186,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let facts =
         Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);
         let Some(launch) = job.launch.as_mut() else { return Ok(()) };
         if launch.ended.is_some() {
@@ -216,7 +213,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
             }
         };
         let kind = if shown.status == Status::Finished { "finished" } else { "error" };
-        tx.event(records::event(id, kind, line));
+        records::note(tx, id, kind, line);
         Ok(())
     })
 }

@@ -177,10 +177,10 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
             if !unchanged {
                 continue;
             }
-            if let Some(job) = owner.remove_job(seen.windows_id) {
-                tx.event(records::event(&job.id(), "archived", job.status.to_string()));
-                archived.push(job.id());
-                tx.archive(job);
+            let id = seen.id();
+            if tx.archive(&id) {
+                records::note(tx, &id, "archived", seen.status.to_string());
+                archived.push(id);
             }
         }
         Ok(archived)

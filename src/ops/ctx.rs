@@ -1,6 +1,6 @@
 //! The one struct of effects. Production and simulation build it differently; nothing else differs.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
@@ -34,6 +34,8 @@ pub struct Ctx {
     pub tmux_socket: Option<String>,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
     pub layers: Vec<(Origin, Layer)>,
+    /// What a person should know, although nothing failed.
+    pub warnings: Mutex<Vec<String>>,
 }
 
 impl Ctx {
@@ -42,7 +44,19 @@ impl Ctx {
         &self,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.store.transact(&self.actor, self.clock.now(), change)
+        let committed = self.store.transact(&self.actor, change)?;
+        self.warn(committed.warnings);
+        Ok(committed.value)
+    }
+
+    /// Keeps warnings until somebody shows them.
+    pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+    }
+
+    /// The warnings since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The settings that hold for a user, or for nobody in particular.

@@ -28,7 +28,7 @@ pub fn set(ctx: &Ctx, user: &UserName, slot: u32, path: &Path) -> Result<Vec<(u3
             .hint("give it a plain name, or a symbolic link with one"));
     };
     ctx.transact(|tx| {
-        user_of(tx.data, user)?;
+        user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.set_dir(slot, text.to_owned());
         Ok(owner.working_dir.clone())
@@ -38,7 +38,7 @@ pub fn set(ctx: &Ctx, user: &UserName, slot: u32, path: &Path) -> Result<Vec<(u3
 /// Forgets a slot.
 pub fn delete(ctx: &Ctx, user: &UserName, slot: u32) -> Result<(), Error> {
     ctx.transact(|tx| {
-        known(user_of(tx.data, user)?, slot)?;
+        known(user_of(&tx.data, user)?, slot)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.working_dir.retain(|(known, _)| *known != slot);
         Ok(())
@@ -48,7 +48,7 @@ pub fn delete(ctx: &Ctx, user: &UserName, slot: u32) -> Result<(), Error> {
 /// Exchanges the paths of two slots.
 pub fn swap(ctx: &Ctx, user: &UserName, a: u32, b: u32) -> Result<(), Error> {
     ctx.transact(|tx| {
-        let owner = user_of(tx.data, user)?;
+        let owner = user_of(&tx.data, user)?;
         let (path_a, path_b) = (known(owner, a)?.to_owned(), known(owner, b)?.to_owned());
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.set_dir(a, path_b);

@@ -178,6 +178,9 @@ impl From<TmuxError> for Error {
             }
             TmuxError::Failed { .. } => Self::unreachable(message)
                 .hint("`tmux ls` shows what the server sees; then try again"),
+            TmuxError::BadName { .. } => {
+                Self::usage(message).hint("change it: tpu data set users.NAME.tmux_name NEW")
+            }
             TmuxError::Changed { .. } => {
                 Self::refused(message).hint("`tpu check` shows what is there now")
             }
@@ -205,7 +208,7 @@ impl From<SettingsError> for Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let hint = error.remedy();
+        let hint = error.hint();
         let error = Self::state(error.to_string());
         match hint {
             Some(hint) => error.hint(hint),

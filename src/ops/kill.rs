@@ -68,10 +68,10 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     }
     fail::fail_point!("kill-closed");
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Killed)?;
         job.intent = None;
-        tx.event(records::event(id, "killed", format!("{stopped} processes stopped")));
+        records::note(tx, id, "killed", format!("{stopped} processes stopped"));
         Ok(())
     })?;
     Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
@@ -107,7 +107,7 @@ fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), 
 fn intend(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     let now = ctx.clock.now();
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         let mut trial = job.clone();
         trial.apply(&Event::Killed)?;
         if job.intent.is_none() {

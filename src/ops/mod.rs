@@ -12,6 +12,7 @@ pub mod snapshot;
 pub mod launch;
 pub mod resume;
 
+pub mod attach;
 pub mod callbacks;
 pub mod checkpoint;
 pub mod clean;

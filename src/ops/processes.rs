@@ -7,7 +7,7 @@ use crate::model::facts::PaneFact;
 use crate::model::job::Job;
 use crate::sys::procs::{self, Process, Signal, Table};
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, records};
 
 /// How long each signal is given before the next.
 const PATIENCE: [(Signal, Duration); 3] = [
@@ -51,7 +51,7 @@ pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Proce
 
 /// Process group and start time of its leader, as the launcher wrote them.
 fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
-    let bytes = ctx.store.read_job_file(&job.id(), "pid")?;
+    let bytes = records::launcher_file(ctx, &job.id(), "pid")?;
     let text = String::from_utf8(bytes).ok()?;
     let (group, start) = text.trim().split_once(' ')?;
     Some((group.parse().ok()?, start.parse().ok()?))

@@ -1,18 +1,26 @@
 //! Small things that several use cases do with a record: find it by its launch, note an event, read the
 //! exit code that its launcher left.
 
+use serde_json::Value;
+
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::{Event, Job, StoredVerdict};
-use crate::store::JournalEvent;
+use crate::store::Tx;
 
 use super::ctx::job_mut;
 use super::{Ctx, Error};
 
-/// A line for the journal; time and actor are added by the store.
-pub fn event(id: &JobId, kind: &str, text: impl Into<String>) -> JournalEvent {
-    JournalEvent::about(id, kind, text)
+/// Adds a line about a job to the journal.
+pub fn note(tx: &mut Tx<'_>, id: &JobId, kind: &str, text: impl Into<String>) {
+    tx.event(id, kind, text, Value::Null);
+}
+
+/// A file that the launcher keeps beside itself; `None` if it is not there.
+pub fn launcher_file(ctx: &Ctx, id: &JobId, name: &str) -> Option<Vec<u8>> {
+    let path = ctx.store.paths().job(id).join(name);
+    ctx.store.disk().read(&path).ok().map(|contents| contents.bytes)
 }
 
 /// The record of a launch. Refused when the window number belongs to another launch by now.
@@ -44,6 +52,6 @@ pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
 /// The exit code that the launcher wrote beside itself.
 pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<i32> {
     job.launch.as_ref()?;
-    let bytes = ctx.store.read_job_file(&job.id(), "exit")?;
+    let bytes = launcher_file(ctx, &job.id(), "exit")?;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }

@@ -11,8 +11,8 @@ use super::{Ctx, Error, records, snapshot};
 /// Tags a job.
 pub fn add_tag(ctx: &Ctx, id: &JobId, tag: &str) -> Result<(), Error> {
     ctx.transact(|tx| {
-        job_mut(tx.data, id)?.job_tags = Some(tag.to_owned());
-        tx.event(records::event(id, "tag", tag));
+        job_mut(&mut tx.data, id)?.job_tags = Some(tag.to_owned());
+        records::note(tx, id, "tag", tag);
         Ok(())
     })
 }
@@ -20,8 +20,8 @@ pub fn add_tag(ctx: &Ctx, id: &JobId, tag: &str) -> Result<(), Error> {
 /// Sets what happens by itself when a job fails.
 pub fn set_rule(ctx: &Ctx, id: &JobId, rules: &Rules) -> Result<(), Error> {
     ctx.transact(|tx| {
-        job_mut(tx.data, id)?.rules = rules.clone();
-        tx.event(records::event(id, "rule", rules.to_string()));
+        job_mut(&mut tx.data, id)?.rules = rules.clone();
+        records::note(tx, id, "rule", rules.to_string());
         Ok(())
     })
 }
@@ -38,7 +38,7 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         None => ("unknown".to_owned(), String::new()),
     };
     ctx.transact(|tx| {
-        let job = job_mut(tx.data, id)?;
+        let job = job_mut(&mut tx.data, id)?;
         if job.status != view.stored {
             return Err(Error::refused(format!("{id} has become {} meanwhile", job.status)));
         }
@@ -46,7 +46,7 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
             job.apply(&Event::ErrorWithdrawn)?;
         }
         job.verdict = Some(StoredVerdict { kind, rule, line, ignored: true });
-        tx.event(records::event(id, "ignored", kind.as_str()));
+        records::note(tx, id, "ignored", kind.as_str());
         Ok(())
     })
 }

@@ -6,6 +6,7 @@ use crate::model::ids::UserName;
 use crate::model::settings::Origin;
 
 use super::ctx::user_of;
+use super::error::did_you_mean;
 use super::{Ctx, Error};
 
 /// A setting as it holds: key, value, and the layer it came from.
@@ -23,7 +24,7 @@ pub fn list(ctx: &Ctx, user: &UserName) -> Result<Vec<Line>, Error> {
 pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<Origin>, Error> {
     let origin = Origin::User(user.as_str().to_owned());
     ctx.transact(|tx| {
-        user_of(tx.data, user)?;
+        user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.settings.set(key, value, &origin)?;
         Ok(())
@@ -36,7 +37,7 @@ pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<
 /// Puts the settings of a user back to the defaults; keys that are not ours stay.
 pub fn reset(ctx: &Ctx, user: &UserName) -> Result<(), Error> {
     ctx.transact(|tx| {
-        user_of(tx.data, user)?;
+        user_of(&tx.data, user)?;
         tx.data.user_mut(user).expect("found a line above").settings.reset();
         Ok(())
     })
@@ -63,13 +64,30 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
     };
     ctx.transact(|tx| {
         let highest_record =
-            user_of(tx.data, user)?.jobs().iter().map(|job| job.windows_id.0).max();
+            user_of(&tx.data, user)?.jobs().iter().map(|job| job.windows_id.0).max();
         let highest = highest_record.max(highest_window).unwrap_or(0);
         if number <= highest {
             return Err(Error::refused(format!("windows up to {highest} of {user} are in use"))
                 .hint(format!("`tpu clean {user}` first, or a number above {highest}")));
         }
         tx.data.user_mut(user).expect("found above").windows_offset = number;
+        Ok(())
+    })
+}
+
+/// Changes a setting of MONITOR; seconds.
+pub fn set_monitor(ctx: &Ctx, key: &str, seconds: u32) -> Result<(), Error> {
+    const KEYS: [&str; 2] = ["checking_freq", "test_freq"];
+    ctx.transact(|tx| {
+        let config = tx.data.monitor_config_mut();
+        match key {
+            "checking_freq" => config.set_checking_freq(seconds),
+            "test_freq" => config.test_freq = seconds,
+            _ => {
+                let hint = did_you_mean(key, KEYS).unwrap_or_else(|| format!("one of {}", KEYS.join(", ")));
+                return Err(Error::usage(format!("MONITOR has no setting '{key}'")).hint(hint));
+            }
+        }
         Ok(())
     })
 }

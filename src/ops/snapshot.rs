@@ -304,7 +304,7 @@ fn capture(
 /// The text that belongs to this launch of the job.
 pub fn since_launch<'a>(job: &Job, text: &'a [u8]) -> &'a [u8] {
     match &job.launch {
-        Some(launch) => crate::classify::since_launch(text, launch.token.as_str()),
+        Some(launch) => crate::classify::after_launch(text, launch.token.as_str()),
         None => text,
     }
 }

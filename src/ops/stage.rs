@@ -29,7 +29,7 @@ pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     if job.father.is_some() && stage.is_dir() {
         return Ok(());
     }
-    copy_code(Path::new(&job.job_dir), stage, ctx.store.paths().state())
+    copy_code(Path::new(&job.job_dir), stage, &ctx.store.paths().state())
 }
 
 /// Copies the code below `from` to `to`. `state` is our own directory and is never part of the code.

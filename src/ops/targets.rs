@@ -37,7 +37,7 @@ pub fn register(ctx: &Ctx, name: &str, registration: &Registration) -> Result<()
 /// Forgets a target and its aliases. Refused while a record claims it.
 pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     ctx.transact(|tx| {
-        let target = super::launch::check::resolve_target(tx.data, typed)?;
+        let target = super::launch::check::resolve_target(&tx.data, typed)?;
         if target.is_local() {
             return Err(Error::refused("`local` is this machine and is always there"));
         }

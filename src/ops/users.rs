@@ -2,10 +2,13 @@
 
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
-use crate::model::ids::UserName;
+use crate::model::ids::{JobId, UserName};
+use crate::model::job::Job;
 use crate::model::rules::NAMED;
 use crate::model::settings::Origin;
 use crate::model::target::LOCAL;
+
+use crate::store::StoreError;
 
 use super::ctx::user_of;
 use super::{Ctx, Error, snapshot};
@@ -36,10 +39,13 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
             return Err(Error::not_found(format!("{dir} is not a directory")));
         }
     }
-    ctx.store.create_if_missing(&Data::empty())?;
+    match ctx.store.create(&Data::empty()) {
+        Ok(()) | Err(StoreError::Exists { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     ctx.transact(|tx| {
         let name = UserName::from(new.name.as_str());
-        check_free(tx.data, &name, session)?;
+        check_free(&tx.data, &name, session)?;
         tx.data.add_user(name.clone());
         let user = tx.data.user_mut(&name).expect("just added");
         session.clone_into(&mut user.tmux_name);
@@ -111,17 +117,14 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
             .hint("nothing was changed; try again"));
     }
     ctx.transact(|tx| {
-        user_of(tx.data, name)?;
-        let user = tx.data.remove_user(name).expect("found a line above");
-        let jobs = user.jobs().to_vec();
-        for job in &jobs {
-            if job.status.is_live() && !look.jobs.iter().any(|view| view.id == job.id()) {
-                return Err(Error::refused(format!("{} was started meanwhile", job.id())));
+        let jobs: Vec<JobId> = user_of(&tx.data, name)?.jobs().iter().map(Job::id).collect();
+        for id in &jobs {
+            if !look.jobs.iter().any(|view| view.id == *id) {
+                return Err(Error::refused(format!("{id} was started meanwhile")));
             }
+            tx.archive(id);
         }
-        for job in &jobs {
-            tx.archive(job.clone());
-        }
+        tx.data.remove_user(name);
         Ok(jobs.len())
     })
 }

@@ -72,6 +72,13 @@ impl Env {
         }
     }
 
+    /// The machine's own time zone, in which the original wrote its start times.
+    pub fn local_zone(&self) -> jiff::tz::TimeZone {
+        self.non_empty("TZ")
+            .and_then(|name| jiff::tz::TimeZone::get(name).ok())
+            .unwrap_or_else(jiff::tz::TimeZone::system)
+    }
+
     /// A variable as text; `None` if it is not set or is no UTF-8.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.var_os(name)?.to_str()

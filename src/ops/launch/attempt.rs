@@ -39,7 +39,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
     let id = ctx.transact(|tx| claim(tx, plan, &Claim { token: &token, place: &place, highest, now: ctx.clock.now() }))?;
     fail::fail_point!("launch-claimed");
 
-    let opened = files::write(ctx, plan, &id, &token).and_then(|launcher| {
+    let opened = files::prepare(ctx, plan, &id, &token).and_then(|launcher| {
         fail::fail_point!("launch-written");
         let window = NewWindow {
             session: plan.session.clone(),
@@ -98,7 +98,7 @@ struct Claim<'a> {
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
-    target_still_free(tx.data, plan)?;
+    target_still_free(&mut tx.data, plan)?;
     let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
     })?;
@@ -111,7 +111,7 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
     user.push_job(job);
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
-    tx.event(records::event(&id, how, format!("on {}", plan.target.name)));
+    records::note(tx, &id, how, format!("on {}", plan.target.name));
     Ok(id)
 }
 
@@ -142,7 +142,7 @@ fn succeed(
     child: WindowId,
 ) -> Result<(), Error> {
     let id = JobId::new(plan.user.clone(), parent.window);
-    let job = crate::ops::ctx::job_mut(tx.data, &id)?;
+    let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     if let Some(other) = job.child {
         return Err(Error::refused(format!("{id} already goes on in window {other}"))
             .hint(format!("tpu check {} shows it", id.user)));
@@ -232,7 +232,7 @@ fn confirm(
     server_pid: u32,
 ) -> Result<(), Error> {
     let stands = ctx.transact(|tx| {
-        let job = records::of_launch(tx.data, id, token)?;
+        let job = records::of_launch(&mut tx.data, id, token)?;
         let Some(launch) = job.launch.as_mut() else { return Ok(false) };
         launch.confirmed = true;
         // A job that has already ended is a launch that worked.
@@ -256,9 +256,9 @@ fn confirm(
 /// No window came to be: says so in the record, and returns the reason.
 fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
     let written = ctx.transact(|tx| {
-        let job = records::of_launch(tx.data, id, token)?;
+        let job = records::of_launch(&mut tx.data, id, token)?;
         records::fail_launch(job, &error.message)?;
-        tx.event(records::event(id, "error", format!("launch: {error}")));
+        records::note(tx, id, "error", format!("launch: {error}"));
         Ok(())
     });
     let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };

@@ -3,11 +3,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::LaunchMode;
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, records};
+use crate::store::atomic;
 
 use super::check::kept_environment;
 use super::plan::LaunchPlan;
@@ -16,13 +18,13 @@ use super::plan::LaunchPlan;
 const LAUNCHER: &str = include_str!("../../../assets/launcher.sh");
 
 /// Writes the files of a launch and returns the path of its launcher script.
-pub fn write(
+pub fn prepare(
     ctx: &Ctx,
     plan: &LaunchPlan,
     id: &JobId,
     token: &LaunchToken,
 ) -> Result<String, Error> {
-    let dir = ctx.store.new_job_dir(id)?;
+    let dir = fresh_directory(ctx, id)?;
     let data = ctx.data()?;
     let job = crate::ops::ctx::job_of(&data, id)?;
     let workplace = match (plan.mode, &job.stage_dir) {
@@ -31,7 +33,7 @@ pub fn write(
     };
     let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
     let link = dir.join("bin").join("tpu");
-    ctx.store.link_program(&ctx.tpu, &link)?;
+    link_program(&ctx.tpu, &link)?;
 
     let environment = environment(ctx, plan, id, &link, job);
     let name = id.to_string();
@@ -43,21 +45,44 @@ pub fn write(
         log.as_ref(),
         link.as_os_str(),
     ];
-    ctx.store.write_private(&dir.join("spec"), &nul_ended(spec))?;
+    write(ctx, &dir.join("spec"), &nul_ended(spec))?;
     let words = plan.words();
-    ctx.store.write_private(&dir.join("argv"), &nul_ended(words.iter().map(OsString::as_os_str)))?;
-    ctx.store.write_private(&dir.join("env"), &pairs(&environment))?;
+    write(ctx, &dir.join("argv"), &nul_ended(words.iter().map(OsString::as_os_str)))?;
+    write(ctx, &dir.join("env"), &pairs(&environment))?;
     let launcher = dir.join("launcher.sh");
-    ctx.store.write_private(&launcher, LAUNCHER.as_bytes())?;
+    write(ctx, &launcher, LAUNCHER.as_bytes())?;
     launcher.into_os_string().into_string().map_err(|path| {
         Error::state(format!("the state directory's path is no UTF-8: {}", Path::new(&path).display()))
             .hint("keep data.json in a directory with a plain name (--data FILE)")
     })
 }
 
+/// The job's own directory, with nothing of an earlier job of that number in it.
+fn fresh_directory(ctx: &Ctx, id: &JobId) -> Result<PathBuf, Error> {
+    let dir = ctx.store.paths().job(id);
+    match std::fs::remove_dir_all(&dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::state(format!("cannot clear {}: {e}", dir.display())));
+        }
+        _ => Ok(ctx.store.job_dir(id)?),
+    }
+}
+
+/// Writes a file that only its owner may read.
+fn write(ctx: &Ctx, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    Ok(atomic::write_file(&**ctx.store.disk(), path, bytes, 0o600)?)
+}
+
+/// Gives this program the name `tpu` in a directory of the job's own, to stand first in its PATH.
+fn link_program(program: &Path, link: &Path) -> Result<(), Error> {
+    let dir = link.parent().unwrap_or(link);
+    let made = std::fs::create_dir(dir).and_then(|()| symlink(program, link));
+    made.map_err(|e| Error::state(format!("cannot create {}: {e}", link.display())))
+}
+
 /// Reads the environment that a launch was given, for its successors. `None` if it is not there.
 pub fn read_environment(ctx: &Ctx, id: &JobId) -> Option<Vec<(OsString, OsString)>> {
-    let bytes = ctx.store.read_job_file(id, "env")?;
+    let bytes = records::launcher_file(ctx, id, "env")?;
     let pairs = bytes.split(|byte| *byte == 0).filter(|pair| !pair.is_empty());
     Some(
         pairs

@@ -39,7 +39,7 @@ pub fn heal(ctx: &Ctx) -> Result<(), Error> {
                 let open = job.launch.as_ref().is_some_and(|launch| !launch.confirmed);
                 if open && job.status.is_live() {
                     records::fail_launch(job, "its window was never opened")?;
-                    tx.event(records::event(&id, "error", "launch: its window was never opened"));
+                    records::note(tx, &id, "error", "launch: its window was never opened");
                 }
                 Ok(())
             })?,

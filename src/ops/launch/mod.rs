@@ -6,7 +6,7 @@
 
 pub mod attempt;
 pub mod check;
-mod files;
+pub mod files;
 pub mod heal;
 pub mod plan;
 

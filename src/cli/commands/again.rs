@@ -1,0 +1,65 @@
+//! `tpu resume` and `tpu rerun`.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Again;
+use crate::cli::print::Output;
+use crate::cli::resolve;
+use crate::model::ids::JobId;
+use crate::model::job::Succession;
+use crate::ops::resume::{self, AgainRequest};
+use crate::ops::{Error, ctx::job_of};
+
+/// From the last checkpoint.
+pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
+    again(app, args, Succession::Resume)
+}
+
+/// From scratch.
+pub(in crate::cli) fn rerun(app: &App, args: &Again) -> Outcome {
+    again(app, args, Succession::Rerun)
+}
+
+fn again(app: &App, args: &Again, how: Succession) -> Outcome {
+    let ctx = app.ctx()?;
+    let request = request(app, args, how)?;
+    if app.global.dry_run {
+        let (plan, warnings) = resume::plan(ctx, &request)?;
+        let words: Vec<String> =
+            plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let json = json!({ "plan": {
+            "user": plan.user, "parent": request.job.window, "target": plan.target.name,
+            "dir": plan.dir, "stage": plan.stage, "argv": words,
+        }});
+        return Ok(Output::new(plan.to_text(), json).notes(warnings));
+    }
+    let again = resume::again(ctx, &request)?;
+    let launched = again.launched;
+    let done = match how {
+        Succession::Resume => "Resumed",
+        Succession::Rerun => "Started again",
+    };
+    let text = format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
+    let json = json!({ "launched": {
+        "user": launched.job.user, "window": launched.job.window, "parent": launched.parent,
+        "target": launched.target, "session": launched.session, "pane": launched.pane,
+    }});
+    Ok(Output::new(text, json).notes(again.warnings).notes(ctx.take_warnings()))
+}
+
+fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Error> {
+    let data = app.ctx()?.data()?;
+    let mut sorted = resolve::sort(&args.words, &data)?;
+    let mut target = sorted.take("tpu").or_else(|| sorted.take("ka"));
+    if target.is_none() {
+        let at = sorted.rest.iter().position(|word| data.resolve_target(word).is_some());
+        target = at.map(|at| sorted.rest.remove(at));
+    }
+    sorted.nothing_else()?;
+    let window = sorted.one_window()?;
+    let user = app.user(&data, sorted.user.take())?;
+    let job = job_of(&data, &JobId::new(user, window))?.id();
+    Ok(AgainRequest { job, how, target, force: args.force })
+}

@@ -1,0 +1,55 @@
+//! Config aliases: `-a`, `-sa`, `del-config-alias`.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::print::Output;
+use crate::cli::resolve::{self, Sorted};
+use crate::model::ids::UserName;
+use crate::ops::{Error, aliases, ctx::user_of};
+
+fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
+    let data = app.ctx()?.data()?;
+    let sorted = resolve::sort(words, &data)?;
+    let user = app.user(&data, sorted.user.clone())?;
+    Ok((user, sorted))
+}
+
+/// `-a ALIAS FULL`.
+pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
+    let (user, sorted) = sorted(app, words)?;
+    let [alias, full] = sorted.rest.as_slice() else {
+        return Err(Error::usage("an alias and what it stands for, please")
+            .hint("as in: tpu -a lr config.training.learning_rate"));
+    };
+    aliases::add(app.ctx()?, &user, alias, full)?;
+    Ok(Output::new(format!("{alias} stands for {full} now."), json!({ "user": user, "alias": alias, "full": full })))
+}
+
+/// `-sa`.
+pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
+    let user = resolve::only_user(app, words)?;
+    let data = app.ctx()?.data()?;
+    let owner = user_of(&data, &user)?;
+    let mut text = String::new();
+    for (alias, full) in &owner.config_aliases {
+        text += &format!("{alias}: {full}\n");
+    }
+    if text.is_empty() {
+        text = format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
+    }
+    let map: serde_json::Value =
+        owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), json!(full))).collect();
+    Ok(Output::new(text, json!({ "user": user, "aliases": map })))
+}
+
+/// `del-config-alias ALIAS`.
+pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
+    let (user, sorted) = sorted(app, words)?;
+    let [alias] = sorted.rest.as_slice() else {
+        return Err(Error::usage("which alias?").hint(format!("`tpu -sa {user}` lists them")));
+    };
+    let full = aliases::delete(app.ctx()?, &user, alias)?;
+    Ok(Output::new(format!("{alias} no longer stands for {full}."), json!({ "user": user, "alias": alias })))
+}

@@ -1,0 +1,28 @@
+//! `tpu attach`: goes to a job's window.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::print::Output;
+use crate::cli::resolve;
+use crate::ops::{Error, attach};
+use crate::sys::proc::{self, Spawn};
+
+/// Switches the client inside tmux, attaches outside.
+pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
+    let id = resolve::one_job(app, words)?;
+    let argv = attach::argv(app.ctx()?, &id)?;
+    let Some((program, args)) = argv.split_first() else {
+        return Err(Error::failed("tmux gave no way to attach"));
+    };
+    if !app.on_terminal() {
+        return Err(Error::usage("attach needs a terminal").hint(argv.join(" ")));
+    }
+    let status = proc::run_in_foreground(&Spawn::new(program).args(args))?;
+    if status.success() {
+        Ok(Output::new("", json!({ "job": id })))
+    } else {
+        Err(Error::unreachable(format!("tmux could not show {id}")).hint(argv.join(" ")))
+    }
+}

@@ -1,0 +1,56 @@
+//! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Finish, LauncherStep};
+use crate::cli::print::Output;
+use crate::model::ids::LaunchToken;
+use crate::ops::callbacks::{self, Begun};
+use crate::ops::Error;
+
+/// `upd-log SESSION:WINDOW LOG STAGE TPU TIME`; the time is not used, as in the original.
+pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
+    let [window, log_dir, stage_dir, target, ..] = words else {
+        return Err(Error::usage("upd-log needs SESSION:WINDOW LOG_DIR STAGE_DIR TPU TIME")
+            .hint("an unset variable in run_remote.sh leaves an argument out"));
+    };
+    let ctx = app.ctx()?;
+    let id = callbacks::subject(ctx, window)?;
+    let begun = Begun {
+        log_dir: log_dir.clone(),
+        stage_dir: stage_dir.clone(),
+        target: target.clone(),
+    };
+    callbacks::upd_log(ctx, &id, &begun)?;
+    Ok(Output::new(format!("{id} logs in {log_dir}."), json!({ "job": id })))
+}
+
+/// `finish-job SESSION:WINDOW`.
+pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
+    let ctx = app.ctx()?;
+    let id = callbacks::subject(ctx, &args.window)?;
+    callbacks::finish_job(ctx, &id, args.force)?;
+    Ok(Output::new(format!("{id} is finished."), json!({ "job": id, "status": "finished" })))
+}
+
+/// `fail-job SESSION:WINDOW`.
+pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
+    let ctx = app.ctx()?;
+    let id = callbacks::subject(ctx, &args.window)?;
+    let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
+    Ok(Output::new(format!("{id} failed: {kind}."), json!({ "job": id, "status": "error", "error": kind.as_str() })))
+}
+
+/// The launcher's own callbacks.
+pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
+    let ctx = app.ctx()?;
+    match step {
+        LauncherStep::Begin { token } => callbacks::begin(ctx, &LaunchToken::from(token.as_str()))?,
+        LauncherStep::Exited { token, code } => {
+            callbacks::exited(ctx, &LaunchToken::from(token.as_str()), *code)?;
+        }
+    }
+    Ok(Output::default())
+}

@@ -1,0 +1,119 @@
+//! `tpu check`, `check-simp`, `explain`, and what they share with the monitor: whose jobs, which parts.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Check;
+use crate::cli::print::block::{self, Show};
+use crate::cli::print::{Output, json as as_json, table};
+use crate::cli::resolve;
+use crate::model::ids::{JobId, UserName};
+use crate::model::view::Snapshot;
+use crate::ops::{Error, snapshot};
+
+/// Whose jobs the monitor shows, and how.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Scope {
+    /// One user; everybody if none.
+    pub(in crate::cli) user: Option<UserName>,
+    /// The words as typed, resolved when the data is read.
+    pub(in crate::cli) words: Vec<String>,
+    /// Everybody, although there are words.
+    pub(in crate::cli) all_users: bool,
+    /// `-wdtsv`.
+    pub(in crate::cli) show: Option<String>,
+    /// The job to begin with.
+    pub(in crate::cli) select: Option<JobId>,
+}
+
+/// The scope that the words of `monitor` name.
+pub(in crate::cli) fn scope(args: &Check) -> Scope {
+    Scope {
+        words: args.words.clone(),
+        all_users: args.all_users,
+        show: args.show.clone(),
+        ..Scope::default()
+    }
+}
+
+/// `check`: a block for each job.
+pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
+    let (look, show) = look(app, args)?;
+    Ok(Output::new(block::all(&look, show), as_json::snapshot(&look)))
+}
+
+/// `check-simp`: a table.
+pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
+    let (look, show) = look(app, args)?;
+    let text = if look.jobs.is_empty() {
+        block::all(&look, show)
+    } else {
+        table::jobs(&look, show)
+    };
+    Ok(Output::new(text, as_json::snapshot(&look)))
+}
+
+fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
+    let ctx = app.ctx()?;
+    let user = if args.all_users { None } else { Some(resolve::only_user(app, &args.words)?) };
+    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), user.as_ref())?;
+    if args.leaves {
+        look.jobs.retain(|job| job.leaf);
+    }
+    let data = ctx.data()?;
+    let settings = ctx.settings(user.and_then(|name| data.user(&name)))?;
+    let chosen = args.show.as_deref();
+    if let Some(odd) = chosen.and_then(|letters| letters.chars().find(|c| !"wdtsv".contains(*c))) {
+        return Err(Error::usage(format!("--show={}: '{odd}' is none of w, d, t, s, v", chosen.unwrap_or_default()))
+            .hint("w window, d directory, t target, s status, v output"));
+    }
+    let shown = |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));
+    // A line of output is about eighty characters wide; the setting counts characters.
+    let lines = usize::try_from(settings.show_length / 80).unwrap_or(2).max(2);
+    let show = Show {
+        window: shown('w', true),
+        dir: shown('d', settings.monitor_dir),
+        target: shown('t', settings.monitor_tpu),
+        status: shown('s', true),
+        verbose: shown('v', settings.monitor_verbose),
+        tags: !args.no_tags,
+        zone: args.zone,
+        lines,
+    };
+    Ok((look, show))
+}
+
+/// `explain`: why a job has the status it has.
+pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
+    let id = resolve::one_job(app, words)?;
+    let view = snapshot::look_at(app.ctx()?, &id)?;
+    let mut text = format!("{} is {}\n", view.id, block::status(&view));
+    if view.stored != view.shown.status {
+        text += &format!("stored: {} (the facts have moved on)\n", view.stored);
+    }
+    text += &match &view.shown.evidence {
+        Some(evidence) => format!("why: {}\n", block::evidence(evidence)),
+        None => "why: nothing speaks against it\n".to_owned(),
+    };
+    if let Some(reason) = &view.shown.unknown {
+        text += &format!("unknown: {reason}\n");
+    }
+    text += &match view.window_alive {
+        Some(true) => "window: open\n".to_owned(),
+        Some(false) => "window: gone\n".to_owned(),
+        None => "window: unknown\n".to_owned(),
+    };
+    if let Some(code) = view.exit_code {
+        text += &format!("exit code: {code}\n");
+    }
+    text += &format!("rules: {}\n", view.rules);
+    text += &match &view.next {
+        Some(next) => format!("next: {}\n", next.reason),
+        None => "next: nothing, it needs none\n".to_owned(),
+    };
+    if let Some(dir) = &view.log_dir {
+        text += &format!("logs: {dir}\n");
+    }
+    Ok(Output::new(text, json!({ "job": as_json::job(&view) })))
+}

@@ -1,0 +1,35 @@
+//! `tpu doctor`: what is wrong, each with its remedy.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Doctor;
+use crate::cli::print::Output;
+use crate::ops::doctor::{self, Severity};
+
+/// Looks everything over, or puts a backup back.
+pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
+    let ctx = app.ctx()?;
+    if let Some(n) = args.restore {
+        let restored = doctor::restore(ctx, n)?;
+        let text = format!("Restored {}; what was there before is a backup now.", restored.display());
+        return Ok(Output::new(text, json!({ "restored": restored })).notes(ctx.take_warnings()));
+    }
+    let findings = doctor::look(ctx);
+    let mut text = String::new();
+    for finding in &findings {
+        text += &format!("{:<5} {}\n", finding.severity.word(), finding.what);
+        if let Some(remedy) = &finding.remedy {
+            text += &format!("      -> {remedy}\n");
+        }
+    }
+    let broken = findings.iter().any(|finding| finding.severity == Severity::Broken);
+    let list: Vec<_> = findings
+        .iter()
+        .map(|f| json!({ "severity": f.severity.word(), "what": f.what, "remedy": f.remedy }))
+        .collect();
+    let mut output = Output::new(text, json!({ "findings": list }));
+    output.code = u8::from(broken);
+    Ok(output)
+}

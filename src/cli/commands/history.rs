@@ -1,0 +1,55 @@
+//! `tpu history`: the journal.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::History;
+use crate::cli::print::Output;
+use crate::cli::resolve;
+use crate::model::time::zone_of;
+use crate::ops::Error;
+
+/// Prints the newest events, oldest first.
+pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let sorted = resolve::sort(&args.words, &data)?;
+    sorted.nothing_else()?;
+    let windows = sorted.windows.len() + sorted.numbers.len();
+    let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
+    let user = match (&sorted.user, window) {
+        (None, None) => None,
+        _ => Some(app.user(&data, sorted.user.clone())?),
+    };
+    let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
+    let zone = zone_of(&settings.time_zone)
+        .ok_or_else(|| Error::usage(format!("no time zone '{}'", settings.time_zone)))?;
+    let mut events = Vec::new();
+    for event in ctx.store.events() {
+        let event = event?;
+        let wanted = user.as_ref().is_none_or(|name| event.user.as_ref() == Some(name))
+            && window.is_none_or(|window| event.job == Some(window));
+        if wanted {
+            events.push(event);
+        }
+        if events.len() == args.lines {
+            break;
+        }
+    }
+    events.reverse();
+    let mut text = String::new();
+    for event in &events {
+        let job = match (&event.user, event.job) {
+            (Some(user), Some(window)) => format!("{user}/{window}"),
+            (Some(user), None) => user.to_string(),
+            (None, _) => "-".to_owned(),
+        };
+        let what = crate::text::escape(&event.text);
+        text += &format!("{}  {job:<12} {:<10} {what}  ({})\n", event.at.display_in(&zone), event.kind, event.actor);
+    }
+    if events.is_empty() {
+        "Nothing has happened yet.".clone_into(&mut text);
+    }
+    Ok(Output::new(text, json!({ "events": events })))
+}

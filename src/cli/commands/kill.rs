@@ -1,0 +1,77 @@
+//! `tpu kill` and `tpu kill-window`.
+
+use serde_json::{Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Many;
+use crate::cli::print::Output;
+use crate::cli::resolve;
+use crate::model::ids::JobId;
+use crate::ops::{Error, clean, kill};
+
+/// Stops jobs.
+pub(in crate::cli) fn kill(app: &App, args: &Many) -> Outcome {
+    let ctx = app.ctx()?;
+    let jobs = resolve::many_jobs(app, &args.words, args.all, |view| {
+        view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
+    })?;
+    if app.global.dry_run {
+        return Ok(listed("Would kill", &jobs));
+    }
+    if !app.confirm(&format!("Kill {}?", names(&jobs)))? {
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed"));
+    }
+    let mut text = String::new();
+    let mut done: Vec<Value> = Vec::new();
+    let mut problems = Vec::new();
+    for (job, result) in kill::kill(ctx, &jobs) {
+        match result {
+            Ok(killed) => {
+                text += &format!("Killed {job}.\n");
+                done.push(json!({
+                    "user": job.user, "window": job.window,
+                    "processes": killed.processes, "window_closed": killed.window,
+                }));
+            }
+            Err(error) => problems.push(error),
+        }
+    }
+    let failed = Error::all(problems);
+    let mut output = Output::new(text, json!({ "killed": done })).notes(ctx.take_warnings());
+    match failed {
+        None => Ok(output),
+        Some(error) if done.is_empty() => Err(error),
+        Some(error) => {
+            output.code = error.kind.exit_code();
+            output.notes.extend(error.message.lines().map(str::to_owned));
+            Ok(output)
+        }
+    }
+}
+
+/// Closes windows and archives their records.
+pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let sorted = resolve::sort(&args.words, &data)?;
+    sorted.nothing_else()?;
+    let window = sorted.one_window()?;
+    let id = JobId::new(app.user(&data, sorted.user)?, window);
+    if app.global.dry_run {
+        return Ok(listed("Would close the window of", &[id]));
+    }
+    if !app.confirm(&format!("Close the window of {id}?"))? {
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was closed"));
+    }
+    let cleaned = clean::kill_window(ctx, &id)?;
+    Ok(Output::new(cleaned.summary(), json!({ "archived": cleaned.archived, "closed": cleaned.closed })))
+}
+
+fn listed(what: &str, jobs: &[JobId]) -> Output {
+    Output::new(format!("{what} {}.", names(jobs)), json!({ "would": jobs }))
+}
+
+fn names(jobs: &[JobId]) -> String {
+    jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,110 @@
+//! `tpu logs`.
+
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use anstream::ColorChoice;
+use regex::bytes::Regex;
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Logs;
+use crate::cli::print::{Output, to_stdout};
+use crate::cli::resolve;
+use crate::model::ids::JobId;
+use crate::ops::logs::{self, Output as Source};
+use crate::ops::{Error, ctx::job_of};
+
+/// How often a followed file is looked at.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Prints what a job has printed.
+pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
+    let id = resolve::one_job(app, &args.words)?;
+    let filter = match &args.grep {
+        None => None,
+        Some(text) => Some(Regex::new(text).map_err(|e| {
+            Error::usage(format!("--grep: {e}")).hint("a regular expression as of ripgrep")
+        })?),
+    };
+    let source = logs::output(app.ctx()?, &id)?;
+    let bytes = match &source {
+        Source::File(path) => {
+            std::fs::read(path).map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))?
+        }
+        Source::Text(text) => text.clone(),
+    };
+    let text = chosen(&bytes, filter.as_ref(), args.lines);
+    if let (true, Source::File(path)) = (args.follow && !app.global.json, &source) {
+        return follow(app, &id, path, &text, bytes.len() as u64, filter.as_ref());
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let json = json!({ "job": id, "lines": lines });
+    Ok(Output::new(text, json))
+}
+
+/// The lines that are wanted, as they are.
+fn chosen(bytes: &[u8], filter: Option<&Regex>, last: Option<usize>) -> String {
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    if lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    lines.retain(|line| filter.is_none_or(|filter| filter.is_match(line)));
+    let from = last.map_or(0, |n| lines.len().saturating_sub(n));
+    let mut text = String::new();
+    for line in lines.iter().skip(from) {
+        text += &String::from_utf8_lossy(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Prints what comes, until the job has ended and its last words are out.
+fn follow(
+    app: &App,
+    id: &JobId,
+    path: &Path,
+    first: &str,
+    mut at: u64,
+    filter: Option<&Regex>,
+) -> Outcome {
+    let ctx = app.ctx()?;
+    let print = |text: &str| match to_stdout(text, ColorChoice::Auto) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(e) => Err(Error::failed(format!("cannot print: {e}"))),
+        Ok(()) => Ok(true),
+    };
+    let mut goes_on = print(first)?;
+    let mut rest = Vec::new();
+    while goes_on {
+        let data = ctx.data()?;
+        let over = job_of(&data, id).map_or(true, |job| !job.status.is_live());
+        let new = read_from(path, at)?;
+        at += new.len() as u64;
+        rest.extend_from_slice(&new);
+        let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines: Vec<u8> = rest.drain(..whole).collect();
+        goes_on = print(&chosen(&lines, filter, None))?;
+        if over && new.is_empty() {
+            break;
+        }
+        ctx.clock.sleep(POLL);
+    }
+    if goes_on {
+        print(&chosen(&rest, filter, None))?;
+    }
+    Ok(Output::default())
+}
+
+fn read_from(path: &Path, at: u64) -> Result<Vec<u8>, Error> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        file.seek(SeekFrom::Start(at))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))
+}

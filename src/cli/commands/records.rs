@@ -1,0 +1,98 @@
+//! Small changes to one record, and the tables of rules.
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::print::{Output, table};
+use crate::cli::resolve;
+use crate::model::facts::ErrorKind;
+use crate::model::ids::JobId;
+use crate::model::rules::{NAMED, Rules};
+use crate::ops::launch::check::parse_rules;
+use crate::ops::{Error, ctx::job_of, rules};
+
+/// A job and the one further word that the command takes.
+fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, String), Error> {
+    let data = app.ctx()?.data()?;
+    let mut sorted = resolve::sort(words, &data)?;
+    // `grpc:rerun` and the like look like selectors of other commands, and tags may be numbers.
+    let missing = || Error::usage(format!("which {what}?")).hint(format!("as in: tpu COMMAND 7 {}", what.to_uppercase()));
+    let windows = sorted.windows.len() + sorted.numbers.len();
+    let word = match (sorted.rest.len(), windows) {
+        (1, _) => sorted.rest.remove(0),
+        (0, 2) if !sorted.numbers.is_empty() => {
+            sorted.numbers.pop().map(|n| n.to_string()).ok_or_else(missing)?
+        }
+        (0, _) => return Err(missing()),
+        (_, _) => {
+            return Err(Error::usage(format!("one {what} at a time, please: {}", sorted.rest.join(" "))));
+        }
+    };
+    sorted.nothing_else()?;
+    let window = sorted.one_window()?;
+    let user = app.user(&data, sorted.user.take())?;
+    Ok((job_of(&data, &JobId::new(user, window))?.id(), word))
+}
+
+/// `add-tag`.
+pub(in crate::cli) fn add_tag(app: &App, words: &[String]) -> Outcome {
+    let (job, tag) = job_and_word(app, words, "tag")?;
+    rules::add_tag(app.ctx()?, &job, &tag)?;
+    Ok(Output::new(format!("Tagged {job}: {tag}"), json!({ "job": job, "tag": tag })))
+}
+
+/// `set-rule`.
+pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
+    let (job, typed) = job_and_word(app, words, "rule")?;
+    let parsed = parse_rules(&typed)?;
+    rules::set_rule(app.ctx()?, &job, &parsed)?;
+    Ok(Output::new(format!("{job} has the rules {parsed} now."), json!({ "job": job, "rule": typed })))
+}
+
+/// `ignore-error`.
+pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
+    let job = resolve::one_job(app, words)?;
+    rules::ignore_error(app.ctx()?, &job)?;
+    Ok(Output::new(format!("{job} counts as running until it prints another error."), json!({ "job": job })))
+}
+
+/// `get-stage-dir`.
+pub(in crate::cli) fn stage_dir(app: &App, words: &[String]) -> Outcome {
+    let id = resolve::one_job(app, words)?;
+    let data = app.ctx()?.data()?;
+    match &job_of(&data, &id)?.stage_dir {
+        Some(dir) => Ok(Output::new(dir.clone(), json!({ "stage_dir": dir }))),
+        None => Err(Error::not_found(format!("{id} has not reported a stage directory"))
+            .hint("staging.sh reports it with tpu upd-log")),
+    }
+}
+
+/// `check-rules`: the very tables that the engine uses.
+pub(in crate::cli) fn check_rules() -> Output {
+    let named: Vec<(&str, Rules)> =
+        NAMED.into_iter().filter_map(|name| Some((name, Rules::named(name)?))).collect();
+    let mut head = vec!["event"];
+    head.extend(named.iter().map(|(name, _)| *name));
+    let rows: Vec<Vec<String>> = ErrorKind::ALL
+        .into_iter()
+        .map(|kind| {
+            let actions = named.iter().map(|(_, rules)| rules.action(kind).as_str().to_owned());
+            std::iter::once(kind.as_str().to_owned()).chain(actions).collect()
+        })
+        .collect();
+    let mut text = table::columns(&head, &rows);
+    text += "\npre is the default on preemptible and spot targets, pass elsewhere. Of your own: \
+             rule=preempted:reapply,grpc:rerun\n";
+    let json: Map<String, Value> = named
+        .iter()
+        .map(|(name, rules)| {
+            let actions: Map<String, Value> = ErrorKind::ALL
+                .into_iter()
+                .map(|kind| (kind.as_str().to_owned(), json!(rules.action(kind).as_str())))
+                .collect();
+            ((*name).to_owned(), Value::Object(actions))
+        })
+        .collect();
+    Output::new(text, json!({ "rules": json }))
+}

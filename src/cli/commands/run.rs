@@ -1,0 +1,132 @@
+//! `tpu run`.
+
+use serde_json::json;
+
+use crate::cli::app::App;
+use crate::cli::args::Run;
+use crate::cli::print::Output;
+use crate::cli::resolve::{self, Sorted};
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::ops::launch::{self, LaunchRequest};
+use crate::ops::Error;
+
+/// What `run` did.
+#[derive(Debug)]
+pub(in crate::cli) struct Ran {
+    /// The new job; none after a dry run.
+    pub(in crate::cli) job: Option<JobId>,
+    /// What is printed.
+    pub(in crate::cli) output: Output,
+}
+
+/// Starts a job.
+pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
+    let ctx = app.ctx()?;
+    let request = request(app, args, &ctx.data()?)?;
+    if app.global.dry_run {
+        let plan = launch::plan(ctx, &request)?;
+        let words: Vec<String> =
+            plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let json = json!({ "plan": {
+            "user": plan.user, "target": plan.target.name, "zone": plan.target.zone,
+            "dir": plan.dir, "mode": plan.mode.as_str(), "argv": words,
+        }});
+        return Ok(Ran { job: None, output: Output::new(plan.to_text(), json) });
+    }
+    let launched = launch::launch(ctx, &request)?;
+    let text = format!(
+        "Started {} on {} in tmux window {}:{}.",
+        launched.job, launched.target, launched.session, launched.job.window
+    );
+    let json = json!({ "launched": {
+        "user": launched.job.user, "window": launched.job.window,
+        "target": launched.target, "session": launched.session, "pane": launched.pane,
+    }});
+    let output = Output::new(text, json).notes(ctx.take_warnings());
+    Ok(Ran { job: Some(launched.job), output })
+}
+
+fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
+    let mut sorted = resolve::sort(&args.words, data)?;
+    let user = app.user(data, sorted.user.take())?;
+    let target = target(&mut sorted)?;
+    let dir = directory(&mut sorted)?;
+    let monitor = match sorted.take("monitor") {
+        None => true,
+        Some(text) => flag(&text).ok_or_else(|| {
+            Error::usage(format!("monitor={text}: not a truth value")).hint("true or false")
+        })?,
+    };
+    let mut notes = sorted.take("ssn");
+    if args.ask_notes && notes.is_none() {
+        if !app.may_ask() {
+            return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
+                .hint("give them: ssn=NOTES"));
+        }
+        notes = Some(app.ask("Notes: ")?);
+    }
+    let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
+    let command = (!args.command.is_empty()).then(|| args.command.clone());
+    Ok(LaunchRequest {
+        user,
+        target,
+        dir,
+        tag,
+        rule: sorted.take("rule"),
+        monitor,
+        notes,
+        log_stage: args.log_stage,
+        force: args.force,
+        command,
+        configs: sorted.pairs,
+    })
+}
+
+/// The one word that is left is the target; the original also knew `tpu=`.
+fn target(sorted: &mut Sorted) -> Result<String, Error> {
+    let named = sorted.take("tpu").or_else(|| sorted.take("ka"));
+    match (named, sorted.rest.as_slice()) {
+        (Some(target), []) => Ok(target),
+        (None, [target]) => Ok(target.clone()),
+        (None, []) => Err(Error::usage("on which target?")
+            .hint("as in: tpu run v2-32-p2 (`tpu -lta` lists them; `local` is this machine)")),
+        (named, words) => {
+            let all: Vec<&str> =
+                named.iter().map(String::as_str).chain(words.iter().map(String::as_str)).collect();
+            Err(Error::usage(format!("one of these too many: {}", all.join(", ")))
+                .hint("one target and one user; configs are KEY=VALUE; a command stands behind --"))
+        }
+    }
+}
+
+/// `dir=N` or a bare N; slot 1 if neither is given.
+fn directory(sorted: &mut Sorted) -> Result<u32, Error> {
+    let named = match sorted.take("dir") {
+        None => None,
+        Some(text) => Some(text.parse().map_err(|_| {
+            Error::usage(format!("dir={text}: slots are numbers")).hint("`tpu ls` lists them")
+        })?),
+    };
+    let windows = sorted.windows.first().map(|window| {
+        Error::usage(format!("w={window} means nothing here")).hint("a directory is dir=N")
+    });
+    if let Some(error) = windows {
+        return Err(error);
+    }
+    let all: Vec<u32> = named.into_iter().chain(sorted.numbers.iter().copied()).collect();
+    match all.as_slice() {
+        [] => Ok(1),
+        [one] => Ok(*one),
+        _ => Err(Error::usage("one directory at a time, please").hint("as in dir=2")),
+    }
+}
+
+/// Truth values in the spellings of the original.
+fn flag(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "1" => Some(true),
+        "false" | "False" | "0" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! Settings of users and of MONITOR.
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::GetSettings;
+use crate::cli::print::Output;
+use crate::cli::resolve;
+use crate::ops::{Error, settings};
+
+/// `get-settings`.
+pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
+    let user = resolve::only_user(app, &args.words)?;
+    let mut text = String::new();
+    let mut values = Map::new();
+    let mut origins = Map::new();
+    for (key, value, origin) in settings::list(app.ctx()?, &user)? {
+        let shown = match &value {
+            Value::String(text) => text.clone(),
+            Value::Null => "-".to_owned(),
+            other => other.to_string(),
+        };
+        text += &if args.origin {
+            format!("{key}: {shown}  ({origin})\n")
+        } else {
+            format!("{key}: {shown}\n")
+        };
+        origins.insert(key.to_owned(), json!(origin.to_string()));
+        values.insert(key.to_owned(), value);
+    }
+    Ok(Output::new(text, json!({ "user": user, "settings": values, "origins": origins })))
+}
+
+/// `set-settings KEY VALUE`.
+pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
+    // Key and value come first, as they are: a value may look like anything.
+    let (Some(key), Some(value)) = (words.first(), words.get(1)) else {
+        return Err(Error::usage("a key and a value, please")
+            .hint("as in: tpu set-settings monitor_after_run False"));
+    };
+    let user = resolve::only_user(app, words.get(2..).unwrap_or_default())?;
+    let hidden = settings::set(app.ctx()?, &user, key, value)?;
+    let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));
+    let notes = notes.collect();
+    Ok(Output::new(format!("{key} is {value} for {user} now."), json!({ "user": user, "key": key, "value": value })).notes(notes))
+}
+
+/// `reset-settings`.
+pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
+    let user = resolve::only_user(app, words)?;
+    settings::reset(app.ctx()?, &user)?;
+    Ok(Output::new(format!("The settings of {user} are the defaults again."), json!({ "user": user })))
+}
+
+/// `reset-window-num [N=1]`.
+pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcome {
+    let data = app.ctx()?.data()?;
+    let sorted = resolve::sort(words, &data)?;
+    sorted.nothing_else()?;
+    let number = match sorted.numbers.as_slice() {
+        [] => 1,
+        [one] => *one,
+        _ => return Err(Error::usage("one number, please").hint("as in: tpu reset-window-num 20")),
+    };
+    let user = app.user(&data, sorted.user)?;
+    settings::reset_window_number(app.ctx()?, &user, number)?;
+    Ok(Output::new(format!("The next window of {user} is {number}."), json!({ "user": user, "next": number })))
+}
+
+/// `-smc KEY VALUE`.
+pub(in crate::cli) fn set_monitor(app: &App, words: &[String]) -> Outcome {
+    let [key, value] = words else {
+        return Err(Error::usage("a key and a value, please").hint("as in: tpu -smc checking_freq 60"));
+    };
+    let seconds: u32 = value.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
+        Error::usage(format!("{key} {value}: not a number of seconds")).hint("as in: tpu -smc checking_freq 60")
+    })?;
+    settings::set_monitor(app.ctx()?, key, seconds)?;
+    Ok(Output::new(format!("{key} is {seconds} s now."), json!({ "key": key, "value": seconds })))
+}
+
+/// `-gmc`.
+pub(in crate::cli) fn get_monitor(app: &App) -> Outcome {
+    let data = app.ctx()?.data()?;
+    let config = data.monitor_config();
+    let text = format!("checking_freq: {}\ntest_freq: {}\n", config.checking_freq(), config.test_freq);
+    Ok(Output::new(text, json!({ "checking_freq": config.checking_freq(), "test_freq": config.test_freq })))
+}

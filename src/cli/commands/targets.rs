@@ -1,0 +1,70 @@
+//! Targets: aliases and registrations.
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Register;
+use crate::cli::print::Output;
+use crate::model::target::{Pricing, Registration};
+use crate::ops::{Error, targets};
+
+/// `-ta ALIAS FULL`.
+pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
+    let [alias, full] = words else {
+        return Err(Error::usage("an alias and a full name, please")
+            .hint("as in: tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2"));
+    };
+    let known = targets::add_alias(app.ctx()?, alias, full)?;
+    let mut notes = Vec::new();
+    if !known {
+        notes.push(format!("nothing else is known of {full}; its zone: tpu register {full} --zone ZONE"));
+    }
+    Ok(Output::new(format!("{alias} stands for {full} now."), json!({ "alias": alias, "full": full, "known": known })).notes(notes))
+}
+
+/// `-lta`.
+pub(in crate::cli) fn list_aliases(app: &App) -> Outcome {
+    let data = app.ctx()?.data()?;
+    let mut text = String::new();
+    for (alias, full) in data.registry().aliases() {
+        text += &format!("{alias}: {full}\n");
+    }
+    if text.is_empty() {
+        text = "No target aliases. As in: tpu -ta v2-32-p2 FULL_NAME".to_owned();
+    }
+    let map: serde_json::Value =
+        data.registry().aliases().map(|(alias, full)| (alias.to_owned(), json!(full))).collect();
+    Ok(Output::new(text, json!({ "aliases": map })))
+}
+
+/// `register FULL`.
+pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
+    let registration = Registration {
+        kind: "tpu".to_owned(),
+        zone: args.zone.clone(),
+        accelerator: args.accelerator.clone(),
+        pricing: match (args.pre, args.spot) {
+            (true, _) => Pricing::Preemptible,
+            (_, true) => Pricing::Spot,
+            (false, false) => Pricing::OnDemand,
+        },
+        origin: Some("registered".to_owned()),
+        ..Registration::default()
+    };
+    targets::register(app.ctx()?, &args.name, &registration)?;
+    let mut notes = Vec::new();
+    if args.zone.is_none() {
+        notes.push("without a zone, staging.sh is called without zone=".to_owned());
+    }
+    Ok(Output::new(format!("Registered {}.", args.name), json!({ "registered": args.name })).notes(notes))
+}
+
+/// `del-registered NAME`.
+pub(in crate::cli) fn forget(app: &App, words: &[String]) -> Outcome {
+    let [name] = words else {
+        return Err(Error::usage("which target?").hint("`tpu -lta` lists them"));
+    };
+    let forgotten = targets::forget(app.ctx()?, name)?;
+    Ok(Output::new(format!("Forgot {forgotten} and its aliases."), json!({ "forgotten": forgotten })))
+}

@@ -1,0 +1,83 @@
+//! Users: `add-user`, `del-user`, `list-users`.
+
+use clap::CommandFactory as _;
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{AddUser, Cli};
+use crate::cli::print::{Output, table};
+use crate::cli::resolve;
+use crate::ops::users::{self, NewUser};
+use crate::ops::Error;
+
+/// Adds a user; asks for the name if none is given.
+pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
+    let mut new = NewUser {
+        name: args.name.clone().unwrap_or_default(),
+        tmux_name: args.tmux_name.clone(),
+        dir: args.dir.clone(),
+        time_zone: args.time_zone.clone(),
+        reserved: Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect(),
+    };
+    if args.name.is_none() {
+        if !app.may_ask() {
+            return Err(Error::usage("which name?").hint("tpu add-user NAME"));
+        }
+        new.name = app.ask("Name: ")?;
+        let session = app.ask(&format!("tmux session [{}]: ", new.name))?;
+        new.tmux_name = (!session.is_empty()).then_some(session);
+        let dir = app.ask("Directory of your code (empty for later): ")?;
+        new.dir = (!dir.is_empty()).then_some(dir);
+    }
+    users::add(app.ctx()?, &new)?;
+    let text = format!(
+        "Added user {}. Next, in the directory of your code: tpu set-cur 1 {}",
+        new.name, new.name
+    );
+    Ok(Output::new(text, json!({ "user": new.name })))
+}
+
+/// Removes a user who has no live jobs.
+pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
+    let data = app.ctx()?.data()?;
+    let sorted = resolve::sort(words, &data)?;
+    sorted.nothing_else()?;
+    let Some(name) = sorted.user else {
+        return Err(Error::usage("which user?").hint("tpu del-user NAME"));
+    };
+    if !app.confirm(&format!("Remove user {name} and archive their records?"))? {
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was removed"));
+    }
+    let archived = users::delete(app.ctx()?, &name)?;
+    let text = format!("Removed user {name}; {archived} records are in the archive.");
+    Ok(Output::new(text, json!({ "user": name, "archived": archived })))
+}
+
+/// Lists the users with their sessions.
+pub(in crate::cli) fn list(app: &App) -> Outcome {
+    let data = app.ctx()?.data()?;
+    let rows: Vec<Vec<String>> = data
+        .users()
+        .iter()
+        .map(|user| {
+            vec![
+                user.id.to_string(),
+                user.name.to_string(),
+                user.tmux_name.clone(),
+                user.jobs().len().to_string(),
+            ]
+        })
+        .collect();
+    let text = if rows.is_empty() {
+        "No users. Add one: tpu add-user NAME".to_owned()
+    } else {
+        table::columns(&["ID", "NAME", "TMUX", "JOBS"], &rows)
+    };
+    let users: Vec<_> = data
+        .users()
+        .iter()
+        .map(|user| json!({ "id": user.id, "name": user.name, "tmux_name": user.tmux_name, "jobs": user.jobs().len() }))
+        .collect();
+    Ok(Output::new(text, json!({ "users": users })))
+}

@@ -1,0 +1,90 @@
+//! `tpu wait`: returns when jobs have ended.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Wait, WaitFor};
+use crate::cli::print::{Output, json as as_json};
+use crate::cli::resolve;
+use crate::model::job::Status;
+use crate::model::view::JobView;
+use crate::ops::{Error, snapshot};
+
+/// How often we look.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Waits for jobs, each followed to the leaf of its lineage.
+pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
+    let ctx = app.ctx()?;
+    let jobs = resolve::many_jobs(app, &args.words, false, |_| true)?;
+    let timeout = args.timeout.as_deref().map(duration).transpose()?;
+    let start = ctx.clock.monotonic();
+    let mut memory = snapshot::Memory::default();
+    loop {
+        let mut views = Vec::new();
+        for job in &jobs {
+            let look = snapshot::look(ctx, &mut memory, Some(&job.user))?;
+            let leaf = look
+                .jobs
+                .iter()
+                .find(|view| view.id == *job)
+                .and_then(|view| view.lineage.last().copied());
+            let view = look.jobs.into_iter().find(|view| Some(view.id.window) == leaf);
+            views.push(view.ok_or_else(|| {
+                Error::not_found(format!("{job} was cleaned away")).hint("`tpu history` tells how it ended")
+            })?);
+        }
+        if let Some(output) = verdict(args.what, &views) {
+            return Ok(output);
+        }
+        if timeout.is_some_and(|limit| ctx.clock.monotonic().saturating_sub(start) >= limit) {
+            return Err(Error::failed("the time is over and the jobs are not")
+                .hint("`tpu check` shows where they are"));
+        }
+        ctx.clock.sleep(POLL);
+    }
+}
+
+/// What to return, once it is decided. Exit 0 only when all finished well.
+fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
+    let ended = |view: &JobView| view.shown.unknown.is_none() && !view.shown.status.is_live();
+    let well = |view: &JobView| view.shown.status == Status::Finished;
+    let decided = match what {
+        WaitFor::End => views.iter().all(ended),
+        WaitFor::Finished => views.iter().all(well) || views.iter().any(|v| ended(v) && !well(v)),
+        WaitFor::Error => {
+            views.iter().any(|view| view.failure().is_some()) || views.iter().all(ended)
+        }
+    };
+    if !decided {
+        return None;
+    }
+    let mut text = String::new();
+    for view in views {
+        text += &format!("{} is {}\n", view.id, view.shown.status);
+    }
+    let json = json!({ "jobs": views.iter().map(as_json::job).collect::<Vec<_>>() });
+    let mut output = Output::new(text, json);
+    output.code = u8::from(!views.iter().all(well));
+    Some(output)
+}
+
+/// `90s`, `30m`, `2h`, or seconds.
+fn duration(text: &str) -> Result<Duration, Error> {
+    let bad = || Error::usage(format!("--timeout {text}: not a time")).hint("as in 90s, 30m or 2h");
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
+        Some(number) => (number, text.chars().last().unwrap_or('s')),
+        None => (text, 's'),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    let seconds = match unit {
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => 1,
+    };
+    Ok(Duration::from_secs(number.checked_mul(seconds).ok_or_else(bad)?))
+}

@@ -1,0 +1,168 @@
+//! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
+
+use clap::CommandFactory as _;
+use serde_json::json;
+
+use crate::ops::{Error, clean};
+use crate::sys::env::Env;
+
+use super::Outcome;
+use super::app::App;
+use super::args::{Cli, Command};
+use super::commands::{
+    again, aliases, attach, callbacks, check, classify, dirs, doctor, help, history, kill, logs, records,
+    run, settings, sweep, targets, users, wait,
+};
+use super::print::Output;
+
+/// Runs what was typed.
+pub(super) fn run(cli: Cli, env: Env) -> Outcome {
+    let Some(command) = cli.command else {
+        return bare(App::new(cli.global, env, "tpu"));
+    };
+    let app = App::new(cli.global, env, name_of(&command));
+    let output = run_command(app, command)?;
+    Ok(output)
+}
+
+fn run_command(app: App, command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run_then_watch(app, |app| run::run(app, &args), args.quiet),
+        Command::Check(args) => check::check(&app, &args),
+        Command::CheckSimp(args) => check::table(&app, &args),
+        Command::Monitor(args) => monitor(app, check::scope(&args)),
+        Command::Resume(args) => again::resume(&app, &args),
+        Command::Rerun(args) => again::rerun(&app, &args),
+        Command::Kill(args) => kill::kill(&app, &args),
+        Command::KillWindow(args) => kill::kill_window(&app, &args),
+        Command::Clean(args) => sweep::clean(&app, &args),
+        Command::ClearFinished(args) => sweep::clear(&app, &args.words, clean::Ends::Finished),
+        Command::ClearError(args) => sweep::clear(&app, &args.words, clean::Ends::Failed),
+        Command::ClearAll(args) => sweep::clear(&app, &args.words, clean::Ends::All),
+        Command::ClearZombieWindows(args) => sweep::windows(&app, &args.words),
+        Command::ClearZombieJobs(args) => sweep::jobs(&app, &args.words),
+        Command::AddTag(args) => records::add_tag(&app, &args.words),
+        Command::IgnoreError(args) => records::ignore_error(&app, &args.words),
+        Command::CheckRules => Ok(records::check_rules()),
+        Command::SetRule(args) => records::set_rule(&app, &args.words),
+        Command::GetStageDir(args) => records::stage_dir(&app, &args.words),
+        Command::Logs(args) => logs::logs(&app, &args),
+        Command::Explain(args) => check::explain(&app, &args.words),
+        Command::History(args) => history::history(&app, &args),
+        Command::Attach(args) => attach::attach(&app, &args.words),
+        Command::Wait(args) => wait::wait(&app, &args),
+        Command::AddUser(args) => users::add(&app, &args),
+        Command::DelUser(args) => users::delete(&app, &args.words),
+        Command::ListUsers => users::list(&app),
+        Command::SetCur(args) => dirs::set_current(&app, &args.words),
+        Command::SetDir(args) => dirs::set(&app, &args.words),
+        Command::Ls(args) => dirs::list(&app, &args.words),
+        Command::GetDir(args) => dirs::get(&app, &args.words),
+        Command::DelDir(args) => dirs::delete(&app, &args.words),
+        Command::SwapDir(args) => dirs::swap(&app, &args.words),
+        Command::AddConfigAlias(args) => aliases::add(&app, &args.words),
+        Command::ShowConfigAlias(args) => aliases::list(&app, &args.words),
+        Command::DelConfigAlias(args) => aliases::delete(&app, &args.words),
+        Command::GetSettings(args) => settings::get(&app, &args),
+        Command::SetSettings(args) => settings::set(&app, &args.words),
+        Command::ResetSettings(args) => settings::reset(&app, &args.words),
+        Command::ResetWindowNum(args) => settings::reset_window_number(&app, &args.words),
+        Command::AddTpuAlias(args) => targets::add_alias(&app, &args.words),
+        Command::ListTpuAliases => targets::list_aliases(&app),
+        Command::Register(args) => targets::register(&app, &args),
+        Command::DelRegistered(args) => targets::forget(&app, &args.words),
+        Command::SetMonitorConfig(args) => settings::set_monitor(&app, &args.words),
+        Command::GetMonitorConfig => settings::get_monitor(&app),
+        Command::UpdLog(args) => callbacks::upd_log(&app, &args.words),
+        Command::FinishJob(args) => callbacks::finish(&app, &args),
+        Command::FailJob(args) => callbacks::fail(&app, &args),
+        Command::Launcher(args) => callbacks::launcher(&app, &args.step),
+        Command::Classify(args) => classify::classify(&app, &args),
+        Command::Doctor(args) => doctor::doctor(&app, &args),
+        Command::Demo(args) => demo(&app, &args),
+        Command::DemoTrain { words } => demo_train(&words),
+        Command::Tldr => Ok(help::tldr()),
+        Command::Help { command, all } => help::help(command.as_deref(), all),
+        Command::Completions { shell } => Ok(help::completions(shell)),
+        Command::Man => help::man(),
+    }
+}
+
+/// `tpu` alone: the monitor for people who have users, else how to begin.
+fn bare(app: App) -> Outcome {
+    let has_users = app.ctx()?.data().is_ok_and(|data| !data.users().is_empty());
+    if has_users && app.on_terminal() {
+        return monitor(app, check::Scope::default());
+    }
+    Ok(help::welcome())
+}
+
+/// `run`, and on a terminal the monitor afterwards, on the new job.
+fn run_then_watch(
+    app: App,
+    run: impl FnOnce(&App) -> Result<run::Ran, Error>,
+    quiet: bool,
+) -> Outcome {
+    let ran = run(&app)?;
+    let Some(job) = ran.job.filter(|_| !quiet && app.on_terminal()) else { return Ok(ran.output) };
+    let wanted = {
+        let ctx = app.ctx()?;
+        let data = ctx.data()?;
+        ctx.settings(data.user(&job.user))?.monitor_after_run
+    };
+    if !wanted {
+        return Ok(ran.output);
+    }
+    let scope = check::Scope { user: Some(job.user.clone()), select: Some(job), ..check::Scope::default() };
+    monitor(app, scope)
+}
+
+/// The full-screen monitor.
+fn monitor(app: App, scope: check::Scope) -> Outcome {
+    let _ = scope;
+    drop(app);
+    Err(Error::failed("the monitor needs a terminal").hint("`tpu check` shows the same as text"))
+}
+
+/// The tour.
+fn demo(app: &App, args: &super::args::Demo) -> Outcome {
+    let _ = (app, args);
+    Ok(Output::new("", json!({})))
+}
+
+/// The training that the demo runs.
+fn demo_train(words: &[String]) -> Outcome {
+    use crate::demo::train::{TrainError, World, run};
+    use crate::sys::clock::{Clock as _, SystemClock};
+    let clock = SystemClock::new();
+    let world = World {
+        started: clock.now(),
+        elapsed: &|| clock.monotonic(),
+        pace: &|duration| clock.sleep(duration),
+    };
+    match run(words, &mut std::io::stdout().lock(), &world) {
+        Ok(code) => {
+            Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() })
+        }
+        Err(TrainError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            Ok(Output::default())
+        }
+        Err(error) => Err(Error::failed(error.to_string())),
+    }
+}
+
+/// The name of a command as typed, for the journal.
+fn name_of(command: &Command) -> &'static str {
+    let shown = format!("{command:?}");
+    let variant = shown.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let kebab = variant.chars().fold(String::new(), |mut name, c| {
+        if c.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(c.to_ascii_lowercase());
+        name
+    });
+    let known = Cli::command();
+    let found = known.get_subcommands().find(|sub| sub.get_name() == kebab);
+    found.map_or("tpu", |sub| Box::leak(sub.get_name().to_owned().into_boxed_str()))
+}

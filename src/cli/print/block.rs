@@ -1,0 +1,206 @@
+//! A job as a block of lines: what `check` prints, in the order that users of the original know.
+
+use std::path::Path;
+
+use clap::builder::styling::AnsiColor;
+
+use crate::model::facts::{Evidence, Progress, Source};
+use crate::model::job::Status;
+use crate::model::time;
+use crate::model::view::{JobView, Snapshot, TmuxHealth};
+
+use super::paint;
+
+/// Between two blocks, as in the original.
+const RULE: &str = "----------------------------------------";
+
+/// Which lines are shown.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli) struct Show {
+    /// The window and its lineage.
+    pub(in crate::cli) window: bool,
+    /// The directory.
+    pub(in crate::cli) dir: bool,
+    /// The target.
+    pub(in crate::cli) target: bool,
+    /// The status.
+    pub(in crate::cli) status: bool,
+    /// Output although the status is known.
+    pub(in crate::cli) verbose: bool,
+    /// Tags.
+    pub(in crate::cli) tags: bool,
+    /// Zones.
+    pub(in crate::cli) zone: bool,
+    /// Lines of output to show.
+    pub(in crate::cli) lines: usize,
+}
+
+/// Every job of a snapshot.
+pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
+    let mut text = String::new();
+    match &snapshot.tmux {
+        TmuxHealth::Up => {}
+        TmuxHealth::Down => text += "tmux: no server is running\n",
+        TmuxHealth::Unknown(reason) => text += &format!("tmux: {reason}\n"),
+    }
+    let everybody = snapshot.user.is_none();
+    for job in &snapshot.jobs {
+        text += &one(job, show, everybody);
+        text += RULE;
+        text.push('\n');
+    }
+    for orphan in &snapshot.orphans {
+        text += &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
+    }
+    if snapshot.jobs.is_empty() && snapshot.orphans.is_empty() {
+        let user = snapshot.user.as_ref().map_or("", |user| user.as_str());
+        text += &format!("No jobs. Start one: tpu run TARGET {user}\n");
+    }
+    text
+}
+
+/// One job.
+pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String {
+    let mut text = String::new();
+    if show.window {
+        text += &format!("{}\n", title(job, show, with_user));
+    }
+    if show.dir {
+        let name = Path::new(&job.dir.1).file_name().map_or(job.dir.1.clone(), |name| {
+            name.to_string_lossy().into_owned()
+        });
+        text += &format!("DIR: {name}\n");
+    }
+    if show.target {
+        text += &format!("TPU: {}\n", job.target_label);
+    }
+    if show.zone {
+        text += &format!("ZONE: {}\n", job.zone.as_deref().unwrap_or("-"));
+    }
+    if show.status {
+        text += &format!("Status: {}\n", status(job));
+        for (name, line) in reasons(job) {
+            text += &format!("{name}: {line}\n");
+        }
+    }
+    let wanted = show.verbose || (show.status && is_obscure(job));
+    if wanted && !job.tail.is_empty() {
+        text += "msg:\n";
+        let from = job.tail.len().saturating_sub(show.lines);
+        for line in job.tail.iter().skip(from) {
+            text += &format!("  {line}\n");
+        }
+    }
+    text
+}
+
+fn title(job: &JobView, show: Show, with_user: bool) -> String {
+    let mut parts = Vec::new();
+    if with_user {
+        parts.push(format!("user: {}", job.id.user));
+    }
+    if show.tags {
+        parts.extend(job.tags.as_ref().map(|tags| format!("tag: {}", crate::text::escape(tags))));
+    }
+    let at = job.lineage.iter().position(|window| *window == job.id.window).unwrap_or(0);
+    if let Some(father) = at.checked_sub(1).and_then(|at| job.lineage.get(at)) {
+        let how = if job.stage > 0 { "resume" } else { "rerun" };
+        parts.push(format!("{how}: {father}"));
+    }
+    if job.stage > 0 {
+        parts.push(format!("stage: {}", job.stage));
+    }
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
+    format!("Window {}{parts}", job.id.window)
+}
+
+/// Status, phase, progress and age on one line, in the colour of the status.
+pub(in crate::cli) fn status(job: &JobView) -> String {
+    let shown = &job.shown;
+    let mut parts = vec![paint(color(&shown.status), &shown.status.to_string())];
+    if let Some(intent) = &job.intent {
+        parts.push(intent.clone());
+    }
+    if let Some(reason) = &shown.unknown {
+        parts.push(paint(AnsiColor::Yellow, &format!("unknown: {reason}")));
+    }
+    if let Some(phase) = shown.phase.filter(|phase| phase.as_str() != shown.status.word().unwrap_or("")) {
+        parts.push(phase.as_str().to_owned());
+    }
+    let at = job.lineage.iter().position(|window| *window == job.id.window).unwrap_or(0);
+    if let (Status::Resumed(_) | Status::Rerunned(_), Some(child)) =
+        (&shown.status, job.lineage.get(at + 1))
+    {
+        parts.push(format!("in window {child}"));
+    }
+    parts.extend(progress(&shown.progress));
+    parts.extend(job.age_s.map(time::age));
+    parts.join(" · ")
+}
+
+/// The numbers that are known, in words.
+pub(in crate::cli) fn progress(progress: &Progress) -> Vec<String> {
+    let of = |done: String, all: Option<String>| match all {
+        Some(all) => format!("{done}/{all}"),
+        None => done,
+    };
+    let mut parts = Vec::new();
+    if let Some(epoch) = progress.epoch {
+        parts.push(format!("epoch {}", of(trimmed(epoch), progress.epochs.map(trimmed))));
+    }
+    if let Some(step) = progress.step {
+        parts.push(format!("step {}", of(step.to_string(), progress.total.map(|t| t.to_string()))));
+    }
+    if let Some(fraction) = progress.fraction() {
+        parts.push(format!("{:.0} %", fraction * 100.0));
+    }
+    parts.extend(progress.loss.map(|loss| format!("loss {}", trimmed(loss))));
+    parts.extend(progress.steps_per_s.map(|speed| format!("{} it/s", trimmed(speed))));
+    parts
+}
+
+/// A number without needless digits.
+fn trimmed(number: f64) -> String {
+    if number == 0.0 || number.abs() >= 0.001 {
+        let text = format!("{number:.4}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        format!("{number:.3e}")
+    }
+}
+
+/// Why it has its status, and what follows.
+fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if job.failure().is_some() || job.shown.status.error().is_some() {
+        lines.extend(job.shown.evidence.as_ref().map(|e| ("why", evidence(e))));
+    }
+    lines.extend(job.next.as_ref().map(|next| ("next", next.reason.clone())));
+    lines
+}
+
+/// Evidence on one line.
+pub(in crate::cli) fn evidence(evidence: &Evidence) -> String {
+    let line = crate::text::escape(evidence.line.trim()).into_owned();
+    let mut place = vec![evidence.rule.clone()];
+    place.extend(evidence.line_no.map(|n| format!("line {n} from the end")));
+    place.extend(evidence.worker.as_ref().map(|worker| format!("worker {worker}")));
+    place.extend(evidence.age_s.map(|age| format!("{} ago", time::age(age))));
+    match evidence.source {
+        Source::Text | Source::Record => format!("\"{line}\" ({})", place.join(", ")),
+        Source::Exit | Source::Api => format!("{line} ({})", place.join(", ")),
+    }
+}
+
+fn color(status: &Status) -> AnsiColor {
+    match status {
+        Status::Unset | Status::Starting | Status::Running | Status::Finished => AnsiColor::Green,
+        Status::Error(_) => AnsiColor::Red,
+        Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => AnsiColor::Yellow,
+    }
+}
+
+/// Whether only the output itself can tell what goes on.
+fn is_obscure(job: &JobView) -> bool {
+    job.shown.status.is_live() && job.shown.phase.is_none() && job.shown.progress.is_empty()
+}

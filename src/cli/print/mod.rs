@@ -1,0 +1,188 @@
+//! What people and scripts see: results on stdout, messages on stderr, one JSON document with `--json`.
+
+pub(super) mod block;
+pub(super) mod json;
+pub(super) mod table;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::builder::styling::{AnsiColor, Style};
+use clap::{CommandFactory as _, error::ErrorKind};
+use serde_json::{Value, json};
+
+use crate::ops::error::did_you_mean;
+use crate::ops::{Error, Kind};
+use crate::sys::env::Env;
+
+use super::args::{Cli, Color, Globals};
+use super::legacy;
+
+/// The result of a command, for people and for scripts.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    /// For people: lines on stdout.
+    pub(super) text: String,
+    /// For scripts: the members of the JSON document beside `schema`.
+    pub(super) json: Value,
+    /// For people, on stderr: what they should know.
+    pub(super) notes: Vec<String>,
+    /// The exit code.
+    pub(super) code: u8,
+}
+
+impl Output {
+    /// A result with both faces.
+    pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
+        Self { text: text.into(), json, notes: Vec::new(), code: 0 }
+    }
+
+    /// The same with notes.
+    pub(super) fn notes(mut self, notes: Vec<String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+}
+
+/// Prints a result. A reader that has gone away is no failure.
+pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
+    let written = if global.json {
+        let mut document = json!({ "schema": 1 });
+        if let (Value::Object(document), Value::Object(members)) = (&mut document, &output.json) {
+            document.extend(members.clone());
+        }
+        to_stdout(&format!("{document}\n"), ColorChoice::Never)
+    } else {
+        to_stdout(&ended(&output.text), choice(global.color))
+    };
+    for note in &output.notes {
+        to_stderr(&format!("{} {note}\n", paint(AnsiColor::Yellow, "note:")), global);
+    }
+    match written {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::from(output.code),
+    }
+}
+
+/// Prints an error: what, where, what to do next.
+pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
+    if global.json {
+        let document = json!({ "schema": 1, "error": {
+            "code": error.kind.as_str(), "message": error.message, "hint": error.hint,
+        }});
+        to_stderr(&format!("{document}\n"), global);
+    } else {
+        let mut text = String::new();
+        for line in error.message.lines() {
+            text += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), crate::text::escape(line));
+        }
+        for line in error.hint.iter().flat_map(|hint| hint.lines()) {
+            text += &format!("{} {line}\n", paint(AnsiColor::Cyan, "hint:"));
+        }
+        to_stderr(&text, global);
+    }
+    ExitCode::from(error.kind.exit_code())
+}
+
+/// What clap could not understand, in our words and with our codes. Help and version go to stdout.
+pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = to_stdout(&error.render().ansi().to_string(), ColorChoice::Auto);
+            ExitCode::SUCCESS
+        }
+        _ => {
+            let (message, hint) = in_our_words(error);
+            let global = Globals { json, ..Globals::plain() };
+            self::error(&Error { kind: Kind::Usage, message, hint: Some(hint) }, &global)
+        }
+    }
+}
+
+/// clap's message without its own decoration, and a hint that always names the next step.
+fn in_our_words(error: &clap::Error) -> (String, String) {
+    let text = error.render().to_string();
+    let mut message = Vec::new();
+    let mut hint = None;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            hint.get_or_insert_with(|| tip.to_owned());
+        } else if line.starts_with("Usage:") || line.starts_with("For more information") {
+            break;
+        } else if !line.is_empty() {
+            message.push(line.strip_prefix("error: ").unwrap_or(line).to_owned());
+        }
+    }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        let typed = text.split('\'').nth(1).unwrap_or_default().to_owned();
+        let command = Cli::command();
+        let known: Vec<&str> = command
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .chain(legacy::COMMANDS.iter().map(|(typed, _)| *typed))
+            .collect();
+        hint = did_you_mean(&typed, known);
+        message = vec![format!("there is no command '{typed}'")];
+    }
+    let hint = hint.unwrap_or_else(|| "`tpu help COMMAND` explains a command".to_owned());
+    (message.join(" "), hint)
+}
+
+/// Answers a shell that asks for completions; `None` when it is not one.
+pub(super) fn complete(env: &Env) -> Option<ExitCode> {
+    env.var_os("COMPLETE")?;
+    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
+    Some(ExitCode::SUCCESS)
+}
+
+impl Globals {
+    /// Flags as if none were typed.
+    fn plain() -> Self {
+        Self {
+            data: None,
+            settings: None,
+            user: None,
+            tmux_socket: None,
+            json: false,
+            yes: false,
+            no_input: false,
+            dry_run: false,
+            color: Color::Auto,
+        }
+    }
+}
+
+fn choice(color: Color) -> ColorChoice {
+    match color {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::AlwaysAnsi,
+        Color::Never => ColorChoice::Never,
+    }
+}
+
+fn ended(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// Writes to stdout with or without colours.
+pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
+    let mut out = AutoStream::new(io::stdout(), choice);
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Writes to stderr; nobody is left to tell if that fails.
+fn to_stderr(text: &str, global: &Globals) {
+    let mut out = AutoStream::new(io::stderr(), choice(global.color));
+    let _ = out.write_all(text.as_bytes());
+}
+
+/// Text in a colour.
+pub(super) fn paint(color: AnsiColor, text: &str) -> String {
+    let style = Style::new().fg_color(Some(color.into()));
+    format!("{style}{text}{style:#}")
+}

@@ -1,0 +1,70 @@
+//! Rows in columns: what `check-simp` and the lists print.
+
+use crate::model::view::Snapshot;
+use crate::text;
+
+use super::block::{self, Show};
+
+/// Columns filled to equal width, separated by two blanks; the last one is not filled.
+pub(in crate::cli) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| text::width(cell)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(visible(cell));
+        }
+    }
+    let mut out = String::new();
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    for row in std::iter::once(&head).chain(rows) {
+        let mut line = String::new();
+        for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            line.push_str(cell);
+            if i + 1 < row.len() {
+                line.extend(std::iter::repeat_n(' ', width.saturating_sub(visible(cell)) + 2));
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Columns that a cell takes, its colours aside.
+fn visible(cell: &str) -> usize {
+    text::width(&anstream::adapter::strip_str(cell).to_string())
+}
+
+/// `check-simp`: one row for each job.
+pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show) -> String {
+    let mut head = Vec::new();
+    let everybody = snapshot.user.is_none();
+    let wanted = [
+        (everybody, "USER"),
+        (show.window, "W"),
+        (show.dir, "DIR"),
+        (show.target, "TPU"),
+        (show.zone, "ZONE"),
+        (show.tags, "TAGS"),
+        (show.status, "STATUS"),
+    ];
+    head.extend(wanted.iter().filter(|(wanted, _)| *wanted).map(|(_, name)| *name));
+    let rows: Vec<Vec<String>> = snapshot
+        .jobs
+        .iter()
+        .map(|job| {
+            let dir = std::path::Path::new(&job.dir.1);
+            let cells = [
+                job.id.user.to_string(),
+                job.id.window.to_string(),
+                dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                job.target_label.clone(),
+                job.zone.clone().unwrap_or_default(),
+                job.tags.as_deref().map(text::escape).unwrap_or_default().into_owned(),
+                block::status(job),
+            ];
+            let kept = wanted.iter().zip(cells).filter(|((wanted, _), _)| *wanted);
+            kept.map(|(_, cell)| cell).collect()
+        })
+        .collect();
+    columns(&head, &rows)
+}

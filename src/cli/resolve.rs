@@ -1,0 +1,287 @@
+//! What words mean: users, windows, selectors, `key=value`. The second stage of the command line.
+
+use crate::model::data::Data;
+use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::view::JobView;
+use crate::ops::error::did_you_mean;
+use crate::ops::{Ctx, Error, snapshot};
+
+use super::app::App;
+
+/// Words, sorted by what they are.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    /// A known user name, `user=NAME` or `id=N`.
+    pub(super) user: Option<UserName>,
+    /// `w=7`, `window=7`, `windows=7,9-12`.
+    pub(super) windows: Vec<WindowId>,
+    /// Bare integers and ranges, in order: windows or slots, as the command decides.
+    pub(super) numbers: Vec<u32>,
+    /// `key=value`, in order.
+    pub(super) pairs: Vec<(String, String)>,
+    /// `tag:NAME`, `tpu:NAME`, `status:NAME`.
+    pub(super) selectors: Vec<Selector>,
+    /// Everything else, in order.
+    pub(super) rest: Vec<String>,
+}
+
+/// Chooses jobs by what they are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Selector {
+    /// By tag.
+    Tag(String),
+    /// By target, alias or full name.
+    Target(String),
+    /// By shown status or kind of error.
+    Status(String),
+}
+
+const WINDOW_KEYS: [&str; 3] = ["w", "window", "windows"];
+
+/// Sorts words.
+pub(super) fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
+    let mut sorted = Sorted::default();
+    for word in words {
+        if let Some((key, value)) = word.split_once('=') {
+            match key {
+                "user" => set_user(&mut sorted, UserName::from(value))?,
+                "id" => set_user(&mut sorted, user_by_id(data, value)?)?,
+                _ if WINDOW_KEYS.contains(&key) => {
+                    let numbers = numbers(value).ok_or_else(|| bad_windows(word))?;
+                    sorted.windows.extend(numbers.into_iter().map(WindowId));
+                }
+                _ => sorted.pairs.push((key.to_owned(), value.to_owned())),
+            }
+        } else if data.user(&UserName::from(word.as_str())).is_some() {
+            set_user(&mut sorted, UserName::from(word.as_str()))?;
+        } else if let Some(numbers) = numbers(word) {
+            sorted.numbers.extend(numbers);
+        } else if let Some(selector) = selector(word) {
+            sorted.selectors.push(selector);
+        } else {
+            sorted.rest.push(word.clone());
+        }
+    }
+    Ok(sorted)
+}
+
+fn set_user(sorted: &mut Sorted, name: UserName) -> Result<(), Error> {
+    match &sorted.user {
+        Some(other) if *other != name => {
+            Err(Error::usage(format!("two users are named: {other} and {name}")))
+        }
+        _ => {
+            sorted.user = Some(name);
+            Ok(())
+        }
+    }
+}
+
+fn user_by_id(data: &Data, value: &str) -> Result<UserName, Error> {
+    let id = value.parse().map_err(|_| Error::usage(format!("id={value}: not a number")))?;
+    data.user_by_id(id).map(|user| user.name.clone()).ok_or_else(|| {
+        Error::not_found(format!("no user has the id {value}")).hint("`tpu list-users` lists them")
+    })
+}
+
+fn bad_windows(word: &str) -> Error {
+    Error::usage(format!("'{word}': windows are numbers")).hint("as in w=7 or w=7,9-12")
+}
+
+/// `7`, `7,9-12`; `None` if the word is nothing of the kind.
+fn numbers(word: &str) -> Option<Vec<u32>> {
+    /// More than this is a typing error.
+    const MOST: u32 = 10_000;
+    let mut numbers = Vec::new();
+    for part in word.split(',') {
+        match part.split_once('-') {
+            Some((from, to)) => {
+                let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+                if from > to || to - from > MOST {
+                    return None;
+                }
+                numbers.extend(from..=to);
+            }
+            None => numbers.push(part.parse().ok()?),
+        }
+    }
+    Some(numbers)
+}
+
+fn selector(word: &str) -> Option<Selector> {
+    let (key, value) = word.split_once(':')?;
+    let value = value.to_owned();
+    match key {
+        "tag" => Some(Selector::Tag(value)),
+        "tpu" => Some(Selector::Target(value)),
+        "status" => Some(Selector::Status(value)),
+        _ => None,
+    }
+}
+
+impl Sorted {
+    /// Complains about words that the command has no use for.
+    pub(super) fn nothing_else(&self) -> Result<(), Error> {
+        if let Some((key, value)) = self.pairs.first() {
+            let near = did_you_mean(key, ["user", "id", "w", "window", "windows", "tpu"]);
+            let hint = near.unwrap_or_else(|| "`tpu help COMMAND` shows what it takes".to_owned());
+            return Err(Error::usage(format!("'{key}={value}' means nothing here")).hint(hint));
+        }
+        match self.rest.first() {
+            // A bare word that is nothing known is most likely a name.
+            Some(word) => Err(Error::not_found(format!("'{word}' is no user, window or selector"))
+                .hint("`tpu list-users` lists the users, `tpu check` the windows")),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes `key=value` out of the pairs.
+    pub(super) fn take(&mut self, key: &str) -> Option<String> {
+        let at = self.pairs.iter().position(|(known, _)| known == key)?;
+        Some(self.pairs.remove(at).1)
+    }
+
+    /// The one window that a command is about.
+    pub(super) fn one_window(&self) -> Result<WindowId, Error> {
+        let named = self.windows.iter().copied().chain(self.numbers.iter().copied().map(WindowId));
+        let mut all: Vec<WindowId> = named.collect();
+        all.dedup();
+        match all.as_slice() {
+            [one] => Ok(*one),
+            [] => Err(Error::usage("which window?").hint("as in w=7; `tpu check` lists them")),
+            _ => Err(Error::usage("one window at a time, please")),
+        }
+    }
+}
+
+/// The one job that a command is about.
+pub(super) fn one_job(app: &App, words: &[String]) -> Result<JobId, Error> {
+    let data = app.ctx()?.data()?;
+    let sorted = sort(words, &data)?;
+    sorted.nothing_else()?;
+    let window = sorted.one_window()?;
+    let user = app.user(&data, sorted.user)?;
+    crate::ops::ctx::job_of(&data, &JobId::new(user, window)).map(|job| job.id())
+}
+
+/// The user that a command is about, where it takes nothing else.
+pub(super) fn only_user(app: &App, words: &[String]) -> Result<UserName, Error> {
+    let data = app.ctx()?.data()?;
+    let sorted = sort(words, &data)?;
+    sorted.nothing_else()?;
+    if let Some(number) = sorted.numbers.first() {
+        return Err(Error::usage(format!("'{number}' means nothing here")));
+    }
+    app.user(&data, sorted.user)
+}
+
+/// The jobs that a command for several is about: windows, selectors, or all that `applies` to.
+pub(super) fn many_jobs(
+    app: &App,
+    words: &[String],
+    all: bool,
+    applies: impl Fn(&JobView) -> bool,
+) -> Result<Vec<JobId>, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let sorted = sort(words, &data)?;
+    // The original also takes a target here: all of the user's jobs on it.
+    let (targets, unknown): (Vec<String>, Vec<String>) =
+        sorted.rest.iter().cloned().partition(|word| data.resolve_target(word).is_some());
+    let checked = Sorted { rest: unknown, pairs: sorted.pairs, ..Sorted::default() };
+    checked.nothing_else()?;
+    let user = app.user(&data, sorted.user)?;
+    let mut selectors = sorted.selectors;
+    selectors.extend(targets.into_iter().map(Selector::Target));
+
+    let mut jobs: Vec<JobId> = Vec::new();
+    let windows = sorted.windows.into_iter().chain(sorted.numbers.into_iter().map(WindowId));
+    for window in windows {
+        let id = JobId::new(user.clone(), window);
+        crate::ops::ctx::job_of(&data, &id)?;
+        if !jobs.contains(&id) {
+            jobs.push(id);
+        }
+    }
+    if all || !selectors.is_empty() {
+        for view in selected(ctx, &data, &user, &selectors)? {
+            if applies(&view) && !jobs.contains(&view.id) {
+                jobs.push(view.id);
+            }
+        }
+        if jobs.is_empty() {
+            return Err(Error::not_found(format!("no job of {user} is meant by that"))
+                .hint(format!("`tpu check {user}` lists them")));
+        }
+    }
+    if jobs.is_empty() {
+        return Err(Error::usage("which jobs?")
+            .hint("windows (w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, or --all"));
+    }
+    Ok(jobs)
+}
+
+/// The jobs of a user that every selector accepts.
+fn selected(
+    ctx: &Ctx,
+    data: &Data,
+    user: &UserName,
+    selectors: &[Selector],
+) -> Result<Vec<JobView>, Error> {
+    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    look.jobs.retain(|view| {
+        selectors.iter().all(|selector| match selector {
+            Selector::Tag(tag) => view.tags.as_deref() == Some(tag.as_str()),
+            Selector::Target(name) => {
+                data.resolve_target(name).is_some_and(|target| target.name == view.target)
+            }
+            Selector::Status(word) => {
+                view.shown.status.word().unwrap_or("starting") == word
+                    || view.failure().is_some_and(|kind| kind.as_str() == word)
+            }
+        })
+    });
+    Ok(look.jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> Data {
+        let mut data = Data::empty();
+        data.add_user(UserName::from("alice"));
+        data.add_user(UserName::from("bob"));
+        data
+    }
+
+    fn sorted(line: &str) -> Result<Sorted, Error> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        sort(&words, &data())
+    }
+
+    #[test]
+    fn words_may_stand_in_any_order() {
+        let sorted = sorted("lr=0.01=x alice 7,9-11 w=3 tag:sweep v2-1").unwrap();
+        assert_eq!(sorted.user, Some(UserName::from("alice")));
+        assert_eq!(sorted.numbers, [7, 9, 10, 11]);
+        assert_eq!(sorted.windows, [WindowId(3)]);
+        assert_eq!(sorted.pairs, [("lr".to_owned(), "0.01=x".to_owned())]);
+        assert_eq!(sorted.selectors, [Selector::Tag("sweep".to_owned())]);
+        assert_eq!(sorted.rest, ["v2-1"]);
+    }
+
+    #[test]
+    fn a_value_is_never_taken_for_a_user() {
+        let sorted = sorted("note=alice").unwrap();
+        assert_eq!(sorted.user, None);
+    }
+
+    #[test]
+    fn contradictions_and_bad_numbers_are_usage_errors() {
+        assert!(sorted("alice bob").is_err());
+        assert!(sorted("w=x").is_err());
+        assert!(sorted("id=9").is_err());
+        assert_eq!(sorted("9-7").unwrap().rest, ["9-7"], "no range: something else");
+    }
+}

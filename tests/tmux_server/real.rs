@@ -165,7 +165,7 @@ fn a_program_that_ended_is_dead_and_its_window_there() {
 fn a_failed_question_is_unknown_and_never_down() {
     // A program that hangs, one that is refused, one that talks nonsense: none of them is "no server".
     let cases = [
-        ("sleep 1000", "did not answer within"),
+        ("exec sleep 1000", "did not answer within"),
         ("echo 'error connecting to /x (Permission denied)' >&2; exit 1", "Permission denied"),
         ("echo 'lost server' >&2; exit 1", "lost server"),
         ("exit 1", "said nothing"),

@@ -58,6 +58,11 @@ fn a_job_lives_through_every_setting() {
         let text = tmux.capture(&[capture]).unwrap().remove(0).unwrap();
         assert_eq!(String::from_utf8(text).unwrap().lines().count(), 2_000, "{name}");
 
+        // A window that somebody else closes leaves the others where they are.
+        tmux.open_window(&job_window("alice", 5, "alice", "t5")).unwrap();
+        server.run(&["kill-window", "-t", "=alice:5"]);
+        assert_eq!(windows(&tmux), ["alice:0", "alice:7", "alice:8"], "{name}");
+
         // Closing a window neither renumbers the others nor ends the session.
         tmux.close_window(&seven, place.server_pid).unwrap();
         assert_eq!(windows(&tmux), ["alice:0", "alice:8"], "{name}");

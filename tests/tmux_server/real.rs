@@ -122,6 +122,22 @@ fn a_program_starts_in_exactly_the_given_directory() {
 }
 
 #[test]
+fn many_at_once_make_one_session_and_one_window() {
+    let server = PrivateTmux::new("set -g base-index 1");
+    let opened = std::thread::scope(|scope| {
+        let one = || {
+            let tmux = server.one_shot();
+            tmux.ensure_session("alice", 10_000).unwrap();
+            tmux.open_window(&job_window("alice", 7, "alice", "t")).is_ok()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|opened| *opened).count()
+    });
+    assert_eq!(opened, 1);
+    assert_eq!(windows(&server.one_shot()), ["alice:0", "alice:7"]);
+}
+
+#[test]
 fn colours_come_on_demand() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();

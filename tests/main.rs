@@ -1,3 +1,12 @@
-//! All integration tests in one binary: a file of tests is one promise and one `mod` line here.
+//! All integration tests: one binary, one module for each promise. What tmux, a file or a process does
+//! is tested here; what a value decides is tested beside the value.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a helper that fails ends its test, as an assertion does"
+)]
+
+mod common;
 
 mod layers;
+mod tmux_server;

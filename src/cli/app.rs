@@ -59,7 +59,7 @@ impl App {
             Who { pid: self.env.pid, host: self.env.hostname.clone(), command: format!("tpu {}", self.name) };
         let paths = Paths::new(self.data_path(&settings)?);
         let store = Store::open(paths, Arc::new(OsDisk), Arc::<SystemClock>::clone(&clock), who);
-        let tmux = OneShot::new(self.global.tmux_socket.clone(), self.env.clone());
+        let tmux = OneShot::new(self.global.tmux_socket.as_deref(), &self.env);
         Ok(Ctx {
             store,
             tmux: Arc::new(tmux),

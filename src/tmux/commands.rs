@@ -68,7 +68,8 @@ fn line(command: &TmuxCommand<'_>) -> String {
     quote::line(&command.to_vec())
 }
 
-/// The server, then all panes of all sessions. Succeeds also on a server without a session.
+/// The server, then all panes of all sessions. On a server without a session the second part fails with
+/// "no current target".
 pub(super) fn look() -> Chain {
     let server = DisplayMessage::new().print().message(formats::SERVER).build();
     Chain::new(&server).then(&ListPanes::new().all().format(formats::PANE).build())

@@ -354,3 +354,78 @@ fn last_lines(text: &[u8], count: Option<usize>) -> Vec<u8> {
     let skip = count.map_or(0, |count| lines.len().saturating_sub(count));
     lines.into_iter().skip(skip).flat_map(|line| [line, b"\n"]).flatten().copied().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+    use crate::sys::clock::ManualClock;
+
+    fn fake() -> (FakeTmux, Arc<ManualClock>) {
+        let place = Place {
+            host: "testhost".to_owned(),
+            boot: "boot-1".to_owned(),
+            uid: 1_000,
+            socket: "/tmp/tmux-1000/fake".to_owned(),
+            server_pid: 0,
+            server_start: 0,
+        };
+        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_000)));
+        (FakeTmux::new(place, Arc::clone(&clock) as Arc<dyn Clock>), clock)
+    }
+
+    fn window() -> NewWindow {
+        NewWindow {
+            session: "alice".to_owned(),
+            index: 7,
+            name: "run".to_owned(),
+            cwd: "/".into(),
+            argv: vec!["train".to_owned()],
+            job: JobId::parse("alice/7").expect("this is a job's id"),
+            launch: LaunchToken::from("t"),
+        }
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_unknown_to_all() {
+        let (tmux, _) = fake();
+        tmux.ensure_session("alice", 10).unwrap();
+        tmux.fail("the server hangs");
+        assert!(matches!(tmux.look(), TmuxFact::Unknown { reason } if reason.contains("hangs")));
+        assert!(tmux.open_window(&window()).is_err());
+        assert!(tmux.ensure_session("bob", 10).is_err());
+        tmux.recover();
+        let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("it answers again") };
+        assert_eq!(panes.len(), 1, "nothing happened meanwhile");
+    }
+
+    #[test]
+    fn what_a_simulation_does_to_a_pane_is_seen() {
+        let (tmux, clock) = fake();
+        tmux.ensure_session("alice", 10).unwrap();
+        let pane = tmux.open_window(&window()).unwrap();
+        assert_eq!(tmux.opened(&pane.pane_id), Some(window()));
+        clock.advance(std::time::Duration::from_secs(5));
+        tmux.set_text(&pane.pane_id, "a\n".repeat(80));
+        tmux.end_program(&pane.pane_id);
+        tmux.rename_window("alice", 7, "done");
+        let TmuxFact::Up { place, panes } = tmux.look() else { panic!("it runs") };
+        let seen = &panes[1];
+        assert_eq!((seen.activity, seen.history_size, seen.dead), (1_005, 30, true));
+        assert_eq!(tmux.window_name("alice", 7).as_deref(), Some("done"));
+        tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "9").unwrap();
+        assert_eq!(tmux.pane_option(&pane.pane_id, "@tpu_exit").as_deref(), Some("9"));
+        tmux.restart();
+        let TmuxFact::Up { place: after, panes } = tmux.look() else { panic!("it runs") };
+        assert_eq!(panes, []);
+        assert_ne!((place.server_pid, place.server_start), (after.server_pid, after.server_start));
+    }
+
+    #[test]
+    fn the_last_window_takes_the_server_along() {
+        let (tmux, _) = fake();
+        tmux.ensure_session("alice", 10).unwrap();
+        tmux.close_by_hand("alice", 0);
+        assert!(matches!(tmux.look(), TmuxFact::Down { place } if place.server_pid == 0));
+    }
+}

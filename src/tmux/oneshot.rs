@@ -42,6 +42,8 @@ pub struct OneShot {
     here: Place,
     /// A line that no pane shows by chance: ends each capture, and says that a guard refused.
     mark: String,
+    /// How long one call may take.
+    timeout: Duration,
     /// Whether the program is new enough, once somebody had to know.
     version: OnceLock<Result<(), String>>,
 }
@@ -69,8 +71,15 @@ impl OneShot {
             shell: home_shell(env.non_empty("SHELL")),
             here,
             mark: format!("tpu-mark-{}", OsRandom.hex(12)),
+            timeout: TIMEOUT,
             version: OnceLock::new(),
         }
+    }
+
+    /// Changes how long one call may take; 10 s otherwise.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// The program with everything that is the same for each call.
@@ -78,7 +87,7 @@ impl OneShot {
         let mut spawn = Spawn::new("tmux")
             .args(["-u", "-L", &self.socket])
             .args(args)
-            .timeout(TIMEOUT)
+            .timeout(self.timeout)
             .env_clear();
         spawn.env =
             self.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
@@ -138,7 +147,15 @@ impl OneShot {
     }
 
     fn try_look(&self) -> Result<TmuxFact, TmuxError> {
-        let text = self.call(commands::look())?.text();
+        let chain = commands::look();
+        let name = chain.name();
+        let output = run(&name, &self.spawn(chain.into_args()))?;
+        // The server has introduced itself, and then there is not one pane that could be "current".
+        let is_empty = output.complaint() == "no current target" && !output.stdout.is_empty();
+        if !output.status.success() && !is_empty {
+            return Err(self.refusal(&name, &output));
+        }
+        let text = output.text();
         let mut lines = text.lines();
         let place = formats::server(lines.next().unwrap_or_default(), &self.here)
             .map_err(|problem| self.unreadable("list-panes", &problem))?;

@@ -23,7 +23,8 @@ pub(in crate::cli) struct Ran {
 /// Starts a job.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let ctx = app.ctx()?;
-    let request = request(app, args, &ctx.data()?)?;
+    let data = ctx.data()?;
+    let request = request(app, args, &data)?;
     if app.global.dry_run {
         let plan = launch::plan(ctx, &request)?;
         let words: Vec<String> =

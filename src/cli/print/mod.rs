@@ -91,7 +91,7 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
     let json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            let _ = to_stdout(&error.render().ansi().to_string(), ColorChoice::Auto);
+            let _printed = to_stdout(&error.render().ansi().to_string(), ColorChoice::Auto);
             ExitCode::SUCCESS
         }
         _ => {
@@ -178,7 +178,7 @@ pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
 /// Writes to stderr; nobody is left to tell if that fails.
 fn to_stderr(text: &str, global: &Globals) {
     let mut out = AutoStream::new(io::stderr(), choice(global.color));
-    let _ = out.write_all(text.as_bytes());
+    let _printed = out.write_all(text.as_bytes());
 }
 
 /// Text in a colour.

@@ -1,0 +1,4 @@
+//! What several tests need.
+
+pub(crate) mod tmux;
+pub(crate) mod wait;

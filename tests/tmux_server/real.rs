@@ -1,0 +1,264 @@
+//! What only a real tmux can show: environment, arguments, directories, old versions, silence.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tpu::model::facts::TmuxFact;
+use tpu::sys::env::Env;
+use tpu::sys::procs;
+use tpu::tmux::oneshot::OneShot;
+use tpu::tmux::{Capture, NewWindow, Tmux as _, TmuxError};
+
+use super::{all_of, job_window, up, windows};
+use crate::common::tmux::{PrivateTmux, write_script};
+use crate::common::wait::{wait_for, wait_until};
+
+#[test]
+fn the_place_is_what_the_server_says_also_before_it_runs() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    let TmuxFact::Down { place: before } = tmux.look() else { panic!("{:?}", tmux.look()) };
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let (place, _) = up(&tmux);
+    assert_eq!(place.socket, before.socket);
+    assert_eq!(Some(place.server_pid), server.server_pid());
+    assert_eq!(place.uid, server.env().uid);
+}
+
+#[test]
+fn a_server_without_a_session_is_up_and_empty() {
+    let server = PrivateTmux::new("set -s exit-empty off");
+    let tmux = server.one_shot();
+    server.run(&["start-server"]);
+    let (place, panes) = up(&tmux);
+    assert_eq!(Some(place.server_pid), server.server_pid());
+    assert_eq!(panes, []);
+    tmux.ensure_session("alice", 10_000).unwrap();
+    assert_eq!(up(&tmux).0, place);
+}
+
+#[test]
+fn a_server_inherits_the_environment_but_not_the_job() {
+    let vars = [
+        ("MARK", "from the caller"),
+        ("TPU_NAME", "kept"),
+        ("TPU_JOB", "alice/1"),
+        ("TPU_LAUNCH", "old"),
+        ("TPU_LOG_DIR", "/old"),
+        ("TMUX", "/nowhere,1,0"),
+    ];
+    let server = PrivateTmux::with_env("", &vars);
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let global = server.run(&["show-environment", "-g"]);
+    let has = |line: &str| global.lines().any(|found| found == line);
+    assert!(has("MARK=from the caller") && has("TPU_NAME=kept"), "{global}");
+    for name in ["TPU_JOB", "TPU_LAUNCH", "TPU_LOG_DIR"] {
+        assert!(!global.contains(name), "{global}");
+    }
+    assert_eq!(windows(&tmux), ["alice:0"]);
+}
+
+#[test]
+fn words_reach_the_program_byte_for_byte() {
+    let server = PrivateTmux::new("set -g default-shell /bin/false");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let program = server.dir().join("a program; $(x) #{pid}");
+    let out = server.dir().join("out");
+    let script = format!(
+        "printf '%s\\0' \"$0\" \"$@\" > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 100000",
+        out.display()
+    );
+    write_script(&program, &script);
+    let program = program.to_str().unwrap().to_owned();
+    let hostile = [
+        "", " ", ";", "a;", "a\\;", "\\", "'", "\"", "$HOME", "`id`", "$(id)", "#{pid}", "#S",
+        "##", "a\nb", "\t", "-t", "--", "{", "}", "~", "%1", "=", "*", "日本", "!", "lr=0.01",
+    ];
+    let many = || std::iter::once(program.as_str()).chain(hostile);
+    for (index, argv) in [(1, many().collect::<Vec<_>>()), (2, vec![program.as_str()])] {
+        let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+        let window = NewWindow { argv: argv.clone(), ..job_window("alice", index, "alice", "t") };
+        tmux.open_window(&window).unwrap();
+        let bytes = wait_for("the program has written", || std::fs::read(&out).ok());
+        let words: Vec<&[u8]> =
+            bytes.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0).collect();
+        assert_eq!(words, argv.iter().map(String::as_bytes).collect::<Vec<_>>());
+        std::fs::remove_file(&out).unwrap();
+    }
+}
+
+#[test]
+fn a_program_starts_in_exactly_the_given_directory() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let names =
+        ["plain", "with blank", "#{pid}", "#[fg=red]", "##", "##[x]", "a#,b}", "%H", "it's; \"x\""];
+    let raw = OsString::from_vec(vec![b'x', 0xff, b'y']);
+    let names = names.iter().map(OsStr::new).chain([raw.as_os_str()]);
+    for (index, name) in (1..).zip(names) {
+        let cwd = server.dir().join(name);
+        std::fs::create_dir(&cwd).unwrap();
+        let window = NewWindow { cwd: cwd.clone(), ..job_window("alice", index, "alice", "t") };
+        let pane = tmux.open_window(&window).unwrap();
+        // A new process first changes its directory and then becomes the program.
+        wait_until("the program runs", || {
+            procs::Process::read(pane.pane_pid).is_some_and(|process| process.name == "sleep")
+        });
+        let link = format!("/proc/{}/cwd", pane.pane_pid);
+        assert_eq!(std::fs::read_link(link).unwrap(), cwd);
+    }
+    let before = windows(&tmux);
+    let lost =
+        NewWindow { cwd: PathBuf::from("/no/such/place"), ..job_window("alice", 99, "a", "t") };
+    let error = tmux.open_window(&lost).unwrap_err();
+    assert!(error.to_string().contains("no directory '/no/such/place'"), "{error}");
+    assert_eq!(windows(&tmux), before, "tmux alone would have taken the home directory");
+}
+
+#[test]
+fn many_at_once_make_one_session_and_one_window() {
+    let server = PrivateTmux::new("set -g base-index 1");
+    let opened = std::thread::scope(|scope| {
+        let one = || {
+            let tmux = server.one_shot();
+            tmux.ensure_session("alice", 10_000).unwrap();
+            tmux.open_window(&job_window("alice", 7, "alice", "t")).is_ok()
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|opened| *opened).count()
+    });
+    assert_eq!(opened, 1);
+    assert_eq!(windows(&server.one_shot()), ["alice:0", "alice:7"]);
+}
+
+#[test]
+fn colours_come_on_demand() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let argv = ["sh", "-c", r"printf '\033[31mred\033[0m\n'; exec sleep 100000"].map(str::to_owned);
+    let window = NewWindow { argv: argv.into(), ..job_window("alice", 1, "alice", "t") };
+    let pane = tmux.open_window(&window).unwrap();
+    let read = |colours| {
+        let capture = Capture { colours, ..all_of(&pane) };
+        String::from_utf8(tmux.capture(&[capture]).unwrap().remove(0).unwrap()).unwrap()
+    };
+    wait_until("the program has written", || read(false) == "red\n");
+    assert!(read(true).contains("\u{1b}[31mred"), "{:?}", read(true));
+}
+
+#[test]
+fn a_thousand_panes_are_read_in_one_call() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let pane = tmux.open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    let gone = Capture { pane_id: "%99999".to_owned(), ..all_of(&pane) };
+    let asked: Vec<Capture> =
+        (0..2_000).map(|n| if n % 2 == 0 { all_of(&pane) } else { gone.clone() }).collect();
+    let read = tmux.capture(&asked).unwrap();
+    assert_eq!(read.len(), 2_000);
+    assert!(read.iter().enumerate().all(|(n, text)| text.is_some() == (n % 2 == 0)));
+}
+
+#[test]
+fn a_program_that_ended_is_dead_and_its_window_there() {
+    let server = PrivateTmux::new("set -g remain-on-exit on");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let argv = vec!["true".to_owned()];
+    tmux.open_window(&NewWindow { argv, ..job_window("alice", 1, "alice", "t") }).unwrap();
+    wait_until("the pane is dead", || up(&tmux).1.iter().any(|p| p.window_index == 1 && p.dead));
+}
+
+#[test]
+fn a_failed_question_is_unknown_and_never_down() {
+    // A program that hangs, one that is refused, one that talks nonsense: none of them is "no server".
+    let cases = [
+        ("exec sleep 1000", "did not answer within"),
+        ("echo 'error connecting to /x (Permission denied)' >&2; exit 1", "Permission denied"),
+        ("echo 'lost server' >&2; exit 1", "lost server"),
+        ("exit 1", "said nothing"),
+        (r#"case "$*" in *-V*) echo tmux 3.3a;; *) echo nonsense;; esac"#, "'nonsense'"),
+        (r#"case "$*" in *-V*) echo tmux 2.9;; *) echo nonsense;; esac"#, "tmux 2.9 is too old"),
+    ];
+    for (script, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        write_script(&dir.path().join("tmux"), script);
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
+        let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_millis(500));
+        match tmux.look() {
+            TmuxFact::Unknown { reason } => {
+                assert!(reason.contains(expected), "{script}: {reason}");
+            }
+            other => panic!("{script}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_old_tmux_is_refused_before_anything_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        r#"case "$*" in *-V*) echo tmux 3.1c;; *) : > '{}';; esac"#,
+        dir.path().join("changed").display()
+    );
+    write_script(&dir.path().join("tmux"), &script);
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let tmux = OneShot::new(None, &Env::fixed([("PATH", path)]));
+    for _ in 0..2 {
+        let error = tmux.ensure_session("alice", 10_000).unwrap_err();
+        assert_eq!(error.to_string(), "tmux 3.1c is too old: tmux 3.2 or later is needed");
+        let error = tmux.open_window(&job_window("alice", 1, "alice", "t")).unwrap_err();
+        assert!(matches!(error, TmuxError::TooOld { .. }));
+    }
+    assert!(!dir.path().join("changed").exists());
+}
+
+#[test]
+fn a_socket_of_somebody_else_is_unknown() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let TmuxFact::Up { place, .. } = tmux.look() else { panic!("{:?}", tmux.look()) };
+    let folder = PathBuf::from(&place.socket).parent().unwrap().to_owned();
+    // tmux itself refuses a directory that others could write to, whoever asks.
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let fact = tmux.look();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(
+        matches!(&fact, TmuxFact::Unknown { reason } if reason.contains("permissions")),
+        "{fact:?}"
+    );
+}
+
+#[test]
+fn attaching_depends_on_where_the_person_is() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let pane = tmux.open_window(&job_window("alice", 7, "alice", "t")).unwrap();
+    let (place, _) = up(&tmux);
+    let target = format!("=alice:{}.{}", pane.window_id, pane.pane_id);
+    let base = ["tmux", "-u", "-L", server.socket()];
+    let outside = tmux.attach_argv(&pane, None);
+    assert_eq!(outside, [&base[..], &["attach-session", "-t", &target]].concat());
+    let here = format!("{},{},0", place.socket, place.server_pid);
+    let inside = tmux.attach_argv(&pane, Some(&here));
+    assert_eq!(inside, [&base[..], &["switch-client", "-t", &target]].concat());
+    let elsewhere = tmux.attach_argv(&pane, Some("/tmp/tmux-0/other,1,0"));
+    assert_eq!(
+        elsewhere,
+        [&["env", "-u", "TMUX"], &outside.iter().map(String::as_str).collect::<Vec<_>>()[..]]
+            .concat()
+    );
+    // The target is what the server calls the pane.
+    assert_eq!(server.run(&["display-message", "-p", "-t", &target, "#{pane_id}"]), pane.pane_id);
+}

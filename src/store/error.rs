@@ -55,10 +55,10 @@ impl StoreError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Missing { path } => Some(format!(
-                "create it with 'tpu init', or name yours with --data or $TPU_DATA (not {})",
-                path.display()
-            )),
+            Self::Missing { .. } => Some(
+                "begin with 'tpu add-user NAME', or name the file you have: --data FILE or TPU_DATA=FILE"
+                    .to_owned(),
+            ),
             Self::Exists { .. } => None,
             Self::Unreadable { backup: Some(backup), .. } => Some(format!(
                 "the newest good backup is {}; 'tpu doctor --restore' brings it back",

@@ -20,7 +20,7 @@ mod paths;
 mod txn;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use archive::Archived;
@@ -186,6 +186,17 @@ impl Store {
         self.make_dir(&user, SHARED_DIR, group)?;
         self.make_dir(&dir, JOB_DIR, group)?;
         Ok(dir)
+    }
+
+    /// Makes a directory and those above it, for their owner alone: nobody has said that they be shared.
+    pub(super) fn make_ancestors(&self, dir: &Path) -> Result<(), StoreError> {
+        if self.disk.stat(dir).is_ok() {
+            return Ok(());
+        }
+        if let Some(parent) = dir.parent() {
+            self.make_ancestors(parent)?;
+        }
+        self.disk.make_dir(dir, 0o700).at("create", dir).map(drop)
     }
 
     /// Makes the directory of the state.

@@ -109,8 +109,10 @@ impl Store {
         })?
     }
 
-    /// Writes the first version of a data file. It is an error if there is one.
+    /// Writes the first version of a data file, in a directory that is made if need be. It is an error
+    /// if there is a file.
     pub fn create(&self, data: &Data) -> Result<(), StoreError> {
+        self.make_ancestors(self.paths.dir())?;
         self.locked(|| {
             let path = self.paths.data();
             match self.disk.stat(path) {

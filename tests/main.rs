@@ -1,1 +1,6 @@
-//! (skeleton)
+//! All tests of the program, as one binary: each file in `tests/` would otherwise link it again.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod store_disk;
+mod store_document;
+mod store_os;

@@ -9,4 +9,7 @@
 mod common;
 
 mod layers;
+mod store_disk;
+mod store_document;
+mod store_os;
 mod tmux_server;

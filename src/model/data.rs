@@ -490,6 +490,16 @@ impl Data {
         self.head.conda_env_name.as_deref()
     }
 
+    /// Sets the conda environment that the users' scripts activate.
+    pub fn set_conda_env_name(&mut self, name: Option<String>) {
+        self.head.conda_env_name = name;
+    }
+
+    /// Sets the seconds between two rounds of `maj`.
+    pub fn set_monitor_all_check_time(&mut self, seconds: u32) {
+        self.head.monitor_all_check_time = seconds;
+    }
+
     /// Whether somebody asked MONITOR to look at once (`ack`).
     pub fn ack(&self) -> bool {
         self.head.ack

@@ -110,8 +110,10 @@ impl Style {
         let mut out = String::new();
         out.push(brackets.0);
         let any = !parts.is_empty();
+        let mut trail = String::new();
         for (i, part) in parts.into_iter().enumerate() {
             if i > 0 {
+                out.push_str(&trail);
                 out.push(',');
             }
             match part.lead {
@@ -120,6 +122,7 @@ impl Style {
                 None => out.push_str(&self.next_lead(depth + 1)),
             }
             out.push_str(&part.body);
+            trail = part.trail;
         }
         if any {
             match close {
@@ -201,8 +204,8 @@ impl Style {
         let parts = items
             .into_iter()
             .map(|item| {
-                let was = item.at.and_then(|at| members.iter().find(|member| member.at == at));
-                match was {
+                let place = item.at.map(|at| members.binary_search_by_key(&at, |member| member.at));
+                match place.and_then(Result::ok).and_then(|i| members.get(i)) {
                     Some(was) => was.with(&item.text),
                     None => Part::new(self, None, item.text),
                 }
@@ -224,7 +227,12 @@ impl Style {
             let next = was.get(1).map_or(first.lead, |second| second.lead);
             let next =
                 if was.len() == 1 && first.lead.is_empty() && self.blanks { " " } else { next };
+            let last = was.last().map(|last| last.at);
             for (i, part) in parts.iter_mut().enumerate() {
+                // The blanks after the last one belong to the closing bracket.
+                if part.at == last {
+                    part.trail.clear();
+                }
                 match &part.lead {
                     None if i > 0 => part.lead = Some(next.to_owned()),
                     // Whatever comes first now stands where the first one stood.
@@ -272,6 +280,10 @@ struct Part {
     lead: Option<String>,
     /// Key, colon and value.
     body: String,
+    /// Blanks before the comma after it.
+    trail: String,
+    /// Where its value stood, if it was there before.
+    at: Option<usize>,
 }
 
 impl Part {
@@ -280,7 +292,7 @@ impl Part {
             Some(key) => format!("{}{}{value}", style.quote(key), style.colon()),
             None => value,
         };
-        Self { lead: None, body }
+        Self { lead: None, body, trail: String::new(), at: None }
     }
 }
 
@@ -318,7 +330,12 @@ impl Member<'_> {
         body.push_str(self.key);
         body.push_str(self.colon);
         body.push_str(value);
-        Part { lead: Some(self.lead.to_owned()), body }
+        Part {
+            lead: Some(self.lead.to_owned()),
+            body,
+            trail: self.trail.to_owned(),
+            at: Some(self.at),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The chain of attempts of one logical run, from `father` and `child`. Broken and cyclic chains are
 //! read as far as they make sense: `doctor` mends them, nothing else trips over them.
 
+use std::collections::{HashMap, HashSet};
+
 use super::data::User;
 use super::ids::WindowId;
 use super::job::Job;
@@ -15,25 +17,7 @@ pub struct Lineage {
 impl Lineage {
     /// The lineage of a job; `None` if the user has no such job.
     pub fn of(user: &User, window: WindowId) -> Option<Self> {
-        let start = user.job(window)?;
-        let mut windows = vec![window];
-        let mut at = start;
-        while let Some(father) = father_of(user, at) {
-            if windows.contains(&father.windows_id) {
-                break;
-            }
-            windows.insert(0, father.windows_id);
-            at = father;
-        }
-        at = start;
-        while let Some(child) = child_of(user, at) {
-            if windows.contains(&child.windows_id) {
-                break;
-            }
-            windows.push(child.windows_id);
-            at = child;
-        }
-        Some(Self { windows })
+        Links::of(user).lineage(window)
     }
 
     /// The youngest attempt.
@@ -44,12 +28,16 @@ impl Lineage {
 
 /// Every lineage of a user, in the order of their first attempts in the file.
 pub fn lineages(user: &User) -> Vec<Lineage> {
-    let mut all: Vec<Lineage> = Vec::new();
+    let links = Links::of(user);
+    let mut seen = HashSet::new();
+    let mut all = Vec::new();
     for job in user.jobs() {
-        if all.iter().any(|lineage| lineage.windows.contains(&job.windows_id)) {
-            continue;
+        if !seen.contains(&job.windows_id)
+            && let Some(lineage) = links.lineage(job.windows_id)
+        {
+            seen.extend(lineage.windows.iter().copied());
+            all.push(lineage);
         }
-        all.extend(Lineage::of(user, job.windows_id));
     }
     all
 }
@@ -59,18 +47,58 @@ pub fn leaf_of(user: &User, window: WindowId) -> Option<WindowId> {
     Lineage::of(user, window)?.leaf()
 }
 
-/// The attempt that `job` continues: a link counts if the other end does not point elsewhere.
-fn father_of<'a>(user: &'a User, job: &Job) -> Option<&'a Job> {
-    let father = user.job(job.father?)?;
-    (father.child.is_none_or(|child| child == job.windows_id)).then_some(father)
+/// The links of a user's jobs, looked up instead of searched for.
+struct Links<'a> {
+    jobs: HashMap<WindowId, &'a Job>,
+    /// The first job that names another one as its father.
+    by_father: HashMap<WindowId, &'a Job>,
 }
 
-/// The attempt that continues `job`; found by its father's link if the child's is missing.
-fn child_of<'a>(user: &'a User, job: &Job) -> Option<&'a Job> {
-    match job.child {
-        Some(child) => user
-            .job(child)
-            .filter(|child| child.father.is_none_or(|father| father == job.windows_id)),
-        None => user.jobs().iter().find(|other| other.father == Some(job.windows_id)),
+impl<'a> Links<'a> {
+    fn of(user: &'a User) -> Self {
+        let mut jobs = HashMap::new();
+        let mut by_father = HashMap::new();
+        for job in user.jobs() {
+            jobs.entry(job.windows_id).or_insert(job);
+            if let Some(father) = job.father {
+                by_father.entry(father).or_insert(job);
+            }
+        }
+        Self { jobs, by_father }
+    }
+
+    fn lineage(&self, window: WindowId) -> Option<Lineage> {
+        let start = *self.jobs.get(&window)?;
+        let mut seen = HashSet::from([window]);
+        let mut windows = vec![window];
+        let mut at = start;
+        while let Some(father) = self.father(at).filter(|job| seen.insert(job.windows_id)) {
+            windows.push(father.windows_id);
+            at = father;
+        }
+        windows.reverse();
+        at = start;
+        while let Some(child) = self.child(at).filter(|job| seen.insert(job.windows_id)) {
+            windows.push(child.windows_id);
+            at = child;
+        }
+        Some(Lineage { windows })
+    }
+
+    /// The attempt that `job` continues: a link counts if the other end does not point elsewhere.
+    fn father(&self, job: &Job) -> Option<&'a Job> {
+        let father = *self.jobs.get(&job.father?)?;
+        father.child.is_none_or(|child| child == job.windows_id).then_some(father)
+    }
+
+    /// The attempt that continues `job`; found by the child's link if the father's is missing.
+    fn child(&self, job: &Job) -> Option<&'a Job> {
+        match job.child {
+            Some(child) => {
+                let child = *self.jobs.get(&child)?;
+                child.father.is_none_or(|father| father == job.windows_id).then_some(child)
+            }
+            None => self.by_father.get(&job.windows_id).copied(),
+        }
     }
 }

@@ -60,18 +60,20 @@ pub(super) fn stage(
     Ok(warnings)
 }
 
-/// Puts a staged file in the place of another one.
+/// Puts a staged file in the place of another one. Once that is done there is no way back: if the
+/// directory cannot be brought to the disk, that is a warning.
 pub(super) fn replace(
     disk: &dyn Disk,
     temporary: &Path,
     path: &Path,
     dir: &Path,
-) -> Result<(), StoreError> {
+) -> Result<Option<String>, StoreError> {
     if let Err(error) = disk.rename(temporary, path).at("replace", path) {
         drop(disk.remove(temporary));
         return Err(error);
     }
-    disk.sync_dir(dir).at("bring to the disk", dir)
+    let synced = disk.sync_dir(dir).at("bring to the disk", dir);
+    Ok(synced.err().map(|error| format!("the change might not survive a power failure: {error}")))
 }
 
 /// Removes temporary files that a crashed writer left behind. Only the holder of the lock may.
@@ -94,5 +96,5 @@ pub fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Resu
         Ok(()) | Err(_) => {}
     }
     stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
-    replace(disk, &temporary, path, &dir)
+    replace(disk, &temporary, path, &dir).map(drop)
 }

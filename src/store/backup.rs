@@ -1,9 +1,9 @@
 //! Earlier versions of the data file, `data.json.00000042`: the last ones that differ.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::disk::Disk;
+use super::disk::{Contents, Disk};
 use super::error::{At as _, StoreError};
 use super::paths::Paths;
 use crate::model::data::Data;
@@ -29,19 +29,12 @@ pub(super) fn list(disk: &dyn Disk, paths: &Paths) -> Vec<(u64, PathBuf)> {
 
 /// Keeps the present version of the data file. It is about to be replaced, never changed in place, so a
 /// second name is enough where the file system has such names.
-pub(super) fn keep(
-    disk: &dyn Disk,
-    paths: &Paths,
-    bytes: &[u8],
-    mode: u32,
-) -> Result<(), StoreError> {
+pub(super) fn keep(disk: &dyn Disk, paths: &Paths, old: &Contents) -> Result<(), StoreError> {
     let backups = list(disk, paths);
-    // A crash after this step leaves a backup of what is still the present version.
-    let now = disk.stat(paths.data()).at("look at", paths.data())?;
     if let Some((_, newest)) = backups.first()
-        && disk.stat(newest).is_ok_and(|stat| stat.size == now.size)
-        && disk.read(newest).is_ok_and(|contents| contents.bytes == bytes)
+        && is_copy(disk, newest, old)
     {
+        // A writer crashed, or failed, after it had kept this version.
         return Ok(());
     }
     let number = backups.first().map_or(1, |(number, _)| number.saturating_add(1));
@@ -49,8 +42,10 @@ pub(super) fn keep(
     match disk.link(paths.data(), &path) {
         Ok(()) => {}
         Err(e) if is_final(&e) => return Err(e).at("write", &path),
+        // Network file systems may do it and report a failure.
+        Err(_) if is_copy(disk, &path, old) => {}
         Err(_) => {
-            if let Err(error) = disk.create(&path, bytes, mode).at("write", &path) {
+            if let Err(error) = disk.create(&path, &old.bytes, old.stat.mode).at("write", &path) {
                 drop(disk.remove(&path));
                 return Err(error);
             }
@@ -60,6 +55,15 @@ pub(super) fn keep(
         drop(disk.remove(&path));
     }
     Ok(())
+}
+
+/// Whether a backup holds this very version. Only the newest is asked: versions that differ are kept.
+fn is_copy(disk: &dyn Disk, backup: &Path, old: &Contents) -> bool {
+    disk.stat(backup).is_ok_and(|stat| {
+        stat.file == old.stat.file
+            || (stat.size == old.stat.size
+                && disk.read(backup).is_ok_and(|contents| contents.bytes == old.bytes))
+    })
 }
 
 /// Whether a copy would fail as the link did.

@@ -88,17 +88,32 @@ pub trait Disk: Send + Sync {
     /// Creates a directory whose parent is there. `false` if it was there already.
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
 
-    /// Runs `work` while holding the lock of a file (created with `mode` if need be), with `note` as the
-    /// file's contents. `Ok(false)`, and no work, if somebody else holds it. The lock dies with the
-    /// process.
+    /// Runs `work` while holding the lock of a file (created with `mode` if need be), with `note` at the
+    /// beginning of the file, up to a NUL byte. Does nothing if somebody else holds it, but leaves word
+    /// there that this process waits. The lock dies with the process.
     fn with_lock(
         &self,
         path: &Path,
         mode: u32,
         note: &[u8],
         work: &mut dyn FnMut(),
-    ) -> io::Result<bool>;
+    ) -> io::Result<Locked>;
 }
+
+/// What came of an attempt to lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// Somebody else holds it.
+    Busy,
+    /// The work is done and the lock free again.
+    Done {
+        /// Whether others asked for it meanwhile.
+        awaited: bool,
+    },
+}
+
+/// Whoever waits for a lock writes a byte here: a longer file tells the holder that somebody waits.
+const WAITING: u64 = 4096;
 
 /// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -174,7 +189,7 @@ impl Disk for OsDisk {
     }
 
     fn append(&self, path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
-        let (mut file, _) = open_shared(path, mode, true)?;
+        let mut file = open_shared(path, mode, true)?;
         file.write_all(bytes)?;
         if durable { file.sync_data() } else { Ok(()) }
     }
@@ -202,25 +217,37 @@ impl Disk for OsDisk {
         mode: u32,
         note: &[u8],
         work: &mut dyn FnMut(),
-    ) -> io::Result<bool> {
-        let (file, _) = open_shared(path, mode, false)?;
+    ) -> io::Result<Locked> {
+        let file = open_shared(path, mode, false)?;
         let mut lock = fd_lock::RwLock::new(file);
-        let mut guard = match lock.try_write() {
-            Ok(guard) => guard,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(e) => return Err(e),
+        let Some(mut guard) = try_lock(&mut lock)? else {
+            // Best effort: unseen, we merely wait a little longer.
+            drop(lock.into_inner().write_all_at(b"\n", WAITING));
+            return Ok(Locked::Busy);
         };
         // Somebody may have removed the file between opening and locking: that lock guards nothing.
         match fs::metadata(path) {
             Ok(now) if stat_of(&now).file == stat_of(&guard.metadata()?).file => {}
-            Ok(_) => return Ok(false),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Ok(_) => return Ok(Locked::Busy),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Locked::Busy),
             Err(e) => return Err(e),
         }
         // The note is for people who wait. A full disk must not keep anybody from working.
         drop(write_note(&mut guard, note));
         work();
-        Ok(true)
+        let awaited = guard.metadata().is_ok_and(|meta| meta.len() > WAITING);
+        Ok(Locked::Done { awaited })
+    }
+}
+
+/// Locks if nobody else has.
+fn try_lock(
+    lock: &mut fd_lock::RwLock<File>,
+) -> io::Result<Option<fd_lock::RwLockWriteGuard<'_, File>>> {
+    match lock.try_write() {
+        Ok(guard) => Ok(Some(guard)),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
@@ -230,23 +257,22 @@ fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
     file.write_all(note)
 }
 
-/// Opens a file that several accounts write, and says whether it was created. A new one gets exactly
-/// `mode`, whatever the umask.
-fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<(File, bool)> {
+/// Opens a file that several accounts write. A new one gets exactly `mode`, whatever the umask.
+fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(append).write(true);
     match options.open(path) {
-        Ok(file) => return Ok((file, false)),
+        Ok(file) => return Ok(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
     match options.clone().create_new(true).mode(mode).open(path) {
         Ok(file) => {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
-            Ok((file, true))
+            Ok(file)
         }
         // Somebody else was faster.
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok((options.open(path)?, false)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => options.open(path),
         Err(e) => Err(e),
     }
 }

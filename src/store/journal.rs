@@ -53,6 +53,7 @@ pub(super) fn append<T: Serialize>(
         return Ok(());
     }
     let mut bytes = Vec::new();
+    let mut new = false;
     match disk.stat(path) {
         Ok(stat) if stat.size > 0 => {
             let last = disk.read_at(path, stat.size - 1, 1).at("read", path)?;
@@ -61,14 +62,19 @@ pub(super) fn append<T: Serialize>(
             }
         }
         Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => new = true,
         Err(e) => return Err(e).at("look at", path),
     }
     for line in lines {
         serde_json::to_writer(&mut bytes, line).map_err(io::Error::from).at("write", path)?;
         bytes.push(b'\n');
     }
-    disk.append(path, &bytes, mode, durable).at("append to", path)
+    disk.append(path, &bytes, mode, durable).at("append to", path)?;
+    match path.parent() {
+        // Without its name on the disk, a file on the disk is lost.
+        Some(dir) if new && durable => disk.sync_dir(dir).at("bring to the disk", dir),
+        _ => Ok(()),
+    }
 }
 
 /// Puts a full journal aside.

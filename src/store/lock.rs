@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::disk::Disk;
+use super::disk::{Disk, Locked};
 use super::error::{At as _, Holder, StoreError};
 use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
 
 /// Nobody waits longer for the lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The first wait; each further one is twice as long, up to [`LONGEST_WAIT`].
-const FIRST_WAIT: Duration = Duration::from_micros(200);
-/// Longer waits would waste the time of a lock that is free.
-const LONGEST_WAIT: Duration = Duration::from_millis(5);
+/// Between two attempts. The same for everybody and always, so that everybody has the same chance.
+const WAIT: Duration = Duration::from_millis(1);
+/// After a lock that others wait for. Who comes back at once would otherwise always be first.
+const COURTESY: Duration = Duration::from_millis(2);
 
 /// Who this process is, for those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,6 @@ pub(super) fn with<T>(
     work: impl FnOnce() -> T,
 ) -> Result<T, StoreError> {
     let deadline = clock.monotonic() + PATIENCE;
-    let mut wait = FIRST_WAIT;
     let mut work = Some(work);
     let mut result = None;
     loop {
@@ -57,10 +56,14 @@ pub(super) fn with<T>(
             since: clock.now(),
         };
         let note = serde_json::to_vec(&note).unwrap_or_default();
-        disk.with_lock(path, mode, &note, &mut || {
-            result = work.take().map(|work| work());
-        })
-        .at("lock", path)?;
+        let locked = disk
+            .with_lock(path, mode, &note, &mut || {
+                result = work.take().map(|work| work());
+            })
+            .at("lock", path)?;
+        if locked == (Locked::Done { awaited: true }) {
+            clock.sleep(COURTESY);
+        }
         if let Some(result) = result {
             return Ok(result);
         }
@@ -68,8 +71,7 @@ pub(super) fn with<T>(
             let holder = holder(disk, path, clock.now());
             return Err(StoreError::Locked { path: path.to_owned(), holder });
         }
-        clock.sleep(wait);
-        wait = (wait * 2).min(LONGEST_WAIT);
+        clock.sleep(WAIT);
     }
 }
 

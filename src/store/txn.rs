@@ -120,7 +120,7 @@ impl Store {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(e).at("look at", path),
             }
-            self.write(&data.to_bytes(), Keep { mode: DATA_MODE, owner: None }).map(drop)
+            self.write(&data.to_bytes(), Keep { mode: DATA_MODE, owner: None }, None).map(drop)
         })?
     }
 
@@ -133,15 +133,13 @@ impl Store {
                 let path = backup.to_owned();
                 return Err(StoreError::Unreadable { path, reason, backup: None });
             }
-            let keep = match self.disk.read(self.paths.data()) {
-                Ok(old) => {
-                    self.keep_backup(&old)?;
-                    Keep::of(&old.stat)
+            match self.disk.read(self.paths.data()) {
+                Ok(old) => self.write(&good.bytes, Keep::of(&old.stat), Some(&old)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                    self.write(&good.bytes, Keep::of(&good.stat), None)
                 }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => Keep::of(&good.stat),
-                Err(e) => return Err(e).at("read", self.paths.data()),
-            };
-            self.write(&good.bytes, keep)
+                Err(e) => Err(e).at("read", self.paths.data()),
+            }
         })?
     }
 
@@ -171,7 +169,7 @@ impl Store {
         if changed {
             // Whatever a bug might have made of the document, a reader must be able to read it.
             let data = self.parse(&bytes)?;
-            warnings = self.write_over(&bytes, old)?;
+            warnings = self.write(&bytes, Keep::of(&old.stat), Some(old))?;
             self.remember_written(data);
         }
         if let Err(error) = self.journal(&tx.events) {
@@ -195,26 +193,33 @@ impl Store {
         journal::append(&*self.disk, &self.paths.archive(), DATA_MODE, true, &lines)
     }
 
-    fn write_over(&self, bytes: &[u8], old: &Contents) -> Result<Vec<String>, StoreError> {
-        self.keep_backup(old)?;
-        self.write(bytes, Keep::of(&old.stat))
+    /// Replaces the data file. `old`, if there is one, becomes a backup.
+    fn write(
+        &self,
+        bytes: &[u8],
+        keep: Keep,
+        old: Option<&Contents>,
+    ) -> Result<Vec<String>, StoreError> {
+        let prefix = self.paths.temporary_prefix();
+        atomic::sweep(&*self.disk, self.paths.dir(), &prefix);
+        let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.paths.dir().join(format!("{prefix}{}-{number}", self.who.pid));
+        // What may fail for want of space or rights comes first, the rename last.
+        let mut warnings = atomic::stage(&*self.disk, &temporary, bytes, keep)?;
+        if let Some(old) = old
+            && let Err(error) = self.keep_backup(old)
+        {
+            drop(self.disk.remove(&temporary));
+            return Err(error);
+        }
+        let unsure = atomic::replace(&*self.disk, &temporary, self.paths.data(), self.paths.dir())?;
+        warnings.extend(unsure);
+        Ok(warnings)
     }
 
     fn keep_backup(&self, old: &Contents) -> Result<(), StoreError> {
         self.make_dir(&self.paths.backups(), SHARED_DIR, Some(old.stat.gid))?;
-        backup::keep(&*self.disk, &self.paths, &old.bytes, old.stat.mode)
-    }
-
-    /// Replaces the data file.
-    fn write(&self, bytes: &[u8], keep: Keep) -> Result<Vec<String>, StoreError> {
-        let prefix = self.paths.temporary_prefix();
-        atomic::sweep(&*self.disk, self.paths.dir(), &prefix);
-        let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{prefix}{}-{number}", self.who.pid);
-        let temporary = self.paths.dir().join(name);
-        let warnings = atomic::stage(&*self.disk, &temporary, bytes, keep)?;
-        atomic::replace(&*self.disk, &temporary, self.paths.data(), self.paths.dir())?;
-        Ok(warnings)
+        backup::keep(&*self.disk, &self.paths, old)
     }
 
     fn remember_written(&self, data: Data) {

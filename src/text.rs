@@ -56,6 +56,60 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// `bytes` without terminal escape sequences: CSI (colours, cursor), OSC (titles, links), DCS and the
+/// like, and two-byte escapes. Newlines, carriage returns, backspaces and tabs stay.
+///
+/// A sequence that never ends takes the rest of its line at most, so that cut captures stay readable.
+pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = bytes.iter().position(|b| *b == ESC) else {
+        return Cow::Borrowed(bytes);
+    };
+    let (plain, mut rest) = bytes.split_at(first);
+    let mut clean = Vec::with_capacity(bytes.len());
+    clean.extend_from_slice(plain);
+    while let Some((escape, after)) = rest.split_first() {
+        debug_assert_eq!(*escape, ESC, "each turn starts at an escape");
+        let after = after.get(escape_len(after)..).unwrap_or_default();
+        let next = after.iter().position(|b| *b == ESC).unwrap_or(after.len());
+        let (plain, tail) = after.split_at(next);
+        clean.extend_from_slice(plain);
+        rest = tail;
+    }
+    Cow::Owned(clean)
+}
+
+const ESC: u8 = 0x1b;
+
+/// How many of `after`, the bytes that follow an ESC, belong to the sequence (ECMA-48, 5.4 and 5.6).
+fn escape_len(after: &[u8]) -> usize {
+    match after {
+        // CSI: parameters and intermediates, then one final byte.
+        [b'[', body @ ..] => {
+            let inner = body.iter().take_while(|b| (0x20..0x40).contains(*b)).count();
+            let has_final = body.get(inner).is_some_and(|b| (0x40..0x7f).contains(b));
+            1 + inner + usize::from(has_final)
+        }
+        // OSC, DCS, SOS, PM, APC: a string up to BEL or ST.
+        [b']' | b'P' | b'X' | b'^' | b'_', body @ ..] => {
+            let end = body.iter().position(|b| matches!(*b, 0x07 | ESC | b'\n'));
+            match end.and_then(|at| body.get(at..)) {
+                Some([0x07, ..]) => 1 + end.unwrap_or(0) + 1,
+                Some([ESC, b'\\', ..]) => 1 + end.unwrap_or(0) + 2,
+                // Another escape or the line's end: the string was cut.
+                Some(_) => 1 + end.unwrap_or(0),
+                None => 1 + body.len(),
+            }
+        }
+        // Character sets and the like: intermediates, then one final byte.
+        [0x20..0x30, ..] => {
+            let inner = after.iter().take_while(|b| (0x20..0x30).contains(*b)).count();
+            inner + usize::from(after.get(inner).is_some_and(|b| (0x30..0x7f).contains(b)))
+        }
+        [0x30..0x7f, ..] => 1,
+        _ => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +127,24 @@ mod tests {
     fn escapes_make_terminal_codes_visible() {
         assert_eq!(escape("a\u{1b}[31mb"), "a\\u{1b}[31mb");
         assert_eq!(escape("plain\ttext"), "plain\ttext");
+    }
+
+    #[test]
+    fn escape_sequences_leave_only_the_text() {
+        let cases: [(&[u8], &[u8]); 10] = [
+            (b"plain", b"plain"),
+            (b"\x1b[1;34mwandb\x1b[0m: done", b"wandb: done"),
+            (b"\x1b]0;title\x07after", b"after"),
+            (b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", b"link"),
+            (b"a\x1b(Bb\x1b=c\x1b7d", b"abcd"),
+            (b"\x1b[?25lx\x1b[2K\x1b[1Ay", b"xy"),
+            (b"cut\x1b]0;never ends\nnext", b"cut\nnext"),
+            (b"cut\x1b[", b"cut"),
+            (b"cut\x1b", b"cut"),
+            (b"\x1b\x1b[31mred\xff", b"red\xff"),
+        ];
+        for (from, to) in cases {
+            assert_eq!(strip(from), to, "{}", from.escape_ascii());
+        }
     }
 }

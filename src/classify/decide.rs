@@ -1,0 +1,313 @@
+//! The table: which evidence decides a block, and which text is no evidence any more.
+//!
+//! Start at [`verdict`]. What makes an earlier failure old is in [`timeline`].
+
+use super::frames::Frames;
+use super::prefix;
+use super::progress::{self, Shown};
+use super::rules::Weight;
+use super::scan::{Hit, RuleSet};
+use super::timeline::{self, Sign};
+use super::{Input, LineVerdict};
+use crate::model::facts::{Class, ErrorKind, Evidence, Phase, Progress, Source, Verdict};
+
+/// Lines at the end that may say what a job is doing.
+const LIVING: usize = 200;
+/// Lines from which numbers that the newest line lacks are taken.
+const NUMBERS: usize = 30;
+/// Longest piece of a line that is kept as evidence, in bytes.
+const QUOTE: usize = 400;
+
+/// Signals that stop a process and do not end it, with their usual numbers on Linux: STOP, TSTP, TTIN, TTOU.
+const STOPPING: [i32; 4] = [19, 20, 21, 22];
+
+/// Reads one block.
+pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
+    let frames = Frames::block(input.text);
+    let block = Block::read(set, &frames);
+    let exit = input.exit_code;
+    let stopped = exit.is_some_and(|code| code != 0) || block.idle;
+
+    // The order is the contract (issue 4): the first line that has an answer gives it.
+    let decided = api(input.api_state)
+        .or_else(|| (exit == Some(0)).then(exit_zero))
+        .or_else(|| block.proof(&[ErrorKind::Preempted]))
+        .or_else(|| block.finish_after_all(Weight::Proof))
+        .or_else(|| block.proof(&[ErrorKind::Oom]))
+        .or_else(|| block.proof(&[ErrorKind::Locked]))
+        .or_else(|| block.first_failure())
+        .or_else(|| block.finish(Weight::Proof))
+        .or_else(|| if exit.is_none() { block.finish(Weight::Hint) } else { None })
+        .or_else(|| block.hint(Weight::Hint, exit.is_none_or(|code| !by_signal(code) || code == ABORT)))
+        .or_else(|| block.hint(Weight::Retry, stopped))
+        .or_else(|| exit.filter(|code| by_signal(*code)).map(signal))
+        .or_else(|| if exit.is_none() && !block.idle { block.alive() } else { None });
+    let (class, evidence) = decided.map_or((Class::None, None), |(class, why)| (class, Some(why)));
+    let phase = match class {
+        Class::Running => block.phase(),
+        Class::None if block.idle => Some(Phase::IdlePrompt),
+        Class::Finished | Class::Failed(_) | Class::None => None,
+    };
+    Verdict { class, phase, progress: block.progress, evidence }
+}
+
+/// Reads every line on its own.
+pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
+    let hits = set.deciding(frames, true);
+    let mut hits = hits.iter().peekable();
+    let mut verdicts: Vec<LineVerdict> = Vec::new();
+    for (line, span) in frames.spans().iter().enumerate() {
+        let hit = hits.next_if(|hit| hit.line == line);
+        let (class, rule) = match hit.and_then(|hit| set.rule(hit)) {
+            Some(rule) => (rule.class, Some(rule.id.clone())),
+            None => living_line(set, frames, line),
+        };
+        let n = span.physical + 1;
+        match verdicts.last_mut() {
+            // Another frame of the same line: what ends a job outranks what shows it alive.
+            Some(old) if old.n == n => {
+                if old.class.failure().is_none() && class != Class::None {
+                    *old = LineVerdict { n, class, rule };
+                }
+            }
+            _ => verdicts.push(LineVerdict { n, class, rule }),
+        }
+    }
+    verdicts
+}
+
+fn living_line(set: &RuleSet, frames: &Frames<'_>, line: usize) -> (Class, Option<String>) {
+    if let Some(rule) = set.living(frames, line, true).and_then(|hit| set.rule(&hit).map(|r| &r.id)) {
+        return (Class::Running, Some(rule.clone()));
+    }
+    match read_progress(frames, line) {
+        Some(_) => (Class::Running, Some(PROGRESS.to_owned())),
+        None => (Class::None, None),
+    }
+}
+
+/// The evidence's name where the numbers themselves are the evidence.
+const PROGRESS: &str = "progress";
+
+fn read_progress(frames: &Frames<'_>, line: usize) -> Option<Shown> {
+    let text = frames.line(line);
+    // Without a digit there is no number, and finding prefixes is the dearer part.
+    let prefix = text.iter().any(u8::is_ascii_digit).then(|| prefix::read(text))?;
+    progress::read(text, prefix.header)
+}
+
+/// A block with everything that was found in it.
+struct Block<'a> {
+    set: &'a RuleSet,
+    frames: &'a Frames<'a>,
+    /// Failures and signs of a finish that still count, in order of lines.
+    signs: Vec<Sign>,
+    /// The newest numbers.
+    progress: Progress,
+    /// The line that showed the newest numbers.
+    newest: Option<usize>,
+    diverged: bool,
+    /// The newest line that says what the job is doing.
+    living: Option<Hit>,
+    /// The last line is a shell's prompt.
+    idle: bool,
+}
+
+/// What decided, and why.
+type Decided = Option<(Class, Evidence)>;
+
+impl<'a> Block<'a> {
+    fn read(set: &'a RuleSet, frames: &'a Frames<'a>) -> Self {
+        let signs = timeline::signs(set, frames);
+        let mut block = Self {
+            set,
+            frames,
+            signs,
+            progress: Progress::default(),
+            newest: None,
+            diverged: false,
+            living: None,
+            idle: timeline::ends_at_prompt(frames),
+        };
+        block.read_end();
+        block
+    }
+
+    /// The newest numbers and activity, read backwards from the end.
+    fn read_end(&mut self) {
+        let end = self.frames.len();
+        for line in (0..end).rev() {
+            let far = end - line > LIVING;
+            if self.newest.is_none()
+                && let Some(shown) = read_progress(self.frames, line)
+            {
+                self.newest = Some(line);
+                self.diverged = shown.diverged;
+                self.progress = shown.progress;
+                self.fill_numbers(line);
+            }
+            if self.living.is_none() && !far {
+                self.living = self.set.living(self.frames, line, false);
+            }
+            if self.newest.is_some() && (self.living.is_some() || far) {
+                return;
+            }
+        }
+    }
+
+    /// Programs print epoch, step and rate on lines of their own: what the newest line lacks comes
+    /// from the ones shortly before it.
+    fn fill_numbers(&mut self, newest: usize) {
+        for line in (newest.saturating_sub(NUMBERS)..newest).rev() {
+            let Some(Shown { progress: older, .. }) = read_progress(self.frames, line) else { continue };
+            let new = &mut self.progress;
+            // A total belongs to its own counter, a percentage and an ETA to their own moment.
+            if new.step.is_none() {
+                (new.step, new.total) = (older.step, older.total);
+            }
+            if new.epoch.is_none() {
+                (new.epoch, new.epochs) = (older.epoch, older.epochs);
+            }
+            new.loss = new.loss.or(older.loss.filter(|_| !self.diverged));
+            new.lr = new.lr.or(older.lr);
+            new.steps_per_s = new.steps_per_s.or(older.steps_per_s);
+        }
+    }
+
+    fn failures(&self, weight: Weight) -> impl Iterator<Item = (&Sign, ErrorKind)> {
+        self.signs
+            .iter()
+            .filter(move |sign| sign.weight == weight)
+            .filter_map(|sign| sign.class.failure().map(|kind| (sign, kind)))
+    }
+
+    /// A certain failure of one of these kinds, wherever it stands.
+    fn proof(&self, kinds: &[ErrorKind]) -> Decided {
+        let (sign, _) = self.failures(Weight::Proof).find(|(_, kind)| kinds.contains(kind))?;
+        Some(self.because(sign))
+    }
+
+    /// The first certain failure of the first worker that failed by itself. The distributed runtime
+    /// reports the death of others, so another worker's own failure outranks such a report.
+    fn first_failure(&self) -> Decided {
+        let (first, kind) = self.failures(Weight::Proof).next()?;
+        let own = self.failures(Weight::Proof).find(|(sign, kind)| {
+            *kind != ErrorKind::Grpc && sign.worker.is_some() && sign.worker != first.worker
+        });
+        let report = kind == ErrorKind::Grpc && first.worker.is_some();
+        Some(self.because(own.filter(|_| report).map_or(first, |(sign, _)| sign)))
+    }
+
+    /// A sign of a finish that came before every failure that still counts, or after all of them.
+    fn finish_after_all(&self, weight: Weight) -> Decided {
+        let finish = self.last_finish(weight)?;
+        let mut failures = self.failures(Weight::Proof).peekable();
+        let settled = failures.peek().is_some() && failures.all(|(f, _)| f.worker == finish.worker);
+        settled.then(|| self.because(finish))
+    }
+
+    fn finish(&self, weight: Weight) -> Decided {
+        Some(self.because(self.last_finish(weight)?))
+    }
+
+    fn last_finish(&self, weight: Weight) -> Option<&Sign> {
+        self.signs.iter().rfind(|s| s.class == Class::Finished && s.weight == weight)
+    }
+
+    /// A failure that decides only for want of anything better.
+    fn hint(&self, weight: Weight, counts: bool) -> Decided {
+        let (sign, _) = self.failures(weight).next().filter(|_| counts)?;
+        Some(self.because(sign))
+    }
+
+    /// Signs of life.
+    fn alive(&self) -> Decided {
+        match (self.newest, &self.living) {
+            (Some(line), living) if living.as_ref().is_none_or(|hit| hit.line <= line) => {
+                Some((Class::Running, self.quote(line, PROGRESS, 0)))
+            }
+            (_, Some(hit)) => {
+                let id = self.set.rule(hit).map_or("", |rule| rule.id.as_str());
+                Some((Class::Running, self.quote(hit.line, id, hit.at.start)))
+            }
+            (_, None) => None,
+        }
+    }
+
+    /// What a running job is doing: the newest line that tells.
+    fn phase(&self) -> Option<Phase> {
+        if self.diverged {
+            return Some(Phase::Diverged);
+        }
+        let living = self.living.as_ref();
+        let told = living.and_then(|hit| Some((hit.line, self.set.rule(hit)?.phase?)));
+        match (told, self.newest) {
+            (Some((line, phase)), newest) if newest.is_none_or(|newest| newest <= line) => Some(phase),
+            (_, Some(_)) => Some(Phase::Running),
+            (told, None) => told.map(|(_, phase)| phase),
+        }
+    }
+
+    fn because(&self, sign: &Sign) -> (Class, Evidence) {
+        let id = self.set.rules().get(sign.rule).map_or("", |rule| rule.id.as_str());
+        (sign.class, self.quote(sign.line, id, sign.at))
+    }
+
+    /// The evidence that `line` gives, quoted around the byte `at`.
+    fn quote(&self, line: usize, rule: &str, at: usize) -> Evidence {
+        let text = self.frames.line(line);
+        let from = if text.len() > QUOTE { at.saturating_sub(QUOTE / 4) } else { 0 };
+        let piece = text.get(from..text.len().min(from + QUOTE)).unwrap_or_default();
+        let worker = self.frames.prefix(line).worker;
+        Evidence {
+            source: Source::Text,
+            rule: rule.to_owned(),
+            line: String::from_utf8_lossy(piece).trim().to_owned(),
+            line_no: Some(self.frames.from_end(line)),
+            worker: worker.map(|worker| String::from_utf8_lossy(worker).into_owned()),
+            age_s: None,
+        }
+    }
+}
+
+/// The control plane's word, where it settles the matter.
+fn api(state: Option<&str>) -> Decided {
+    let state = state?;
+    // TERMINATED is the end of a preemptible target's life, and maintenance.
+    let gone = ["PREEMPTED", "TERMINATED"].iter().any(|word| state.eq_ignore_ascii_case(word));
+    let line = format!("the control plane says {state}");
+    let why = Evidence::fact(Source::Api, "api-state", line);
+    gone.then_some((Class::Failed(ErrorKind::Preempted), why))
+}
+
+fn exit_zero() -> (Class, Evidence) {
+    (Class::Finished, Evidence::fact(Source::Exit, "exit-code", "exit code 0"))
+}
+
+/// 128 + SIGABRT: how the distributed runtime ends a process that has lost its peers.
+const ABORT: i32 = 134;
+
+/// Whether a shell's exit code says that a signal ended the process.
+fn by_signal(code: i32) -> bool {
+    (129..=192).contains(&code) && !STOPPING.contains(&(code - 128))
+}
+
+fn signal(code: i32) -> (Class, Evidence) {
+    let name = match code - 128 {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        _ => "",
+    };
+    let line = format!("exit code {code}: signal {}{name}", code - 128);
+    let why = Evidence::fact(Source::Exit, "exit-code", line);
+    (Class::Failed(ErrorKind::KilledBySignal), why)
+}

@@ -1,0 +1,262 @@
+//! From the bytes of a pane to logical lines: escapes out, redraws resolved, wraps joined, prefixes found.
+//!
+//! Start at [`Frames::block`]. Every rule reads what this file makes, so a launcher's prefix, a colour
+//! or the width of a window can hide nothing from a rule.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::{memchr_iter, memrchr_iter};
+
+use super::{prefix, wrap};
+use crate::text;
+
+/// A block is read from its last so many lines.
+pub(super) const MAX_LINES: usize = 2_000;
+
+/// Redraws of one line that are kept beside its last frame, newest first.
+const MAX_FRAMES: usize = 64;
+
+/// One logical line: where it is in the buffer, and which physical line it ended on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    /// Place in the buffer, without the line end.
+    pub(super) at: Range<usize>,
+    /// Index of the physical line, from 0 at the start of the window that was read.
+    pub(super) physical: usize,
+}
+
+/// The logical lines of one text.
+#[derive(Debug)]
+pub(super) struct Frames<'a> {
+    buffer: Cow<'a, [u8]>,
+    lines: Vec<Span>,
+    physical: usize,
+}
+
+impl<'a> Frames<'a> {
+    /// Reads the tail of a block and joins what a terminal's width had cut.
+    pub(super) fn block(text: &'a [u8]) -> Self {
+        wrap::join(Self::lines_of(tail(text, MAX_LINES)))
+    }
+
+    /// Reads a text line by line, joining nothing.
+    pub(super) fn lines_of(text: &'a [u8]) -> Self {
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        if !has_controls(text) {
+            let lines = split(text)
+                .enumerate()
+                .map(|(physical, at)| Span { at, physical })
+                .collect::<Vec<_>>();
+            let physical = lines.len();
+            return Self { buffer: Cow::Borrowed(text), lines, physical };
+        }
+        let mut builder = Builder::default();
+        // Escape strings may hold line ends only when cut, so stripping first keeps the line numbers.
+        let plain = text::strip(text);
+        let mut physical = 0;
+        for at in split(&plain) {
+            for frame in redraws(plain.get(at).unwrap_or_default()) {
+                builder.push(&frame, physical);
+            }
+            physical += 1;
+        }
+        builder.finish(physical)
+    }
+
+    /// Number of logical lines.
+    pub(super) fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The text of a logical line.
+    pub(super) fn line(&self, index: usize) -> &[u8] {
+        let at = self.lines.get(index).map_or(0..0, |span| span.at.clone());
+        self.buffer.get(at).unwrap_or_default()
+    }
+
+    /// The whole text, one logical line after the other.
+    pub(super) fn buffer(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The places of all logical lines, in order.
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.lines
+    }
+
+    /// Number of physical lines that were read.
+    pub(super) fn physical(&self) -> usize {
+        self.physical
+    }
+
+    /// Distance of a logical line from the end of the text; the last physical line is 1.
+    pub(super) fn from_end(&self, index: usize) -> usize {
+        let physical = self.lines.get(index).map_or(0, |span| span.physical);
+        self.physical.saturating_sub(physical).max(1)
+    }
+
+    /// What stands before the content of a line.
+    pub(super) fn prefix(&self, index: usize) -> prefix::Prefix<'_> {
+        prefix::read(self.line(index))
+    }
+}
+
+/// Collects logical lines into a fresh buffer.
+#[derive(Default)]
+pub(super) struct Builder {
+    buffer: Vec<u8>,
+    lines: Vec<Span>,
+}
+
+impl Builder {
+    /// Adds a line.
+    pub(super) fn push(&mut self, line: &[u8], physical: usize) {
+        if !self.lines.is_empty() {
+            self.buffer.push(b'\n');
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(line);
+        self.lines.push(Span { at: start..self.buffer.len(), physical });
+    }
+
+    /// Puts more text at the end of the last line.
+    pub(super) fn extend(&mut self, more: &[u8], physical: usize) {
+        self.buffer.extend_from_slice(more);
+        if let Some(last) = self.lines.last_mut() {
+            last.at.end = self.buffer.len();
+            last.physical = physical;
+        }
+    }
+
+    /// The finished lines.
+    pub(super) fn finish<'a>(self, physical: usize) -> Frames<'a> {
+        Frames { buffer: Cow::Owned(self.buffer), lines: self.lines, physical }
+    }
+}
+
+/// The last `lines` lines of `text`.
+fn tail(text: &[u8], lines: usize) -> &[u8] {
+    let body = text.strip_suffix(b"\n").unwrap_or(text);
+    match memrchr_iter(b'\n', body).nth(lines.saturating_sub(1)) {
+        Some(at) => body.get(at + 1..).unwrap_or_default(),
+        None => body,
+    }
+}
+
+/// Whether anything but text, tabs and line ends occurs.
+fn has_controls(text: &[u8]) -> bool {
+    // Folding whole chunks lets the compiler use vector instructions; an early return would not.
+    let control = |b: u8| b < 0x20 && b != b'\n' && b != b'\t';
+    text.chunks(4096).any(|chunk| chunk.iter().fold(false, |any, b| any | control(*b)))
+}
+
+fn split(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = 0;
+    memchr_iter(b'\n', text).chain(std::iter::once(text.len())).map(move |end| {
+        let line = start..end;
+        start = end + 1;
+        line
+    })
+}
+
+/// The frames of one line that was redrawn with carriage returns: the last one, and of the earlier
+/// ones those that are no progress bar, because a message may have been printed over a bar.
+fn redraws(line: &[u8]) -> Vec<Cow<'_, [u8]>> {
+    let mut frames: Vec<Cow<'_, [u8]>> = Vec::new();
+    for frame in line.rsplit(|b| *b == b'\r') {
+        if frame.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        if frames.is_empty() || !is_bar(frame) {
+            frames.push(plain(frame));
+        }
+        if frames.len() == MAX_FRAMES {
+            break;
+        }
+    }
+    if frames.is_empty() {
+        frames.push(Cow::Borrowed(&[]));
+    }
+    frames.reverse();
+    frames
+}
+
+/// Whether a frame is a picture of progress, of which only the newest is worth reading.
+fn is_bar(frame: &[u8]) -> bool {
+    const SIGNS: [&[u8]; 10] = [
+        b"%|",
+        b"it/s",
+        b"s/it",
+        b"B/s",
+        b"ms/step",
+        "━".as_bytes(),
+        "█".as_bytes(),
+        b"[==",
+        b"ETA",
+        b"...",
+    ];
+    frame.len() < 4 || SIGNS.iter().any(|sign| memchr::memmem::find(frame, sign).is_some())
+}
+
+/// A frame with its backspaces carried out and its other control characters dropped.
+fn plain(frame: &[u8]) -> Cow<'_, [u8]> {
+    if !frame.iter().any(|b| *b < 0x20 && *b != b'\t') {
+        return Cow::Borrowed(frame);
+    }
+    let mut clean: Vec<u8> = Vec::with_capacity(frame.len());
+    for byte in frame {
+        match byte {
+            0x08 => {
+                // A character of several bytes goes as a whole.
+                while clean.pop().is_some_and(|gone| gone & 0xc0 == 0x80) {}
+            }
+            b'\t' | 0x20.. => clean.push(*byte),
+            _ => {}
+        }
+    }
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Vec<String> {
+        let frames = Frames::lines_of(text);
+        (0..frames.len()).map(|i| String::from_utf8_lossy(frames.line(i)).into_owned()).collect()
+    }
+
+    #[test]
+    fn bars_keep_their_last_frame_and_messages_survive_them() {
+        assert_eq!(
+            lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"),
+            [" 20%|## | 2/9", "next"]
+        );
+        assert_eq!(lines(b"ValueError: x\r 20%|## | 2/9"), ["ValueError: x", " 20%|## | 2/9"]);
+        assert_eq!(lines(b"\r\r\n\r"), ["", ""]);
+    }
+
+    #[test]
+    fn backspaces_take_back_whole_characters() {
+        assert_eq!(lines("ab\u{8}c é\u{8}e".as_bytes()), ["ac e"]);
+        assert_eq!(lines(b"\x08\x08x\x07y"), ["xy"]);
+    }
+
+    #[test]
+    fn line_numbers_count_from_the_end() {
+        let frames = Frames::lines_of(b"a\nb\rc\nd\n");
+        let numbers: Vec<_> = (0..frames.len()).map(|i| frames.from_end(i)).collect();
+        assert_eq!(numbers, [3, 2, 1]);
+    }
+
+    #[test]
+    fn only_the_tail_is_read() {
+        let text = "x\n".repeat(5_000) + "last\n";
+        let frames = Frames::block(text.as_bytes());
+        assert_eq!(frames.len(), MAX_LINES);
+        assert_eq!(frames.line(MAX_LINES - 1), b"last");
+        assert_eq!(tail(b"one\ntwo", 1), b"two");
+        assert_eq!(tail(b"", 3), b"");
+    }
+}

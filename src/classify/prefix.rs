@@ -1,0 +1,145 @@
+//! What launchers and loggers put before a line: worker tags, dates, log headers.
+//!
+//! Rules that begin with `^` are tried at each place where content may start ([`Prefix::starts`]).
+
+use std::sync::LazyLock;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// The beginning of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Prefix<'a> {
+    /// The worker, rank or process number that a launcher put in front.
+    pub(super) worker: Option<&'a [u8]>,
+    /// Blanks between the launcher's part and the text.
+    pub(super) indent: usize,
+    /// Where the launcher's part and the indent end: here a logger's header may begin.
+    pub(super) launcher: usize,
+    /// Where the logger's header ends.
+    pub(super) header: usize,
+    /// Where a progress bar that lacks its line end stops and a message begins.
+    pub(super) bar: usize,
+}
+
+impl Prefix<'_> {
+    /// The places at which content may begin, each once.
+    pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
+        let (launcher, header, bar) = (self.launcher, self.header, self.bar);
+        std::iter::once(launcher)
+            .chain((header != launcher).then_some(header))
+            .chain((bar != header && bar != launcher).then_some(bar))
+    }
+}
+
+/// Tags of launchers. Each is tried again after each, in any order: `2026-… [worker 3] (pid=7) `.
+const TAGS: &str = r"^[ \t]*(?:
+    [>\#|`]\ 
+  | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?\ +
+  | \[(?:worker|rank|host|node|process|proc|task|w)?[\ _\#:=-]*(?P<a>\d+)(?:[,/]\d+)?\](?:<std\w+>)?:?\ 
+  | \((?:[\w./-]+,?\ +)*(?:rank=\d+,\ )?pid=(?P<b>\d+)(?:,[^)]*)?\)\ 
+  | \((?:worker|rank|host|node|process|task)[\ _\#:=-]*(?P<c>\d+)\)\ 
+  | (?:worker|rank|host|node|process|task)[\ _\#-]?(?P<d>\d+)\ ?[:|>]\ 
+  | (?P<e>\d{1,4}):\ 
+  | (?P<f>[a-zA-Z][\w.-]*-\d+)\ *[:|]\ 
+  | \d{1,3}(?:\.\d{1,3}){3}\ \[(?P<g>\d+)\]\ 
+  | \[[^\]]*\bpid[\ =]\d+[^\]]*\]\ 
+)";
+
+/// Headers of loggers: absl and glog, TensorFlow's with a full date, SkyPilot's, Hugging Face's.
+const HEADERS: &str = r"^[ \t]*(?:
+    [IWEFD]\d{4}\ \d\d:\d\d:\d\d(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
+  | (?:\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ )?[IWEF]\ +(?:\d+\ )?[\w./-]+\.(?:cc|h|py):\d+\]\ *
+  | [IWED]\ \d\d-\d\d\ \d\d:\d\d:\d\d\ [\w./]+:\d+\]\ *
+  | \[(?:INFO|WARNING|ERROR|DEBUG)\|[\w.]+:\d+\]\ [\d\ :,.-]+>>\ +
+)";
+
+fn compile(pattern: &str) -> Regex {
+    RegexBuilder::new(pattern)
+        .unicode(false)
+        .ignore_whitespace(true)
+        .build()
+        .expect("the pattern is a constant and a test reads it")
+}
+
+static TAG: LazyLock<Regex> = LazyLock::new(|| compile(TAGS));
+static HEADER: LazyLock<Regex> = LazyLock::new(|| compile(HEADERS));
+
+/// Longest start of a line that is looked at for prefixes.
+const REACH: usize = 400;
+
+/// Reads the prefixes of one line.
+pub(super) fn read(line: &[u8]) -> Prefix<'_> {
+    let head = line.get(..REACH).unwrap_or(line);
+    let mut launcher = 0;
+    let mut worker = None;
+    // Six are more than any real pile of launchers puts there.
+    for _ in 0..6 {
+        let rest = head.get(launcher..).unwrap_or_default();
+        let Some(caps) = TAG.captures(rest) else { break };
+        let tag = ["a", "b", "c", "d", "e", "f", "g"].into_iter().find_map(|name| caps.name(name));
+        worker = worker.or_else(|| tag.map(|m| m.as_bytes()));
+        launcher += caps.get(0).map_or(0, |m| m.end());
+    }
+    let rest = head.get(launcher..).unwrap_or_default();
+    let indent = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let header = HEADER.find(rest).map_or(launcher + indent, |m| launcher + m.end());
+    Prefix { worker, indent, launcher: launcher + indent, header, bar: after_bar(line).unwrap_or(header) }
+}
+
+/// Where the text after a tqdm bar begins: bars end in `it/s]`, `s/it, loss=1]` or the like.
+fn after_bar(line: &[u8]) -> Option<usize> {
+    let bar = memchr::memmem::rfind(line, b"%|")?;
+    let rest = line.get(bar..)?;
+    let open = memchr::memchr(b'[', rest)?;
+    let close = memchr::memchr(b']', rest.get(open..)?)?;
+    let end = bar + open + close + 1;
+    let text = line.get(end..)?;
+    let blank = text.iter().take_while(|b| **b == b' ').count();
+    (blank < text.len()).then_some(end + blank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_and_headers_are_taken_off_in_any_pile() {
+        let cases = [
+            ("ValueError: x", "", "ValueError: x"),
+            ("[worker 3] ValueError: x", "3", "ValueError: x"),
+            ("[5] ValueError: x", "5", "ValueError: x"),
+            ("[rank0]: ValueError: x", "0", "ValueError: x"),
+            ("[1,3]<stderr>: ValueError: x", "1", "ValueError: x"),
+            ("(pid=120832) ValueError: x", "120832", "ValueError: x"),
+            ("(train, rank=0, pid=12, ip=10.0.0.1) ValueError: x", "12", "ValueError: x"),
+            ("(task-name pid=77) E 07-06 19:18:16 a.py:137] ValueError: x", "77", "ValueError: x"),
+            ("worker-12 | ValueError: x", "12", "ValueError: x"),
+            ("t1v-n-5fe8a1-w-0: ValueError: x", "t1v-n-5fe8a1-w-0", "ValueError: x"),
+            ("2020-07-11 06:33:53 10.164.0.6 [0] ValueError: x", "0", "ValueError: x"),
+            ("2022-11-07 15:48:36 UTC: ValueError: x", "", "ValueError: x"),
+            ("04/13/2021 14:49:50 - ValueError: x", "", "ValueError: x"),
+            ("> ValueError: x", "", "ValueError: x"),
+            ("I1120 06:24:39.558033 140614421764992 a.py:6] ValueError: x", "", "ValueError: x"),
+            ("  E0926 17:26:32.075402  157988 agent.cc:332] ValueError: x", "", "ValueError: x"),
+            (
+                "2024-01-31 10:21:35.025511: W external/tsl/a/b.cc:170] ValueError: x",
+                "",
+                "ValueError: x",
+            ),
+            ("[INFO|trainer.py:1536] 2021-04-16 04:45:03,428 >> ValueError: x", "", "ValueError: x"),
+        ];
+        for (line, worker, body) in cases {
+            let prefix = read(line.as_bytes());
+            let found = prefix.worker.map_or(String::new(), |w| String::from_utf8_lossy(w).into());
+            assert_eq!((found.as_str(), &line[prefix.header..]), (worker, body), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_glued_to_a_bar_has_its_own_start() {
+        let line = b"  0%|     | 0/12000 [00:00<?, ?it/s]jax.errors.X: y";
+        assert_eq!(&line[read(line).bar..], b"jax.errors.X: y");
+        let bar = b" 50%|##  | 1/2 [00:00<00:01, 1.0it/s]";
+        assert_eq!(read(bar).bar, read(bar).header);
+    }
+}

@@ -1,0 +1,439 @@
+//! Reads the progress that one line shows: epoch, step, total, percent, loss, rate, ETA.
+//!
+//! The styles are those of tqdm, absl, Flax and clu, PyTorch Lightning, Keras, the HF Trainer, MaxText,
+//! and of everybody's own `key=value`, `key: value` and `key = value`. Words count, not fragments:
+//! `sleep=10.5` holds no `ep`, and `step = 3.20` is no step, because steps are whole.
+
+use std::sync::LazyLock;
+
+use regex::bytes::{Captures, Regex, RegexBuilder};
+
+use crate::model::facts::Progress;
+
+/// What one line shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Shown {
+    /// The numbers.
+    pub(super) progress: Progress,
+    /// A counter together with a measurement, or a line that begins with the counter: the way programs
+    /// report that a step was made. Prose that mentions a step is not.
+    pub(super) clear: bool,
+    /// The loss is NaN or infinite.
+    pub(super) diverged: bool,
+}
+
+impl Shown {
+    /// What tells one step from the next.
+    pub(super) fn counter(&self) -> (Option<u64>, Option<u64>) {
+        // Epochs may be fractional; a thousandth is finer than anybody prints.
+        (self.progress.step, self.progress.epoch.map(f64::to_bits))
+    }
+}
+
+/// Longest end of a line that is read: a bar without line ends can be megabytes long.
+const REACH: usize = 2_000;
+
+fn compile(pattern: &str) -> Regex {
+    RegexBuilder::new(pattern)
+        .unicode(false)
+        .case_insensitive(true)
+        .ignore_whitespace(true)
+        .build()
+        .expect("the pattern is a constant and a test reads it")
+}
+
+macro_rules! patterns {
+    ($($name:ident = $pattern:expr;)*) => {
+        $(static $name: LazyLock<Regex> = LazyLock::new(|| compile($pattern));)*
+    };
+}
+
+patterns! {
+    // A cheap look whether a line can show anything.
+    ANY = r"\d%\||steps?\b|step_|\bep(?:och)?s?\b|epoch|iter|\bit/s|\bloss|loss\b|batch|/\d+\ +\[|/\d+\ .*(?:ms/|s/step|it/s)|\d\ it/s|lr\b|update|\beta\b|tokens|progress|\d%";
+    TQDM = r"(?P<pc>\d{1,3})%\|[^|]*\|\ *(?P<n>\d+(?:\.\d+)?[kMG]?)/(?P<t>\d+(?:\.\d+)?[kMG]?)\ *(?P<unit>[a-z]*)\ *\[(?P<el>[\d:]+)<(?P<eta>[\d:?]+)(?:,\ *(?P<rate>[\d.]+|\?)\ *(?P<per>[a-z]+/s|s/[a-z]+))?";
+    BYTES = r"%\|[^|]*\|\ *[\d.]+[kMGT]?i?B?/[\d.]+[kMGT]?i?B?\ *\[[^\]]*[kMG]i?B/s";
+    // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
+    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])|(?:\xe2[\x80-\xbf]{2})\ (?P<n2>\d{1,9})/(?P<t2>\d{1,9})\ \d+:\d\d";
+    STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *[:=\#]?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
+    BATCH = r"(?:^|[^a-z])batch(?:es)?\ *[:=\#]?\ *[\[(]?(?P<n>\d+)\ *(?:/|\ of\ )\ *(?P<t>\d+)";
+    CLU = r"^\[(?P<n>\d{1,9})\]\ .*[=:]";
+    EPOCH = r#"(?:^|[^a-z.])(?:epoch|ep)["']?(?:\ *[:=\#]\ *|\ +|["'(\[]+\ *)["'(\[]?(?P<n>\d+(?:\.\d+)?)(?P<bad>[a-z_])?(?:\ *(?:/|\ of\ )\ *(?P<t>\d+))?"#;
+    EPOCH_BRACKET = r"(?:^|[^a-z])epoch\ *\[(?P<n>\d+)(?:/(?P<t>\d+))?\]";
+    LOSS = r#"(?P<pre>[a-z_./\-]*(?:val(?:id(?:ation)?)?|eval|test)\ )?(?P<name>[a-z_./\-]*loss)["']?\ *[:=]?\ *["'(]?(?P<v>[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|nan|inf(?:inity)?))(?:[^a-z\d]|$)"#;
+    LR = r#"(?:^|[^a-z])(?:lr|learning[_\ ]rate)["']?\ *[:=]?\ *["']?(?P<v>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"#;
+    RATE = r#"(?:^|[^a-z])(?:(?:global_)?steps?(?:/|_per_|\ per\ )s(?:ec(?:onds?)?)?|(?:train_)?steps_per_second|it/s|iters?/s(?:ec)?)["']?\ *[:=]\ *["']?(?P<v>\d+(?:\.\d+)?)"#;
+    RATE_AFTER = r"(?P<v>\d+(?:\.\d+)?)\ *(?P<per>it/s|steps?/s(?:ec)?|iters?/s(?:ec)?|s/it|s/step|ms/step|us/step|ms/iter|s/iter)\b";
+    ETA = r"(?:^|[^a-z])(?:eta|time\ (?:left|remaining)|remaining)\ *[:=]?\ *(?P<v>\d+(?::\d\d)+|(?:\d+\ *d(?:ays?)?,?\ *)?(?:\d+\ *h(?:ours?)?\ *)?(?:\d+\ *m(?:in(?:utes?)?)?\ *)?(?:\d+(?:\.\d+)?\ *s(?:ec(?:onds?)?)?)?)";
+    PERCENT = r"(?:progress|done|completed?)\W{0,4}(?P<a>\d{1,3}(?:\.\d+)?)\ ?%|(?:^|[\ (\[])(?P<b>\d{1,3}(?:\.\d+)?)\ ?%\ (?:done|completed?)\b";
+    // A measurement beside a counter.
+    METRIC = r#"(?:loss|acc(?:uracy)?|error|err|mse|lr|grad(?:_|\ )?norm|tokens?/s|tflop|steps?/s|steps_per_sec|it/s|s/it|ms/|seconds|sec\b|time|samples?/s|perplexity|ppl|reward|return|score|[a-z_/]+["']?\ *[=:]\ *["']?[+-]?\d+\.\d+)"#;
+    STARTS = r#"^(?:\[[^\]]*\]\ *|[{("'\s]|training\ |train:?\ |=+\ |-+\ |\#\ )*(?:global[_\ ]step|train[_\ ]step|completed\ step|steps?|epoch|ep|iter(?:ation)?|it|batch)["']?\ *[:=\#]?\ *[\[(]?\d"#;
+    // Lines with these words speak of a step; they do not report one.
+    PROSE = r"\b(?:fail\w*|errors?:|exception|abort\w*|crash\w*|exit\w*|stopp\w*|resum\w*|restor\w*|restart\w*|preempt\w*|load(?:ing|ed)\ (?:checkpoint|from)|sav(?:ed|ing)|retry\w*|killed|terminat\w*|raise)\b";
+}
+
+/// Reads `line` from `start`, where its content begins.
+pub(super) fn read(line: &[u8], start: usize) -> Option<Shown> {
+    let body = line.get(start..).unwrap_or_default();
+    let body = body.get(body.len().saturating_sub(REACH)..).unwrap_or(body);
+    if body.len() < 4 || !body.iter().any(u8::is_ascii_digit) && !has_nan(body) {
+        return None;
+    }
+    if !ANY.is_match(body) || BYTES.is_match(body) {
+        return None;
+    }
+    let mut shown = Shown::default();
+    let bar = read_bars(body, &mut shown.progress);
+    read_counters(body, &mut shown.progress);
+    read_numbers(body, &mut shown);
+    let progress = &shown.progress;
+    let counts = progress.step.is_some() || progress.epoch.is_some();
+    let measured = bar || METRIC.is_match(body);
+    shown.clear = counts && (measured || STARTS.is_match(body)) && !PROSE.is_match(body);
+    (shown.diverged || !progress.is_empty()).then_some(shown)
+}
+
+fn has_nan(body: &[u8]) -> bool {
+    memchr::memmem::find(body, b"nan").is_some() || memchr::memmem::find(body, b"inf").is_some()
+}
+
+/// Progress bars. Returns whether there was one.
+fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
+    if let Some(caps) = last(&TQDM, body) {
+        progress.percent = number(&caps, "pc");
+        let unit = caps.name("unit").map_or(0, |m| m.len());
+        // `100%|##| 1.2M/1.2M [..]` counts bytes or examples, still steps of this bar.
+        if unit == 0 {
+            progress.step = scaled(&caps, "n");
+            progress.total = scaled(&caps, "t");
+        }
+        progress.eta_s = caps.name("eta").and_then(|m| clock(m.as_bytes()));
+        progress.steps_per_s = rate(number(&caps, "rate"), caps.name("per").map(|m| m.as_bytes()));
+        return true;
+    }
+    if let Some(caps) = last(&BAR, body) {
+        progress.step = whole(&caps, "n").or_else(|| whole(&caps, "n2"));
+        progress.total = whole(&caps, "t").or_else(|| whole(&caps, "t2"));
+        return true;
+    }
+    false
+}
+
+fn read_counters(body: &[u8], progress: &mut Progress) {
+    if progress.step.is_none() {
+        let found = STEP.captures_iter(body).filter(|caps| caps.name("frac").is_none()).last();
+        if let Some(caps) = found {
+            let unit = match caps.name("k").map(|m| m.as_bytes()) {
+                Some(b"k" | b"K") => 1_000,
+                Some(_) => 1_000_000,
+                None => 1,
+            };
+            progress.step = whole(&caps, "n").and_then(|n| n.checked_mul(unit));
+            progress.total = whole(&caps, "t");
+        } else if let Some(caps) = last(&CLU, body).or_else(|| last(&BATCH, body)) {
+            progress.step = whole(&caps, "n");
+            progress.total = caps.iter().nth(2).flatten().and_then(|m| integer(m.as_bytes()));
+        }
+    }
+    let bracket = last(&EPOCH_BRACKET, body);
+    let epoch = bracket.or_else(|| {
+        EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last()
+    });
+    if let Some(caps) = epoch {
+        progress.epoch = number(&caps, "n");
+        progress.epochs = number(&caps, "t");
+    }
+}
+
+fn read_numbers(body: &[u8], shown: &mut Shown) {
+    let mut newest: Option<(bool, f64)> = None;
+    for caps in LOSS.captures_iter(body) {
+        let name = caps.name("name").map_or(&[][..], |m| m.as_bytes()).to_ascii_lowercase();
+        let held_out = caps.name("pre").is_some() || is_held_out(&name);
+        let Some(value) = number(&caps, "v") else { continue };
+        // The plain or training loss outranks that of a validation set and of a part.
+        let plain = !held_out;
+        if newest.is_none_or(|(old, _)| plain && !old) {
+            newest = Some((plain, value));
+        }
+    }
+    if let Some((_, value)) = newest {
+        shown.diverged = !value.is_finite();
+        shown.progress.loss = value.is_finite().then_some(value);
+    }
+    shown.progress.lr = last(&LR, body).and_then(|caps| number(&caps, "v"));
+    if shown.progress.steps_per_s.is_none() {
+        shown.progress.steps_per_s = last(&RATE, body)
+            .and_then(|caps| number(&caps, "v"))
+            .or_else(|| {
+                let caps = last(&RATE_AFTER, body)?;
+                rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
+            });
+    }
+    if shown.progress.eta_s.is_none() {
+        let eta = last(&ETA, body).and_then(|caps| clock(caps.name("v")?.as_bytes()));
+        shown.progress.eta_s = eta;
+    }
+    if shown.progress.percent.is_none() {
+        let percent = last(&PERCENT, body);
+        shown.progress.percent =
+            percent.and_then(|caps| number(&caps, "a").or_else(|| number(&caps, "b")));
+    }
+}
+
+fn is_held_out(name: &[u8]) -> bool {
+    [&b"val"[..], b"eval", b"test"].iter().any(|word| memchr::memmem::find(name, word).is_some())
+}
+
+fn last<'h>(regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
+    regex.captures_iter(text).last()
+}
+
+fn text_of<'h>(caps: &Captures<'h>, name: &str) -> Option<&'h str> {
+    std::str::from_utf8(caps.name(name)?.as_bytes()).ok()
+}
+
+fn number(caps: &Captures<'_>, name: &str) -> Option<f64> {
+    text_of(caps, name)?.parse().ok()
+}
+
+fn whole(caps: &Captures<'_>, name: &str) -> Option<u64> {
+    integer(caps.name(name)?.as_bytes())
+}
+
+/// `12,000` and `12_000` are twelve thousand; a trailing comma ends a clause.
+fn integer(digits: &[u8]) -> Option<u64> {
+    let digits: Vec<u8> = digits.iter().copied().filter(u8::is_ascii_digit).collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
+}
+
+/// `1.5k` of a tqdm bar with `unit_scale`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounded by the check before it, and rounding is wanted"
+)]
+fn scaled(caps: &Captures<'_>, name: &str) -> Option<u64> {
+    let text = text_of(caps, name)?;
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (text.get(..text.len() - 1)?, 1e3),
+        b'm' | b'M' => (text.get(..text.len() - 1)?, 1e6),
+        b'g' | b'G' => (text.get(..text.len() - 1)?, 1e9),
+        _ => (text, 1.0),
+    };
+    let value = digits.parse::<f64>().ok()? * unit;
+    (0.0..1e18).contains(&value).then(|| value.round() as u64)
+}
+
+/// Steps per second, from `5.0 it/s`, `2.5 s/it`, `812 ms/iter`.
+fn rate(value: Option<f64>, unit: Option<&[u8]>) -> Option<f64> {
+    let value = value.filter(|v| *v > 0.0)?;
+    let unit = unit?.to_ascii_lowercase();
+    let per_second = if unit.starts_with(b"ms/") {
+        1e3 / value
+    } else if unit.starts_with(b"us/") {
+        1e6 / value
+    } else if unit.starts_with(b"s/") {
+        1.0 / value
+    } else {
+        value
+    };
+    Some(per_second)
+}
+
+/// Seconds in `1:02:03`, `02:03`, `1 day, 2:03:04`, `1h 2m 3s`, `5s`.
+fn clock(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    if text.contains(':') {
+        return text
+            .split(':')
+            .try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?));
+    }
+    let mut sum = 0.0;
+    let mut digits = String::new();
+    let mut any = false;
+    let mut in_word = false;
+    for c in text.chars() {
+        if c.is_ascii_digit() || c == '.' {
+            digits.push(c);
+            in_word = false;
+            continue;
+        }
+        if !c.is_ascii_alphabetic() || in_word {
+            continue;
+        }
+        in_word = true;
+        let unit = match c {
+            'd' | 'D' => 86_400.0,
+            'h' | 'H' => 3_600.0,
+            'm' | 'M' => 60.0,
+            _ => 1.0,
+        };
+        sum += std::mem::take(&mut digits).parse::<f64>().ok()? * unit;
+        any = true;
+    }
+    any.then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &str) -> Shown {
+        read(line.as_bytes(), 0).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_style_gives_its_numbers() {
+        let cases: [(&str, Progress); 16] = [
+            (
+                "step 100 ep=3.25 loss=0.41",
+                Progress { step: Some(100), epoch: Some(3.25), loss: Some(0.41), ..Progress::default() },
+            ),
+            (
+                "Epoch 2/3:  50%|#####     | 100/200 [00:02<00:04, 25.0batch/s, err=0, loss=0.020]",
+                Progress {
+                    epoch: Some(2.0),
+                    epochs: Some(3.0),
+                    step: Some(100),
+                    total: Some(200),
+                    percent: Some(50.0),
+                    loss: Some(0.02),
+                    steps_per_s: Some(25.0),
+                    eta_s: Some(4.0),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "completed step: 10, seconds: 131.474, TFLOP/s/device: 314.530, loss: 4.453",
+                Progress { step: Some(10), loss: Some(4.453), ..Progress::default() },
+            ),
+            (
+                "[5] train/loss=1.0000, train/error=0.2000, num_errors=0, steps_per_sec=10.10",
+                Progress {
+                    step: Some(5),
+                    loss: Some(1.0),
+                    steps_per_s: Some(10.1),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "{'loss': '6.128', 'grad_norm': '0.79', 'learning_rate': '1.75e-05', 'epoch': '0.08'}",
+                Progress {
+                    loss: Some(6.128),
+                    lr: Some(1.75e-5),
+                    epoch: Some(0.08),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "loss = 1.109375, step = 488600 (45.410 sec)",
+                Progress { loss: Some(1.109_375), step: Some(488_600), ..Progress::default() },
+            ),
+            (
+                "INFO:tensorflow:global_step/sec: 2.20221",
+                Progress { steps_per_s: Some(2.20221), ..Progress::default() },
+            ),
+            (
+                "Epoch 8/199 ━━━━━╸━━━━ 46/200 0:00:00 • 0:00:02 77.60it/s train_loss: 0.026",
+                Progress {
+                    epoch: Some(8.0),
+                    epochs: Some(199.0),
+                    step: Some(46),
+                    total: Some(200),
+                    loss: Some(0.026),
+                    steps_per_s: Some(77.6),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "100/200 ━━━━━━━━━━ 1s 10ms/step - accuracy: 0.5 - loss: 0.69 - val_loss: 0.7",
+                Progress {
+                    step: Some(100),
+                    total: Some(200),
+                    loss: Some(0.69),
+                    steps_per_s: Some(100.0),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "iter 3 | loss 3.100 | 500ms/iter",
+                Progress { step: Some(3), loss: Some(3.1), steps_per_s: Some(2.0), ..Progress::default() },
+            ),
+            (
+                "step    10/200 mean_squared_error=0.3511 grad_norm=0.597 steps/s=16.8",
+                Progress {
+                    step: Some(10),
+                    total: Some(200),
+                    steps_per_s: Some(16.8),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "Epoch 100/100 - Train Loss: 0.9328 - Test Loss: 0.9412",
+                Progress {
+                    epoch: Some(100.0),
+                    epochs: Some(100.0),
+                    loss: Some(0.9328),
+                    ..Progress::default()
+                },
+            ),
+            ("epoch 1234567", Progress { epoch: Some(1_234_567.0), ..Progress::default() }),
+            (
+                "Step 1,200 of 5,000 eta 1h 2m 3s",
+                Progress {
+                    step: Some(1_200),
+                    total: Some(5_000),
+                    eta_s: Some(3_723.0),
+                    ..Progress::default()
+                },
+            ),
+            (
+                "12/100 [==>...........] - ETA: 1:05 - loss: 0.5",
+                Progress {
+                    step: Some(12),
+                    total: Some(100),
+                    eta_s: Some(65.0),
+                    loss: Some(0.5),
+                    ..Progress::default()
+                },
+            ),
+            ("progress: 35%", Progress { percent: Some(35.0), ..Progress::default() }),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(shown(line).progress, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn fragments_are_no_progress() {
+        for line in ["step = 3.20 lr = 0.1", "sleep=10.5 between polls", "0 errors, 3 warnings"] {
+            let progress = shown(line).progress;
+            assert_eq!((progress.epoch, progress.step), (None, None), "{line}");
+        }
+        assert_eq!(read(b"model.bin: 50%|##  | 1.2G/2.4G [00:10<00:10, 120MB/s]", 0), None);
+    }
+
+    #[test]
+    fn only_a_report_is_clear() {
+        for line in ["step 20", "[1] step 10", "Epoch 3/10", "it 5 loss 2", "[20] train/loss=0.5"] {
+            assert!(shown(line).clear, "{line}");
+        }
+        for line in ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"] {
+            assert!(!shown(line).clear, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_is_a_divergence() {
+        for line in ["step 3 loss nan", "step 3 loss=NaN", "{'loss': inf, 'step': 3}", "loss: -inf"] {
+            let shown = shown(line);
+            assert!(shown.diverged, "{line}");
+            assert_eq!(shown.progress.loss, None);
+        }
+        for line in ["loss: 0.1", "loss info", "val_loss: nan loss: 0.2"] {
+            assert!(!shown(line).diverged, "{line}");
+        }
+    }
+}

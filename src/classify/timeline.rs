@@ -1,0 +1,273 @@
+//! What still counts: which failures of a text were overcome, are another command's, or are long past.
+
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use super::frames::Frames;
+use super::prefix;
+use super::progress::{self, Shown};
+use super::rules::Weight;
+use super::scan::{Hit, RuleSet};
+use crate::model::facts::Class;
+
+/// Text after a failure that belongs to nothing known: more of it than this, in bytes, and the failure
+/// is an old one. What belongs to failures (indented frames, other workers) is not counted.
+const FADE: usize = 4_500;
+/// Lines after a traceback's head in which its last line is looked for.
+const TRACEBACK: usize = 400;
+
+/// A failure or a sign of a finish that still counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sign {
+    pub(super) line: usize,
+    pub(super) rule: usize,
+    pub(super) class: Class,
+    pub(super) weight: Weight,
+    /// Where in the line it was found.
+    pub(super) at: usize,
+    pub(super) worker: Option<Vec<u8>>,
+}
+
+/// A line that shows a step.
+struct Step {
+    line: usize,
+    worker: Option<Vec<u8>>,
+    shown: Shown,
+}
+
+/// Everything that still counts, in order of lines.
+pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>) -> Vec<Sign> {
+    let hits = set.deciding(frames, false);
+    if hits.is_empty() {
+        return Vec::new();
+    }
+    let signs: Vec<Sign> = hits.iter().filter_map(|hit| sign(set, frames, hit)).collect();
+    let clears: Vec<(usize, &[Class])> = hits
+        .iter()
+        .filter_map(|hit| set.rule(hit).map(|rule| (hit.line, rule.clears.as_slice())))
+        .filter(|(_, classes)| !classes.is_empty())
+        .collect();
+    let cleared = |sign: &Sign| {
+        clears.iter().any(|(line, classes)| *line > sign.line && classes.contains(&sign.class))
+    };
+    let steps = steps(frames);
+    let prompts = Prompts::read(frames);
+    let quiet = Quiet::read(frames, &signs);
+    let counting: Vec<Sign> = merge_tracebacks(frames, signs)
+        .into_iter()
+        .filter(|sign| !cleared(sign) && !overcome(sign, &steps) && quiet.after(sign.line) <= FADE)
+        .collect();
+    prompts.newest(counting, &steps)
+}
+
+fn sign(set: &RuleSet, frames: &Frames<'_>, hit: &Hit) -> Option<Sign> {
+    let rule = set.rule(hit)?;
+    if !matches!(rule.class, Class::Finished | Class::Failed(_)) {
+        return None;
+    }
+    // On its line an overruling rule has won already; beside other lines it is a proof like others.
+    let weight = rule.weight.min(Weight::Proof);
+    let worker = frames.prefix(hit.line).worker.map(<[u8]>::to_vec);
+    Some(Sign { line: hit.line, rule: hit.rule, class: rule.class, weight, at: hit.at.start, worker })
+}
+
+fn steps(frames: &Frames<'_>) -> Vec<Step> {
+    (0..frames.len())
+        .filter_map(|line| {
+            let text = frames.line(line);
+            if !text.iter().any(u8::is_ascii_digit) {
+                return None;
+            }
+            let prefix = prefix::read(text);
+            let shown = progress::read(text, prefix.header).filter(|shown| shown.clear)?;
+            Some(Step { line, worker: prefix.worker.map(<[u8]>::to_vec), shown })
+        })
+        .collect()
+}
+
+/// Whether new steps came after a sign. A redraw of the step before it is none; another worker's steps
+/// say nothing about this one.
+fn overcome(sign: &Sign, steps: &[Step]) -> bool {
+    let before = steps.iter().rfind(|step| step.line < sign.line && step.worker == sign.worker);
+    let known = |worker: &Option<Vec<u8>>| {
+        steps.iter().any(|step| step.line < sign.line && step.worker == *worker)
+    };
+    steps.iter().filter(|step| step.line > sign.line).any(|step| {
+        let speaks = step.worker == sign.worker
+            || step.worker.is_none()
+            // A launcher's failure is overcome once a worker reports that had not reported before.
+            || (sign.worker.is_none() && !known(&step.worker));
+        speaks && before.is_none_or(|before| before.shown.counter() != step.shown.counter())
+    })
+}
+
+/// The head of a Python traceback says only that something was raised; its last line says what.
+/// Chained tracebacks are one failure, and its narrowest cause decides.
+fn merge_tracebacks(frames: &Frames<'_>, signs: Vec<Sign>) -> Vec<Sign> {
+    let mut merged: Vec<Sign> = Vec::new();
+    // The exception that the merged traceback of a worker ended with, while it may go on.
+    let mut rest = signs.into_iter().peekable();
+    while let Some(sign) = rest.next() {
+        if !is_head(frames, &sign) {
+            merged.push(sign);
+            continue;
+        }
+        let end = last_line(frames, &sign);
+        let mut best = sign.clone();
+        let mut inside: Vec<Sign> = Vec::new();
+        while let Some(next) = rest.next_if(|next| next.line <= end) {
+            inside.push(next);
+        }
+        for next in inside {
+            if next.worker != sign.worker {
+                merged.push(next);
+            } else if next.line == end {
+                best = next;
+            }
+        }
+        best.line = best.line.max(sign.line);
+        match merged.last_mut() {
+            Some(cause) if cause.worker == best.worker && linked(frames, cause.line, sign.line) => {
+                let narrower = !is_plain(cause) && is_plain(&best);
+                if !narrower {
+                    *cause = best;
+                }
+            }
+            _ => merged.push(best),
+        }
+    }
+    merged.sort_by_key(|sign| sign.line);
+    merged
+}
+
+fn is_plain(sign: &Sign) -> bool {
+    sign.class.failure() == Some(crate::model::facts::ErrorKind::PythonError)
+        || sign.weight < Weight::Proof
+}
+
+fn is_head(frames: &Frames<'_>, sign: &Sign) -> bool {
+    let text = frames.line(sign.line).get(sign.at..).unwrap_or_default();
+    text.starts_with(b"Traceback (most recent call last)")
+}
+
+/// The line with the exception: the first that is not indented more than the head, as far as the
+/// same worker's lines go.
+fn last_line(frames: &Frames<'_>, head: &Sign) -> usize {
+    let indent = frames.prefix(head.line).indent;
+    let mut last = head.line;
+    for line in head.line + 1..frames.len().min(head.line + TRACEBACK) {
+        let prefix = frames.prefix(line);
+        if prefix.worker != head.worker.as_deref() {
+            continue;
+        }
+        let text = frames.line(line).get(prefix.launcher..).unwrap_or_default();
+        if text.is_empty() || prefix.indent > indent {
+            continue;
+        }
+        last = line;
+        if looks_raised(text) {
+            break;
+        }
+        // Unprefixed workers may talk in between; a few lines of that are skipped.
+        if line > head.line + 60 {
+            break;
+        }
+    }
+    last
+}
+
+static RAISED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(?-u)[A-Za-z_][\w.]*(?::\s|$)").expect("the pattern is a constant")
+});
+
+fn looks_raised(text: &[u8]) -> bool {
+    RAISED.is_match(text)
+}
+
+/// Whether Python says that one traceback led to the next.
+fn linked(frames: &Frames<'_>, from: usize, to: usize) -> bool {
+    (from..to).any(|line| {
+        let text = frames.line(line);
+        [
+            &b"During handling of the above exception"[..],
+            b"The above exception was the direct cause",
+        ]
+        .iter()
+        .any(|link| memchr::memmem::find(text, link).is_some())
+    })
+}
+
+/// Bytes of text, from each line to the end, that belong to no failure.
+struct Quiet {
+    /// For each line, the sum over the lines after it.
+    sums: Vec<usize>,
+}
+
+impl Quiet {
+    fn read(frames: &Frames<'_>, signs: &[Sign]) -> Self {
+        let mut sums = vec![0; frames.len()];
+        let mut sum = 0;
+        let mut known = signs.iter().rev().peekable();
+        for (line, slot) in sums.iter_mut().enumerate().rev() {
+            *slot = sum;
+            let is_sign = known.next_if(|sign| sign.line == line).is_some();
+            let text = frames.line(line);
+            let indented = matches!(text.first(), Some(b' ' | b'\t'));
+            if !is_sign && !indented && frames.prefix(line).worker.is_none() {
+                sum += text.len() + 1;
+            }
+        }
+        Self { sums }
+    }
+
+    fn after(&self, line: usize) -> usize {
+        self.sums.get(line).copied().unwrap_or(0)
+    }
+}
+
+/// `user@host:dir$ command`, `bash-5.1$ command`, `$ command`, with a virtual environment in front.
+static PROMPT: LazyLock<Regex> = LazyLock::new(|| {
+    let prompt = r"^(?-u)(?:\([\w.-]+\) )*(?:\[?[\w.-]+@[\w.-]+[: ][^\s$#\]]*\]?|bash-[\d.]+|sh-[\d.]+)?[$#](?: (.*))?$";
+    Regex::new(prompt).expect("the pattern is a constant")
+});
+
+/// The command typed at the prompt that a line shows; empty at a prompt that waits.
+fn prompt(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii_end();
+    // A comment such as `# completed step` looks like root's bare prompt, so `#` needs a name before it.
+    if line.starts_with(b"#") || !line.iter().any(|b| matches!(b, b'$' | b'#')) {
+        return None;
+    }
+    let caps = PROMPT.captures(line)?;
+    Some(caps.get(1).map_or(&[][..], |command| command.as_bytes()))
+}
+
+/// Whether the last line of a block is a prompt at which nothing was typed.
+pub(super) fn ends_at_prompt(frames: &Frames<'_>) -> bool {
+    let last = (0..frames.len()).rev().find(|line| !frames.line(*line).trim_ascii().is_empty());
+    last.and_then(|line| prompt(frames.line(line))).is_some_and(<[u8]>::is_empty)
+}
+
+/// The lines at which commands were typed: each starts a new story.
+struct Prompts {
+    commands: Vec<usize>,
+}
+
+impl Prompts {
+    fn read(frames: &Frames<'_>) -> Self {
+        let typed = |line: &usize| prompt(frames.line(*line)).is_some_and(|typed| !typed.is_empty());
+        Self { commands: (0..frames.len()).filter(typed).collect() }
+    }
+
+    /// The signs of the newest command that gave any, unless a newer command made steps.
+    fn newest(&self, mut signs: Vec<Sign>, steps: &[Step]) -> Vec<Sign> {
+        let story = |line: usize| self.commands.partition_point(|command| *command <= line);
+        let Some(newest) = signs.iter().map(|sign| story(sign.line)).max() else { return signs };
+        if steps.last().is_some_and(|step| story(step.line) > newest) {
+            return Vec::new();
+        }
+        signs.retain(|sign| story(sign.line) == newest);
+        signs
+    }
+}

@@ -1,0 +1,127 @@
+//! Joins lines that a terminal's width had cut, where tmux could not do it (`capture-pane -J`).
+
+use super::frames::{Builder, Frames};
+
+/// Panes are not narrower; a "width" below it is a short text.
+const NARROWEST: usize = 20;
+/// A text whose longest line is longer than this was not cut by a terminal.
+const WIDEST: usize = 320;
+
+/// The lines of `frames`, joined if they look cut at one width.
+///
+/// The evidence: no line is longer than some width, lines of exactly that width occur, and what follows
+/// them does not begin the way a fresh line does. A wrong join costs little (the phrases of both lines
+/// still match), a missed one may cost the verdict.
+pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
+    let mut width = 0;
+    for span in frames.spans() {
+        let bytes = span.at.len();
+        // A character has at most four bytes: longer lines need no counting.
+        if bytes > 4 * WIDEST {
+            return frames;
+        }
+        if bytes > width {
+            width = width.max(columns(frames.buffer().get(span.at.clone()).unwrap_or_default()));
+        }
+    }
+    if !(NARROWEST..=WIDEST).contains(&width) {
+        return frames;
+    }
+    let count = frames.len();
+    // One longest line is in every text; two of the same length, or nearly nothing else, is a width.
+    let full = (0..count).filter(|i| columns(frames.line(*i)) == width).take(2).count();
+    if full < 2 && (count > 3 || width > 60) {
+        return frames;
+    }
+    let joins = |i: usize| i + 1 < count && continues(frames.line(i), frames.line(i + 1), width);
+    if !(0..count).any(joins) {
+        return frames;
+    }
+    let mut builder = Builder::default();
+    let mut open = false;
+    for (i, span) in frames.spans().iter().enumerate() {
+        let line = frames.line(i);
+        if open {
+            builder.extend(line, span.physical);
+        } else {
+            builder.push(line, span.physical);
+        }
+        open = joins(i);
+        if open && columns(line) < width {
+            // The blank at the edge was dropped by the terminal.
+            builder.extend(b" ", span.physical);
+        }
+    }
+    builder.finish(frames.physical())
+}
+
+/// Whether `next` is the rest of `line` in a window of `width` columns.
+fn continues(line: &[u8], next: &[u8], width: usize) -> bool {
+    // Only narrow windows cut so often that the dropped blank at the edge is worth a guess.
+    let slack = usize::from(width < 60);
+    line.len() + slack >= width && columns(line) + slack >= width && !next.is_empty() && !fresh(line, next)
+}
+
+/// Whether `next` begins like a line of its own.
+fn fresh(line: &[u8], next: &[u8]) -> bool {
+    const STARTS: [&[u8]; 12] = [
+        b"Traceback (most",
+        b"  File \"",
+        b"    ",
+        b"[worker",
+        b"wandb:",
+        b"ERROR:",
+        b"INFO:",
+        b"WARNING:",
+        b"@@@",
+        b"===",
+        b"---",
+        b"*** ",
+    ];
+    STARTS.iter().any(|start| next.starts_with(start)) || same_shape(line, next)
+}
+
+/// Whether two lines begin alike, digits apart: rows of a log rather than the halves of one row.
+fn same_shape(line: &[u8], next: &[u8]) -> bool {
+    let shape = |b: &u8| if b.is_ascii_digit() { b'0' } else { *b };
+    let alike = line.iter().map(shape).zip(next.iter().map(shape)).take_while(|(a, b)| a == b);
+    alike.count() >= 4
+}
+
+fn columns(line: &[u8]) -> usize {
+    // Continuation bytes of UTF-8 take no column. Wide characters count as one, as `-J` is the norm
+    // and this only a second chance.
+    line.iter().filter(|b| **b & 0xc0 != 0x80).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(text: &str) -> Vec<String> {
+        let frames = join(Frames::lines_of(text.as_bytes()));
+        (0..frames.len()).map(|i| String::from_utf8_lossy(frames.line(i)).into_owned()).collect()
+    }
+
+    #[test]
+    fn what_a_width_had_cut_is_joined() {
+        let line = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in hbm";
+        let cut: Vec<&str> = [&line[..37], &line[37..74], &line[74..]].into();
+        assert_eq!(joined(&format!("short\n{}\nend", cut.join("\n"))), ["short", line, "end"]);
+    }
+
+    #[test]
+    fn rows_of_one_width_stay_rows() {
+        let rows = "step  10/200 loss=0.3511 grad=0.597\nstep  20/200 loss=0.2493 grad=0.467";
+        assert_eq!(joined(rows).len(), 2);
+        assert_eq!(joined("a\nb\nc").len(), 3);
+    }
+
+    #[test]
+    fn a_blank_dropped_at_the_edge_comes_back() {
+        let text = "x234567890123456789012345\nclient_loop: send disconn\nect: Broken\npipe";
+        assert_eq!(joined(text).len(), 3);
+        let text = "one two three four five six seven\nAttempting to reserve 3G at bottom\nof memory";
+        assert!(joined(text).contains(&"Attempting to reserve 3G at bottomof memory".to_owned()));
+    }
+}

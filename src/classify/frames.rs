@@ -229,10 +229,7 @@ mod tests {
 
     #[test]
     fn bars_keep_their_last_frame_and_messages_survive_them() {
-        assert_eq!(
-            lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"),
-            [" 20%|## | 2/9", "next"]
-        );
+        assert_eq!(lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"), [" 20%|## | 2/9", "next"]);
         assert_eq!(lines(b"ValueError: x\r 20%|## | 2/9"), ["ValueError: x", " 20%|## | 2/9"]);
         assert_eq!(lines(b"\r\r\n\r"), ["", ""]);
     }

@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn the_longest_required_word_wins() {
         assert_eq!(needles("Broken pipe"), ["broken pipe"]);
-        assert_eq!(needles(r"\bport (?:22|2222): Connection (?:refused|reset)"), [": connection re"]);
+        assert_eq!(
+            needles(r"\bport (?:22|2222): Connection (?:refused|reset)"),
+            [": connection re"]
+        );
         assert_eq!(needles("(?i)out of memory"), ["out of memory"]);
         assert_eq!(needles(r"a+b*(?:memory)?x"), Vec::<String>::new());
         assert_eq!(needles(r"(?:Killed|Aborted)$"), ["aborted", "killed"]);

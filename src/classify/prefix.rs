@@ -83,7 +83,13 @@ pub(super) fn read(line: &[u8]) -> Prefix<'_> {
     let rest = head.get(launcher..).unwrap_or_default();
     let indent = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let header = HEADER.find(rest).map_or(launcher + indent, |m| launcher + m.end());
-    Prefix { worker, indent, launcher: launcher + indent, header, bar: after_bar(line).unwrap_or(header) }
+    Prefix {
+        worker,
+        indent,
+        launcher: launcher + indent,
+        header,
+        bar: after_bar(line).unwrap_or(header),
+    }
 }
 
 /// Where the text after a tqdm bar begins: bars end in `it/s]`, `s/it, loss=1]` or the like.
@@ -126,7 +132,11 @@ mod tests {
                 "",
                 "ValueError: x",
             ),
-            ("[INFO|trainer.py:1536] 2021-04-16 04:45:03,428 >> ValueError: x", "", "ValueError: x"),
+            (
+                "[INFO|trainer.py:1536] 2021-04-16 04:45:03,428 >> ValueError: x",
+                "",
+                "ValueError: x",
+            ),
         ];
         for (line, worker, body) in cases {
             let prefix = read(line.as_bytes());

@@ -137,9 +137,8 @@ fn read_counters(body: &[u8], progress: &mut Progress) {
         }
     }
     let bracket = last(&EPOCH_BRACKET, body);
-    let epoch = bracket.or_else(|| {
-        EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last()
-    });
+    let epoch = bracket
+        .or_else(|| EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last());
     if let Some(caps) = epoch {
         progress.epoch = number(&caps, "n");
         progress.epochs = number(&caps, "t");
@@ -164,9 +163,8 @@ fn read_numbers(body: &[u8], shown: &mut Shown) {
     }
     shown.progress.lr = last(&LR, body).and_then(|caps| number(&caps, "v"));
     if shown.progress.steps_per_s.is_none() {
-        shown.progress.steps_per_s = last(&RATE, body)
-            .and_then(|caps| number(&caps, "v"))
-            .or_else(|| {
+        shown.progress.steps_per_s =
+            last(&RATE, body).and_then(|caps| number(&caps, "v")).or_else(|| {
                 let caps = last(&RATE_AFTER, body)?;
                 rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
             });
@@ -289,7 +287,12 @@ mod tests {
         let cases: [(&str, Progress); 16] = [
             (
                 "step 100 ep=3.25 loss=0.41",
-                Progress { step: Some(100), epoch: Some(3.25), loss: Some(0.41), ..Progress::default() },
+                Progress {
+                    step: Some(100),
+                    epoch: Some(3.25),
+                    loss: Some(0.41),
+                    ..Progress::default()
+                },
             ),
             (
                 "Epoch 2/3:  50%|#####     | 100/200 [00:02<00:04, 25.0batch/s, err=0, loss=0.020]",
@@ -359,7 +362,12 @@ mod tests {
             ),
             (
                 "iter 3 | loss 3.100 | 500ms/iter",
-                Progress { step: Some(3), loss: Some(3.1), steps_per_s: Some(2.0), ..Progress::default() },
+                Progress {
+                    step: Some(3),
+                    loss: Some(3.1),
+                    steps_per_s: Some(2.0),
+                    ..Progress::default()
+                },
             ),
             (
                 "step    10/200 mean_squared_error=0.3511 grad_norm=0.597 steps/s=16.8",
@@ -420,14 +428,17 @@ mod tests {
         for line in ["step 20", "[1] step 10", "Epoch 3/10", "it 5 loss 2", "[20] train/loss=0.5"] {
             assert!(shown(line).clear, "{line}");
         }
-        for line in ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"] {
+        for line in
+            ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"]
+        {
             assert!(!shown(line).clear, "{line}");
         }
     }
 
     #[test]
     fn a_loss_that_is_no_number_is_a_divergence() {
-        for line in ["step 3 loss nan", "step 3 loss=NaN", "{'loss': inf, 'step': 3}", "loss: -inf"] {
+        for line in ["step 3 loss nan", "step 3 loss=NaN", "{'loss': inf, 'step': 3}", "loss: -inf"]
+        {
             let shown = shown(line);
             assert!(shown.diverged, "{line}");
             assert_eq!(shown.progress.loss, None);

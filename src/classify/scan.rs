@@ -83,7 +83,12 @@ impl Sieve {
     }
 
     /// Calls `found` with each line and rule that are worth a try, lines in rising order.
-    fn candidates(&self, frames: &Frames<'_>, range: Range<usize>, mut found: impl FnMut(usize, usize)) {
+    fn candidates(
+        &self,
+        frames: &Frames<'_>,
+        range: Range<usize>,
+        mut found: impl FnMut(usize, usize),
+    ) {
         let lines = frames.spans().get(range.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
         if !self.always.is_empty() {

@@ -59,7 +59,10 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
 fn continues(line: &[u8], next: &[u8], width: usize) -> bool {
     // Only narrow windows cut so often that the dropped blank at the edge is worth a guess.
     let slack = usize::from(width < 60);
-    line.len() + slack >= width && columns(line) + slack >= width && !next.is_empty() && !fresh(line, next)
+    line.len() + slack >= width
+        && columns(line) + slack >= width
+        && !next.is_empty()
+        && !fresh(line, next)
 }
 
 /// Whether `next` begins like a line of its own.
@@ -105,7 +108,8 @@ mod tests {
 
     #[test]
     fn what_a_width_had_cut_is_joined() {
-        let line = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in hbm";
+        let line =
+            "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in hbm";
         let cut: Vec<&str> = [&line[..37], &line[37..74], &line[74..]].into();
         assert_eq!(joined(&format!("short\n{}\nend", cut.join("\n"))), ["short", line, "end"]);
     }
@@ -121,7 +125,8 @@ mod tests {
     fn a_blank_dropped_at_the_edge_comes_back() {
         let text = "x234567890123456789012345\nclient_loop: send disconn\nect: Broken\npipe";
         assert_eq!(joined(text).len(), 3);
-        let text = "one two three four five six seven\nAttempting to reserve 3G at bottom\nof memory";
+        let text =
+            "one two three four five six seven\nAttempting to reserve 3G at bottom\nof memory";
         assert!(joined(text).contains(&"Attempting to reserve 3G at bottomof memory".to_owned()));
     }
 }

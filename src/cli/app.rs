@@ -55,8 +55,11 @@ impl App {
         let refs: Vec<_> = layers.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
         let settings = Settings::merge(&refs)?;
         let clock = Arc::new(SystemClock::new());
-        let who =
-            Who { pid: self.env.pid, host: self.env.hostname.clone(), command: format!("tpu {}", self.name) };
+        let who = Who {
+            pid: self.env.pid,
+            host: self.env.hostname.clone(),
+            command: format!("tpu {}", self.name),
+        };
         let paths = Paths::new(self.data_path(&settings)?);
         let store = Store::open(paths, Arc::new(OsDisk), Arc::<SystemClock>::clone(&clock), who);
         let tmux = OneShot::new(self.global.tmux_socket.as_deref(), &self.env);
@@ -108,9 +111,12 @@ impl App {
             let origin = Origin::Given(path.display().to_string());
             layers.extend(read_layer(&path, origin, false)?);
         }
-        for (variable, key) in
-            [("TPU_USER", "user"), ("TPU_CLOUD", "cloud"), ("TPU_PROJECT", "project"), ("TPU_CLOUD_ENDPOINT", "cloud_endpoint")]
-        {
+        for (variable, key) in [
+            ("TPU_USER", "user"),
+            ("TPU_CLOUD", "cloud"),
+            ("TPU_PROJECT", "project"),
+            ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
+        ] {
             if let Some(value) = self.env.non_empty(variable) {
                 let origin = Origin::Environment(variable.to_owned());
                 let mut layer = Layer::default();
@@ -151,7 +157,10 @@ impl App {
 
     /// Whether a person can be asked.
     pub(super) fn may_ask(&self) -> bool {
-        !self.global.no_input && !self.global.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+        !self.global.no_input
+            && !self.global.json
+            && std::io::stdin().is_terminal()
+            && std::io::stderr().is_terminal()
     }
 
     /// Whether results go to a person's terminal.
@@ -183,11 +192,17 @@ impl App {
 }
 
 /// Reads a settings file; one that need not be there is no layer if it is not.
-fn read_layer(path: &Path, origin: Origin, optional: bool) -> Result<Option<(Origin, Layer)>, Error> {
+fn read_layer(
+    path: &Path,
+    origin: Origin,
+    optional: bool,
+) -> Result<Option<(Origin, Layer)>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some((origin.clone(), Layer::parse(&text, &origin)?))),
         Err(e) if optional && e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::usage(format!("cannot read the settings file {}: {e}", path.display()))
-            .hint("check --settings and $TPU_SETTINGS")),
+        Err(e) => {
+            Err(Error::usage(format!("cannot read the settings file {}: {e}", path.display()))
+                .hint("check --settings and $TPU_SETTINGS"))
+        }
     }
 }

@@ -64,7 +64,13 @@ pub struct Globals {
     #[arg(long, global = true)]
     pub dry_run: bool,
     /// Colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
     pub color: Color,
 }
 
@@ -93,12 +99,16 @@ pub struct Words {
 pub enum Command {
     // -- jobs
     /// Start a job on a target
-    #[command(after_help = "Examples:\n  tpu run v2-32-p2 alice lr=0.01 tag=baseline rule=resume\n  \
+    #[command(
+        after_help = "Examples:\n  tpu run v2-32-p2 alice lr=0.01 tag=baseline rule=resume\n  \
         tpu run local -- python train.py --steps 1000\n\nKeys: dir=N (or a bare N), tag=, rule=, monitor=, \
-        config aliases, config.…=")]
+        config aliases, config.…="
+    )]
     Run(Run),
     /// Show every job with its status, progress and evidence
-    #[command(after_help = "Examples:\n  tpu check alice\n  tpu check --json | jq '.jobs[].status'")]
+    #[command(
+        after_help = "Examples:\n  tpu check alice\n  tpu check --json | jq '.jobs[].status'"
+    )]
     Check(Check),
     /// Show jobs as a table
     #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
@@ -139,7 +149,9 @@ pub enum Command {
     /// Show the tables behind rule=
     CheckRules,
     /// Set what happens by itself when a job fails
-    #[command(after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun")]
+    #[command(
+        after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun"
+    )]
     SetRule(Words),
     /// Print the stage directory of a job
     GetStageDir(Words),
@@ -156,12 +168,16 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu attach 7\n  tpu attach w=7 alice")]
     Attach(Words),
     /// Wait until jobs have ended
-    #[command(after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished")]
+    #[command(
+        after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished"
+    )]
     Wait(Wait),
 
     // -- users, directories, aliases, settings
     /// Add a user
-    #[command(after_help = "Examples:\n  tpu add-user alice\n  tpu add-user bob --tmux-name bob --dir /code/bob")]
+    #[command(
+        after_help = "Examples:\n  tpu add-user alice\n  tpu add-user bob --tmux-name bob --dir /code/bob"
+    )]
     AddUser(AddUser),
     /// Remove a user who has no live jobs
     DelUser(Words),
@@ -171,7 +187,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu set-cur 1\n  tpu set-cur 2 alice")]
     SetCur(Words),
     /// Make a path a slot
-    #[command(after_help = "Examples:\n  tpu set-dir /code/project 2\n  tpu set-dir /code/project 2 alice")]
+    #[command(
+        after_help = "Examples:\n  tpu set-dir /code/project 2\n  tpu set-dir /code/project 2 alice"
+    )]
     SetDir(Words),
     /// List the directories
     Ls(Words),
@@ -182,7 +200,9 @@ pub enum Command {
     /// Exchange two slots
     SwapDir(Words),
     /// Give a config key a short name (-a)
-    #[command(after_help = "Examples:\n  tpu -a lr config.training.learning_rate\n  tpu add-config-alias bs config.training.batch_size alice")]
+    #[command(
+        after_help = "Examples:\n  tpu -a lr config.training.learning_rate\n  tpu add-config-alias bs config.training.batch_size alice"
+    )]
     AddConfigAlias(Words),
     /// List the config aliases (-sa)
     ShowConfigAlias(Words),
@@ -191,7 +211,9 @@ pub enum Command {
     /// Show the settings
     GetSettings(GetSettings),
     /// Change a setting
-    #[command(after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice")]
+    #[command(
+        after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice"
+    )]
     SetSettings(Words),
     /// Put the settings back to their defaults
     ResetSettings(Words),
@@ -200,12 +222,16 @@ pub enum Command {
 
     // -- targets
     /// Give a target a short name (-ta)
-    #[command(after_help = "Examples:\n  tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2\n  tpu add-tpu-alias big lab-tpuvm-v4-128-1")]
+    #[command(
+        after_help = "Examples:\n  tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2\n  tpu add-tpu-alias big lab-tpuvm-v4-128-1"
+    )]
     AddTpuAlias(Words),
     /// List the target aliases (-lta)
     ListTpuAliases,
     /// Make a target known, with its zone, type and pricing
-    #[command(after_help = "Examples:\n  tpu register lab-tpuvm-v2-32-7 --zone europe-west4-a --type v2-32 --spot\n  tpu register lab-tpuvm-v4-8-1 --zone us-central2-b")]
+    #[command(
+        after_help = "Examples:\n  tpu register lab-tpuvm-v2-32-7 --zone europe-west4-a --type v2-32 --spot\n  tpu register lab-tpuvm-v4-8-1 --zone us-central2-b"
+    )]
     Register(Register),
     /// Forget a target
     DelRegistered(Words),
@@ -226,7 +252,9 @@ pub enum Command {
 
     // -- data, text, help
     /// Classify text the way jobs are read
-    #[command(after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json")]
+    #[command(
+        after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json"
+    )]
     Classify(Classify),
     /// Look over tmux, data file, locks and settings, each problem with its remedy
     Doctor(Doctor),

@@ -10,8 +10,8 @@ use super::Outcome;
 use super::app::App;
 use super::args::{Cli, Command};
 use super::commands::{
-    again, aliases, attach, callbacks, check, classify, dirs, doctor, help, history, kill, logs, records,
-    run, settings, sweep, targets, users, wait,
+    again, aliases, attach, callbacks, check, classify, dirs, doctor, help, history, kill, logs,
+    records, run, settings, sweep, targets, users, wait,
 };
 use super::print::Output;
 
@@ -113,7 +113,8 @@ fn run_then_watch(
     if !wanted {
         return Ok(ran.output);
     }
-    let scope = check::Scope { user: Some(job.user.clone()), select: Some(job), ..check::Scope::default() };
+    let scope =
+        check::Scope { user: Some(job.user.clone()), select: Some(job), ..check::Scope::default() };
     monitor(app, scope)
 }
 
@@ -141,9 +142,7 @@ fn demo_train(words: &[String]) -> Outcome {
         pace: &|duration| clock.sleep(duration),
     };
     match run(words, &mut std::io::stdout().lock(), &world) {
-        Ok(code) => {
-            Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() })
-        }
+        Ok(code) => Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() }),
         Err(TrainError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
             Ok(Output::default())
         }

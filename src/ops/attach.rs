@@ -15,8 +15,10 @@ pub fn argv(ctx: &Ctx, id: &JobId) -> Result<Vec<String>, Error> {
         Window::Here(pane) => Ok(ctx.tmux.attach_argv(pane, ctx.env.non_empty("TMUX"))),
         Window::Gone => Err(Error::not_found(format!("the window of {id} is closed"))
             .hint(format!("its output: tpu logs w={} {}", id.window, id.user))),
-        Window::Lost(reason) => Err(Error::not_found(format!("the window of {id} is gone: {reason}"))
-            .hint(format!("its output: tpu logs w={} {}", id.window, id.user))),
+        Window::Lost(reason) => {
+            Err(Error::not_found(format!("the window of {id} is gone: {reason}"))
+                .hint(format!("its output: tpu logs w={} {}", id.window, id.user)))
+        }
         Window::Elsewhere(reason) => {
             Err(Error::refused(format!("{id} cannot be shown here: {reason}")).hint("attach there"))
         }

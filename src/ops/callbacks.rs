@@ -183,8 +183,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let job = job_of(&data, id)?;
     let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map(|text| classify(&text, Some(code)));
-    let facts =
-        Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
+    let facts = Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);
@@ -221,9 +220,8 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
 /// The job that carries a launch token.
 fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
     let data = ctx.data()?;
-    let found = data.jobs().find(|job| {
-        job.launch.as_ref().is_some_and(|launch| launch.token == *token)
-    });
+    let found =
+        data.jobs().find(|job| job.launch.as_ref().is_some_and(|launch| launch.token == *token));
     found.map(Job::id).ok_or_else(|| {
         Error::not_found("no record belongs to this launch any more")
             .hint("the job was cleaned away; close this window")
@@ -248,11 +246,5 @@ fn classify(text: &[u8], exit_code: Option<i32>) -> Verdict {
 }
 
 fn kept(kind: ErrorKind, evidence: &Evidence) -> StoredVerdict {
-    StoredVerdict {
-        kind,
-        rule: evidence.rule.clone(),
-        line: evidence.line.clone(),
-        ignored: false,
-    }
+    StoredVerdict { kind, rule: evidence.rule.clone(), line: evidence.line.clone(), ignored: false }
 }
-

@@ -120,8 +120,7 @@ pub fn choose(
 
 /// A leaf that says it has a child which is not there any more.
 fn is_dead_end(user: &User, leaf: WindowId) -> bool {
-    user.job(leaf)
-        .is_some_and(|job| matches!(job.status, Status::Resumed(_) | Status::Rerunned(_)))
+    user.job(leaf).is_some_and(|job| matches!(job.status, Status::Resumed(_) | Status::Rerunned(_)))
 }
 
 /// Closes the windows of these records, then archives them.
@@ -213,9 +212,9 @@ fn pane_of<'a>(panes: &'a [PaneFact], orphan: &Orphan) -> Option<&'a PaneFact> {
 
 /// Whether any record claims a pane.
 fn claimed(data: &Data, pane: &PaneFact) -> bool {
-    data.users().iter().any(|user| {
-        user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane))
-    })
+    data.users()
+        .iter()
+        .any(|user| user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane)))
 }
 
 /// `-czj`: archives records that claim a window which is gone for certain. Ancestors of attempts that
@@ -258,9 +257,9 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     let Ok(job) = job_of(&data, id) else {
         return kill_orphan(ctx, &data, id);
     };
-    let child = job.child.filter(|child| {
-        user_of(&data, &id.user).is_ok_and(|user| user.job(*child).is_some())
-    });
+    let child = job
+        .child
+        .filter(|child| user_of(&data, &id.user).is_ok_and(|user| user.job(*child).is_some()));
     if let Some(child) = child {
         return Err(Error::refused(format!("{id} goes on in window {child}"))
             .hint(format!("kill that one, then: tpu clean {}", id.user)));

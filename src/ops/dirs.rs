@@ -12,7 +12,12 @@ use super::{Ctx, Error};
 const HIGHEST: u32 = 100;
 
 /// Makes an existing directory a slot.
-pub fn set(ctx: &Ctx, user: &UserName, slot: u32, path: &Path) -> Result<Vec<(u32, String)>, Error> {
+pub fn set(
+    ctx: &Ctx,
+    user: &UserName,
+    slot: u32,
+    path: &Path,
+) -> Result<Vec<(u32, String)>, Error> {
     if !(1..=HIGHEST).contains(&slot) {
         return Err(Error::usage(format!("directory {slot}: slots run from 1 to {HIGHEST}")));
     }
@@ -60,7 +65,9 @@ pub fn swap(ctx: &Ctx, user: &UserName, a: u32, b: u32) -> Result<(), Error> {
 /// The path of a slot.
 pub fn known(user: &User, slot: u32) -> Result<&str, Error> {
     user.dir(slot).ok_or_else(|| {
-        Error::not_found(format!("{} has no directory {slot}", user.name))
-            .hint(format!("`tpu ls {}` lists them; in the directory itself: tpu set-cur {slot} {}", user.name, user.name))
+        Error::not_found(format!("{} has no directory {slot}", user.name)).hint(format!(
+            "`tpu ls {}` lists them; in the directory itself: tpu set-cur {slot} {}",
+            user.name, user.name
+        ))
     })
 }

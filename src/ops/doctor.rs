@@ -59,11 +59,15 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
         TmuxFact::Up { place, panes } => {
             fine(format!("tmux answers on {} ({} panes)", place.socket, panes.len()))
         }
-        TmuxFact::Down { place } => fine(format!("no tmux server on {}; `tpu run` starts one", place.socket)),
+        TmuxFact::Down { place } => {
+            fine(format!("no tmux server on {}; `tpu run` starts one", place.socket))
+        }
         TmuxFact::Unknown { reason } => Finding {
             severity: Severity::Broken,
             what: format!("tmux cannot be asked: {reason}"),
-            remedy: Some("install tmux 3.2 or later, and look at the rights of its socket".to_owned()),
+            remedy: Some(
+                "install tmux 3.2 or later, and look at the rights of its socket".to_owned(),
+            ),
         },
     });
     match ctx.store.read() {
@@ -101,7 +105,10 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
             if !std::path::Path::new(path).is_dir() {
                 findings.push(warning(
                     format!("directory {slot} of {}: {path} is not there", user.name),
-                    format!("tpu set-dir PATH {slot} {}, or tpu del-dir {slot} {}", user.name, user.name),
+                    format!(
+                        "tpu set-dir PATH {slot} {}, or tpu del-dir {slot} {}",
+                        user.name, user.name
+                    ),
                 ));
             }
         }
@@ -119,26 +126,37 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
                     format!("tpu clean {}", user.name),
                 ));
             }
-            let gone = matches!(
-                place::find(job, &user.tmux_name, tmux),
-                Window::Gone | Window::Lost(_)
-            );
+            let gone =
+                matches!(place::find(job, &user.tmux_name, tmux), Window::Gone | Window::Lost(_));
             if job.status.is_live() && gone {
                 findings.push(warning(
                     format!("{id} is {} in the file and its window is gone", job.status),
-                    format!("tpu explain w={} {}; then resume it, or tpu clean", id.window, user.name),
+                    format!(
+                        "tpu explain w={} {}; then resume it, or tpu clean",
+                        id.window, user.name
+                    ),
                 ));
             }
             if let Some(intent) = &job.intent {
                 findings.push(warning(
-                    format!("{id} is {} since {} (by {})", intent.action, intent.at.to_rfc3339(), intent.by),
+                    format!(
+                        "{id} is {} since {} (by {})",
+                        intent.action,
+                        intent.at.to_rfc3339(),
+                        intent.by
+                    ),
                     format!("complete it: tpu kill w={} {}", id.window, user.name),
                 ));
             }
         }
         let leaves: Vec<_> = lineage::lineages(user).iter().filter_map(|l| l.leaf()).collect();
         findings.extend((!leaves.is_empty()).then(|| {
-            fine(format!("{} has {} runs in {} attempts", user.name, leaves.len(), user.jobs().len()))
+            fine(format!(
+                "{} has {} runs in {} attempts",
+                user.name,
+                leaves.len(),
+                user.jobs().len()
+            ))
         }));
     }
     for (alias, full) in data.registry().aliases() {
@@ -156,9 +174,7 @@ pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
     let mut backups = ctx.store.backups();
     backups.sort();
     backups.reverse();
-    let good = |path: &PathBuf| {
-        std::fs::read(path).is_ok_and(|bytes| Data::parse(&bytes).is_ok())
-    };
+    let good = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| Data::parse(&bytes).is_ok());
     let Some(backup) = backups.into_iter().filter(good).nth(n.saturating_sub(1)) else {
         return Err(Error::not_found(format!(
             "there is no {n}. good backup in {}",

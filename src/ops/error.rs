@@ -200,7 +200,9 @@ impl From<SettingsError> for Error {
             Problem::Unknown { nearest: Some(near), .. } => format!("did you mean '{near}'?"),
             Problem::Unknown { nearest: None, .. } => "`tpu get-settings` lists them".to_owned(),
             Problem::Value(_) => "`tpu get-settings` shows the values that hold".to_owned(),
-            Problem::Syntax { .. } => "mend the file, or move it away to use the defaults".to_owned(),
+            Problem::Syntax { .. } => {
+                "mend the file, or move it away to use the defaults".to_owned()
+            }
         };
         Self::usage(error.to_string()).hint(hint)
     }
@@ -246,7 +248,10 @@ mod tests {
 
     #[test]
     fn near_names_are_offered_and_far_ones_are_not() {
-        assert_eq!(did_you_mean("resmue", ["run", "resume"]).as_deref(), Some("did you mean 'resume'?"));
+        assert_eq!(
+            did_you_mean("resmue", ["run", "resume"]).as_deref(),
+            Some("did you mean 'resume'?")
+        );
         assert_eq!(did_you_mean("zzz", ["run", "resume"]), None);
     }
 }

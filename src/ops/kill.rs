@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::model::data::Data;
+use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job};
 use crate::plan::place::{self, Window};
-use crate::model::facts::{PaneFact, TmuxFact};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::{Ctx, Error, processes, records};
@@ -96,8 +96,10 @@ fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), 
     match place::find(job, &user.tmux_name, &tmux) {
         Window::Here(pane) => Ok((Some(pane.clone()), server)),
         Window::Gone | Window::Lost(_) => Ok((None, server)),
-        Window::Elsewhere(reason) => Err(Error::refused(format!("{} is not watched from here: {reason}", job.id()))
-            .hint("kill it there")),
+        Window::Elsewhere(reason) => {
+            Err(Error::refused(format!("{} is not watched from here: {reason}", job.id()))
+                .hint("kill it there"))
+        }
         Window::Unknown(reason) => Err(Error::unreachable(format!("{}: {reason}", job.id()))
             .hint("nothing was changed; try again when tmux answers")),
     }

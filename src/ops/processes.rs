@@ -24,7 +24,8 @@ const POLL: Duration = Duration::from_millis(40);
 /// A job of ours: its recorded process group (if pid and start time still agree) and every process that
 /// carries its launch token. A job of the original: what runs below its pane's shell.
 pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Process>, Error> {
-    let table = Table::read().map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+    let table =
+        Table::read().map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let mut add = |processes: Vec<&Process>| {
         found.extend(
@@ -96,6 +97,8 @@ pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Erro
             process.name,
             job.id()
         ))
-        .hint("it hangs in the kernel, usually on a dead mount; the job stays in the state 'killing'")),
+        .hint(
+            "it hangs in the kernel, usually on a dead mount; the job stays in the state 'killing'",
+        )),
     }
 }

@@ -109,8 +109,12 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
             .hint(format!("tpu {verb} w={child} {}", id.user)));
     }
     if let Some(intent) = &job.intent {
-        return Err(Error::refused(format!("{id} is {} (since {})", intent.action, intent.at.to_rfc3339()))
-            .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
+        return Err(Error::refused(format!(
+            "{id} is {} (since {})",
+            intent.action,
+            intent.at.to_rfc3339()
+        ))
+        .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
     }
     let view = snapshot::look_at(ctx, id)?;
     if let Some(reason) = &view.shown.unknown {
@@ -123,8 +127,10 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
     }
     let failed = view.failure().is_some();
     if !failed && !request.force {
-        return Err(Error::refused(format!("{id} is {}", view.shown.status))
-            .hint(format!("to {verb} it all the same: tpu {verb} w={} {} --force", id.window, id.user)));
+        return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
+            "to {verb} it all the same: tpu {verb} w={} {} --force",
+            id.window, id.user
+        )));
     }
     Ok(Parent {
         window: id.window,
@@ -140,16 +146,23 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     let current = data.resolve_target(job.tpu.as_str());
     let Some(typed) = &request.target else {
         return current.ok_or_else(|| {
-            Error::not_found(format!("the target {} of {} is not known any more", job.tpu, job.id()))
-                .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
+            Error::not_found(format!(
+                "the target {} of {} is not known any more",
+                job.tpu,
+                job.id()
+            ))
+            .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
         });
     };
     let target = check::resolve_target(data, typed)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
     if let (Some(old), Some(new)) = types {
         if old != new && request.how == Succession::Resume && !request.force {
-            return Err(Error::refused(format!("{} is a {new}, the job ran on a {old}", target.name))
-                .hint("a checkpoint may not fit there; use --force to resume all the same"));
+            return Err(Error::refused(format!(
+                "{} is a {new}, the job ran on a {old}",
+                target.name
+            ))
+            .hint("a checkpoint may not fit there; use --force to resume all the same"));
         }
     }
     Ok(target)
@@ -159,11 +172,16 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
 fn stage_dir(job: &Job) -> Result<String, Error> {
     let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
     let Some(dir) = &job.stage_dir else {
-        return Err(Error::refused(format!("{} never reported a stage directory", job.id())).hint(rerun));
+        return Err(
+            Error::refused(format!("{} never reported a stage directory", job.id())).hint(rerun)
+        );
     };
     if !std::path::Path::new(dir).is_dir() {
-        return Err(Error::not_found(format!("the stage directory of {} is gone: {dir}", job.id()))
-            .hint(rerun));
+        return Err(Error::not_found(format!(
+            "the stage directory of {} is gone: {dir}",
+            job.id()
+        ))
+        .hint(rerun));
     }
     Ok(dir.clone())
 }

@@ -84,7 +84,8 @@ pub fn set_monitor(ctx: &Ctx, key: &str, seconds: u32) -> Result<(), Error> {
             "checking_freq" => config.set_checking_freq(seconds),
             "test_freq" => config.test_freq = seconds,
             _ => {
-                let hint = did_you_mean(key, KEYS).unwrap_or_else(|| format!("one of {}", KEYS.join(", ")));
+                let hint = did_you_mean(key, KEYS)
+                    .unwrap_or_else(|| format!("one of {}", KEYS.join(", ")));
                 return Err(Error::usage(format!("MONITOR has no setting '{key}'")).hint(hint));
             }
         }

@@ -189,9 +189,8 @@ fn observe<'a>(
         .collect();
 
     read_panes(ctx, memory, jobs, &mut seen, server, TAIL);
-    let undecided: Vec<usize> = (0..seen.len())
-        .filter(|i| seen.get(*i).is_some_and(|seen| is_undecided(seen)))
-        .collect();
+    let undecided: Vec<usize> =
+        (0..seen.len()).filter(|i| seen.get(*i).is_some_and(|seen| is_undecided(seen))).collect();
     if !undecided.is_empty() {
         widen(ctx, memory, jobs, &mut seen, &undecided);
     }
@@ -283,17 +282,13 @@ fn capture(
     // A capture that fails leaves the job without text, which is what is then known about it.
     let Ok(texts) = ctx.tmux.capture(&captures) else { return };
     for ((index, capture, fingerprint), text) in wanted.into_iter().zip(texts) {
-        let (Some(text), Some(seen), Some((_, job))) =
-            (text, seen.get_mut(index), jobs.get(index))
+        let (Some(text), Some(seen), Some((_, job))) = (text, seen.get_mut(index), jobs.get(index))
         else {
             continue;
         };
         let text = since_launch(job, &text);
-        let verdict = Classifier::builtin().classify(&Input {
-            text,
-            exit_code: seen.exit,
-            api_state: None,
-        });
+        let verdict =
+            Classifier::builtin().classify(&Input { text, exit_code: seen.exit, api_state: None });
         let tail = last_lines(text);
         seen.verdict = Some(verdict.clone());
         seen.tail.clone_from(&tail);
@@ -384,8 +379,7 @@ fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
 fn orphans(user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
     let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
-        let claimed =
-            user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
+        let claimed = user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
         if pane.window_index != 0 && !claimed {
             orphans.insert(
                 pane.window_index,

@@ -15,14 +15,25 @@ use super::{Ctx, Error};
 
 /// What is never copied, in gitignore's notation (`!` = leave out).
 const LEFT_OUT: [&str; 10] = [
-    "!.git/", "!.hg/", "!__pycache__/", "!*.pyc", "!.ipynb_checkpoints/", "!wandb/", "!*.png", "!*.jpg",
-    "!*.jpeg", "!.venv/",
+    "!.git/",
+    "!.hg/",
+    "!__pycache__/",
+    "!*.pyc",
+    "!.ipynb_checkpoints/",
+    "!wandb/",
+    "!*.png",
+    "!*.jpg",
+    "!*.jpeg",
+    "!.venv/",
 ];
 
 /// Makes the log directory and, unless a resume brought its own, the stage directory of a job.
 pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
-        return Err(Error::state(format!("{} has no log or stage directory in its record", job.id())));
+        return Err(Error::state(format!(
+            "{} has no log or stage directory in its record",
+            job.id()
+        )));
     };
     fs::create_dir_all(log).map_err(|e| disk("create the log directory", log, &e))?;
     let stage = Path::new(stage);
@@ -59,8 +70,7 @@ pub fn copy_code(from: &Path, to: &Path, state: &Path) -> Result<(), Error> {
         let destination = to.join(relative);
         let kind = entry.file_type();
         if kind.is_some_and(|kind| kind.is_dir()) {
-            fs::create_dir_all(&destination)
-                .map_err(|e| failed("create", &destination, &e))?;
+            fs::create_dir_all(&destination).map_err(|e| failed("create", &destination, &e))?;
         } else if kind.is_some_and(|kind| kind.is_symlink()) {
             let link = fs::read_link(entry.path()).map_err(|e| failed("read", entry.path(), &e))?;
             std::os::unix::fs::symlink(link, &destination)

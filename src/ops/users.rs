@@ -78,8 +78,8 @@ fn check_name(new: &NewUser) -> Result<(), Error> {
 
 /// tmux turns ':' and '.' in session names into '_', so such a name would never be found again.
 fn check_session(session: &str) -> Result<(), Error> {
-    let usable = !session.is_empty()
-        && session.chars().all(|c| c.is_alphanumeric() || "_-+@".contains(c));
+    let usable =
+        !session.is_empty() && session.chars().all(|c| c.is_alphanumeric() || "_-+@".contains(c));
     if usable {
         return Ok(());
     }

@@ -63,9 +63,11 @@ impl Conclusion {
 
     /// The stored status with the stored reason.
     fn stored(job: &Job) -> Self {
-        let evidence = job.verdict.as_ref().filter(|v| !v.ignored).map(|v| {
-            Evidence::fact(Source::Record, v.rule.clone(), v.line.clone())
-        });
+        let evidence = job
+            .verdict
+            .as_ref()
+            .filter(|v| !v.ignored)
+            .map(|v| Evidence::fact(Source::Record, v.rule.clone(), v.line.clone()));
         Self::new(job.status.clone(), evidence)
     }
 
@@ -82,7 +84,13 @@ impl Conclusion {
         let phase = if self.status.is_live() { phase } else { None };
         let starting = matches!(self.status, Status::Starting | Status::Unset);
         let phase = phase.or(starting.then_some(Phase::Staging));
-        Shown { status: self.status, unknown: self.unknown, phase, progress, evidence: self.evidence }
+        Shown {
+            status: self.status,
+            unknown: self.unknown,
+            phase,
+            progress,
+            evidence: self.evidence,
+        }
     }
 }
 
@@ -208,7 +216,11 @@ fn proof_of_preemption(facts: &Facts<'_>) -> Option<Evidence> {
     let taken = matches!(target.state, TargetState::Preempted | TargetState::Gone);
     (taken && age_s <= TARGET_FACT_LIMIT_S).then(|| Evidence {
         age_s: Some(age_s),
-        ..Evidence::fact(Source::Api, "target-state", format!("{} is {}", target.name, target.raw_state))
+        ..Evidence::fact(
+            Source::Api,
+            "target-state",
+            format!("{} is {}", target.name, target.raw_state),
+        )
     })
 }
 

@@ -57,7 +57,8 @@ fn elsewhere_or_lost<'a>(place: &Place, here: &Place, up: bool) -> Option<Window
     if place.socket != here.socket {
         return Some(Window::Elsewhere(format!("its window is on tmux socket {}", place.socket)));
     }
-    let same_server = place.server_pid == here.server_pid && place.server_start == here.server_start;
+    let same_server =
+        place.server_pid == here.server_pid && place.server_start == here.server_start;
     (up && !same_server)
         .then(|| Window::Lost("the tmux server has been restarted since".to_owned()))
 }
@@ -145,7 +146,9 @@ mod tests {
             place: place(),
             panes: vec![pane("bird", 7, None), pane("alice", 7, None)],
         };
-        assert!(matches!(find(&job(None), "alice", &tmux), Window::Here(p) if p.session == "alice"));
+        assert!(
+            matches!(find(&job(None), "alice", &tmux), Window::Here(p) if p.session == "alice")
+        );
         assert_eq!(find(&job(None), "b", &tmux), Window::Gone);
     }
 

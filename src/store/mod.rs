@@ -207,12 +207,7 @@ impl Store {
         Ok(dir)
     }
 
-    fn make_dir(
-        &self,
-        dir: &std::path::Path,
-        mode: u32,
-        group: Option<u32>,
-    ) -> Result<(), StoreError> {
+    fn make_dir(&self, dir: &Path, mode: u32, group: Option<u32>) -> Result<(), StoreError> {
         let new = self.disk.make_dir(dir, mode).at("create", dir)?;
         if new && let Some(group) = group {
             let stat = self.disk.stat(dir).at("look at", dir)?;

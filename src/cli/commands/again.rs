@@ -41,7 +41,8 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
         Succession::Resume => "Resumed",
         Succession::Rerun => "Started again",
     };
-    let text = format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
+    let text =
+        format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
     let json = json!({ "launched": {
         "user": launched.job.user, "window": launched.job.window, "parent": launched.parent,
         "target": launched.target, "session": launched.session, "pane": launched.pane,

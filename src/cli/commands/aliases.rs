@@ -24,7 +24,10 @@ pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
             .hint("as in: tpu -a lr config.training.learning_rate"));
     };
     aliases::add(app.ctx()?, &user, alias, full)?;
-    Ok(Output::new(format!("{alias} stands for {full} now."), json!({ "user": user, "alias": alias, "full": full })))
+    Ok(Output::new(
+        format!("{alias} stands for {full} now."),
+        json!({ "user": user, "alias": alias, "full": full }),
+    ))
 }
 
 /// `-sa`.
@@ -37,7 +40,8 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
         text += &format!("{alias}: {full}\n");
     }
     if text.is_empty() {
-        text = format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
+        text =
+            format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
     }
     let map: serde_json::Value =
         owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), json!(full))).collect();
@@ -51,5 +55,8 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("which alias?").hint(format!("`tpu -sa {user}` lists them")));
     };
     let full = aliases::delete(app.ctx()?, &user, alias)?;
-    Ok(Output::new(format!("{alias} no longer stands for {full}."), json!({ "user": user, "alias": alias })))
+    Ok(Output::new(
+        format!("{alias} no longer stands for {full}."),
+        json!({ "user": user, "alias": alias }),
+    ))
 }

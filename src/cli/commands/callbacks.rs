@@ -7,8 +7,8 @@ use crate::cli::app::App;
 use crate::cli::args::{Finish, LauncherStep};
 use crate::cli::print::Output;
 use crate::model::ids::LaunchToken;
-use crate::ops::callbacks::{self, Begun};
 use crate::ops::Error;
+use crate::ops::callbacks::{self, Begun};
 
 /// `upd-log SESSION:WINDOW LOG STAGE TPU TIME`; the time is not used, as in the original.
 pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
@@ -18,11 +18,8 @@ pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
     };
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, window)?;
-    let begun = Begun {
-        log_dir: log_dir.clone(),
-        stage_dir: stage_dir.clone(),
-        target: target.clone(),
-    };
+    let begun =
+        Begun { log_dir: log_dir.clone(), stage_dir: stage_dir.clone(), target: target.clone() };
     callbacks::upd_log(ctx, &id, &begun)?;
     Ok(Output::new(format!("{id} logs in {log_dir}."), json!({ "job": id })))
 }
@@ -40,7 +37,10 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
-    Ok(Output::new(format!("{id} failed: {kind}."), json!({ "job": id, "status": "error", "error": kind.as_str() })))
+    Ok(Output::new(
+        format!("{id} failed: {kind}."),
+        json!({ "job": id, "status": "error", "error": kind.as_str() }),
+    ))
 }
 
 /// The launcher's own callbacks.

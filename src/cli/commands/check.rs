@@ -46,11 +46,8 @@ pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
 /// `check-simp`: a table.
 pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
-    let text = if look.jobs.is_empty() {
-        block::all(&look, show)
-    } else {
-        table::jobs(&look, show)
-    };
+    let text =
+        if look.jobs.is_empty() { block::all(&look, show) } else { table::jobs(&look, show) };
     Ok(Output::new(text, as_json::snapshot(&look)))
 }
 
@@ -65,10 +62,14 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let settings = ctx.settings(user.and_then(|name| data.user(&name)))?;
     let chosen = args.show.as_deref();
     if let Some(odd) = chosen.and_then(|letters| letters.chars().find(|c| !"wdtsv".contains(*c))) {
-        return Err(Error::usage(format!("--show={}: '{odd}' is none of w, d, t, s, v", chosen.unwrap_or_default()))
-            .hint("w window, d directory, t target, s status, v output"));
+        return Err(Error::usage(format!(
+            "--show={}: '{odd}' is none of w, d, t, s, v",
+            chosen.unwrap_or_default()
+        ))
+        .hint("w window, d directory, t target, s status, v output"));
     }
-    let shown = |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));
+    let shown =
+        |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));
     // A line of output is about eighty characters wide; the setting counts characters.
     let lines = usize::try_from(settings.show_length / 80).unwrap_or(2).max(2);
     let show = Show {

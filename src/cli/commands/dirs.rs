@@ -40,7 +40,12 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
     let path = match sorted.rest.len() {
         1 => app.env.cwd.join(sorted.rest.remove(0)),
         0 => return Err(Error::usage("which path?").hint("as in: tpu set-dir /code/project 2")),
-        _ => return Err(Error::usage(format!("one path at a time, please: {}", sorted.rest.join(" ")))),
+        _ => {
+            return Err(Error::usage(format!(
+                "one path at a time, please: {}",
+                sorted.rest.join(" ")
+            )));
+        }
     };
     sorted.nothing_else()?;
     store(app, &user, one(&sorted)?, &path)
@@ -89,7 +94,10 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     sorted.nothing_else()?;
     let slot = one(&sorted)?;
     dirs::delete(app.ctx()?, &user, slot)?;
-    Ok(Output::new(format!("Forgot directory {slot} of {user}."), json!({ "user": user, "slot": slot })))
+    Ok(Output::new(
+        format!("Forgot directory {slot} of {user}."),
+        json!({ "user": user, "slot": slot }),
+    ))
 }
 
 /// `swap-dir A B`.
@@ -100,7 +108,10 @@ pub(in crate::cli) fn swap(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("which two slots?").hint("as in: tpu swap-dir 1 2"));
     };
     dirs::swap(app.ctx()?, &user, *a, *b)?;
-    Ok(Output::new(format!("Swapped directories {a} and {b} of {user}."), json!({ "user": user, "slots": [a, b] })))
+    Ok(Output::new(
+        format!("Swapped directories {a} and {b} of {user}."),
+        json!({ "user": user, "slots": [a, b] }),
+    ))
 }
 
 fn lines(dirs: &[(u32, String)]) -> String {

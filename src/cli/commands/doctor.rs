@@ -13,7 +13,8 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
     let ctx = app.ctx()?;
     if let Some(n) = args.restore {
         let restored = doctor::restore(ctx, n)?;
-        let text = format!("Restored {}; what was there before is a backup now.", restored.display());
+        let text =
+            format!("Restored {}; what was there before is a backup now.", restored.display());
         return Ok(Output::new(text, json!({ "restored": restored })).notes(ctx.take_warnings()));
     }
     let findings = doctor::look(ctx);

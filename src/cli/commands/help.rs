@@ -41,7 +41,8 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
                 .iter()
                 .find(|(spelling, _)| *spelling == typed)
                 .map_or(typed, |(_, command)| command);
-            let known: Vec<String> = cli.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+            let known: Vec<String> =
+                cli.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
             let Some(sub) = cli.find_subcommand_mut(name) else {
                 let hint = did_you_mean(typed, known.iter().map(String::as_str))
                     .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
@@ -50,7 +51,10 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
             sub.render_long_help().ansi().to_string()
         }
     };
-    Ok(Output::new(text.clone(), json!({ "text": anstream::adapter::strip_str(&text).to_string() })))
+    Ok(Output::new(
+        text.clone(),
+        json!({ "text": anstream::adapter::strip_str(&text).to_string() }),
+    ))
 }
 
 /// One line for each command.

@@ -46,7 +46,12 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
             (None, _) => "-".to_owned(),
         };
         let what = crate::text::escape(&event.text);
-        text += &format!("{}  {job:<12} {:<10} {what}  ({})\n", event.at.display_in(&zone), event.kind, event.actor);
+        text += &format!(
+            "{}  {job:<12} {:<10} {what}  ({})\n",
+            event.at.display_in(&zone),
+            event.kind,
+            event.actor
+        );
     }
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);

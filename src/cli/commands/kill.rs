@@ -65,7 +65,10 @@ pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
         return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was closed"));
     }
     let cleaned = clean::kill_window(ctx, &id)?;
-    Ok(Output::new(cleaned.summary(), json!({ "archived": cleaned.archived, "closed": cleaned.closed })))
+    Ok(Output::new(
+        cleaned.summary(),
+        json!({ "archived": cleaned.archived, "closed": cleaned.closed }),
+    ))
 }
 
 fn listed(what: &str, jobs: &[JobId]) -> Output {

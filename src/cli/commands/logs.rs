@@ -31,9 +31,8 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     };
     let source = logs::output(app.ctx()?, &id)?;
     let bytes = match &source {
-        Source::File(path) => {
-            std::fs::read(path).map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))?
-        }
+        Source::File(path) => std::fs::read(path)
+            .map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))?,
         Source::Text(text) => text.clone(),
     };
     let text = chosen(&bytes, filter.as_ref(), args.lines);

@@ -17,7 +17,10 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
     let data = app.ctx()?.data()?;
     let mut sorted = resolve::sort(words, &data)?;
     // `grpc:rerun` and the like look like selectors of other commands, and tags may be numbers.
-    let missing = || Error::usage(format!("which {what}?")).hint(format!("as in: tpu COMMAND 7 {}", what.to_uppercase()));
+    let missing = || {
+        Error::usage(format!("which {what}?"))
+            .hint(format!("as in: tpu COMMAND 7 {}", what.to_uppercase()))
+    };
     let windows = sorted.windows.len() + sorted.numbers.len();
     let word = match (sorted.rest.len(), windows) {
         (1, _) => sorted.rest.remove(0),
@@ -26,7 +29,10 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
         }
         (0, _) => return Err(missing()),
         (_, _) => {
-            return Err(Error::usage(format!("one {what} at a time, please: {}", sorted.rest.join(" "))));
+            return Err(Error::usage(format!(
+                "one {what} at a time, please: {}",
+                sorted.rest.join(" ")
+            )));
         }
     };
     sorted.nothing_else()?;
@@ -47,14 +53,20 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
     let (job, typed) = job_and_word(app, words, "rule")?;
     let parsed = parse_rules(&typed)?;
     rules::set_rule(app.ctx()?, &job, &parsed)?;
-    Ok(Output::new(format!("{job} has the rules {parsed} now."), json!({ "job": job, "rule": typed })))
+    Ok(Output::new(
+        format!("{job} has the rules {parsed} now."),
+        json!({ "job": job, "rule": typed }),
+    ))
 }
 
 /// `ignore-error`.
 pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
     let job = resolve::one_job(app, words)?;
     rules::ignore_error(app.ctx()?, &job)?;
-    Ok(Output::new(format!("{job} counts as running until it prints another error."), json!({ "job": job })))
+    Ok(Output::new(
+        format!("{job} counts as running until it prints another error."),
+        json!({ "job": job }),
+    ))
 }
 
 /// `get-stage-dir`.

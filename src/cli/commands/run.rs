@@ -8,8 +8,8 @@ use crate::cli::print::Output;
 use crate::cli::resolve::{self, Sorted};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
-use crate::ops::launch::{self, LaunchRequest};
 use crate::ops::Error;
+use crate::ops::launch::{self, LaunchRequest};
 
 /// What `run` did.
 #[derive(Debug)]

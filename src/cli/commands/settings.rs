@@ -43,14 +43,21 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
     let hidden = settings::set(app.ctx()?, &user, key, value)?;
     let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));
     let notes = notes.collect();
-    Ok(Output::new(format!("{key} is {value} for {user} now."), json!({ "user": user, "key": key, "value": value })).notes(notes))
+    Ok(Output::new(
+        format!("{key} is {value} for {user} now."),
+        json!({ "user": user, "key": key, "value": value }),
+    )
+    .notes(notes))
 }
 
 /// `reset-settings`.
 pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
     let user = resolve::only_user(app, words)?;
     settings::reset(app.ctx()?, &user)?;
-    Ok(Output::new(format!("The settings of {user} are the defaults again."), json!({ "user": user })))
+    Ok(Output::new(
+        format!("The settings of {user} are the defaults again."),
+        json!({ "user": user }),
+    ))
 }
 
 /// `reset-window-num [N=1]`.
@@ -65,16 +72,22 @@ pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcom
     };
     let user = app.user(&data, sorted.user)?;
     settings::reset_window_number(app.ctx()?, &user, number)?;
-    Ok(Output::new(format!("The next window of {user} is {number}."), json!({ "user": user, "next": number })))
+    Ok(Output::new(
+        format!("The next window of {user} is {number}."),
+        json!({ "user": user, "next": number }),
+    ))
 }
 
 /// `-smc KEY VALUE`.
 pub(in crate::cli) fn set_monitor(app: &App, words: &[String]) -> Outcome {
     let [key, value] = words else {
-        return Err(Error::usage("a key and a value, please").hint("as in: tpu -smc checking_freq 60"));
+        return Err(
+            Error::usage("a key and a value, please").hint("as in: tpu -smc checking_freq 60")
+        );
     };
     let seconds: u32 = value.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
-        Error::usage(format!("{key} {value}: not a number of seconds")).hint("as in: tpu -smc checking_freq 60")
+        Error::usage(format!("{key} {value}: not a number of seconds"))
+            .hint("as in: tpu -smc checking_freq 60")
     })?;
     settings::set_monitor(app.ctx()?, key, seconds)?;
     Ok(Output::new(format!("{key} is {seconds} s now."), json!({ "key": key, "value": seconds })))
@@ -84,6 +97,10 @@ pub(in crate::cli) fn set_monitor(app: &App, words: &[String]) -> Outcome {
 pub(in crate::cli) fn get_monitor(app: &App) -> Outcome {
     let data = app.ctx()?.data()?;
     let config = data.monitor_config();
-    let text = format!("checking_freq: {}\ntest_freq: {}\n", config.checking_freq(), config.test_freq);
-    Ok(Output::new(text, json!({ "checking_freq": config.checking_freq(), "test_freq": config.test_freq })))
+    let text =
+        format!("checking_freq: {}\ntest_freq: {}\n", config.checking_freq(), config.test_freq);
+    Ok(Output::new(
+        text,
+        json!({ "checking_freq": config.checking_freq(), "test_freq": config.test_freq }),
+    ))
 }

@@ -18,9 +18,15 @@ pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
     let known = targets::add_alias(app.ctx()?, alias, full)?;
     let mut notes = Vec::new();
     if !known {
-        notes.push(format!("nothing else is known of {full}; its zone: tpu register {full} --zone ZONE"));
+        notes.push(format!(
+            "nothing else is known of {full}; its zone: tpu register {full} --zone ZONE"
+        ));
     }
-    Ok(Output::new(format!("{alias} stands for {full} now."), json!({ "alias": alias, "full": full, "known": known })).notes(notes))
+    Ok(Output::new(
+        format!("{alias} stands for {full} now."),
+        json!({ "alias": alias, "full": full, "known": known }),
+    )
+    .notes(notes))
 }
 
 /// `-lta`.
@@ -57,7 +63,8 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
     if args.zone.is_none() {
         notes.push("without a zone, staging.sh is called without zone=".to_owned());
     }
-    Ok(Output::new(format!("Registered {}.", args.name), json!({ "registered": args.name })).notes(notes))
+    Ok(Output::new(format!("Registered {}.", args.name), json!({ "registered": args.name }))
+        .notes(notes))
 }
 
 /// `del-registered NAME`.
@@ -66,5 +73,8 @@ pub(in crate::cli) fn forget(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("which target?").hint("`tpu -lta` lists them"));
     };
     let forgotten = targets::forget(app.ctx()?, name)?;
-    Ok(Output::new(format!("Forgot {forgotten} and its aliases."), json!({ "forgotten": forgotten })))
+    Ok(Output::new(
+        format!("Forgot {forgotten} and its aliases."),
+        json!({ "forgotten": forgotten }),
+    ))
 }

@@ -8,8 +8,8 @@ use crate::cli::app::App;
 use crate::cli::args::{AddUser, Cli};
 use crate::cli::print::{Output, table};
 use crate::cli::resolve;
-use crate::ops::users::{self, NewUser};
 use crate::ops::Error;
+use crate::ops::users::{self, NewUser};
 
 /// Adds a user; asks for the name if none is given.
 pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {

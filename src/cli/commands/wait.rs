@@ -34,7 +34,8 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
                 .and_then(|view| view.lineage.last().copied());
             let view = look.jobs.into_iter().find(|view| Some(view.id.window) == leaf);
             views.push(view.ok_or_else(|| {
-                Error::not_found(format!("{job} was cleaned away")).hint("`tpu history` tells how it ended")
+                Error::not_found(format!("{job} was cleaned away"))
+                    .hint("`tpu history` tells how it ended")
             })?);
         }
         if let Some(output) = verdict(args.what, &views) {

@@ -50,7 +50,8 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
         text.push('\n');
     }
     for orphan in &snapshot.orphans {
-        text += &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
+        text +=
+            &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
     }
     if snapshot.jobs.is_empty() && snapshot.orphans.is_empty() {
         let user = snapshot.user.as_ref().map_or("", |user| user.as_str());
@@ -66,9 +67,9 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
         text += &format!("{}\n", title(job, show, with_user));
     }
     if show.dir {
-        let name = Path::new(&job.dir.1).file_name().map_or(job.dir.1.clone(), |name| {
-            name.to_string_lossy().into_owned()
-        });
+        let name = Path::new(&job.dir.1)
+            .file_name()
+            .map_or(job.dir.1.clone(), |name| name.to_string_lossy().into_owned());
         text += &format!("DIR: {name}\n");
     }
     if show.target {
@@ -124,7 +125,9 @@ pub(in crate::cli) fn status(job: &JobView) -> String {
     if let Some(reason) = &shown.unknown {
         parts.push(paint(AnsiColor::Yellow, &format!("unknown: {reason}")));
     }
-    if let Some(phase) = shown.phase.filter(|phase| phase.as_str() != shown.status.word().unwrap_or("")) {
+    if let Some(phase) =
+        shown.phase.filter(|phase| phase.as_str() != shown.status.word().unwrap_or(""))
+    {
         parts.push(phase.as_str().to_owned());
     }
     let at = job.lineage.iter().position(|window| *window == job.id.window).unwrap_or(0);

@@ -36,7 +36,9 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
     ctx.tmux.ensure_session(&plan.session, plan.history)?;
     let (place, highest) = survey(ctx, &plan.session)?;
     let token = LaunchToken::new(ctx.random.hex(16));
-    let id = ctx.transact(|tx| claim(tx, plan, &Claim { token: &token, place: &place, highest, now: ctx.clock.now() }))?;
+    let id = ctx.transact(|tx| {
+        claim(tx, plan, &Claim { token: &token, place: &place, highest, now: ctx.clock.now() })
+    })?;
     fail::fail_point!("launch-claimed");
 
     let opened = files::prepare(ctx, plan, &id, &token).and_then(|launcher| {
@@ -99,9 +101,10 @@ struct Claim<'a> {
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
     target_still_free(&mut tx.data, plan)?;
-    let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
-        Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
-    })?;
+    let user = tx
+        .data
+        .user_mut(&plan.user)
+        .ok_or_else(|| Error::not_found(format!("user '{}' was removed meanwhile", plan.user)))?;
     let window = user.next_window(Some(claim.highest));
     let id = JobId::new(plan.user.clone(), window);
     if let Some(parent) = &plan.parent {
@@ -266,7 +269,11 @@ fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
     if let Err(also) = written {
         message += &format!("\nand its record could not be marked: {also}");
     }
-    Error { kind, message, hint: error.hint.or(Some(format!("tpu resume or tpu rerun w={}", id.window))) }
+    Error {
+        kind,
+        message,
+        hint: error.hint.or(Some(format!("tpu resume or tpu rerun w={}", id.window))),
+    }
 }
 
 /// Whether an attempt that relates so to its parent takes over the parent's stage directory.

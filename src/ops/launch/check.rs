@@ -27,7 +27,9 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
     let target = note(&mut problems, resolve_target(&data, &request.target));
     let configs = note(&mut problems, config_args(user, &request.configs));
     let rules = note(&mut problems, rules(request.rule.as_deref(), target.as_ref()));
-    let command = request.command.clone().or_else(|| settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect()));
+    let command = request.command.clone().or_else(|| {
+        settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
+    });
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
     if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
@@ -43,7 +45,8 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
         .and_then(|target| note(&mut problems, free(ctx, &data, target, None, request.force)))
         .unwrap_or_default();
 
-    let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules) else {
+    let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules)
+    else {
         return Err(Error::all(problems).expect("whatever is missing has left a problem"));
     };
     if let Some(error) = Error::all(problems) {
@@ -96,7 +99,8 @@ pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
 /// The path of a slot, which must be a directory.
 fn directory(user: &User, slot: u32) -> Result<String, Error> {
     let Some(path) = user.dir(slot) else {
-        let known: Vec<String> = user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
+        let known: Vec<String> =
+            user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
         let hint = if known.is_empty() {
             format!("in the directory of your code: tpu set-cur {slot} {}", user.name)
         } else {
@@ -105,8 +109,11 @@ fn directory(user: &User, slot: u32) -> Result<String, Error> {
         return Err(Error::not_found(format!("{} has no directory {slot}", user.name)).hint(hint));
     };
     if !Path::new(path).is_dir() {
-        return Err(Error::not_found(format!("directory {slot} of {}: {path} is not there", user.name))
-            .hint(format!("point it elsewhere: tpu set-dir PATH {slot} {}", user.name)));
+        return Err(Error::not_found(format!(
+            "directory {slot} of {}: {path} is not there",
+            user.name
+        ))
+        .hint(format!("point it elsewhere: tpu set-dir PATH {slot} {}", user.name)));
     }
     Ok(path.to_owned())
 }
@@ -136,9 +143,13 @@ fn config_args(user: &User, configs: &[(String, String)]) -> Result<Vec<String>,
             Some(full) => full,
             None if key.starts_with("config.") || key == "config" => key,
             None => {
-                let known = user.config_aliases.iter().map(|(alias, _)| alias.as_str()).chain(SPECIAL_KEYS);
+                let known =
+                    user.config_aliases.iter().map(|(alias, _)| alias.as_str()).chain(SPECIAL_KEYS);
                 let hint = did_you_mean(key, known).unwrap_or_else(|| {
-                    format!("a short name for a config: tpu -a {key} config.SECTION.NAME {}", user.name)
+                    format!(
+                        "a short name for a config: tpu -a {key} config.SECTION.NAME {}",
+                        user.name
+                    )
                 });
                 problems.push(
                     Error::usage(format!(
@@ -205,7 +216,9 @@ fn reachable(target: &Target, mode: LaunchMode) -> Result<(), Error> {
             "no way to the workers of {} is known, so a command cannot be run there",
             target.name
         ))
-        .hint("use a directory with a staging.sh, which brings its own way, or the target `local`"));
+        .hint(
+            "use a directory with a staging.sh, which brings its own way, or the target `local`",
+        ));
     }
     Ok(())
 }
@@ -224,10 +237,12 @@ pub fn free(
     }
     let users = snapshot::users_of_target(ctx, data, &target.name);
     match users.live.iter().find(|job| Some(*job) != but) {
-        Some(job) => Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
-            "kill it (tpu kill w={} {}), take another target, or use --force",
-            job.window, job.user
-        ))),
+        Some(job) => {
+            Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
+                "kill it (tpu kill w={} {}), take another target, or use --force",
+                job.window, job.user
+            )))
+        }
         None => Ok(users.dead),
     }
 }
@@ -238,7 +253,13 @@ pub fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
     const NAMES: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];
     const PREFIXES: [&str; 4] = ["CONDA_", "_CE_", "MAMBA_", "TPU_"];
     const OURS: [&str; 8] = [
-        "TPU_JOB", "TPU_LAUNCH", "TPU_BIN", "TPU_LOG_DIR", "TPU_STAGE_DIR", "TPU_TARGET", "TPU_WORKER",
+        "TPU_JOB",
+        "TPU_LAUNCH",
+        "TPU_BIN",
+        "TPU_LOG_DIR",
+        "TPU_STAGE_DIR",
+        "TPU_TARGET",
+        "TPU_WORKER",
         "TPU_DATA",
     ];
     const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];

@@ -52,8 +52,11 @@ pub fn prepare(
     let launcher = dir.join("launcher.sh");
     write(ctx, &launcher, LAUNCHER.as_bytes())?;
     launcher.into_os_string().into_string().map_err(|path| {
-        Error::state(format!("the state directory's path is no UTF-8: {}", Path::new(&path).display()))
-            .hint("keep data.json in a directory with a plain name (--data FILE)")
+        Error::state(format!(
+            "the state directory's path is no UTF-8: {}",
+            Path::new(&path).display()
+        ))
+        .hint("keep data.json in a directory with a plain name (--data FILE)")
     })
 }
 

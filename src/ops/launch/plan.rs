@@ -93,7 +93,9 @@ impl LaunchPlan {
             (Some(command), LaunchMode::Native) => command.clone(),
             _ => {
                 let mut words = vec![OsString::from(format!("ka={}", self.target.name))];
-                words.extend(self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))));
+                words.extend(
+                    self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))),
+                );
                 words
             }
         };
@@ -140,8 +142,7 @@ impl LaunchPlan {
 
 /// Words as one line that a shell would read back.
 pub fn shown(words: &[OsString]) -> String {
-    let quoted: Vec<String> =
-        words.iter().map(|word| quote(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
 }
 

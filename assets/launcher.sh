@@ -55,7 +55,7 @@ run_script() {
     (
         enter
         exec bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
-    )
+    ) 2>&3
     code=$?
 }
 
@@ -66,6 +66,8 @@ code=0
 if [ "$code" -eq 0 ]; then
     # Job control gives the job a process group of its own and the terminal with it.
     set -m
+    # bash would report a signal with its own source text; the exit code says it better.
+    exec 3>&2 2>/dev/null
     "run_$mode"
     # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end. Wait for the real one.
     while stopped=$(jobs -ps) && [ -n "$stopped" ]; do
@@ -76,6 +78,7 @@ if [ "$code" -eq 0 ]; then
         code=$?
     done
     set +m
+    exec 2>&3 3>&-
 fi
 
 stty sane 2>/dev/null

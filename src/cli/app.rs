@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
@@ -73,8 +73,45 @@ impl App {
             tpu: self.program(),
             tmux_socket: self.global.tmux_socket.clone(),
             layers,
+            patterns: self.config_dir().map(|dir| dir.join("patterns.toml")),
+            classifier: OnceLock::new(),
             warnings: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Effects that share nothing with the person's own: data, state and tmux server below `root`, no
+    /// settings file. For the demo.
+    pub(super) fn apart(&self, root: &Path) -> Ctx {
+        let mut env = self.env.clone();
+        env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
+        env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
+        env.cwd = root.to_owned();
+        let clock = Arc::new(SystemClock::new());
+        let who = self.who();
+        let paths = Paths::new(root.join("data.json"));
+        let socket = "demo".to_owned();
+        Ctx {
+            store: Store::open(paths, Arc::new(OsDisk), Arc::<SystemClock>::clone(&clock), who),
+            tmux: Arc::new(OneShot::new(Some(&socket), &env)),
+            clock,
+            random: Arc::new(OsRandom),
+            env,
+            actor: self.name.to_owned(),
+            tpu: self.program(),
+            tmux_socket: Some(socket),
+            layers: Vec::new(),
+            patterns: None,
+            classifier: OnceLock::new(),
+            warnings: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn who(&self) -> Who {
+        Who {
+            pid: self.env.pid,
+            host: self.env.hostname.clone(),
+            command: format!("tpu {}", self.name),
+        }
     }
 
     /// This program, for launchers to call back.

@@ -1,8 +1,13 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
 use clap::CommandFactory as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use serde_json::json;
 
+use crate::demo::lab;
+use crate::demo::story::{Sabotage, Story};
 use crate::ops::{Error, clean};
 use crate::sys::env::Env;
 
@@ -127,8 +132,31 @@ fn monitor(app: App, scope: check::Scope) -> Outcome {
 
 /// The tour.
 fn demo(app: &App, args: &super::args::Demo) -> Outcome {
-    let _ = (app, args);
-    Ok(Output::new("", json!({})))
+    let sabotage = args.sabotage.as_deref().map(|word| {
+        Sabotage::parse(word).ok_or_else(|| {
+            Error::usage(format!("--sabotage {word}: nothing to break")).hint("--sabotage resume")
+        })
+    });
+    let sabotage = sabotage.transpose()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
+    }
+    let root = tempfile::Builder::new()
+        .prefix("tpu-demo-")
+        .tempdir()
+        .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
+    let ctx = app.apart(root.path());
+    let mut out = std::io::stdout();
+    let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
+    let told = story.tell(root.path());
+    let taken_down = lab::take_down(&ctx);
+    let gone = root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
+    told?;
+    taken_down?;
+    gone?;
+    Ok(Output::new("The story came true, and nothing is left behind.", json!({ "demo": "ok" })))
 }
 
 /// The training that the demo runs.

@@ -1,6 +1,6 @@
 //! What scripts and launchers call back with: it has begun, it ended well, it failed, it has ended.
 
-use crate::classify::{Classifier, Input};
+use crate::classify::Input;
 use crate::model::data::Data;
 use crate::model::facts::{ErrorKind, Evidence, Source, TmuxFact, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
@@ -114,7 +114,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
 fn contradiction(ctx: &Ctx, data: &Data, job: &Job) -> Option<(ErrorKind, Evidence)> {
     let texts = [pane_text(ctx, data, job), logs::tail_of_output(job)];
     texts.into_iter().flatten().find_map(|text| {
-        let verdict = classify(&text, None);
+        let verdict = classify(ctx, &text, None);
         Some((verdict.class.failure()?, verdict.evidence?))
     })
 }
@@ -124,7 +124,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
-    let verdict = text.map_or_else(Verdict::none, |text| classify(&text, exit_code));
+    let verdict = text.map_or_else(Verdict::none, |text| classify(ctx, &text, exit_code));
     let kind = verdict.class.failure().unwrap_or(ErrorKind::Unknown);
     let evidence = verdict.evidence.unwrap_or_else(|| {
         Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
@@ -182,7 +182,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
-    let verdict = text.map(|text| classify(&text, Some(code)));
+    let verdict = text.map(|text| classify(ctx, &text, Some(code)));
     let facts = Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
@@ -241,8 +241,8 @@ pub fn pane_text(ctx: &Ctx, data: &Data, job: &Job) -> Option<Vec<u8>> {
     Some(since_launch(job, &text).to_vec())
 }
 
-fn classify(text: &[u8], exit_code: Option<i32>) -> Verdict {
-    Classifier::builtin().classify(&Input { text, exit_code, api_state: None })
+fn classify(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {
+    ctx.classifier().classify(&Input { text, exit_code, api_state: None })
 }
 
 fn kept(kind: ErrorKind, evidence: &Evidence) -> StoredVerdict {

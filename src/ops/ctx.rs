@@ -1,7 +1,9 @@
 //! The one struct of effects. Production and simulation build it differently; nothing else differs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::classify::Classifier;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
@@ -29,11 +31,15 @@ pub struct Ctx {
     /// Who acts, for the journal: the command or `MONITOR`.
     pub actor: String,
     /// Path of this program, for launchers to call back.
-    pub tpu: std::path::PathBuf,
+    pub tpu: PathBuf,
     /// Name given with `--tmux-socket`, passed on to callbacks.
     pub tmux_socket: Option<String>,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
     pub layers: Vec<(Origin, Layer)>,
+    /// The lab's own patterns, laid over the built-in ones if the file is there.
+    pub patterns: Option<PathBuf>,
+    /// The classifier, prepared when it is first needed.
+    pub classifier: OnceLock<Option<Classifier>>,
     /// What a person should know, although nothing failed.
     pub warnings: Mutex<Vec<String>>,
 }
@@ -47,6 +53,23 @@ impl Ctx {
         let committed = self.store.transact(&self.actor, change)?;
         self.warn(committed.warnings);
         Ok(committed.value)
+    }
+
+    /// The classifier with the lab's patterns. A file with mistakes is not used, and each is a warning.
+    pub fn classifier(&self) -> &Classifier {
+        let own = self.classifier.get_or_init(|| {
+            let path = self.patterns.as_ref()?;
+            let bytes = self.store.disk().read(path).ok()?.bytes;
+            let text = String::from_utf8_lossy(&bytes);
+            let (classifier, errors) =
+                Classifier::with_overlay(&text, &path.display().to_string());
+            if let Some(first) = errors.first() {
+                self.warn([format!("{first}; only the built-in patterns are used")]);
+                return None;
+            }
+            Some(classifier)
+        });
+        own.as_ref().unwrap_or_else(|| Classifier::builtin())
     }
 
     /// Keeps warnings until somebody shows them.

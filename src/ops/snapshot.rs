@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::classify::{Classifier, Input};
+use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName};
@@ -288,7 +288,7 @@ fn capture(
         };
         let text = since_launch(job, &text);
         let verdict =
-            Classifier::builtin().classify(&Input { text, exit_code: seen.exit, api_state: None });
+            ctx.classifier().classify(&Input { text, exit_code: seen.exit, api_state: None });
         let tail = last_lines(text);
         seen.verdict = Some(verdict.clone());
         seen.tail.clone_from(&tail);

@@ -5,7 +5,7 @@
 //! checks is the thin layer here.
 
 use tmux_interface::{
-    AttachSession, CapturePane, DisplayMessage, IfShell, KillWindow, ListPanes, ListWindows,
+    AttachSession, CapturePane, DisplayMessage, IfShell, KillServer, KillWindow, ListPanes, ListWindows,
     LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
     SwitchClient, TmuxCommand,
 };
@@ -272,6 +272,17 @@ fn guarded(pane: &PaneFact, server_pid: u32, then: &[TmuxCommand<'_>], refusal: 
         .command(then.join(" ; "))
         .build();
     command.push_param(line(&DisplayMessage::new().print().message(refusal).build()));
+    Chain::new(&command)
+}
+
+/// Ends the server, if it is the one with this pid.
+pub(super) fn end_server(server_pid: u32) -> Chain {
+    let condition = format!("#{{==:#{{pid}},{server_pid}}}");
+    let command = IfShell::new()
+        .not_execute()
+        .shell_command(condition)
+        .command(line(&KillServer::new().build()))
+        .build();
     Chain::new(&command)
 }
 

@@ -339,6 +339,13 @@ impl Tmux for FakeTmux {
         super::commands::attach(pane, "fake", None)
     }
 
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
+        if self.server().place.server_pid == server_pid {
+            self.stop();
+        }
+        Ok(())
+    }
+
     fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
         let mut server = self.server();
         server.check("load-buffer")?;

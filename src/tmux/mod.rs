@@ -137,6 +137,10 @@ pub trait Tmux: Send + Sync {
     /// (`inside` is the client's `$TMUX`); to be run with the terminal, by the caller.
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String>;
 
+    /// Ends the server with everything in it, if its pid is still `server_pid`. Only for whoever started
+    /// the server for itself alone, as the demo does.
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError>;
+
     /// Puts text into a tmux buffer (for pasting).
     fn set_buffer(&self, text: &str) -> Result<(), TmuxError>;
 }

@@ -290,6 +290,15 @@ impl Tmux for OneShot {
         commands::attach(pane, &self.socket, inside.map(|tmux| self.is_inside(tmux)))
     }
 
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
+        match self.call(commands::end_server(server_pid)) {
+            Ok(_) | Err(TmuxError::NoServer { .. }) => Ok(()),
+            // The server may be gone before it has answered.
+            Err(TmuxError::Failed { message, .. }) if message.contains("server exited") => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
         let chain = commands::load_buffer();
         let name = chain.name();

@@ -31,12 +31,14 @@ pub(super) struct Output {
     pub(super) notes: Vec<String>,
     /// The exit code.
     pub(super) code: u8,
+    /// With `--json`, print the text as it is: one JSON object on each line.
+    pub(super) is_json_lines: bool,
 }
 
 impl Output {
     /// A result with both faces.
     pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
-        Self { text: text.into(), json, notes: Vec::new(), code: 0 }
+        Self { text: text.into(), json, notes: Vec::new(), code: 0, is_json_lines: false }
     }
 
     /// The same with notes.
@@ -48,7 +50,7 @@ impl Output {
 
 /// Prints a result. A reader that has gone away is no failure.
 pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
-    let written = if global.json {
+    let written = if global.json && !output.is_json_lines {
         let mut document = json!({ "schema": 1 });
         if let (Value::Object(document), Value::Object(members)) = (&mut document, &output.json) {
             document.extend(members.clone());

@@ -1,0 +1,2 @@
+//! Helpers that several test files share.
+pub(crate) mod screen;

@@ -266,7 +266,8 @@ fn themes() {
         let buffer = screen.buffer((80, 24));
         let text = text_of(&buffer);
         assert_eq!(*first.get_or_insert(text.clone()), text, "{name}");
-        shown.push_str(&format!("{name}\n"));
+        shown.push_str(name);
+        shown.push('\n');
         for row in [0, 3, 5, 6] {
             shown.push_str(&styles_of(&buffer, row));
         }
@@ -283,13 +284,10 @@ fn styles_of(buffer: &ratatui::buffer::Buffer, y: u16) -> String {
         let style = (cell.fg, cell.bg, cell.modifier);
         if last != Some(style) {
             let modifiers: Vec<_> = cell.modifier.iter_names().map(|(name, _)| name).collect();
-            line.push_str(&format!(
-                "[{} on {}{}{}]",
-                cell.fg,
-                cell.bg,
-                if modifiers.is_empty() { "" } else { " " },
-                modifiers.join(" ").to_lowercase()
-            ));
+            let modifiers = modifiers.join(" ").to_lowercase();
+            line.extend([format!("[{} on {} {modifiers}", cell.fg, cell.bg)]);
+            line.truncate(line.trim_end().len());
+            line.push(']');
             last = Some(style);
         }
         line.push_str(cell.symbol());

@@ -43,7 +43,7 @@ impl Filter {
         for word in text.split_whitespace() {
             let (inverse, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
             match read_test(&word.to_lowercase()) {
-                Ok(Some(test)) => filter.terms.push(Term { inverse, test }),
+                Ok(Some(wanted)) => filter.terms.push(Term { inverse, test: wanted }),
                 Ok(None) => {}
                 Err(problem) => filter.problem = Some(problem),
             }

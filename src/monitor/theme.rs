@@ -237,13 +237,11 @@ mod tests {
     /// Red, green and blue of a palette entry from 16 up (xterm's cube and grey ramp).
     fn rgb(index: u8) -> [f64; 3] {
         let level = |n: u8| if n == 0 { 0.0 } else { 55.0 + 40.0 * f64::from(n) };
-        match index {
-            232.. => [8.0 + 10.0 * f64::from(index - 232); 3],
-            _ => {
-                let n = index - 16;
-                [level(n / 36), level(n / 6 % 6), level(n % 6)]
-            }
+        if index >= 232 {
+            return [8.0 + 10.0 * f64::from(index - 232); 3];
         }
+        let n = index - 16;
+        [level(n / 36), level(n / 6 % 6), level(n % 6)]
     }
 
     /// Relative luminance and contrast as WCAG 2 defines them.

@@ -99,9 +99,19 @@ impl Screen {
 
     /// The frames at all sizes, with a head each.
     pub(crate) fn frames(&mut self) -> String {
-        let frame = |size: (u16, u16), text: String| format!("{}×{}\n{text}", size.0, size.1);
-        SIZES.map(|size| frame(size, self.frame(size))).join("\n")
+        let frame = |size: (u16, u16), text: &str| format!("{}×{}\n{text}", size.0, size.1);
+        SIZES.map(|size| frame(size, &squeezed(&self.frame(size)))).join("\n")
     }
+}
+
+/// The text with runs of equal lines written once: large screens are mostly empty.
+fn squeezed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let run = |run: &[&str]| match run {
+        [line, _, _, ..] => format!("{line} × {}\n", run.len()),
+        _ => run.join("\n") + "\n",
+    };
+    lines.chunk_by(|a, b| a == b).map(run).collect()
 }
 
 /// The symbols of a buffer; a wide character takes two cells and is written once.

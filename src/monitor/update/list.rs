@@ -131,10 +131,9 @@ pub(super) fn set_filter(model: &mut Model, filter: Filter) {
 }
 
 fn mark(model: &mut Model) {
-    if let Some(id) = model.selected().map(|job| job.id.clone()) {
-        if !model.list.marked.remove(&id) {
-            model.list.marked.insert(id);
-        }
+    let Some(id) = model.selected().map(|job| job.id.clone()) else { return };
+    if !model.list.marked.remove(&id) {
+        model.list.marked.insert(id);
     }
 }
 

@@ -116,7 +116,7 @@ fn scroll_down(log: &mut Log, by: usize, end: usize) {
 pub(super) fn search(model: &mut Model, text: &str) {
     let height = Layout::of(model).log_rows();
     let Some(log) = model.log.as_mut() else { return };
-    log.search = text.to_owned();
+    text.clone_into(&mut log.search);
     log.hit = None;
     find(log);
     if !log.hits.is_empty() {

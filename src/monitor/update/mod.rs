@@ -93,13 +93,11 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         let lines = model.look.keys.lines(context);
         lines.into_iter().any(|(line, _)| line.command == *command && model.meets(line.needs))
     });
-    match sensible {
-        Some(command) => command_of(model, command),
-        None => {
-            dialog::typed(model, key);
-            Vec::new()
-        }
+    if let Some(command) = sensible {
+        return command_of(model, command);
     }
+    dialog::typed(model, key);
+    Vec::new()
 }
 
 fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {

@@ -47,8 +47,8 @@ fn keys(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         }
         let ending = matches!(binding.command, Command::Help | Command::Quit)
             || (binding.command == Command::Back && context != Context::Detail);
-        let list = if ending { &mut last } else { &mut first };
-        list.push(entry(keys, binding.bar));
+        let part = if ending { &mut last } else { &mut first };
+        part.push(entry(keys, binding.bar));
     }
     let width = |spans: &[Span<'_>; 2]| spans.iter().map(Span::width).sum::<usize>();
     let mut room = usize::from(area.width).saturating_sub(last.iter().map(width).sum());
@@ -57,7 +57,7 @@ fn keys(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         room = if fits { room - width(spans) } else { 0 };
         fits
     });
-    let line = Line::from_iter(first.into_iter().chain(last).flatten());
+    let line: Line<'static> = first.into_iter().chain(last).flatten().collect();
     frame.render_widget(cut(line, usize::from(area.width)), area);
 }
 

@@ -9,6 +9,7 @@ use crate::model::view::JobView;
 use crate::monitor::model::Model;
 use crate::monitor::rows::Row;
 use crate::monitor::theme::Role;
+use crate::text;
 
 /// What a cell is made of.
 pub struct Cell<'a> {
@@ -34,6 +35,8 @@ pub struct Column {
     pub least: usize,
     /// More than this is wasted on it.
     pub most: usize,
+    /// What it could use for one job, where that is less than `most` and quickly told.
+    pub natural: Option<fn(&JobView) -> usize>,
     /// The smaller, the sooner it gives way when room is short.
     pub keep: u8,
     /// Whether it is wanted at all.
@@ -49,6 +52,7 @@ pub const TABLE: &[Column] = &[
         head: "user",
         least: 6,
         most: 12,
+        natural: Some(|job| text::width(job.id.user.as_str())),
         keep: 8,
         wanted: Model::everybody,
         cell: |cell| plain(outside(cell.job.id.user.as_str())),
@@ -56,8 +60,11 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "window",
         head: "w",
-        least: 5,
-        most: 7,
+        least: 3,
+        most: 8,
+        natural: Some(|job| {
+            job.id.window.to_string().len() + 3 * usize::from(job.lineage.len() > 1)
+        }),
         keep: 10,
         wanted: |model| model.look.columns.window,
         cell: window,
@@ -67,6 +74,7 @@ pub const TABLE: &[Column] = &[
         head: "dir",
         least: 9,
         most: 30,
+        natural: Some(|job| text::width(words::dir_name(job))),
         keep: 7,
         wanted: |model| model.look.columns.dir,
         cell: dir,
@@ -74,8 +82,9 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "tags",
         head: "tags",
-        least: 10,
-        most: 16,
+        least: 6,
+        most: 20,
+        natural: Some(|job| text::width(job.tags.as_deref().unwrap_or_default())),
         keep: 1,
         wanted: |model| model.look.columns.dir && model.jobs().iter().any(|job| job.tags.is_some()),
         cell: |cell| plain(outside(cell.job.tags.as_deref().unwrap_or_default())),
@@ -83,8 +92,9 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "target",
         head: "tpu",
-        least: 8,
+        least: 6,
         most: 18,
+        natural: Some(|job| text::width(&job.target_label)),
         keep: 6,
         wanted: |model| model.look.columns.target,
         cell: |cell| plain(outside(&cell.job.target_label)),
@@ -92,17 +102,19 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "status",
         head: "status",
-        least: 14,
-        most: 26,
+        least: 13,
+        most: 21,
+        natural: Some(|job| text::width(&status_text(job))),
         keep: 11,
         wanted: |model| model.look.columns.status,
         cell: shown_status,
     },
     Column {
         id: "progress",
-        head: "progress",
+        head: "done",
         least: 5,
         most: 17,
+        natural: None,
         keep: 5,
         wanted: |model| model.look.columns.status,
         cell: progress,
@@ -112,6 +124,7 @@ pub const TABLE: &[Column] = &[
         head: "age",
         least: 7,
         most: 7,
+        natural: None,
         keep: 4,
         wanted: |model| model.look.columns.status,
         cell: |cell| plain(cell.job.age_s.map(time::age).unwrap_or_default()),
@@ -121,6 +134,7 @@ pub const TABLE: &[Column] = &[
         head: "output",
         least: 20,
         most: 200,
+        natural: None,
         keep: 3,
         wanted: |model| model.look.columns.output,
         cell: |cell| {
@@ -133,37 +147,58 @@ pub const TABLE: &[Column] = &[
 /// The columns that fit into `width`, each with its share, one blank between two.
 ///
 /// Every column first gets the least it needs; the ones that are kept least give way until that fits. What
-/// is left over goes to the most important first, up to what they can use.
+/// is left over goes round, one at a time, to those that can use more, words before bars.
 pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
-    let mut columns: Vec<_> = TABLE.iter().filter(|column| (column.wanted)(model)).collect();
-    let needed = |columns: &[&Column]| -> usize {
-        columns.iter().map(|column| column.least + 1).sum::<usize>().saturating_sub(1)
+    let mut columns = wanted(model);
+    let needed = |columns: &[(&Column, usize)]| -> usize {
+        columns.iter().map(|(column, _)| column.least + 1).sum::<usize>().saturating_sub(1)
     };
     while columns.len() > 1 && needed(&columns) > width {
-        if let Some(weakest) = columns.iter().map(|column| column.keep).min() {
-            columns.retain(|column| column.keep != weakest);
+        if let Some(weakest) = columns.iter().map(|(column, _)| column.keep).min() {
+            columns.retain(|(column, _)| column.keep != weakest);
         }
     }
     let mut left = width.saturating_sub(needed(&columns));
-    let mut shares: Vec<_> = columns.iter().map(|column| (*column, column.least)).collect();
-    let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(columns.get(*at).map_or(0, |column| column.keep)));
-    for at in order {
-        if let Some((column, share)) = shares.get_mut(at) {
-            let more = left.min(column.most.saturating_sub(column.least));
-            *share += more;
-            left -= more;
+    let mut shares: Vec<_> = columns.iter().map(|(column, _)| (*column, column.least)).collect();
+    // Words first: a cut name hurts more than a short bar.
+    for words in [true, false] {
+        while left > 0 {
+            let before = left;
+            for ((column, share), (_, most)) in shares.iter_mut().zip(&columns) {
+                if left > 0 && *share < *most && column.natural.is_some() == words {
+                    *share += 1;
+                    left -= 1;
+                }
+            }
+            if left == before {
+                break;
+            }
         }
     }
     shares
 }
 
-fn plain(text: String) -> Line<'static> {
-    Line::from(Span::raw(text))
+/// Columns of the terminal that all wanted columns together can use.
+pub fn useful_width(model: &Model) -> usize {
+    wanted(model).iter().map(|(_, most)| most + 1).sum::<usize>().saturating_sub(1)
 }
 
-fn dim(cell: &Cell<'_>, text: String) -> Line<'static> {
-    Line::from(span(text, style(cell.model, Role::Dim)))
+/// The wanted columns, with the most that each can use for the jobs that are there.
+fn wanted(model: &Model) -> Vec<(&'static Column, usize)> {
+    let columns = TABLE.iter().filter(|column| (column.wanted)(model));
+    let most = |column: &'static Column| {
+        let natural = column.natural.and_then(|width| model.jobs().iter().map(width).max());
+        (column, natural.unwrap_or(column.most).clamp(column.least, column.most))
+    };
+    columns.map(most).collect()
+}
+
+fn plain(words: String) -> Line<'static> {
+    Line::from(Span::raw(words))
+}
+
+fn dim(cell: &Cell<'_>, words: String) -> Line<'static> {
+    Line::from(span(words, style(cell.model, Role::Dim)))
 }
 
 fn window(cell: &Cell<'_>) -> Line<'static> {
@@ -190,14 +225,22 @@ fn dir(cell: &Cell<'_>) -> Line<'static> {
 }
 
 fn shown_status(cell: &Cell<'_>) -> Line<'static> {
-    let shown = status::of(cell.job);
-    Line::from(span(format!("{} {}", shown.glyph, shown.word), style(cell.model, shown.role)))
+    let role = status::of(cell.job).role;
+    Line::from(span(status_text(cell.job), style(cell.model, role)))
+}
+
+/// Glyph and word, with the epoch of a job at work.
+fn status_text(job: &JobView) -> String {
+    let shown = status::of(job);
+    let epoch = job.shown.progress.epoch.filter(|_| shown.word == "running");
+    let epoch = epoch.map(|at| format!(" ep {}", words::epoch(at))).unwrap_or_default();
+    format!("{} {}{epoch}", shown.glyph, shown.word)
 }
 
 /// A bar and a share where there is room, else the share alone.
 fn progress(cell: &Cell<'_>) -> Line<'static> {
-    let live = cell.job.shown.status.is_live() || cell.job.failure().is_some();
-    let Some(fraction) = cell.job.shown.progress.fraction().filter(|_| live) else {
+    let ended = !cell.job.shown.status.is_live() && cell.job.failure().is_none();
+    let Some(fraction) = cell.job.shown.progress.fraction().filter(|_| !ended) else {
         return Line::default();
     };
     let percent = format!("{:>5}", words::percent(fraction));
@@ -221,7 +264,7 @@ pub(super) fn bar(model: &Model, fraction: f64, width: usize) -> Line<'static> {
     let eighths = (fraction.clamp(0.0, 1.0) * (width * 8) as f64) as usize;
     let part = PARTS.get(eighths % 8).copied().unwrap_or_default();
     let done = format!("{}{part}", "█".repeat(eighths / 8));
-    let rest = width.saturating_sub(crate::text::width(&done));
+    let rest = width.saturating_sub(text::width(&done));
     Line::from(vec![
         span(done, style(model, Role::BarDone)),
         span("░".repeat(rest), style(model, Role::BarTodo)),

@@ -94,7 +94,10 @@ fn job_line(model: &Model, id: &JobId) -> Line<'static> {
     ]);
     Line::from(vec![
         span(window, style(model, Role::Title)),
-        span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)),
+        span(
+            crate::text::fit(&format!("{} {}", shown.glyph, shown.word), 18),
+            style(model, shown.role),
+        ),
         span(format!("  {rest}"), style(model, Role::Base)),
     ])
 }

@@ -45,15 +45,11 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let shown = output.len().min(output_rows);
     let mut lines = facts;
     lines.push(divider(model, job, width));
-    lines.extend(output.lines.into_iter().skip(output_skip(shown, &model.live.text, job)));
+    let above = output.len().saturating_sub(shown);
+    lines.extend(output.lines.into_iter().skip(above));
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
     }
-}
-
-/// Lines of output that are above the panel.
-fn output_skip(shown: usize, live: &Option<PaneText>, job: &JobView) -> usize {
-    live.as_ref().map_or(job.tail.len(), PaneText::len).saturating_sub(shown)
 }
 
 /// The pane with its colours once it has been read, else the plain lines that came with the look.
@@ -93,11 +89,16 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let mut first =
         Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)));
+    // Behind the status, or in lines of its own where that is too long.
     let progress = words::progress(job);
-    if !progress.is_empty() {
+    let behind = first.width() + 3 + crate::text::width(&progress) <= width;
+    if behind && !progress.is_empty() {
         first.push_span(span(format!(" · {progress}"), base));
     }
     lines.push(first);
+    if !behind {
+        lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
+    }
     lines.extend(bar(model, job, width));
     if let Some(reason) = &job.shown.unknown {
         let text = format!("nothing certain can be said: {}", outside(reason));
@@ -117,13 +118,13 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
             wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
         );
     }
+    lines.push(Line::from(span(lineage(job), base)));
     let mut row = |label: &str, text: String| {
         if !text.is_empty() {
             let label = span(format!("{label:<8}"), dim);
             lines.push(Line::from(vec![label, Span::styled(text, base)]));
         }
     };
-    row("lineage", lineage(job));
     row(
         "target",
         dotted([
@@ -150,8 +151,10 @@ fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     let Some(fraction) = p.fraction() else {
         return (!numbers.is_empty()).then(|| Line::from(numbers));
     };
-    let mut line = columns::bar(model, fraction, (width / 2).clamp(5, 40));
-    line.push_span(Span::raw(format!(" {}   {numbers}", words::percent(fraction))));
+    let numbers = format!(" {}   {numbers}", words::percent(fraction));
+    let room = width.saturating_sub(crate::text::width(&numbers));
+    let mut line = columns::bar(model, fraction, room.clamp(5, 40));
+    line.push_span(Span::raw(numbers));
     Some(line)
 }
 
@@ -177,9 +180,10 @@ fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// `stage 2 · after 5, 6 · rule pre · MONITOR leaves it alone`.
+/// `stage 2 · continues 5, 6 · rule pre · MONITOR leaves it alone`.
 fn lineage(job: &JobView) -> String {
-    let older: Vec<String> = rows::attempts(job).map(|window| window.to_string()).collect();
+    let mut older: Vec<String> = rows::attempts(job).map(|window| window.to_string()).collect();
+    older.reverse();
     let younger: Vec<String> = job
         .lineage
         .iter()
@@ -189,7 +193,7 @@ fn lineage(job: &JobView) -> String {
         .collect();
     dotted([
         if job.stage > 0 { format!("stage {}", job.stage) } else { String::new() },
-        if older.is_empty() { String::new() } else { format!("after {}", older.join(", ")) },
+        if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },
         if younger.is_empty() {
             String::new()
         } else {

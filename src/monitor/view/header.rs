@@ -21,6 +21,8 @@ struct Part {
     /// Whether it stands at the right end.
     right: bool,
     text: String,
+    /// What it shrinks to before anything is left out.
+    short: Option<String>,
     role: Role,
 }
 
@@ -36,7 +38,9 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         parts.iter().map(|part| crate::text::width(&part.text) + 2).sum()
     };
     while width(&parts) > usize::from(area.width) + 1 && parts.len() > 1 {
-        if let Some(weakest) = parts.iter().map(|part| part.keep).min() {
+        if let Some(part) = parts.iter_mut().find(|part| part.short.is_some()) {
+            part.text = part.short.take().unwrap_or_default();
+        } else if let Some(weakest) = parts.iter().map(|part| part.keep).min() {
             parts.retain(|part| part.keep != weakest);
         }
     }
@@ -56,8 +60,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 }
 
 fn parts(model: &Model) -> Vec<Part> {
-    let left = |keep, text: String, role| Part { keep, right: false, text, role };
-    let right = |keep, text: String, role| Part { keep, right: true, text, role };
+    let left = |keep, text, role| Part { keep, right: false, text, short: None, role };
+    let right = |keep, text, role| Part { keep, right: true, text, short: None, role };
     let mut parts = vec![left(4, "tpu".to_owned(), Role::Title)];
     let user =
         model.scope.user.as_ref().map_or_else(|| "all users".to_owned(), |u| outside(u.as_str()));
@@ -96,11 +100,12 @@ fn parts(model: &Model) -> Vec<Part> {
     }
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::NotRunning) => {
-            parts.push(right(7, "MONITOR ○ off ".to_owned(), Role::Warning));
+            parts.push(right(9, "MONITOR ○ off ".to_owned(), Role::Warning));
         }
         Some(MonitorHealth::Running { turn_age_s }) => {
             let age = turn_age_s.saturating_add(model.look_age_s().unwrap_or(0));
-            parts.push(right(7, format!("MONITOR ● {} ago ", time::age(age)), Role::Running));
+            let part = right(9, format!("MONITOR ● {} ago ", time::age(age)), Role::Running);
+            parts.push(Part { short: Some("MONITOR ●".to_owned()), ..part });
         }
         None => {}
     }

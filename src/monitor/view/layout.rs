@@ -12,7 +12,7 @@
 
 use ratatui::layout::{Constraint, Rect};
 
-use super::{banner, evidence};
+use super::{banner, columns, evidence};
 use crate::monitor::model::Model;
 
 /// From this width on, list and detail stand side by side.
@@ -63,8 +63,9 @@ impl Layout {
         } else if model.wide {
             layout.detail = Some(body);
         } else if width >= SIDE_BY_SIDE {
-            // The list needs no more than its columns; what a broad screen has to spare is output.
-            let list = (u32::from(width) * 55 / 100).min(110);
+            // The list takes no more than its columns can use: what there is to spare shows output.
+            let useful = columns::useful_width(model) + 4;
+            let list = useful.min(usize::from(width) * 58 / 100).max(40);
             let list = u16::try_from(list).unwrap_or(width);
             let split = [Constraint::Length(list), Constraint::Fill(1)];
             let [left, right] = ratatui::layout::Layout::horizontal(split).areas(body);

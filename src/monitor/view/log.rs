@@ -86,8 +86,8 @@ fn position(model: &Model, log: &Log, room: usize) -> Line<'static> {
     let where_ = if lines > 0 { format!("line {} of {lines}", log.top + 1) } else { String::new() };
     let role =
         if !log.search.is_empty() && log.hits.is_empty() { Role::Warning } else { Role::Dim };
-    let long = dotted([found.clone(), column, where_]);
-    let text = if text::width(&long) + 2 <= room { long } else { found };
+    let whole = dotted([found.clone(), column, where_]);
+    let text = if text::width(&whole) + 2 <= room { whole } else { found };
     if text.is_empty() || text::width(&text) + 2 > room {
         return Line::default();
     }

@@ -61,42 +61,25 @@ pub(super) fn skip(line: &Line<'static>, mut left: usize) -> Line<'static> {
 
 /// Breaks words into lines of at most `columns`; a longer word is broken too.
 pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let mut lines = vec![String::new()];
+    let mut lines = Vec::new();
+    let mut line = String::new();
     for word in text.split(' ') {
-        let mut word = word.to_owned();
-        loop {
-            let Some(line) = lines.last_mut() else { break };
-            let used = text::width(line);
-            let gap = usize::from(used > 0);
-            if used + gap + text::width(&word) <= columns {
-                if gap > 0 {
-                    line.push(' ');
-                }
-                line.push_str(&word);
-                break;
+        let used = text::width(&line);
+        if used > 0 && used + 1 + text::width(word) <= columns {
+            line.push(' ');
+        } else if used > 0 {
+            lines.push(std::mem::take(&mut line));
+        }
+        for c in word.chars() {
+            // A wide character in one column sticks out rather than getting lost.
+            let width = text::width(c.encode_utf8(&mut [0; 4]));
+            if !line.is_empty() && text::width(&line) + width > columns {
+                lines.push(std::mem::take(&mut line));
             }
-            if used == 0 {
-                let mut head = String::new();
-                let mut rest = word.chars().peekable();
-                while let Some(c) = rest.next_if(|c| {
-                    text::width(&head) + text::width(c.encode_utf8(&mut [0; 4])) <= columns
-                }) {
-                    head.push(c);
-                }
-                // A wide character in one column sticks out rather than getting lost.
-                if head.is_empty() {
-                    head.extend(rest.next());
-                }
-                line.push_str(&head);
-                word = rest.collect();
-                if word.is_empty() {
-                    break;
-                }
-            }
-            lines.push(String::new());
+            line.push(c);
         }
     }
+    lines.push(line);
     lines
 }
 
@@ -116,7 +99,7 @@ mod tests {
     use super::*;
 
     fn line(parts: &[&str]) -> Line<'static> {
-        Line::from_iter(parts.iter().map(|part| Span::raw((*part).to_owned())))
+        parts.iter().map(|part| Span::raw((*part).to_owned())).collect()
     }
 
     #[test]

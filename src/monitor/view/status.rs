@@ -1,6 +1,5 @@
 //! How a job's status looks: a glyph, a word and a role, never a colour alone.
 
-use super::words;
 use crate::model::facts::Phase;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -49,17 +48,14 @@ pub(super) fn of(job: &JobView) -> Shown {
     }
     let status = &job.shown.status;
     if job.shown.unknown.is_some() && status.is_live() {
-        return looks("?", Role::Unknown, &format!("unknown (was {status})"));
+        return looks("?", Role::Unknown, "unknown");
     }
     match status {
         Status::Running => match job.shown.phase {
             Some(phase @ (Phase::Diverged | Phase::Stalled)) => {
                 looks("▲", Role::Warning, phase.as_str())
             }
-            Some(Phase::Running) | None => {
-                let epoch = job.shown.progress.epoch.map(|at| format!(" ep {}", words::epoch(at)));
-                looks("●", Role::Running, &format!("running{}", epoch.unwrap_or_default()))
-            }
+            Some(Phase::Running) | None => looks("●", Role::Running, "running"),
             Some(phase) => looks("●", Role::Running, phase.as_str()),
         },
         Status::Unset | Status::Starting => match job.shown.phase {

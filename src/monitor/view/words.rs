@@ -4,20 +4,27 @@ use super::spans::{dotted, outside};
 use crate::model::time;
 use crate::model::view::{JobView, MonitorHealth, Snapshot};
 
-/// A number with four significant digits: `0.4123`, `12.50`, `1.2e-5`.
+/// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
-        "0".to_owned()
-    } else if !(1e-3..1e6).contains(&size) {
-        format!("{value:.3e}").replace(".000e", "e").replace("00e", "e")
-    } else if size < 1.0 {
-        format!("{value:.4}")
-    } else if size < 100.0 {
-        format!("{value:.3}")
-    } else {
-        format!("{value:.1}")
+        return "0".to_owned();
     }
+    let (digits, exponent) = if !(1e-3..1e6).contains(&size) {
+        let text = format!("{value:.3e}");
+        match text.split_once('e') {
+            Some((digits, exponent)) => (digits.to_owned(), format!("e{exponent}")),
+            None => (text, String::new()),
+        }
+    } else if size < 1.0 {
+        (format!("{value:.4}"), String::new())
+    } else if size < 100.0 {
+        (format!("{value:.3}"), String::new())
+    } else {
+        (format!("{value:.1}"), String::new())
+    };
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}{exponent}")
 }
 
 /// An epoch: whole when it is, else with one digit.
@@ -30,10 +37,14 @@ pub(super) fn percent(fraction: f64) -> String {
     format!("{:.0} %", (fraction * 100.0).floor())
 }
 
-/// The last part of the working directory.
+/// The last part of the working directory, as it is called.
+pub(super) fn dir_name(job: &JobView) -> &str {
+    job.dir.1.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+}
+
+/// The last part of the working directory, for the screen.
 pub(super) fn dir(job: &JobView) -> String {
-    let name = job.dir.1.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    outside(name)
+    outside(dir_name(job))
 }
 
 /// How far the job is and how fast: `epoch 31/100 · step 12000/40000 · 4.2 it/s · ETA 3h 10m`.
@@ -47,16 +58,12 @@ pub(super) fn progress(job: &JobView) -> String {
         p.step
             .map(|at| format!("step {at}{}", of(p.total.map(|all| all.to_string()))))
             .unwrap_or_default(),
-        p.steps_per_s.map(|speed| format!("{} it/s", trimmed(speed))).unwrap_or_default(),
+        p.steps_per_s.map(|speed| format!("{} it/s", number(speed))).unwrap_or_default(),
         p.eta_s
             .and_then(whole_seconds)
             .map(|s| format!("ETA {}", time::age(s)))
             .unwrap_or_default(),
     ])
-}
-
-fn trimmed(speed: f64) -> String {
-    if speed < 10.0 { format!("{speed:.2}") } else { format!("{speed:.1}") }
 }
 
 /// Whole seconds of a printed duration; `None` for what is no duration.
@@ -102,7 +109,7 @@ mod tests {
     fn numbers_are_short() {
         let shown: Vec<_> =
             [0.412_345, 12.5, 1e-3, 1.234e-5, 1e-5, 2_000_000.0, 250.04, 0.0].map(number).to_vec();
-        assert_eq!(shown, ["0.4123", "12.500", "0.0010", "1.234e-5", "1e-5", "2e6", "250.0", "0"]);
+        assert_eq!(shown, ["0.4123", "12.5", "0.001", "1.234e-5", "1e-5", "2e6", "250", "0"]);
         assert_eq!((epoch(31.0), epoch(3.456)), ("31".to_owned(), "3.5".to_owned()));
         assert_eq!((percent(0.999), percent(1.0)), ("99 %".to_owned(), "100 %".to_owned()));
         assert_eq!(whole_seconds(f64::NAN), None);

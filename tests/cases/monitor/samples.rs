@@ -91,7 +91,7 @@ pub(crate) fn oom(window: u32) -> JobView {
     let mut job = job(window);
     job.dir = (Some(2), "/home/alice/sweep".to_owned());
     job.target = TargetName::from("lab-tpuvm-v4-8-2");
-    job.target_label = "v4-8-2".to_owned();
+    "v4-8-2".clone_into(&mut job.target_label);
     job.shown.status = Status::Error(ErrorKind::Oom);
     job.shown.phase = Some(Phase::IdlePrompt);
     job.shown.progress = Progress { percent: Some(12.0), loss: Some(1.9), ..Progress::default() };
@@ -125,7 +125,7 @@ pub(crate) fn grpc(window: u32) -> JobView {
     let mut job = job(window);
     job.dir = (Some(3), "/home/alice/画像認識の実験".to_owned());
     job.tags = Some("基準線 🚀".to_owned());
-    job.target_label = "v3-8-日本".to_owned();
+    "v3-8-日本".clone_into(&mut job.target_label);
     job.shown.status = Status::Error(ErrorKind::Grpc);
     job.shown.evidence = Some(Evidence {
         source: Source::Text,

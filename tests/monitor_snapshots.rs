@@ -281,6 +281,10 @@ fn styles_of(buffer: &ratatui::buffer::Buffer, y: u16) -> String {
     let mut last = None;
     for x in 0..buffer.area.width {
         let cell = &buffer[(x, y)];
+        // The second half of a wide character is never drawn.
+        if x > 0 && tpu::text::width(buffer[(x - 1, y)].symbol()) > 1 {
+            continue;
+        }
         let style = (cell.fg, cell.bg, cell.modifier);
         if last != Some(style) {
             let modifiers: Vec<_> = cell.modifier.iter_names().map(|(name, _)| name).collect();

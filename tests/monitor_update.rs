@@ -7,7 +7,7 @@ use tpu::model::job::Status;
 use tpu::model::view::Snapshot;
 use tpu::monitor::keys::Command;
 use tpu::monitor::message::{Act, Effect, Message, Problem};
-use tpu::monitor::model::Overlay;
+use tpu::monitor::model::{Overlay, Tells};
 use tpu::monitor::pane::PaneText;
 
 fn selected(screen: &Screen) -> u32 {
@@ -211,7 +211,7 @@ fn results_go_and_failures_stay_longer() {
     assert_eq!(screen.model.toasts.len(), 2);
     screen.wait(6);
     assert_eq!(screen.model.toasts.len(), 1);
-    assert!(screen.model.toasts[0].bad);
+    assert_eq!(screen.model.toasts[0].tells, Tells::Failure);
     screen.wait(15);
     assert!(screen.model.toasts.is_empty());
 }

@@ -140,12 +140,15 @@ fn holds(test: &Test, job: &JobView) -> bool {
 
 /// The words that describe how a job is: `error`, `oom`, `unknown`, `compiling`.
 fn status_words(job: &JobView) -> Vec<&str> {
+    // The same word that the list shows: what cannot be seen from here is not running.
+    if job.shown.unknown.is_some() && job.shown.status.is_live() {
+        return vec!["unknown"];
+    }
     let mut words = vec![job.shown.status.word().unwrap_or("starting")];
     words.extend(job.shown.status.error().map(crate::model::facts::ErrorKind::as_str));
     // The phase of a job that has ended is how its pane looks, not how the job is.
     let phase = job.shown.phase.filter(|_| job.shown.status.is_live());
     words.extend(phase.map(crate::model::facts::Phase::as_str));
-    words.extend(job.shown.unknown.is_some().then_some("unknown"));
     words.extend(job.intent.as_deref());
     words
 }

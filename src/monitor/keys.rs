@@ -106,6 +106,8 @@ pub enum Command {
 pub enum Needs {
     /// Always.
     Nothing,
+    /// Any job, even if the filter hides them all.
+    Jobs,
     /// A selected job.
     Job,
     /// A selected job with earlier attempts.
@@ -161,17 +163,17 @@ pub const TABLE: &[Binding] = &[
     line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
     line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
-    line((C::Filter, "filter"), JOBS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
+    line((C::Filter, "filter"), JOBS, &["/"], ("filter", "show only what matches"), Needs::Jobs),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::Mark, "mark"), JOBS, &["space"], ("mark", "mark or unmark it, for kill"), Needs::Job),
     line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts"), Needs::Attempts),
     line((C::Fold, "fold"), JOBS, &["left"], ("", "hide its earlier attempts"), Needs::Attempts),
-    line((C::Down, "down"), JOBS, &["j", "down"], ("", "next job"), Needs::Nothing),
-    line((C::Up, "up"), JOBS, &["k", "up"], ("", "previous job"), Needs::Nothing),
-    line((C::Top, "top"), JOBS, &["g", "home"], ("", "first job"), Needs::Nothing),
-    line((C::Bottom, "bottom"), JOBS, &["G", "end"], ("", "last job"), Needs::Nothing),
-    line((C::PageDown, "page-down"), JOBS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Nothing),
-    line((C::PageUp, "page-up"), JOBS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Nothing),
+    line((C::Down, "down"), JOBS, &["j", "down"], ("", "next job"), Needs::Jobs),
+    line((C::Up, "up"), JOBS, &["k", "up"], ("", "previous job"), Needs::Jobs),
+    line((C::Top, "top"), JOBS, &["g", "home"], ("", "first job"), Needs::Jobs),
+    line((C::Bottom, "bottom"), JOBS, &["G", "end"], ("", "last job"), Needs::Jobs),
+    line((C::PageDown, "page-down"), JOBS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Jobs),
+    line((C::PageUp, "page-up"), JOBS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Jobs),
     line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
     // The log.
     line((C::Search, "log-search"), &[Log], &["/"], ("search", "search"), Needs::Nothing),

@@ -164,6 +164,17 @@ pub enum Overlay {
     Search(Input),
 }
 
+/// What a toast tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Something was done.
+    Result,
+    /// Nothing was done, and why there was nothing to do.
+    Note,
+    /// Something failed.
+    Failure,
+}
+
 /// A result that is shown for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
@@ -171,8 +182,8 @@ pub struct Toast {
     pub text: String,
     /// What to do next, with a failure.
     pub hint: Option<String>,
-    /// Whether it is a failure.
-    pub bad: bool,
+    /// Whether it is a result, a note or a failure.
+    pub tells: Tells,
     /// When it goes.
     pub until: Timestamp,
 }
@@ -268,6 +279,7 @@ impl Model {
     pub fn meets(&self, needs: Needs) -> bool {
         match needs {
             Needs::Nothing => true,
+            Needs::Jobs => !self.jobs().is_empty(),
             Needs::Job => self.selected().is_some(),
             Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
             Needs::Something => {

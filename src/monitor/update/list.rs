@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act, log, say, ticket};
+use super::{act, log, note, ticket};
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -168,7 +168,7 @@ fn ask_kill(model: &mut Model) {
         ended.iter().map(|job| format!("{} ({})", job.id.window, job.shown.status)).collect();
     if jobs.is_empty() {
         if !ended.is_empty() {
-            say(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));
+            note(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));
         }
         return;
     }
@@ -182,7 +182,7 @@ fn ask_clean(model: &mut Model) {
     let Some(user) = model.selected().map(|job| job.id.user.clone()) else { return };
     let jobs = model.cleanable(&user);
     if jobs.is_empty() {
-        say(model, format!("Nothing to clean: no job of {user} has ended."));
+        note(model, format!("Nothing to clean: no job of {user} has ended."));
         return;
     }
     let act = Act::Clean(user);

@@ -8,7 +8,7 @@ mod log;
 
 use super::keys::{Command, Context, Key};
 use super::message::{Act, Effect, Message, Problem, Ticket};
-use super::model::{Model, Overlay, Toast};
+use super::model::{Model, Overlay, Tells, Toast};
 use super::pane::PaneText;
 use super::view::layout::Layout;
 use crate::model::ids::JobId;
@@ -72,8 +72,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Done { ticket, toast } => {
             model.running.retain(|(running, _)| *running != ticket);
+            // An action that needs no words (going to a window and back) has none.
             if !toast.is_empty() {
-                say(model, toast);
+                result(model, toast);
             }
             vec![Effect::Look]
         }
@@ -197,7 +198,7 @@ fn want_pane(model: &mut Model) -> Vec<Effect> {
 /// Begins an action, unless the very same is under way.
 fn act(model: &mut Model, act: Act) -> Vec<Effect> {
     if model.running.iter().any(|(_, running)| *running == act) {
-        say(model, format!("Already {}.", act.progressive()));
+        note(model, format!("Already {}.", act.progressive()));
         return Vec::new();
     }
     let ticket = ticket(model);
@@ -210,14 +211,19 @@ fn ticket(model: &mut Model) -> Ticket {
     Ticket(model.next_ticket)
 }
 
-fn say(model: &mut Model, text: String) {
+fn result(model: &mut Model, text: String) {
     let until = model.now.plus_seconds(GOOD_TOAST_S);
-    toast(model, Toast { text, hint: None, bad: false, until });
+    toast(model, Toast { text, hint: None, tells: Tells::Result, until });
+}
+
+fn note(model: &mut Model, text: String) {
+    let until = model.now.plus_seconds(GOOD_TOAST_S);
+    toast(model, Toast { text, hint: None, tells: Tells::Note, until });
 }
 
 fn complain(model: &mut Model, problem: Problem) {
     let until = model.now.plus_seconds(BAD_TOAST_S);
-    toast(model, Toast { text: problem.message, hint: problem.hint, bad: true, until });
+    toast(model, Toast { text: problem.message, hint: problem.hint, tells: Tells::Failure, until });
 }
 
 fn toast(model: &mut Model, toast: Toast) {

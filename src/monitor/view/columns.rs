@@ -60,7 +60,7 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "window",
         head: "w",
-        least: 3,
+        least: 4,
         most: 8,
         natural: Some(|job| {
             job.id.window.to_string().len() + 3 * usize::from(job.lineage.len() > 1)
@@ -92,7 +92,7 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "target",
         head: "tpu",
-        least: 6,
+        least: 8,
         most: 18,
         natural: Some(|job| text::width(&job.target_label)),
         keep: 6,

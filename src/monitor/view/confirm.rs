@@ -25,7 +25,10 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     let room = usize::from(screen.height).saturating_sub(around + 2).max(1);
     let shown = question.jobs.len().min(room);
     let height = u16::try_from(around + shown).unwrap_or(u16::MAX);
-    let inner = dialog(frame, model, (width, height), Line::from(format!(" {title} ")));
+    let top = question.top.min(question.jobs.len() - shown);
+    let below = question.jobs.len().saturating_sub(top + shown);
+    let more = if below > 0 { format!("· {below} more below (j) ") } else { String::new() };
+    let inner = dialog(frame, model, (width, height), Line::from(format!(" {title} {more}")));
     let mut y = inner.y;
     let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
         if y < inner.bottom() {
@@ -34,7 +37,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
             y += 1;
         }
     };
-    for id in question.jobs.iter().skip(question.top.min(question.jobs.len() - shown)).take(shown) {
+    for id in question.jobs.iter().skip(top).take(shown) {
         put(frame, job_line(model, id));
     }
     put(frame, Line::default());

@@ -27,6 +27,8 @@ pub struct Layout {
     pub header: Rect,
     /// What is wrong at large; no rows when nothing is.
     pub banner: Rect,
+    /// Everything between the lines at the top and those at the bottom.
+    pub body: Rect,
     /// The list with its frame.
     pub list: Option<Rect>,
     /// The detail with its frame.
@@ -55,7 +57,7 @@ impl Layout {
         ]);
         let [header, banner, body, evidence, bar] = rows.areas(screen);
         let mut layout =
-            Self { header, banner, list: None, detail: None, log: None, evidence, bar };
+            Self { header, banner, body, list: None, detail: None, log: None, evidence, bar };
         if model.log.is_some() {
             layout.log = Some(body);
         } else if model.jobs().is_empty() {

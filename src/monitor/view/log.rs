@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::layout::Layout;
 use super::spans::{cut, dotted, outside, skip, span, wrap};
 use super::{panel, style, words};
 use crate::monitor::model::{Log, Model};
@@ -82,8 +83,13 @@ fn position(model: &Model, log: &Log, room: usize) -> Line<'static> {
         }
     };
     let lines = log.text.as_ref().map_or(0, PaneText::len);
+    let last = (log.top + Layout::of(model).log_rows()).min(lines);
     let column = if log.left > 0 { format!("column {}", log.left + 1) } else { String::new() };
-    let where_ = if lines > 0 { format!("line {} of {lines}", log.top + 1) } else { String::new() };
+    let where_ = if lines > 0 {
+        format!("{}–{last} of {lines} lines", log.top + 1)
+    } else {
+        String::new()
+    };
     let role =
         if !log.search.is_empty() && log.hits.is_empty() { Role::Warning } else { Role::Dim };
     let whole = dotted([found.clone(), column, where_]);
@@ -99,6 +105,9 @@ fn following(model: &Model, log: &Log) -> Line<'static> {
     let problem = log.problem.as_ref().map(|problem| outside(&problem.message));
     if let Some(problem) = problem.filter(|_| log.text.is_some()) {
         return Line::from(span(format!(" ▲ {problem} "), style(model, Role::Warning)));
+    }
+    if log.text.is_none() {
+        return Line::default();
     }
     let (text, role) = match (log.follow, log.unseen) {
         (true, _) => (" ▼ follow ".to_owned(), Role::Running),

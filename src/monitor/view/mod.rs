@@ -77,7 +77,7 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     }
     evidence::render(frame, model, layout.evidence);
     bar::render(frame, model, layout.bar);
-    toast::render(frame, model, layout.bar);
+    toast::render(frame, model, layout.body);
     match &model.overlay {
         Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
         Some(Overlay::Help(top)) => help::render(frame, model, *top),

@@ -50,6 +50,7 @@ pub(super) fn dir(job: &JobView) -> String {
 /// How far the job is and how fast: `epoch 31/100 · step 12000/40000 · 4.2 it/s · ETA 3h 10m`.
 pub(super) fn progress(job: &JobView) -> String {
     let p = &job.shown.progress;
+    let live = job.shown.status.is_live();
     let of = |all: Option<String>| all.map(|all| format!("/{all}")).unwrap_or_default();
     dotted([
         p.epoch
@@ -58,8 +59,12 @@ pub(super) fn progress(job: &JobView) -> String {
         p.step
             .map(|at| format!("step {at}{}", of(p.total.map(|all| all.to_string()))))
             .unwrap_or_default(),
-        p.steps_per_s.map(|speed| format!("{} it/s", number(speed))).unwrap_or_default(),
+        p.steps_per_s
+            .filter(|_| live)
+            .map(|speed| format!("{} it/s", number(speed)))
+            .unwrap_or_default(),
         p.eta_s
+            .filter(|_| live)
             .and_then(whole_seconds)
             .map(|s| format!("ETA {}", time::age(s)))
             .unwrap_or_default(),

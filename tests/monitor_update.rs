@@ -194,6 +194,19 @@ fn the_same_action_is_not_begun_twice() {
 }
 
 #[test]
+fn leaving_while_something_is_under_way_needs_a_second_key() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("j j r q");
+    assert!(!screen.model.quit);
+    assert_eq!(screen.model.toasts[0].tells, Tells::Note);
+    screen.press("q");
+    assert!(screen.model.quit);
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("q");
+    assert!(screen.model.quit);
+}
+
+#[test]
 fn a_tag_is_edited_not_retyped() {
     let mut screen = Screen::showing(samples::snapshot());
     screen.press("j j t");

@@ -7,19 +7,27 @@
 //! ```
 //!
 //! `model`, `message`, `update` and `view` are pure and tested by sending messages and reading frames;
-//! `terminal`, `feed` and `effect` are the rim. The screen computes no status of its own and never
+//! `terminal`, `feed`, `effect` and the loop in `run` are the rim. The screen computes no status of its own and never
 //! touches files or tmux: what it shows is a [`Snapshot`](crate::model::view::Snapshot), what it does is
-//! asked of a backend. Start reading with [`message`], then [`update`].
+//! asked of a [`Backend`]. Start reading with [`message`], then [`update`].
 
+pub mod backend;
+pub mod effect;
+pub mod feed;
 pub mod filter;
 pub mod keys;
 pub mod message;
 pub mod model;
 pub mod pane;
 pub mod rows;
+mod run;
+mod terminal;
 pub mod theme;
 pub mod update;
 pub mod view;
+
+pub use backend::Backend;
+pub use run::{MonitorError, Options, run};
 
 #[cfg(test)]
 use crate as tpu;

@@ -225,6 +225,8 @@ pub struct Model {
     pub spinner: usize,
     /// Whether the screen must be drawn.
     pub changed: bool,
+    /// Whether the person has been told that leaving now leaves something unfinished.
+    pub warned: bool,
     /// Whether the screen is to be left.
     pub quit: bool,
 }
@@ -250,6 +252,7 @@ impl Model {
             next_ticket: 0,
             spinner: 0,
             changed: true,
+            warned: false,
             quit: false,
         }
     }

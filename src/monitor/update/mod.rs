@@ -71,6 +71,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Done { ticket, toast } => {
+            model.warned = false;
             model.running.retain(|(running, _)| *running != ticket);
             // An action that needs no words (going to a window and back) has none.
             if !toast.is_empty() {
@@ -104,7 +105,7 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
 fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
     match (command, model.context()) {
         (Command::Quit, _) => {
-            model.quit = true;
+            leave(model);
             Vec::new()
         }
         (Command::Suspend, _) => vec![Effect::Suspend],
@@ -120,6 +121,17 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             Context::Confirm | Context::Tag | Context::Filter | Context::Search | Context::Help,
         ) => dialog::command(model, command),
     }
+}
+
+/// Leaves, or says what would be left unfinished; asked again, it leaves all the same.
+fn leave(model: &mut Model) {
+    let Some((_, act)) = model.running.last().filter(|_| !model.warned) else {
+        model.quit = true;
+        return;
+    };
+    let text = format!("Still {}. The same key again leaves it unfinished.", act.progressive());
+    model.warned = true;
+    note(model, text);
 }
 
 /// Takes over a new look. The selection stays with its job, or with the attempt that continues it.

@@ -1,6 +1,7 @@
 //! What a pane shows, as styled lines: colours kept, every other escape sequence dropped.
 
 use ansi_to_tui::IntoText as _;
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// Text of a pane, oldest line first.
@@ -21,6 +22,9 @@ impl PaneText {
             Err(_) => return Self::from_plain(text.lines()),
         };
         let mut pane = Self { lines };
+        for span in pane.lines.iter_mut().flat_map(|line| &mut line.spans) {
+            span.style = on_any_background(span.style);
+        }
         while pane
             .lines
             .last()
@@ -70,6 +74,18 @@ impl PaneText {
             }
         }
         None
+    }
+}
+
+/// The terminal's default colours mean "as everything around it", which is the theme's.
+fn on_any_background(style: Style) -> Style {
+    let own = |color: Option<Color>| color.filter(|color| *color != Color::Reset);
+    Style {
+        fg: own(style.fg),
+        bg: own(style.bg),
+        underline_color: own(style.underline_color),
+        sub_modifier: Modifier::empty(),
+        ..style
     }
 }
 
@@ -128,8 +144,6 @@ fn only_text(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ratatui::style::Color;
-
     use super::*;
 
     #[test]
@@ -139,7 +153,9 @@ mod tests {
         assert_eq!(pane.len(), 2);
         assert_eq!(pane.plain(0), "red xyz");
         assert_eq!(pane.plain(1), "next");
-        assert_eq!(pane.lines[0].spans[0].style.fg, Some(Color::Red));
+        let style = |span: usize| pane.lines[0].spans[span].style;
+        assert_eq!(style(0).fg, Some(Color::Red));
+        assert_eq!(style(1), Style::new(), "what follows looks like its surroundings");
     }
 
     #[test]

@@ -4,5 +4,6 @@
     reason = "helpers of tests may panic; the lint excuses only test functions"
 )]
 mod common;
+mod monitor_rim;
 mod monitor_snapshots;
 mod monitor_update;

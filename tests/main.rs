@@ -9,6 +9,9 @@
 mod common;
 
 mod layers;
+mod monitor_rim;
+mod monitor_snapshots;
+mod monitor_update;
 mod store_disk;
 mod store_document;
 mod store_os;

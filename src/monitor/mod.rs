@@ -1,1 +1,36 @@
-//! (skeleton)
+//! The screen: a model, messages that change it, and a view that draws it.
+//!
+//! ```text
+//!   terminal ─┐                                 ┌─> view ─> frame
+//!   looks     ├─> Message ─> update(&mut Model) ┤
+//!   answers  ─┘        pure: no I/O, no clock   └─> Effect ─> Backend, on threads ─> Message
+//! ```
+//!
+//! `model`, `message`, `update` and `view` are pure and tested by sending messages and reading frames;
+//! `terminal`, `feed`, `effect` and the loop in `run` are the rim. The screen computes no status of its own and never
+//! touches files or tmux: what it shows is a [`Snapshot`](crate::model::view::Snapshot), what it does is
+//! asked of a [`Backend`]. Start reading with [`message`], then [`update`].
+
+pub mod backend;
+pub mod effect;
+pub mod feed;
+pub mod filter;
+pub mod keys;
+pub mod message;
+pub mod model;
+pub mod pane;
+pub mod rows;
+mod run;
+mod terminal;
+pub mod theme;
+pub mod update;
+pub mod view;
+
+pub use backend::Backend;
+pub use run::{MonitorError, Options, run};
+
+#[cfg(test)]
+use crate as tpu;
+#[cfg(test)]
+#[path = "../../tests/cases/monitor/samples.rs"]
+mod samples;

@@ -1,0 +1,160 @@
+//! Effects, carried out on threads, with the answer coming back as a message.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::backend::Backend;
+use super::feed::{Event, Looks};
+use super::message::{Act, Effect, Message, Problem, Ticket};
+use super::pane::PaneText;
+use crate::model::ids::JobId;
+
+/// Carries out effects.
+pub struct Effects {
+    backend: Arc<dyn Backend>,
+    looks: Looks,
+    panes: Sender<(JobId, u32)>,
+    events: Sender<Event>,
+    colours: bool,
+}
+
+/// An effect that needs the terminal, and so the run loop itself.
+pub enum Own {
+    /// Stop until `fg`.
+    Suspend,
+    /// Draw every cell again.
+    Redraw,
+}
+
+impl Effects {
+    /// Starts the thread that reads panes; answers go to `events`.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        looks: Looks,
+        events: Sender<Event>,
+        colours: bool,
+    ) -> Result<Self, std::io::Error> {
+        let (panes, wanted) = channel();
+        let (reader, answers) = (Arc::clone(&backend), events.clone());
+        std::thread::Builder::new()
+            .name("panes".to_owned())
+            .spawn(move || read_panes(&*reader, &wanted, &answers, colours))?;
+        Ok(Self { backend, looks, panes, events, colours })
+    }
+
+    /// Begins an effect; gives back what only the run loop can do.
+    pub fn begin(&self, effect: Effect) -> Option<Own> {
+        match effect {
+            Effect::Suspend => return Some(Own::Suspend),
+            Effect::Redraw => return Some(Own::Redraw),
+            Effect::Look => self.looks.now(),
+            Effect::Pane { job, lines } => {
+                // The reader lives as long as its sender; if it could not, the pane just stays old.
+                self.panes.send((job, lines)).ok();
+            }
+            Effect::Log { job } => {
+                let colours = self.colours;
+                let asked = job.clone();
+                self.aside(
+                    move |backend| {
+                        let read = read(backend, &job, None, colours);
+                        Event::Message(Message::Log(job, read))
+                    },
+                    move |problem| Event::Message(Message::Log(asked, Err(problem))),
+                );
+            }
+            Effect::Act { ticket, act } => self.aside(
+                move |backend| Event::Message(answer(ticket, do_it(backend, &act))),
+                move |problem| Event::Message(Message::Failed { ticket, problem }),
+            ),
+            Effect::Attach { ticket, job } => self.aside(
+                move |backend| match backend.attach_argv(&job) {
+                    Ok(argv) => Event::Attach { ticket, argv },
+                    Err(problem) => Event::Message(Message::Failed { ticket, problem }),
+                },
+                move |problem| Event::Message(Message::Failed { ticket, problem }),
+            ),
+        }
+        None
+    }
+
+    /// Does something on a thread of its own and sends what it returns, or what `broken` makes of an error
+    /// inside it.
+    fn aside(
+        &self,
+        work: impl FnOnce(&dyn Backend) -> Event + Send + 'static,
+        broken: impl FnOnce(Problem) -> Event + Send + 'static,
+    ) {
+        let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
+        let work = move || {
+            let event = catch_unwind(AssertUnwindSafe(|| work(&*backend)));
+            events.send(event.unwrap_or_else(|_| broken(bug()))).ok();
+        };
+        let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
+        if let Err(error) = spawned {
+            let problem = Problem::new(
+                format!("this machine has no thread left for an action: {error}"),
+                "close something, then press the key again",
+            );
+            let lost = Message::Failed { ticket: Ticket(0), problem };
+            self.events.send(Event::Message(lost)).ok();
+        }
+    }
+}
+
+/// The message about an action that ended.
+pub(super) fn answer(ticket: Ticket, result: Result<String, Problem>) -> Message {
+    match result {
+        Ok(toast) => Message::Done { ticket, toast },
+        Err(problem) => Message::Failed { ticket, problem },
+    }
+}
+
+/// What is said about an error in the program itself.
+fn bug() -> Problem {
+    Problem::new(
+        "an error inside tpu ended this action",
+        "see how the job is with `tpu check`; please report what you did",
+    )
+}
+
+fn do_it(backend: &dyn Backend, act: &Act) -> Result<String, Problem> {
+    match act {
+        Act::Resume(job) => backend.resume(job),
+        Act::Rerun(job) => backend.rerun(job),
+        Act::Kill(jobs) => backend.kill(jobs),
+        Act::Clean(user) => backend.clean(user),
+        Act::Tag(job, tag) => backend.tag(job, tag),
+    }
+}
+
+/// Reads and parses a pane here, away from the screen's thread.
+fn read(
+    backend: &dyn Backend,
+    job: &JobId,
+    lines: Option<u32>,
+    colours: bool,
+) -> Result<Option<PaneText>, Problem> {
+    let read = catch_unwind(AssertUnwindSafe(|| {
+        let bytes = backend.pane(job, lines, colours)?;
+        Ok(bytes.map(|bytes| PaneText::from_capture(&bytes)))
+    }));
+    read.unwrap_or_else(|_| Err(bug()))
+}
+
+/// Reads panes one after the other. Of several requests that wait, only the newest counts.
+fn read_panes(
+    backend: &dyn Backend,
+    wanted: &Receiver<(JobId, u32)>,
+    answers: &Sender<Event>,
+    colours: bool,
+) {
+    while let Ok(first) = wanted.recv() {
+        let (job, lines) = wanted.try_iter().last().unwrap_or(first);
+        let read = read(backend, &job, Some(lines), colours);
+        if answers.send(Event::Message(Message::Pane(job, read))).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Where messages come from: the keyboard, the looks at the jobs, signals. Each is a thread that sends
+//! into the one channel that the run loop reads.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossterm::event::{self, KeyEventKind};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::backend::Backend;
+use super::keys::Key;
+use super::message::{Message, Problem, Scope, Ticket};
+
+/// Everything that can wake the run loop.
+#[derive(Debug)]
+pub enum Event {
+    /// Something for the model.
+    Message(Message),
+    /// The command that shows a window is known; it needs the terminal.
+    Attach {
+        /// Which action.
+        ticket: Ticket,
+        /// What to run.
+        argv: Vec<String>,
+    },
+    /// We were continued after a stop.
+    Continued,
+    /// A signal asks us to end.
+    Terminate(i32),
+    /// The terminal cannot be read any more.
+    InputLost(io::Error),
+}
+
+/// How often is looked.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhythm {
+    /// From one look to the next.
+    pub refresh: Duration,
+    /// From one cheap check, whether anything has changed or broken, to the next.
+    pub pulse: Duration,
+}
+
+/// The thread that looks at the jobs.
+pub struct Looks {
+    wake: Sender<()>,
+}
+
+impl Looks {
+    /// Starts looking. It ends when this value, or the other end of `events`, is dropped.
+    pub fn start(
+        backend: Arc<dyn Backend>,
+        scope: Scope,
+        rhythm: Rhythm,
+        events: Sender<Event>,
+    ) -> io::Result<Self> {
+        let (wake, woken) = channel();
+        let look = move || {
+            while look_once(&*backend, &scope, rhythm, &events, &woken).is_some() {}
+        };
+        std::thread::Builder::new().name("looks".to_owned()).spawn(look)?;
+        Ok(Self { wake })
+    }
+
+    /// Asks for a look at once.
+    pub fn now(&self) {
+        // Fails only if the thread is gone; then its last message has said why.
+        self.wake.send(()).ok();
+    }
+}
+
+/// One look, and the wait until the next one is due. `None` when nobody listens any more.
+fn look_once(
+    backend: &dyn Backend,
+    scope: &Scope,
+    rhythm: Rhythm,
+    events: &Sender<Event>,
+    woken: &Receiver<()>,
+) -> Option<()> {
+    // The pulse is taken first: what changes during the look is noticed by the next pulse.
+    let before = pulse(backend, scope);
+    let looked = catch_unwind(AssertUnwindSafe(|| backend.snapshot(scope)));
+    let broken = || Problem::new("an error inside tpu", "tpu check may say more; please report it");
+    let failed = !matches!(looked, Ok(Ok(_)));
+    let message = match looked.unwrap_or_else(|_| Err(broken())) {
+        Ok(snapshot) => Message::Looked(Box::new(snapshot)),
+        Err(problem) => Message::LookFailed(problem),
+    };
+    events.send(Event::Message(message)).ok()?;
+    let due = backend.monotonic() + rhythm.refresh;
+    loop {
+        match woken.recv_timeout(rhythm.pulse) {
+            Ok(()) => {
+                // Several actions may have ended together: one look serves them all.
+                while woken.try_recv().is_ok() {}
+                return Some(());
+            }
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                // After a failure every pulse is a new try.
+                if failed || backend.monotonic() >= due || pulse(backend, scope) != before {
+                    return Some(());
+                }
+            }
+        }
+    }
+}
+
+fn pulse(backend: &dyn Backend, scope: &Scope) -> Option<u64> {
+    catch_unwind(AssertUnwindSafe(|| backend.pulse(scope))).ok()?.ok()
+}
+
+/// Holds the reading of keys while another program has the terminal.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+
+#[derive(Default)]
+struct GateState {
+    closed: bool,
+    reader_waits: bool,
+}
+
+impl Gate {
+    /// Closes the gate; returns once the reader has let go of the terminal.
+    pub fn close(&self) {
+        let (state, changed) = &*self.0;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.closed = true;
+        // The reader passes here several times a second; it is not waited for if it has ended.
+        let patience = Duration::from_secs(1);
+        let waits = changed.wait_timeout_while(state, patience, |state| !state.reader_waits);
+        drop(waits.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Lets the reader go on.
+    pub fn open(&self) {
+        let (state, changed) = &*self.0;
+        state.lock().unwrap_or_else(PoisonError::into_inner).closed = false;
+        changed.notify_all();
+    }
+
+    /// Called by the reader between two reads: waits while the gate is closed.
+    fn pass(&self) {
+        let (state, changed) = &*self.0;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.closed {
+            state.reader_waits = true;
+            changed.notify_all();
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.reader_waits = false;
+    }
+}
+
+/// Starts the thread that reads the terminal.
+pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
+    /// A key wakes the reader at once; this is how soon it notices a closed gate.
+    const PAUSE: Duration = Duration::from_millis(100);
+    let read = move || {
+        loop {
+            gate.pass();
+            let event = match event::poll(PAUSE) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let (event, last) = match event {
+                Ok(event) => (translate(event).map(Event::Message), false),
+                Err(error) => (Some(Event::InputLost(error)), true),
+            };
+            let heard = event.is_none_or(|event| events.send(event).is_ok());
+            if last || !heard {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("input".to_owned()).spawn(read)?;
+    Ok(())
+}
+
+/// What a terminal event means to the model, if anything.
+fn translate(event: event::Event) -> Option<Message> {
+    match event {
+        event::Event::Key(key) if key.kind != KeyEventKind::Release => {
+            Some(Message::Key(Key::of(&key)))
+        }
+        event::Event::Paste(text) => Some(Message::Paste(text)),
+        event::Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
+        event::Event::Key(_)
+        | event::Event::Mouse(_)
+        | event::Event::FocusGained
+        | event::Event::FocusLost => None,
+    }
+}
+
+/// Signals, until dropped.
+pub struct SignalFeed(Handle);
+
+impl SignalFeed {
+    /// Starts the thread that waits for signals. SIGTSTP keeps its default: it stops us, also where no
+    /// shell could continue us (then the kernel ignores it).
+    pub fn start(events: Sender<Event>) -> io::Result<Self> {
+        let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT])?;
+        let handle = signals.handle();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                let event =
+                    if signal == SIGCONT { Event::Continued } else { Event::Terminate(signal) };
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self(handle))
+    }
+}
+
+impl Drop for SignalFeed {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

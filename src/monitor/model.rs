@@ -1,0 +1,360 @@
+//! The state of the screen. Only `update` changes it and only `view` reads it for drawing.
+//!
+//! What is shown about jobs is one [`Snapshot`]; the screen computes no status of its own.
+
+use std::collections::BTreeSet;
+
+use jiff::tz::TimeZone;
+use tui_input::Input;
+
+use super::filter::Filter;
+use super::keys::{Context, KeyMap, Needs};
+use super::message::{Act, Problem, Scope, Ticket};
+use super::pane::PaneText;
+use super::rows::{self, Row};
+use super::theme::Theme;
+use crate::model::ids::{JobId, UserName};
+use crate::model::job::Status;
+use crate::model::time::Timestamp;
+use crate::model::view::{JobView, Snapshot};
+
+/// The tabs at the top. A tab that does not exist is not here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tab {
+    /// The list of jobs, and one of them in detail.
+    #[default]
+    Jobs,
+}
+
+/// Which columns the flags `-wdtsv` ask for; without flags all but the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// `w`: the window.
+    pub window: bool,
+    /// `d`: directory and tags.
+    pub dir: bool,
+    /// `t`: the target.
+    pub target: bool,
+    /// `s`: status, progress and age.
+    pub status: bool,
+    /// `v`: the newest line of output.
+    pub output: bool,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { window: true, dir: true, target: true, status: true, output: false }
+    }
+}
+
+impl Columns {
+    /// Reads the letters of `-wdtsv` (any order, no dash); `None` when another letter is among them.
+    pub fn from_flags(letters: &str) -> Option<Self> {
+        let has = |letter| letters.contains(letter);
+        let known = !letters.is_empty() && letters.chars().all(|c| "wdtsv".contains(c));
+        known.then(|| Self {
+            window: has('w'),
+            dir: has('d'),
+            target: has('t'),
+            status: has('s'),
+            output: has('v'),
+        })
+    }
+}
+
+/// What is settled when the screen opens and stays so.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Styles.
+    pub theme: Theme,
+    /// Whether only ASCII may be drawn.
+    pub ascii: bool,
+    /// Columns of the list.
+    pub columns: Columns,
+    /// Zone for the clock and for start times.
+    pub zone: TimeZone,
+    /// Keys.
+    pub keys: KeyMap,
+    /// Seconds between two looks, so that old data can be told from fresh.
+    pub refresh_s: u64,
+}
+
+/// The list of jobs.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// The rows that the filter lets through.
+    pub rows: Vec<Row>,
+    /// The selection: a job, not a row.
+    pub selected: Option<JobId>,
+    /// First row on the screen.
+    pub top: usize,
+    /// The filter.
+    pub filter: Filter,
+    /// Marked jobs.
+    pub marked: BTreeSet<JobId>,
+    /// Leaves whose earlier attempts are shown.
+    pub unfolded: BTreeSet<JobId>,
+}
+
+/// The end of the selected job's pane.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Whose pane it is.
+    pub job: Option<JobId>,
+    /// What it shows; `None` before the first answer and when the window is gone.
+    pub text: Option<PaneText>,
+    /// Whether an answer is awaited.
+    pub waiting: bool,
+}
+
+/// The log view: all that a job has printed.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// Whose output it is.
+    pub job: JobId,
+    /// The output; `None` before the first answer and when the window is gone.
+    pub text: Option<PaneText>,
+    /// Why there is none, or why it is old.
+    pub problem: Option<Problem>,
+    /// Whether an answer is awaited.
+    pub waiting: bool,
+    /// First line on the screen.
+    pub top: usize,
+    /// First column on the screen.
+    pub left: usize,
+    /// Whether the newest line stays in sight.
+    pub follow: bool,
+    /// Lines that have come since following stopped.
+    pub unseen: usize,
+    /// What is searched for.
+    pub search: String,
+    /// Lines that contain it.
+    pub hits: Vec<usize>,
+    /// The line of the hit that was jumped to.
+    pub hit: Option<usize>,
+}
+
+/// A question before something is destroyed.
+#[derive(Clone, Debug)]
+pub struct Confirm {
+    /// What will be done.
+    pub act: Act,
+    /// Exactly the jobs that it will be done to.
+    pub jobs: Vec<JobId>,
+    /// Whether the button that confirms is the marked one.
+    pub yes: bool,
+    /// How far the list of jobs is scrolled.
+    pub top: usize,
+    /// What is left alone, and why.
+    pub note: Option<String>,
+}
+
+/// What lies over the tab and gets the keys.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// A question.
+    Confirm(Confirm),
+    /// A tag being typed.
+    Tag(JobId, Input),
+    /// The help, scrolled by so many lines.
+    Help(usize),
+    /// A filter being typed; Esc brings back the one from before.
+    Filter(Input, Filter),
+    /// A search being typed.
+    Search(Input),
+}
+
+/// What a toast tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// Something was done.
+    Result,
+    /// Nothing was done, and why there was nothing to do.
+    Note,
+    /// Something failed.
+    Failure,
+}
+
+/// A result that is shown for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// The result.
+    pub text: String,
+    /// What to do next, with a failure.
+    pub hint: Option<String>,
+    /// Whether it is a result, a note or a failure.
+    pub tells: Tells,
+    /// When it goes.
+    pub until: Timestamp,
+}
+
+/// The whole screen.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The instant of the last message.
+    pub now: Timestamp,
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// The tab.
+    pub tab: Tab,
+    /// What is settled.
+    pub look: Look,
+    /// Whose jobs.
+    pub scope: Scope,
+    /// The newest look that succeeded.
+    pub snapshot: Option<Snapshot>,
+    /// Why there is no newer one.
+    pub problem: Option<Problem>,
+    /// The list.
+    pub list: List,
+    /// Whether the detail has the full width.
+    pub wide: bool,
+    /// The selected job's pane.
+    pub live: Live,
+    /// The log view, while it is open.
+    pub log: Option<Log>,
+    /// What lies on top.
+    pub overlay: Option<Overlay>,
+    /// Results, oldest first.
+    pub toasts: Vec<Toast>,
+    /// Actions under way.
+    pub running: Vec<(Ticket, Act)>,
+    /// The number of the next action.
+    pub next_ticket: u64,
+    /// Position of the spinner.
+    pub spinner: usize,
+    /// Whether the screen must be drawn.
+    pub changed: bool,
+    /// Whether the person has been told that leaving now leaves something unfinished.
+    pub warned: bool,
+    /// Whether the screen is to be left.
+    pub quit: bool,
+}
+
+impl Model {
+    /// A screen that has seen nothing yet. `select` is chosen as soon as it appears.
+    pub fn new(look: Look, scope: Scope, now: Timestamp, select: Option<JobId>) -> Self {
+        Self {
+            now,
+            size: (80, 24),
+            tab: Tab::Jobs,
+            look,
+            scope,
+            snapshot: None,
+            problem: None,
+            list: List { selected: select, ..List::default() },
+            wide: false,
+            live: Live::default(),
+            log: None,
+            overlay: None,
+            toasts: Vec::new(),
+            running: Vec::new(),
+            next_ticket: 0,
+            spinner: 0,
+            changed: true,
+            warned: false,
+            quit: false,
+        }
+    }
+
+    /// What keys mean now.
+    pub fn context(&self) -> Context {
+        match &self.overlay {
+            Some(Overlay::Confirm(_)) => Context::Confirm,
+            Some(Overlay::Tag(..)) => Context::Tag,
+            Some(Overlay::Help(_)) => Context::Help,
+            Some(Overlay::Filter(..)) => Context::Filter,
+            Some(Overlay::Search(_)) => Context::Search,
+            None => self.context_below(),
+        }
+    }
+
+    /// What keys would mean without the overlay; the help is about this.
+    pub fn context_below(&self) -> Context {
+        match (&self.log, self.wide) {
+            (Some(_), _) => Context::Log,
+            (None, true) => Context::Detail,
+            (None, false) => Context::List,
+        }
+    }
+
+    /// Whether what a command needs is there.
+    pub fn meets(&self, needs: Needs) -> bool {
+        match needs {
+            Needs::Nothing => true,
+            Needs::Jobs => !self.jobs().is_empty(),
+            Needs::Job => self.selected().is_some(),
+            Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
+            Needs::Something => {
+                let list = &self.list;
+                !list.filter.is_empty() || !list.marked.is_empty() || !self.toasts.is_empty()
+            }
+        }
+    }
+
+    /// All jobs of the newest look.
+    pub fn jobs(&self) -> &[JobView] {
+        self.snapshot.as_ref().map(|snapshot| snapshot.jobs.as_slice()).unwrap_or_default()
+    }
+
+    /// A job of the newest look.
+    pub fn job(&self, id: &JobId) -> Option<&JobView> {
+        self.jobs().iter().find(|job| job.id == *id)
+    }
+
+    /// The selected job, if it has a row.
+    pub fn selected(&self) -> Option<&JobView> {
+        let row = self.list.rows.get(self.selected_row()?)?;
+        self.jobs().get(row.job)
+    }
+
+    /// The row of the selection.
+    pub fn selected_row(&self) -> Option<usize> {
+        let selected = self.list.selected.as_ref()?;
+        self.list.rows.iter().position(|row| row.id == *selected)
+    }
+
+    /// The jobs that an action is about: the marked ones, else the selected one.
+    pub fn subjects(&self) -> Vec<&JobView> {
+        let marked: Vec<_> =
+            self.jobs().iter().filter(|job| self.list.marked.contains(&job.id)).collect();
+        if marked.is_empty() { self.selected().into_iter().collect() } else { marked }
+    }
+
+    /// The newest job that shows a failure, hidden by the filter or not. Earlier attempts do not count:
+    /// somebody has already reacted to them.
+    pub fn newest_failure(&self) -> Option<&JobView> {
+        let failed = self.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
+        failed.max_by_key(|job| (job.started_at, job.id.window))
+    }
+
+    /// Whether everybody's jobs are shown.
+    pub fn everybody(&self) -> bool {
+        self.scope.user.is_none()
+    }
+
+    /// Seconds since the newest look that succeeded.
+    pub fn look_age_s(&self) -> Option<u64> {
+        self.snapshot.as_ref().map(|snapshot| self.now.seconds_since(snapshot.at))
+    }
+
+    /// The jobs whose records `clean` would archive: lineages whose leaf has ended, with all attempts.
+    pub fn cleanable(&self, user: &UserName) -> Vec<JobId> {
+        let mut found = Vec::new();
+        for job in self.jobs().iter().filter(|job| job.leaf && job.id.user == *user) {
+            let ended = match job.shown.status {
+                Status::Finished | Status::Error(_) | Status::Killed => job.shown.unknown.is_none(),
+                Status::Unset
+                | Status::Starting
+                | Status::Running
+                | Status::Resumed(_)
+                | Status::Rerunned(_) => false,
+            };
+            if ended {
+                found.push(job.id.clone());
+                found.extend(rows::attempts(job).map(|window| JobId::new(user.clone(), window)));
+            }
+        }
+        found
+    }
+}

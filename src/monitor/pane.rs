@@ -1,0 +1,182 @@
+//! What a pane shows, as styled lines: colours kept, every other escape sequence dropped.
+
+use ansi_to_tui::IntoText as _;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+/// Text of a pane, oldest line first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PaneText {
+    /// The lines with their colours. They hold no control characters.
+    pub lines: Vec<Line<'static>>,
+}
+
+impl PaneText {
+    /// Reads what tmux captured. Bytes that are no UTF-8 become replacement characters, and the blank
+    /// lines below the last output go.
+    pub fn from_capture(bytes: &[u8]) -> Self {
+        let text = only_colours(&String::from_utf8_lossy(bytes));
+        let lines = match text.as_str().into_text() {
+            Ok(text) => text.lines,
+            // The parser gave up: show the text without colours rather than nothing.
+            Err(_) => return Self::from_plain(text.lines()),
+        };
+        let mut pane = Self { lines };
+        for span in pane.lines.iter_mut().flat_map(|line| &mut line.spans) {
+            span.style = on_any_background(span.style);
+        }
+        while pane
+            .lines
+            .last()
+            .is_some_and(|line| line.spans.iter().all(|s| s.content.trim().is_empty()))
+        {
+            pane.lines.pop();
+        }
+        pane
+    }
+
+    /// Lines that are already plain text.
+    pub fn from_plain<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
+        let clean = |line: &str| Line::from(Span::raw(only_text(line)));
+        Self { lines: lines.into_iter().map(clean).collect() }
+    }
+
+    /// One line without its colours.
+    pub fn plain(&self, line: usize) -> String {
+        let spans = self.lines.get(line).map(|line| line.spans.as_slice()).unwrap_or_default();
+        spans.iter().map(|span| span.content.as_ref()).collect()
+    }
+
+    /// Number of lines.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Where the lines of `older` went: how many lines further down a line of `older` stands here
+    /// (negative when the history dropped lines at its top). `None` if nothing is recognised.
+    ///
+    /// The newest lines are often drawn over (progress bars), so a few of them may differ.
+    pub fn shift_from(&self, older: &Self) -> Option<isize> {
+        const RUN: usize = 6;
+        const DRAWN_OVER: usize = 12;
+        for skip in 0..DRAWN_OVER.min(older.len()) {
+            let end = older.len() - skip;
+            let start = end.saturating_sub(RUN);
+            let run = older.lines.get(start..end)?;
+            let found = self.lines.windows(run.len().max(1)).rposition(|window| window == run);
+            if let Some(at) = found {
+                return Some(at.cast_signed() - start.cast_signed());
+            }
+        }
+        None
+    }
+}
+
+/// The terminal's default colours mean "as everything around it", which is the theme's.
+fn on_any_background(style: Style) -> Style {
+    let own = |color: Option<Color>| color.filter(|color| *color != Color::Reset);
+    Style {
+        fg: own(style.fg),
+        bg: own(style.bg),
+        underline_color: own(style.underline_color),
+        sub_modifier: Modifier::empty(),
+        ..style
+    }
+}
+
+/// Keeps text, line breaks and colour sequences (`ESC [ … m`), and drops all else that a terminal acts on.
+fn only_colours(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => kept.push('\n'),
+            '\t' => kept.push_str("    "),
+            '\u{1b}' => match chars.next() {
+                Some('[') => {
+                    let mut arguments = String::new();
+                    let end = loop {
+                        match chars.next() {
+                            Some(c @ '\u{40}'..='\u{7e}') => break Some(c),
+                            Some(c @ '\u{20}'..='\u{3f}') => arguments.push(c),
+                            // Broken off: what follows is text again.
+                            Some(_) | None => break None,
+                        }
+                    };
+                    let plain = arguments.chars().all(|c| c.is_ascii_digit() || ";:".contains(c));
+                    if end == Some('m') && plain {
+                        kept.push_str("\u{1b}[");
+                        kept.push_str(&arguments.replace(':', ";"));
+                        kept.push('m');
+                    }
+                }
+                // Strings (titles, links, clipboard): up to BEL or ESC \.
+                Some(']' | 'P' | 'X' | '^' | '_') => {
+                    while let Some(c) = chars.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                // Character sets take one character more.
+                Some('(' | ')' | '*' | '+' | '#' | '%') => {
+                    chars.next();
+                }
+                Some(_) | None => {}
+            },
+            c if c.is_control() => {}
+            c => kept.push(c),
+        }
+    }
+    kept
+}
+
+/// Keeps only what takes room on a line.
+fn only_text(line: &str) -> String {
+    let expanded = line.replace('\t', "    ");
+    expanded.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_stay_and_everything_else_goes() {
+        let raw = b"\x1b[31mred\x1b[0m \x1b]0;title\x07x\x1b]52;c;aGk=\x1b\\y\x1b[2J\x1b[5;5Hz\x1b(B\x0f\r\nnext\x08\n\n";
+        let pane = PaneText::from_capture(raw);
+        assert_eq!(pane.len(), 2);
+        assert_eq!(pane.plain(0), "red xyz");
+        assert_eq!(pane.plain(1), "next");
+        let style = |span: usize| pane.lines[0].spans[span].style;
+        assert_eq!(style(0).fg, Some(Color::Red));
+        assert_eq!(style(1), Style::new(), "what follows looks like its surroundings");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_no_harm() {
+        let pane = PaneText::from_capture(b"a\xff\xfeb\x1b[");
+        assert_eq!(pane.plain(0), "a\u{fffd}\u{fffd}b");
+        assert_eq!(PaneText::from_plain(["a\u{1b}[31m\tb"]).plain(0), "a[31m    b");
+    }
+
+    fn numbered(range: std::ops::Range<u32>) -> PaneText {
+        let lines: Vec<String> = range.map(|n| format!("line {n}")).collect();
+        PaneText::from_plain(lines.iter().map(String::as_str))
+    }
+
+    #[test]
+    fn old_lines_are_found_again() {
+        assert_eq!(numbered(0..60).shift_from(&numbered(0..50)), Some(0));
+        assert_eq!(numbered(20..70).shift_from(&numbered(0..50)), Some(-20));
+        assert_eq!(numbered(100..150).shift_from(&numbered(0..50)), None);
+        let mut bar = numbered(0..50);
+        bar.lines.push(Line::from("progress 10 %"));
+        assert_eq!(numbered(0..60).shift_from(&bar), Some(0));
+    }
+}

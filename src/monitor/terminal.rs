@@ -1,0 +1,115 @@
+//! The terminal: taken over, and given back however we end.
+//!
+//! A panic hook is in place before raw mode begins, and a guard restores on every other way out: return,
+//! error, and the signals that the run loop turns into a return.
+
+use std::io::{self, BufWriter, Stdout, Write as _};
+use std::panic::{self, PanicHookInfo};
+use std::sync::Arc;
+
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{cursor, execute};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use super::model::Model;
+use super::view::view;
+
+type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
+
+/// The terminal while it is ours.
+pub(super) struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    taken: bool,
+    hook: Arc<Hook>,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    pub(super) fn open() -> io::Result<Self> {
+        let hook = install_hook();
+        let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())));
+        let mut screen = match terminal {
+            Ok(terminal) => Self { terminal, taken: false, hook },
+            Err(error) => {
+                uninstall_hook(&hook);
+                return Err(error);
+            }
+        };
+        // From here on `drop` restores, also when this fails half way.
+        screen.take()?;
+        Ok(screen)
+    }
+
+    /// Columns and rows.
+    pub(super) fn size(&self) -> io::Result<(u16, u16)> {
+        let size = self.terminal.size()?;
+        Ok((size.width, size.height))
+    }
+
+    /// Draws the model. Only cells that changed are written.
+    pub(super) fn draw(&mut self, model: &Model) -> io::Result<()> {
+        self.terminal.draw(|frame| view(model, frame))?;
+        Ok(())
+    }
+
+    /// Gives the terminal back for a while.
+    pub(super) fn leave(&mut self) {
+        self.taken = false;
+        restore();
+    }
+
+    /// Takes the terminal over (again); the next frame is drawn whole.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        self.taken = true;
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
+        // Not `clear`: that asks the terminal where the cursor is, and the answer would have to come past
+        // the thread that reads keys.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.taken {
+            restore();
+        }
+        uninstall_hook(&self.hook);
+    }
+}
+
+/// Puts the terminal back as it was. What fails cannot be mended: the terminal may be gone.
+fn restore() {
+    let mut out = io::stdout();
+    execute!(out, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show).ok();
+    out.flush().ok();
+    disable_raw_mode().ok();
+}
+
+/// Restores the terminal before a panic of this thread is reported. Panics of the worker threads are
+/// caught there and shown on the screen, so they are not written across it.
+fn install_hook() -> Arc<Hook> {
+    let before: Arc<Hook> = Arc::new(panic::take_hook());
+    let report = Arc::clone(&before);
+    let ours = std::thread::current().id();
+    panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == ours {
+            restore();
+            report(info);
+        }
+    }));
+    before
+}
+
+/// Brings back the hook from before. In a panic that is not possible and not needed.
+fn uninstall_hook(before: &Arc<Hook>) {
+    if !std::thread::panicking() {
+        let before = Arc::clone(before);
+        panic::set_hook(Box::new(move |info| before(info)));
+    }
+}

@@ -1,0 +1,311 @@
+//! Looks: which role of the screen has which style. Themes are files in `assets/themes/`.
+//!
+//! A status is never told by colour alone, so a theme may make all of them equal without losing anything.
+
+use std::str::FromStr as _;
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// What a piece of the screen is, independent of how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Everything that has no role of its own.
+    Base,
+    /// Less important text.
+    Dim,
+    /// Titles of panels.
+    Title,
+    /// Lines around and between panels.
+    Border,
+    /// The line at the top.
+    Header,
+    /// Keys in the bar and in the help.
+    Key,
+    /// The selected row.
+    Selected,
+    /// The mark of a marked row.
+    Marked,
+    /// A job at work.
+    Running,
+    /// A job that is being started.
+    Starting,
+    /// A job that ended well.
+    Finished,
+    /// A job that failed.
+    Error,
+    /// A job that a person stopped.
+    Killed,
+    /// A job that another one continues.
+    Superseded,
+    /// A job of which nothing certain is known.
+    Unknown,
+    /// A warning: diverged, stalled, old data.
+    Warning,
+    /// The done part of a progress bar.
+    BarDone,
+    /// The rest of a progress bar.
+    BarTodo,
+    /// A search hit.
+    Hit,
+    /// The background of dialogs.
+    Dialog,
+    /// A button.
+    Button,
+    /// The marked button.
+    ButtonOn,
+    /// A result.
+    ToastGood,
+    /// A failure.
+    ToastBad,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 24] = [
+        Self::Base,
+        Self::Dim,
+        Self::Title,
+        Self::Border,
+        Self::Header,
+        Self::Key,
+        Self::Selected,
+        Self::Marked,
+        Self::Running,
+        Self::Starting,
+        Self::Finished,
+        Self::Error,
+        Self::Killed,
+        Self::Superseded,
+        Self::Unknown,
+        Self::Warning,
+        Self::BarDone,
+        Self::BarTodo,
+        Self::Hit,
+        Self::Dialog,
+        Self::Button,
+        Self::ButtonOn,
+        Self::ToastGood,
+        Self::ToastBad,
+    ];
+
+    /// The spelling in theme files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Dim => "dim",
+            Self::Title => "title",
+            Self::Border => "border",
+            Self::Header => "header",
+            Self::Key => "key",
+            Self::Selected => "selected",
+            Self::Marked => "marked",
+            Self::Running => "running",
+            Self::Starting => "starting",
+            Self::Finished => "finished",
+            Self::Error => "error",
+            Self::Killed => "killed",
+            Self::Superseded => "superseded",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::BarDone => "bar_done",
+            Self::BarTodo => "bar_todo",
+            Self::Hit => "hit",
+            Self::Dialog => "dialog",
+            Self::Button => "button",
+            Self::ButtonOn => "button_on",
+            Self::ToastGood => "toast_good",
+            Self::ToastBad => "toast_bad",
+        }
+    }
+}
+
+/// The themes that come with the program, by the name that the setting `theme` takes.
+pub const BUILT_IN: [(&str, &str); 6] = [
+    ("dark", include_str!("../../assets/themes/dark.toml")),
+    ("light", include_str!("../../assets/themes/light.toml")),
+    ("high-contrast", include_str!("../../assets/themes/high-contrast.toml")),
+    ("colour-blind", include_str!("../../assets/themes/colour-blind.toml")),
+    ("ansi16", include_str!("../../assets/themes/ansi16.toml")),
+    ("plain", include_str!("../../assets/themes/plain.toml")),
+];
+
+/// The theme when none is chosen: the terminal's own colours suit its background for certain.
+pub const DEFAULT: &str = "ansi16";
+
+/// Why a theme cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ThemeError {
+    /// No theme has this name.
+    #[error("there is no theme '{name}'; there are {}", names())]
+    Unknown {
+        /// As asked for.
+        name: String,
+    },
+    /// The file cannot be read as a theme.
+    #[error("theme: {message}")]
+    Syntax {
+        /// What is wrong, with the place.
+        message: String,
+    },
+}
+
+fn names() -> String {
+    BUILT_IN.map(|(name, _)| name).join(", ")
+}
+
+/// A style for each role.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Theme {
+    styles: [Style; Role::ALL.len()],
+    monochrome: bool,
+}
+
+impl Theme {
+    /// The built-in theme of that name; both spellings of colour are understood.
+    pub fn named(name: &str) -> Result<Self, ThemeError> {
+        let wanted = match name {
+            "color-blind" | "colour-blind-safe" | "color-blind-safe" => "colour-blind",
+            other => other,
+        };
+        let (_, text) = BUILT_IN
+            .into_iter()
+            .find(|(known, _)| *known == wanted)
+            .ok_or_else(|| ThemeError::Unknown { name: name.to_owned() })?;
+        let theme = Self::parse(text)?;
+        Ok(Self { monochrome: wanted == "plain", ..theme })
+    }
+
+    /// Reads a theme file. Every role must be there, and nothing else.
+    pub fn parse(text: &str) -> Result<Self, ThemeError> {
+        let syntax = |message: String| ThemeError::Syntax { message };
+        let table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| syntax(e.to_string()))?;
+        if let Some(key) = table.keys().find(|key| Role::ALL.iter().all(|r| r.as_str() != *key)) {
+            return Err(syntax(format!("'{key}' is no role")));
+        }
+        let mut styles = [Style::new(); Role::ALL.len()];
+        for (role, style) in Role::ALL.into_iter().zip(&mut styles) {
+            let value = table.get(role.as_str()).and_then(toml::Value::as_str);
+            let value = value.ok_or_else(|| syntax(format!("'{}' is missing", role.as_str())))?;
+            *style = parse_style(value)
+                .ok_or_else(|| syntax(format!("{} = \"{value}\" is no style", role.as_str())))?;
+        }
+        Ok(Self { styles, monochrome: false })
+    }
+
+    /// The style of a role.
+    pub fn style(&self, role: Role) -> Style {
+        let styles = Role::ALL.into_iter().zip(self.styles);
+        styles.into_iter().find(|(r, _)| *r == role).map_or_else(Style::new, |(_, style)| style)
+    }
+
+    /// Whether it uses no colour, so that the colours of panes go too.
+    pub fn is_monochrome(&self) -> bool {
+        self.monochrome
+    }
+}
+
+/// Reads `117 on 234 bold`.
+fn parse_style(text: &str) -> Option<Style> {
+    let mut style = Style::new();
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let modifier = match word {
+            "bold" => Modifier::BOLD,
+            "dim" => Modifier::DIM,
+            "italic" => Modifier::ITALIC,
+            "underlined" => Modifier::UNDERLINED,
+            "reversed" => Modifier::REVERSED,
+            "on" => {
+                style = style.bg(Color::from_str(words.next()?).ok()?);
+                continue;
+            }
+            colour => {
+                style = style.fg(Color::from_str(colour).ok()?);
+                continue;
+            }
+        };
+        style = style.add_modifier(modifier);
+    }
+    Some(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Red, green and blue of a palette entry from 16 up (xterm's cube and grey ramp).
+    fn rgb(index: u8) -> [f64; 3] {
+        let level = |n: u8| if n == 0 { 0.0 } else { 55.0 + 40.0 * f64::from(n) };
+        if index >= 232 {
+            return [8.0 + 10.0 * f64::from(index - 232); 3];
+        }
+        let n = index - 16;
+        [level(n / 36), level(n / 6 % 6), level(n % 6)]
+    }
+
+    /// Relative luminance and contrast as WCAG 2 defines them.
+    fn contrast(a: u8, b: u8) -> f64 {
+        let luminance = |index| {
+            let linear = rgb(index).map(|c: f64| {
+                let c = c / 255.0;
+                if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+            });
+            0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        };
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    fn index(color: Option<Color>) -> Option<u8> {
+        match color {
+            Some(Color::Indexed(i)) => Some(i),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn every_built_in_theme_reads() {
+        for (name, _) in BUILT_IN {
+            Theme::named(name).unwrap();
+        }
+        assert!(Theme::named("solarized").unwrap_err().to_string().contains("high-contrast"));
+    }
+
+    #[test]
+    fn text_stands_out_from_its_background() {
+        let decoration = [Role::Border, Role::BarTodo, Role::BarDone];
+        for (name, least) in
+            [("dark", 4.5), ("light", 4.5), ("colour-blind", 4.5), ("high-contrast", 7.0)]
+        {
+            let theme = Theme::named(name).unwrap();
+            let base = theme.style(Role::Base);
+            for role in Role::ALL.into_iter().filter(|role| !decoration.contains(role)) {
+                let style = theme.style(role);
+                let fg = index(style.fg).or(index(base.fg)).unwrap();
+                let bg = index(style.bg).or(index(base.bg)).unwrap();
+                let got = contrast(fg, bg);
+                assert!(got >= least, "{name}: {} has a contrast of {got:.1}", role.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_theme_says_what_is_wrong() {
+        let text = BUILT_IN[0].1;
+        let without = text.replace("hit  ", "hat  ");
+        assert!(Theme::parse(&without).unwrap_err().to_string().contains("'hat' is no role"));
+        let wrong = text.replace("16 on 221", "16 upon 221");
+        assert!(Theme::parse(&wrong).unwrap_err().to_string().contains("hit = "));
+        assert!(Theme::parse("").unwrap_err().to_string().contains("'base' is missing"));
+    }
+
+    #[test]
+    fn the_plain_theme_has_no_colour() {
+        let theme = Theme::named("plain").unwrap();
+        assert!(theme.is_monochrome());
+        for role in Role::ALL {
+            assert_eq!((theme.style(role).fg, theme.style(role).bg), (None, None));
+        }
+    }
+}

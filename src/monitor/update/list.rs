@@ -1,0 +1,190 @@
+//! Commands on the list of jobs and on the detail beside it.
+
+use tui_input::Input;
+
+use super::{act, log, note, ticket};
+use crate::model::ids::JobId;
+use crate::model::job::Status;
+use crate::model::view::JobView;
+use crate::monitor::filter::Filter;
+use crate::monitor::keys::Command;
+use crate::monitor::message::{Act, Effect};
+use crate::monitor::model::{Confirm, Model, Overlay};
+use crate::monitor::rows;
+use crate::monitor::view::layout::Layout;
+
+pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
+    let page = Layout::of(model).list_rows().max(2) - 1;
+    match command {
+        Command::Up => step(model, |row, _| row.saturating_sub(1)),
+        Command::Down => step(model, |row, last| (row + 1).min(last)),
+        Command::PageUp => step(model, |row, _| row.saturating_sub(page)),
+        Command::PageDown => step(model, |row, last| (row + page).min(last)),
+        Command::Top => step(model, |_, _| 0),
+        Command::Bottom => step(model, |_, last| last),
+        Command::Details => model.wide = model.selected().is_some(),
+        Command::Back => back(model),
+        Command::Log => return log::open(model),
+        Command::Filter => {
+            let before = std::mem::take(&mut model.list.filter);
+            let input = Input::new(before.text().to_owned());
+            model.list.filter = before.clone();
+            model.overlay = Some(Overlay::Filter(input, before));
+        }
+        Command::Mark => {
+            mark(model);
+            step(model, |row, last| (row + 1).min(last));
+        }
+        Command::Unfold => fold(model, true),
+        Command::Fold => fold(model, false),
+        Command::Tag => {
+            if let Some(job) = model.selected() {
+                let input = Input::new(job.tags.clone().unwrap_or_default());
+                model.overlay = Some(Overlay::Tag(job.id.clone(), input));
+            }
+        }
+        Command::Resume => return on_selected(model, Act::Resume),
+        Command::Rerun => return on_selected(model, Act::Rerun),
+        Command::Kill => ask_kill(model),
+        Command::Clean => ask_clean(model),
+        Command::Attach => {
+            if let Some(job) = model.selected().map(|job| job.id.clone()) {
+                let ticket = ticket(model);
+                return vec![Effect::Attach { ticket, job }];
+            }
+        }
+        // These belong to other contexts, or were handled before.
+        Command::Search
+        | Command::NextHit
+        | Command::PreviousHit
+        | Command::Left
+        | Command::Right
+        | Command::Follow
+        | Command::Yes
+        | Command::No
+        | Command::Press
+        | Command::OtherButton
+        | Command::Accept
+        | Command::Help
+        | Command::Redraw
+        | Command::Suspend
+        | Command::Quit => {}
+    }
+    Vec::new()
+}
+
+/// Moves the selection to the row that `to(row, last row)` names.
+pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
+    let last = model.list.rows.len().saturating_sub(1);
+    let row = to(model.selected_row().unwrap_or(0), last);
+    if let Some(row) = model.list.rows.get(row) {
+        model.list.selected = Some(row.id.clone());
+    }
+}
+
+/// Computes the rows again and keeps the selection on its job. `before` is the row it had: when the job
+/// is gone for good, its neighbour is selected; when a filter hides it, the first row is.
+pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
+    let Some(snapshot) = &model.snapshot else { return };
+    let rows = rows::rows(snapshot, &model.list.filter, &model.list.unfolded);
+    let shown = |id: &JobId| rows.iter().any(|row| row.id == *id);
+    let first = || rows.first().map(|row| row.id.clone());
+    let selected = match &model.list.selected {
+        None => first(),
+        // With no rows at all the wish is kept for when there are some.
+        Some(id) if rows.is_empty() || shown(id) => Some(id.clone()),
+        Some(id) => {
+            let continued_by = snapshot.jobs.iter().find(|job| {
+                let same = job.id.user == id.user && job.lineage.contains(&id.window);
+                job.leaf && same && shown(&job.id)
+            });
+            let gone = snapshot.jobs.iter().all(|job| job.id != *id);
+            match (continued_by, before) {
+                (Some(job), _) => Some(job.id.clone()),
+                (None, Some(row)) if gone => {
+                    rows.get(row.min(rows.len().saturating_sub(1))).map(|row| row.id.clone())
+                }
+                (None, _) => first(),
+            }
+        }
+    };
+    model.list.selected = selected;
+    model.list.rows = rows;
+}
+
+/// Goes back: from the wide detail to the list, there from the filter, then from the marks.
+fn back(model: &mut Model) {
+    model.toasts.clear();
+    if model.wide {
+        model.wide = false;
+    } else if !model.list.filter.is_empty() {
+        set_filter(model, Filter::default());
+    } else {
+        model.list.marked.clear();
+    }
+}
+
+/// Changes the filter; the selection stays on its job where the filter lets it.
+pub(super) fn set_filter(model: &mut Model, filter: Filter) {
+    model.list.filter = filter;
+    rebuild(model, None);
+}
+
+fn mark(model: &mut Model) {
+    let Some(id) = model.selected().map(|job| job.id.clone()) else { return };
+    if !model.list.marked.remove(&id) {
+        model.list.marked.insert(id);
+    }
+}
+
+fn fold(model: &mut Model, open: bool) {
+    let Some(job) = model.selected() else { return };
+    let leaf = job.lineage.last().map_or(job.id.window, |leaf| *leaf);
+    let leaf = JobId::new(job.id.user.clone(), leaf);
+    let changed =
+        if open { model.list.unfolded.insert(leaf) } else { model.list.unfolded.remove(&leaf) };
+    if changed {
+        rebuild(model, None);
+    }
+}
+
+fn on_selected(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
+    match model.selected().map(|job| job.id.clone()) {
+        Some(id) => act(model, make(id)),
+        None => Vec::new(),
+    }
+}
+
+/// Whether a kill is possible: on what is live and on failures.
+fn killable(job: &JobView) -> bool {
+    job.shown.status.is_live() || matches!(job.shown.status, Status::Error(_))
+}
+
+fn ask_kill(model: &mut Model) {
+    let (can, ended): (Vec<_>, Vec<_>) =
+        model.subjects().into_iter().partition(|job| killable(job));
+    let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
+    let ended: Vec<String> =
+        ended.iter().map(|job| format!("{} ({})", job.id.window, job.shown.status)).collect();
+    if jobs.is_empty() {
+        if !ended.is_empty() {
+            note(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));
+        }
+        return;
+    }
+    let note =
+        (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
+    let act = Act::Kill(jobs.clone());
+    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note }));
+}
+
+fn ask_clean(model: &mut Model) {
+    let Some(user) = model.selected().map(|job| job.id.user.clone()) else { return };
+    let jobs = model.cleanable(&user);
+    if jobs.is_empty() {
+        note(model, format!("Nothing to clean: no job of {user} has ended."));
+        return;
+    }
+    let act = Act::Clean(user);
+    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note: None }));
+}

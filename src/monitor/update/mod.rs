@@ -1,0 +1,246 @@
+//! `update`: what each message does to the model, and what is to be done outside because of it.
+//!
+//! Pure: no I/O and no clock; the instant comes in with the message.
+
+mod dialog;
+mod list;
+mod log;
+
+use super::keys::{Command, Context, Key};
+use super::message::{Act, Effect, Message, Problem, Ticket};
+use super::model::{Model, Overlay, Tells, Toast};
+use super::pane::PaneText;
+use super::view::layout::Layout;
+use crate::model::ids::JobId;
+use crate::model::time::Timestamp;
+use crate::model::view::Snapshot;
+
+/// Seconds for which a result is shown.
+const GOOD_TOAST_S: i64 = 5;
+/// Seconds for which a failure is shown: it has a remedy to read.
+const BAD_TOAST_S: i64 = 20;
+/// More toasts than this hide what they are about.
+const MOST_TOASTS: usize = 3;
+
+/// Changes the model by one message that came at `now`.
+pub fn update(model: &mut Model, message: Message, now: Timestamp) -> Vec<Effect> {
+    let second_passed = now != model.now;
+    model.now = now;
+    let mut effects = match message {
+        Message::Tick => {
+            tick(model, second_passed);
+            if second_passed { refresh_text(model) } else { Vec::new() }
+        }
+        other => {
+            model.changed = true;
+            dispatch(model, other)
+        }
+    };
+    settle(model);
+    effects.extend(want_pane(model));
+    effects
+}
+
+fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
+    match message {
+        Message::Key(key) => press(model, key),
+        Message::Do(command) => command_of(model, command),
+        Message::Paste(text) => {
+            dialog::paste(model, &text);
+            Vec::new()
+        }
+        Message::Resize(columns, rows) => {
+            model.size = (columns, rows);
+            Vec::new()
+        }
+        Message::Tick => Vec::new(),
+        Message::Looked(snapshot) => {
+            looked(model, *snapshot);
+            refresh_text(model)
+        }
+        Message::LookFailed(problem) => {
+            model.problem = Some(problem);
+            Vec::new()
+        }
+        Message::Pane(job, answer) => {
+            pane(model, &job, answer);
+            Vec::new()
+        }
+        Message::Log(job, answer) => {
+            log::answered(model, &job, answer);
+            Vec::new()
+        }
+        Message::Done { ticket, toast } => {
+            model.warned = false;
+            model.running.retain(|(running, _)| *running != ticket);
+            // An action that needs no words (going to a window and back) has none.
+            if !toast.is_empty() {
+                result(model, toast);
+            }
+            vec![Effect::Look]
+        }
+        Message::Failed { ticket, problem } => {
+            model.running.retain(|(running, _)| *running != ticket);
+            complain(model, problem);
+            vec![Effect::Look]
+        }
+    }
+}
+
+/// A key: first what the table says, then text for whatever is being typed.
+fn press(model: &mut Model, key: Key) -> Vec<Effect> {
+    let context = model.context();
+    let command = model.look.keys.command(context, key);
+    let sensible = command.filter(|command| {
+        let lines = model.look.keys.lines(context);
+        lines.into_iter().any(|(line, _)| line.command == *command && model.meets(line.needs))
+    });
+    if let Some(command) = sensible {
+        return command_of(model, command);
+    }
+    dialog::typed(model, key);
+    Vec::new()
+}
+
+fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
+    match (command, model.context()) {
+        (Command::Quit, _) => {
+            leave(model);
+            Vec::new()
+        }
+        (Command::Suspend, _) => vec![Effect::Suspend],
+        (Command::Redraw, _) => vec![Effect::Redraw, Effect::Look],
+        (Command::Help, _) => {
+            model.overlay = Some(Overlay::Help(0));
+            Vec::new()
+        }
+        (command, Context::List | Context::Detail) => list::command(model, command),
+        (command, Context::Log) => log::command(model, command),
+        (
+            command,
+            Context::Confirm | Context::Tag | Context::Filter | Context::Search | Context::Help,
+        ) => dialog::command(model, command),
+    }
+}
+
+/// Leaves, or says what would be left unfinished; asked again, it leaves all the same.
+fn leave(model: &mut Model) {
+    let Some((_, act)) = model.running.last().filter(|_| !model.warned) else {
+        model.quit = true;
+        return;
+    };
+    let text = format!("Still {}. The same key again leaves it unfinished.", act.progressive());
+    model.warned = true;
+    note(model, text);
+}
+
+/// Takes over a new look. The selection stays with its job, or with the attempt that continues it.
+fn looked(model: &mut Model, snapshot: Snapshot) {
+    model.problem = None;
+    let row = model.selected_row();
+    model.snapshot = Some(snapshot);
+    list::rebuild(model, row);
+    let known: Vec<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
+    model.list.marked.retain(|id| known.contains(id));
+}
+
+fn pane(model: &mut Model, job: &JobId, answer: Result<Option<PaneText>, Problem>) {
+    if model.live.job.as_ref() == Some(job) {
+        model.live.waiting = false;
+        // A failed question leaves what was seen before; the header says that the look is old.
+        if let Ok(text) = answer {
+            model.live.text = text;
+        }
+    }
+}
+
+/// What goes by with time: toasts, the spinner, the clock.
+fn tick(model: &mut Model, second_passed: bool) {
+    let now = model.now;
+    let before = model.toasts.len();
+    model.toasts.retain(|toast| toast.until > now);
+    if !model.running.is_empty() {
+        model.spinner = model.spinner.wrapping_add(1);
+    }
+    model.changed |= second_passed || before != model.toasts.len() || !model.running.is_empty();
+}
+
+/// Asks again for the text that is on the screen.
+fn refresh_text(model: &mut Model) -> Vec<Effect> {
+    if model.log.is_some() { log::ask(model).into_iter().collect() } else { ask_pane(model) }
+}
+
+/// Asks for the selected job's pane, unless an answer is still awaited or nobody would see it.
+fn ask_pane(model: &mut Model) -> Vec<Effect> {
+    let Some(lines) = Layout::of(model).detail.map(|area| u32::from(area.height)) else {
+        return Vec::new();
+    };
+    let alive = model.selected().is_some_and(|job| job.window_alive != Some(false));
+    match (&model.live.job, model.live.waiting) {
+        (Some(job), false) if alive => {
+            let job = job.clone();
+            model.live.waiting = true;
+            vec![Effect::Pane { job, lines }]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Puts the model in order after a message: rows on the screen, and whose pane is shown.
+fn settle(model: &mut Model) {
+    let height = Layout::of(model).list_rows();
+    let selected = model.selected_row().unwrap_or(0);
+    let list = &mut model.list;
+    let last_top = list.rows.len().saturating_sub(height.max(1));
+    let lowest = (selected + 1).saturating_sub(height.max(1));
+    list.top = list.top.clamp(lowest, selected.max(lowest)).min(last_top.max(lowest));
+    log::settle(model);
+}
+
+/// A new selection needs its own pane.
+fn want_pane(model: &mut Model) -> Vec<Effect> {
+    let selected = model.selected().map(|job| job.id.clone());
+    if model.log.is_some() || model.live.job == selected {
+        return Vec::new();
+    }
+    model.live = super::model::Live { job: selected, ..Default::default() };
+    ask_pane(model)
+}
+
+/// Begins an action, unless the very same is under way.
+fn act(model: &mut Model, act: Act) -> Vec<Effect> {
+    if model.running.iter().any(|(_, running)| *running == act) {
+        note(model, format!("Already {}.", act.progressive()));
+        return Vec::new();
+    }
+    let ticket = ticket(model);
+    model.running.push((ticket, act.clone()));
+    vec![Effect::Act { ticket, act }]
+}
+
+fn ticket(model: &mut Model) -> Ticket {
+    model.next_ticket += 1;
+    Ticket(model.next_ticket)
+}
+
+fn result(model: &mut Model, text: String) {
+    let until = model.now.plus_seconds(GOOD_TOAST_S);
+    toast(model, Toast { text, hint: None, tells: Tells::Result, until });
+}
+
+fn note(model: &mut Model, text: String) {
+    let until = model.now.plus_seconds(GOOD_TOAST_S);
+    toast(model, Toast { text, hint: None, tells: Tells::Note, until });
+}
+
+fn complain(model: &mut Model, problem: Problem) {
+    let until = model.now.plus_seconds(BAD_TOAST_S);
+    toast(model, Toast { text: problem.message, hint: problem.hint, tells: Tells::Failure, until });
+}
+
+fn toast(model: &mut Model, toast: Toast) {
+    model.toasts.retain(|other| other.text != toast.text);
+    model.toasts.push(toast);
+    let surplus = model.toasts.len().saturating_sub(MOST_TOASTS);
+    model.toasts.drain(..surplus);
+}

@@ -1,0 +1,213 @@
+//! One job in detail, and below it the end of its pane.
+//!
+//! ```text
+//! ┌ 7 · v2-32-p2 · baseline ───────────────────────┐
+//! │ ● running · epoch 31/100 · 4.2 it/s · ETA 3h   │  what it does
+//! │ ██████░░░░░░░░░ 31 %   loss 0.412 · lr 1e-3    │
+//! │ stage 2 · resumed from 5, 6 · rule pre         │  what it is
+//! │ ── output ──────────────────────────────────── │
+//! │ step 12000 loss 0.412                          │  what it says
+//! └────────────────────────────────────────────────┘
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::spans::{cut, dotted, outside, span, wrap};
+use super::{columns, evidence, panel, status, style, words};
+use crate::model::time;
+use crate::model::view::JobView;
+use crate::monitor::model::Model;
+use crate::monitor::pane::PaneText;
+use crate::monitor::rows;
+use crate::monitor::theme::Role;
+
+/// Draws the selected job into its area.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let Some(job) = model.selected() else {
+        let inner = panel(frame, model, area, Line::from(" Detail "));
+        frame.render_widget(Line::from(" No job is selected."), inner);
+        return;
+    };
+    let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
+    let window = if model.everybody() { job.id.to_string() } else { job.id.window.to_string() };
+    let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
+    let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let width = usize::from(inner.width);
+    // Facts take at most half of a small panel: the output is what people look for there.
+    let most = (usize::from(inner.height) / 2).max(4);
+    let mut facts = facts(model, job, width);
+    facts.truncate(most);
+    let output_rows = usize::from(inner.height).saturating_sub(facts.len() + 1);
+    let output = output(model, job);
+    let shown = output.len().min(output_rows);
+    let mut lines = facts;
+    lines.push(divider(model, job, width));
+    let above = output.len().saturating_sub(shown);
+    lines.extend(output.lines.into_iter().skip(above));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+        frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
+    }
+}
+
+/// The pane with its colours once it has been read, else the plain lines that came with the look.
+fn output(model: &Model, job: &JobView) -> PaneText {
+    match (&model.live.text, model.live.job == Some(job.id.clone())) {
+        (Some(text), true) => text.clone(),
+        _ => PaneText::from_plain(job.tail.iter().map(String::as_str)),
+    }
+}
+
+/// The line between facts and output, which says whether the output is live.
+fn divider(model: &Model, job: &JobView, width: usize) -> Line<'static> {
+    let seen = model.live.text.is_some() || !job.tail.is_empty();
+    let word = match (job.window_alive, seen) {
+        (Some(false), true) => "last output, its window is closed",
+        (Some(false), false) => "its window is closed",
+        (None, _) => "last output, its window cannot be seen from here",
+        (Some(true), true) => "output",
+        (Some(true), false) => "no output yet",
+    };
+    let line = Line::from(vec![
+        span("── ", style(model, Role::Border)),
+        span(word, style(model, Role::Dim)),
+        span(" ", style(model, Role::Border)),
+    ]);
+    let rest = width.saturating_sub(line.width());
+    let mut line = cut(line, width);
+    line.push_span(span("─".repeat(rest), style(model, Role::Border)));
+    line
+}
+
+/// What is known about the job, the most important first.
+fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
+    let base = style(model, Role::Base);
+    let dim = style(model, Role::Dim);
+    let shown = status::of(job);
+    let mut lines = Vec::new();
+    let mut first =
+        Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)));
+    // Behind the status, or in lines of its own where that is too long.
+    let progress = words::progress(job);
+    let behind = first.width() + 3 + crate::text::width(&progress) <= width;
+    if behind && !progress.is_empty() {
+        first.push_span(span(format!(" · {progress}"), base));
+    }
+    lines.push(first);
+    if !behind {
+        lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
+    }
+    lines.extend(bar(model, job, width));
+    if let Some(reason) = &job.shown.unknown {
+        let text = format!("nothing certain can be said: {}", outside(reason));
+        lines.extend(
+            wrap(&text, width)
+                .into_iter()
+                .map(|line| Line::from(span(line, style(model, Role::Unknown)))),
+        );
+    }
+    if job.failure().is_some() {
+        lines.extend(failure(model, job, width));
+    }
+    if job.failure().is_some() || job.next.is_some() {
+        let reason = job.next.as_ref().map(|next| outside(&next.reason)).unwrap_or_default();
+        let next = dotted([words::rule(job), words::outlook(job, model.snapshot.as_ref()), reason]);
+        lines.extend(
+            wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
+        );
+    }
+    lines.push(Line::from(span(lineage(job), base)));
+    let mut row = |label: &str, text: String| {
+        if !text.is_empty() {
+            let label = span(format!("{label:<8}"), dim);
+            lines.push(Line::from(vec![label, Span::styled(text, base)]));
+        }
+    };
+    row(
+        "target",
+        dotted([
+            outside(job.target.as_str()),
+            job.zone.as_deref().map(outside).unwrap_or_default(),
+        ]),
+    );
+    let slot = job.dir.0.map(|slot| format!("{slot} ")).unwrap_or_default();
+    row("dir", format!("{slot}{}", outside(&job.dir.1)));
+    row("args", outside(&job.configs));
+    row("started", started(model, job));
+    row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
+    row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
+    lines
+}
+
+/// Progress bar, loss and learning rate on one line.
+fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    let p = &job.shown.progress;
+    let numbers = dotted([
+        p.loss.map(|loss| format!("loss {}", words::number(loss))).unwrap_or_default(),
+        p.lr.map(|lr| format!("lr {}", words::number(lr))).unwrap_or_default(),
+    ]);
+    let Some(fraction) = p.fraction() else {
+        return (!numbers.is_empty()).then(|| Line::from(numbers));
+    };
+    let numbers = format!(" {}   {numbers}", words::percent(fraction));
+    let room = width.saturating_sub(crate::text::width(&numbers));
+    let mut line = columns::bar(model, fraction, room.clamp(5, 40));
+    line.push_span(Span::raw(numbers));
+    Some(line)
+}
+
+/// The words that say why, whole, and where they stand.
+fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
+    const MOST: usize = 3;
+    let Some(evidence) = &job.shown.evidence else {
+        return vec![Line::from("nothing says why")];
+    };
+    let error = style(model, Role::Error);
+    let quote = outside(evidence.line.trim());
+    let mut lines: Vec<_> = wrap(&quote, width)
+        .into_iter()
+        .take(MOST)
+        .map(|line| Line::from(span(line, error)))
+        .collect();
+    let place = dotted([
+        evidence::place(job).unwrap_or_default(),
+        format!("seen by {}", outside(&evidence.rule)),
+        evidence.age_s.map(|age| format!("{} ago", time::age(age))).unwrap_or_default(),
+    ]);
+    lines.push(Line::from(span(place, style(model, Role::Dim))));
+    lines
+}
+
+/// `stage 2 · continues 5, 6 · rule pre · MONITOR leaves it alone`.
+fn lineage(job: &JobView) -> String {
+    let mut older: Vec<String> = rows::attempts(job).map(|window| window.to_string()).collect();
+    older.reverse();
+    let younger: Vec<String> = job
+        .lineage
+        .iter()
+        .skip_while(|window| **window != job.id.window)
+        .skip(1)
+        .map(ToString::to_string)
+        .collect();
+    dotted([
+        if job.stage > 0 { format!("stage {}", job.stage) } else { String::new() },
+        if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },
+        if younger.is_empty() {
+            String::new()
+        } else {
+            format!("continued by {}", younger.join(", "))
+        },
+        format!("rule {}", job.rules),
+        if job.monitor { String::new() } else { "MONITOR leaves it alone".to_owned() },
+    ])
+}
+
+fn started(model: &Model, job: &JobView) -> String {
+    dotted([
+        job.started_at.map(|at| at.display_in(&model.look.zone)).unwrap_or_default(),
+        job.exit_code.map(|code| format!("exit code {code}")).unwrap_or_default(),
+        job.pane_id.as_deref().map(|pane| format!("pane {}", outside(pane))).unwrap_or_default(),
+    ])
+}

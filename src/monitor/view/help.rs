@@ -1,0 +1,80 @@
+//! The help: exactly the keys that work where it was opened, from the same table as everything else.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::spans::{cut, span};
+use super::{dialog, style};
+use crate::monitor::filter;
+use crate::monitor::keys::{Context, Key};
+use crate::monitor::model::Model;
+use crate::monitor::theme::Role;
+use crate::text;
+
+/// The lines of the help.
+pub fn lines(model: &Model) -> Vec<Line<'static>> {
+    let key_style = style(model, Role::Key);
+    let mut lines = Vec::new();
+    let context = model.context_below();
+    let label = |keys: &[Key]| {
+        keys.iter().map(|key| key.label(model.look.ascii)).collect::<Vec<_>>().join(" ")
+    };
+    let entries: Vec<_> = model
+        .look
+        .keys
+        .lines(context)
+        .filter(|(binding, _)| model.meets(binding.needs))
+        .map(|(binding, keys)| (label(keys), binding.help))
+        .collect();
+    let width = entries.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0);
+    for (keys, help) in entries {
+        let gap = " ".repeat(width.saturating_sub(text::width(&keys)) + 2);
+        lines.push(Line::from(vec![
+            span(keys, key_style),
+            span(gap, style(model, Role::Base)),
+            span(help, style(model, Role::Base)),
+        ]));
+    }
+    if context != Context::Log {
+        lines.push(Line::default());
+        lines.push(Line::from(span("A filter is made of", style(model, Role::Title))));
+        lines.push(Line::from(filter::HINT));
+    }
+    lines
+}
+
+/// Draws the help over everything else, from line `top` on.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, top: usize) {
+    let lines = lines(model);
+    let screen = frame.area();
+    let widest = lines.iter().map(Line::width).max().unwrap_or(0);
+    let width = u16::try_from(widest + 4).unwrap_or(u16::MAX).min(screen.width);
+    let height =
+        u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
+    let rows = usize::from(height.saturating_sub(2));
+    let top = top.min(lines.len().saturating_sub(rows));
+    let below = lines.len().saturating_sub(top + rows);
+    let title = match context_title(model.context_below()) {
+        title if below > 0 => format!(" Keys {title} · {below} more below "),
+        title => format!(" Keys {title} "),
+    };
+    let inner = dialog(frame, model, (width, height), Line::from(title));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
+        let area = Rect { x: inner.x + 1, y, width: inner.width.saturating_sub(2), height: 1 };
+        frame.render_widget(cut(line, usize::from(area.width)), area);
+    }
+}
+
+fn context_title(context: Context) -> &'static str {
+    match context {
+        Context::Detail => "in the detail",
+        Context::Log => "in the log",
+        Context::List
+        | Context::Help
+        | Context::Confirm
+        | Context::Filter
+        | Context::Search
+        | Context::Tag => "in the list",
+    }
+}

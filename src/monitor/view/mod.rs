@@ -1,0 +1,121 @@
+//! `view`: the model, drawn. One file per panel; each is `render(frame, model, area)`.
+//!
+//! Pure: reads the model, writes the frame, remembers nothing. Where things stand is [`layout::Layout`];
+//! a new column of the list is one entry in [`columns::TABLE`].
+
+mod ascii;
+mod banner;
+mod bar;
+pub mod columns;
+mod confirm;
+mod detail;
+mod empty;
+mod evidence;
+mod header;
+pub mod help;
+pub mod layout;
+mod list;
+mod log;
+mod lost_colours;
+mod spans;
+mod status;
+mod toast;
+mod words;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Clear};
+
+use super::model::{Model, Overlay};
+use super::theme::Role;
+use layout::Layout;
+
+/// Below this nothing sensible fits; the screen says so instead.
+const SMALLEST: (u16, u16) = (30, 6);
+
+/// Draws the whole screen.
+pub fn view(model: &Model, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let base = model.look.theme.style(Role::Base);
+    frame.buffer_mut().set_style(area, base);
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        frame.render_widget(Line::from("tpu: make this larger"), area);
+    } else {
+        // The frame knows best how large it is; a resize may still be on its way to the model.
+        if (area.width, area.height) == model.size {
+            panels(model, frame);
+        } else {
+            panels(&Model { size: (area.width, area.height), ..model.clone() }, frame);
+        }
+    }
+    if model.look.theme.is_monochrome() {
+        lost_colours::drop(frame.buffer_mut());
+    }
+    if model.look.ascii {
+        ascii::replace(frame.buffer_mut());
+    }
+}
+
+fn panels(model: &Model, frame: &mut Frame<'_>) {
+    let layout = Layout::of(model);
+    header::render(frame, model, layout.header);
+    banner::render(frame, model, layout.banner);
+    if let Some(area) = layout.list {
+        if model.jobs().is_empty() {
+            empty::render(frame, model, area);
+        } else {
+            list::render(frame, model, area);
+        }
+    }
+    if let Some(area) = layout.detail {
+        detail::render(frame, model, area);
+    }
+    if let Some(area) = layout.log {
+        log::render(frame, model, area);
+    }
+    evidence::render(frame, model, layout.evidence);
+    bar::render(frame, model, layout.bar);
+    toast::render(frame, model, layout.body);
+    match &model.overlay {
+        Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
+        Some(Overlay::Help(top)) => help::render(frame, model, *top),
+        Some(Overlay::Filter(..) | Overlay::Search(_) | Overlay::Tag(..)) | None => {}
+    }
+}
+
+/// A frame with a title, and the area inside it.
+fn panel(frame: &mut Frame<'_>, model: &Model, area: Rect, title: Line<'static>) -> Rect {
+    let theme = &model.look.theme;
+    let block = Block::new()
+        .borders(Borders::ALL)
+        .border_style(theme.style(Role::Border))
+        .title_style(theme.style(Role::Title))
+        .title(spans::cut(title, usize::from(area.width.saturating_sub(4))));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    inner
+}
+
+/// An emptied box in the middle of the screen, at most as large as the screen.
+fn dialog(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    (width, height): (u16, u16),
+    title: Line<'static>,
+) -> Rect {
+    let screen = frame.area();
+    let (width, height) = (width.min(screen.width), height.min(screen.height));
+    let area = Rect::new((screen.width - width) / 2, (screen.height - height) / 2, width, height);
+    frame.render_widget(Clear, area);
+    let style = style(model, Role::Base).patch(style(model, Role::Dialog));
+    frame.buffer_mut().set_style(area, style);
+    let inner = panel(frame, model, area, title);
+    frame.buffer_mut().set_style(area, Style { fg: None, ..style });
+    inner
+}
+
+fn style(model: &Model, role: Role) -> Style {
+    model.look.theme.style(role)
+}

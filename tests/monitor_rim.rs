@@ -1,0 +1,212 @@
+//! The threads around the screen: looks, actions, and what becomes of errors in them. Real threads, a
+//! backend in memory, and waits with a deadline.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tpu::model::ids::{JobId, UserName};
+use tpu::model::time::Timestamp;
+use tpu::model::view::Snapshot;
+use tpu::monitor::Backend;
+use tpu::monitor::effect::Effects;
+use tpu::monitor::feed::{Event, Looks, Rhythm};
+use tpu::monitor::message::{Act, Effect, Message, Problem, Scope, Ticket};
+
+use crate::monitor_snapshots::samples;
+
+/// Long enough for a loaded machine; no test waits for it unless it fails.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// A time that no test lives to see.
+const NEVER: Duration = Duration::from_secs(100_000);
+
+/// A backend whose state the test turns.
+struct Turned {
+    origin: Instant,
+    pulse: AtomicU64,
+    broken: AtomicBool,
+    looks: AtomicUsize,
+    /// A kill waits for the test to allow it.
+    kill_allowed: Mutex<Receiver<()>>,
+}
+
+impl Turned {
+    #[expect(clippy::disallowed_methods, reason = "a test with real threads needs a real clock")]
+    fn new() -> (Arc<Self>, Sender<()>) {
+        let (allow, kill_allowed) = channel();
+        let turned = Self {
+            origin: Instant::now(),
+            pulse: AtomicU64::new(0),
+            broken: AtomicBool::new(false),
+            looks: AtomicUsize::new(0),
+            kill_allowed: Mutex::new(kill_allowed),
+        };
+        (Arc::new(turned), allow)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let broken = self.broken.load(Ordering::SeqCst);
+        if broken { Err(Problem::new("data.json cannot be read", "restore it")) } else { Ok(()) }
+    }
+}
+
+impl Backend for Turned {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(samples::NOW)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn pulse(&self, _: &Scope) -> Result<u64, Problem> {
+        self.check().map(|()| self.pulse.load(Ordering::SeqCst))
+    }
+
+    fn snapshot(&self, _: &Scope) -> Result<Snapshot, Problem> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.check().map(|()| samples::snapshot())
+    }
+
+    fn pane(&self, job: &JobId, _: Option<u32>, _: bool) -> Result<Option<Vec<u8>>, Problem> {
+        assert!(job.window.0 != 13, "an error inside");
+        Ok(Some(format!("output of {job}").into_bytes()))
+    }
+
+    fn resume(&self, job: &JobId) -> Result<String, Problem> {
+        assert!(job.window.0 != 13, "an error inside");
+        Err(Problem::new(format!("{job} is running"), "kill it first"))
+    }
+
+    fn rerun(&self, job: &JobId) -> Result<String, Problem> {
+        Ok(format!("Started {job} again."))
+    }
+
+    fn kill(&self, _: &[JobId]) -> Result<String, Problem> {
+        let allowed = self.kill_allowed.lock().unwrap();
+        allowed.recv_timeout(DEADLINE).expect("the test allows it");
+        Ok("Stopped it.".to_owned())
+    }
+
+    fn clean(&self, _: &UserName) -> Result<String, Problem> {
+        Ok("Cleaned.".to_owned())
+    }
+
+    fn tag(&self, _: &JobId, _: &str) -> Result<String, Problem> {
+        Ok("Tagged.".to_owned())
+    }
+
+    fn attach_argv(&self, _: &JobId) -> Result<Vec<String>, Problem> {
+        Ok(vec!["true".to_owned()])
+    }
+
+    fn foreground(&self, _: &[String]) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+fn next(events: &Receiver<Event>) -> Event {
+    events.recv_timeout(DEADLINE).expect("something happens")
+}
+
+fn looks(backend: &Arc<Turned>, rhythm: Rhythm) -> (Looks, Receiver<Event>, Sender<Event>) {
+    let (sender, events) = channel();
+    let backend: Arc<dyn Backend> = backend.clone();
+    let looks = Looks::start(backend, Scope::default(), rhythm, sender.clone()).unwrap();
+    (looks, events, sender)
+}
+
+const QUICK_PULSE: Rhythm = Rhythm { refresh: NEVER, pulse: Duration::from_millis(2) };
+
+#[test]
+fn a_change_is_noticed_long_before_the_next_look_is_due() {
+    let (backend, _allow) = Turned::new();
+    let (_looks, events, _) = looks(&backend, QUICK_PULSE);
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    backend.pulse.store(1, Ordering::SeqCst);
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    backend.broken.store(true, Ordering::SeqCst);
+    assert!(matches!(next(&events), Event::Message(Message::LookFailed(_))));
+    // While it is broken every pulse is a new try, so that the end is noticed too.
+    backend.broken.store(false, Ordering::SeqCst);
+    loop {
+        match next(&events) {
+            Event::Message(Message::LookFailed(_)) => {}
+            Event::Message(Message::Looked(_)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_look_can_be_asked_for_and_nothing_changed_means_no_look() {
+    let (backend, _allow) = Turned::new();
+    let (looks, events, _) = looks(&backend, Rhythm { refresh: NEVER, pulse: NEVER });
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    looks.now();
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    assert_eq!(backend.looks.load(Ordering::SeqCst), 2);
+    // The thread ends with the value that stands for it: the channel closes.
+    drop(looks);
+    let (_, again, sender) = self::looks(&backend, QUICK_PULSE);
+    drop(sender);
+    let deadline = backend.monotonic() + DEADLINE;
+    while again.recv().is_ok() {
+        assert!(backend.monotonic() < deadline, "the thread goes on without its owner");
+    }
+}
+
+fn effects(backend: &Arc<Turned>) -> (Effects, Receiver<Event>) {
+    let (looks, events, sender) = looks(backend, Rhythm { refresh: NEVER, pulse: NEVER });
+    let backend: Arc<dyn Backend> = backend.clone();
+    let effects = Effects::new(backend, looks, sender, true).unwrap();
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    (effects, events)
+}
+
+fn act(effects: &Effects, ticket: u64, act: Act) {
+    effects.begin(Effect::Act { ticket: Ticket(ticket), act });
+}
+
+#[test]
+fn a_slow_action_holds_nothing_up() {
+    let (backend, allow) = Turned::new();
+    let (effects, events) = effects(&backend);
+    act(&effects, 1, Act::Kill(vec![samples::id(7)]));
+    act(&effects, 2, Act::Rerun(samples::id(8)));
+    let Event::Message(Message::Done { ticket, toast }) = next(&events) else {
+        panic!("no result")
+    };
+    assert_eq!((ticket, toast.as_str()), (Ticket(2), "Started alice/8 again."));
+    effects.begin(Effect::Look);
+    assert!(matches!(next(&events), Event::Message(Message::Looked(_))));
+    effects.begin(Effect::Log { job: samples::id(7) });
+    assert!(matches!(next(&events), Event::Message(Message::Log(_, Ok(Some(_))))));
+    allow.send(()).unwrap();
+    assert!(matches!(next(&events), Event::Message(Message::Done { ticket: Ticket(1), .. })));
+}
+
+#[test]
+fn failures_come_back_with_their_remedy() {
+    let (backend, _allow) = Turned::new();
+    let (effects, events) = effects(&backend);
+    act(&effects, 3, Act::Resume(samples::id(7)));
+    let Event::Message(Message::Failed { ticket, problem }) = next(&events) else { panic!() };
+    assert_eq!(ticket, Ticket(3));
+    assert_eq!(problem, Problem::new("alice/7 is running", "kill it first"));
+}
+
+#[test]
+fn an_error_inside_is_a_message_and_not_the_end() {
+    let (backend, _allow) = Turned::new();
+    let (effects, events) = effects(&backend);
+    act(&effects, 4, Act::Resume(samples::id(13)));
+    assert!(matches!(next(&events), Event::Message(Message::Failed { ticket: Ticket(4), .. })));
+    effects.begin(Effect::Pane { job: samples::id(13), lines: 10 });
+    assert!(matches!(next(&events), Event::Message(Message::Pane(_, Err(_)))));
+    effects.begin(Effect::Pane { job: samples::id(7), lines: 10 });
+    assert!(matches!(next(&events), Event::Message(Message::Pane(_, Ok(Some(_))))));
+    effects.begin(Effect::Log { job: samples::id(13) });
+    assert!(matches!(next(&events), Event::Message(Message::Log(_, Err(_)))));
+}

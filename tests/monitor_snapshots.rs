@@ -1,0 +1,351 @@
+//! Every screen as text, at four sizes, with a fixed clock. Read the `.snap` files as pictures.
+
+#[path = "cases/monitor/samples.rs"]
+pub(crate) mod samples;
+
+use ::tpu;
+use ratatui::style::Color;
+use tpu::model::ids::UserName;
+use tpu::model::time::Timestamp;
+use tpu::model::view::{MonitorHealth, TmuxHealth};
+use tpu::monitor::message::{Message, Problem, Ticket};
+use tpu::monitor::model::Columns;
+use tpu::monitor::pane::PaneText;
+use tpu::monitor::theme::{BUILT_IN, Theme};
+
+use crate::common::screen::{SIZES, Screen, text_of};
+
+/// The sample jobs, with alice's lineage selected and its pane read.
+fn screen() -> Screen {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("j j");
+    let output = "\u{1b}[36m[worker 0]\u{1b}[0m step 11900 loss 0.418 lr 1e-3 4.2 it/s\n\
+                  \u{1b}[36m[worker 0]\u{1b}[0m step 12000 loss \u{1b}[32m0.412\u{1b}[0m lr 1e-3 4.2 it/s\n\
+                  \u{1b}[36m[worker 0]\u{1b}[0m 検証 ✅ saving checkpoint 12000\n";
+    let pane = PaneText::from_capture(output.as_bytes());
+    screen.send(Message::Pane(samples::id(7), Ok(Some(pane))));
+    screen
+}
+
+fn numbered(lines: std::ops::Range<u32>) -> PaneText {
+    let line = |n| format!("[worker 0] step {n} loss {:.3} lr 1e-3", 3.0 / f64::from(n + 1));
+    PaneText::from_capture(lines.map(line).collect::<Vec<_>>().join("\n").as_bytes())
+}
+
+#[test]
+fn list() {
+    insta::assert_snapshot!(screen().frames());
+}
+
+#[test]
+fn list_unfolded_and_marked() {
+    let mut screen = screen();
+    screen.press("right j space j space");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn detail() {
+    let mut screen = screen();
+    screen.press("enter");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn detail_of_a_failure() {
+    let mut screen = screen();
+    screen.press("j j enter");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn filter_being_typed() {
+    let mut screen = screen();
+    screen.press("/");
+    screen.typed("status:running !tag:base");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn filter_that_finds_nothing() {
+    let mut screen = screen();
+    screen.press("/");
+    screen.typed("tag:nowhere");
+    screen.press("enter");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn confirm_kill() {
+    let mut screen = screen();
+    screen.press("g space space space space x");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn confirm_clean() {
+    let mut screen = screen();
+    screen.press("c");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn tag_being_typed() {
+    let mut screen = screen();
+    screen.press("t");
+    screen.typed(" 実験");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn help() {
+    let mut screen = screen();
+    screen.press("?");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn toasts() {
+    let mut screen = screen();
+    screen.press("r x y");
+    screen.send(Message::Done { ticket: Ticket(9), toast: "Tagged 7 'baseline'.".to_owned() });
+    let problem = Problem::new(
+        "job alice/7 is running and cannot be resumed",
+        "stop it first with x, or follow it with l",
+    );
+    screen.send(Message::Failed { ticket: Ticket(1), problem });
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn log() {
+    let mut screen = screen();
+    screen.send(Message::Resize(80, 24));
+    screen.press("l");
+    screen.send(Message::Log(samples::id(7), Ok(Some(numbered(0..200)))));
+    let following = screen.frame((80, 24));
+    screen.press("pgup /");
+    screen.typed("step 9");
+    let typing = screen.frame((80, 24));
+    screen.press("enter n");
+    screen.send(Message::Log(samples::id(7), Ok(Some(numbered(0..212)))));
+    insta::assert_snapshot!(format!(
+        "following\n{following}\nsearching\n{typing}\nscrolled up, 12 lines later\n{}",
+        screen.frames()
+    ));
+}
+
+#[test]
+fn log_of_a_closed_window() {
+    let mut screen = screen();
+    screen.press("g l");
+    screen.send(Message::Log(samples::id(3), Ok(None)));
+    insta::assert_snapshot!(screen.frame((80, 24)));
+}
+
+#[test]
+fn everybodys_jobs_and_every_column() {
+    let mut snapshot = samples::snapshot();
+    snapshot.user = None;
+    let mut theirs = samples::job(7);
+    theirs.id.user = UserName::from("bob");
+    snapshot.jobs.push(theirs);
+    let mut screen = Screen::new();
+    screen.model.scope.user = None;
+    screen.model.look.columns = Columns { output: true, ..Columns::default() };
+    screen.send(Message::Looked(Box::new(snapshot)));
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn only_directory_and_status() {
+    let mut screen = screen();
+    screen.model.look.columns = Columns::from_flags("ds").unwrap();
+    insta::assert_snapshot!(screen.frame((80, 24)));
+}
+
+#[test]
+fn empty() {
+    let mut snapshot = samples::snapshot();
+    snapshot.jobs.clear();
+    snapshot.monitor = MonitorHealth::NotRunning;
+    insta::assert_snapshot!(Screen::showing(snapshot).frames());
+}
+
+#[test]
+fn no_users() {
+    let mut snapshot = samples::snapshot();
+    snapshot.jobs.clear();
+    snapshot.users.clear();
+    insta::assert_snapshot!(Screen::showing(snapshot).frame((80, 24)));
+}
+
+#[test]
+fn tmux_down() {
+    let mut snapshot = samples::snapshot();
+    snapshot.tmux = TmuxHealth::Down;
+    snapshot.monitor = MonitorHealth::NotRunning;
+    for job in &mut snapshot.jobs {
+        job.window_alive = None;
+        if job.shown.status.is_live() {
+            job.shown.unknown = Some("no tmux server answers".to_owned());
+        }
+    }
+    insta::assert_snapshot!(Screen::showing(snapshot).frames());
+}
+
+fn unreadable() -> Problem {
+    Problem::new(
+        "/data/tpu/data.json cannot be read: line 812, column 3: expected ',' or '}'.",
+        "The newest good version: tpu doctor --restore",
+    )
+}
+
+#[test]
+fn data_unreadable_from_the_start() {
+    let mut screen = Screen::new();
+    let looking = screen.frame((80, 24));
+    screen.send(Message::LookFailed(unreadable()));
+    insta::assert_snapshot!(format!("before\n{looking}\n{}", screen.frames()));
+}
+
+#[test]
+fn data_unreadable_later() {
+    let mut screen = screen();
+    screen.wait(34);
+    screen.send(Message::LookFailed(unreadable()));
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn ascii() {
+    let mut screen = screen();
+    screen.model.look.ascii = true;
+    screen.press("right j space");
+    let mut frames = screen.frames();
+    screen.press("x");
+    frames.push_str(&screen.frame((80, 24)));
+    assert!(frames.replace('×', "x").is_ascii(), "{frames}");
+    insta::assert_snapshot!(frames);
+}
+
+#[test]
+fn too_small() {
+    insta::assert_snapshot!(screen().frame((24, 4)));
+}
+
+/// Without colours every status must still be told apart, and the selection be seen.
+#[test]
+fn no_color_leaves_no_colour() {
+    let mut screen = screen();
+    let coloured = screen.frame((120, 40));
+    screen.model.look.theme = Theme::named("plain").unwrap();
+    for keys in ["", "x", "esc ?", "esc l"] {
+        screen.press(keys);
+        for size in SIZES {
+            let buffer = screen.buffer(size);
+            let painted = buffer
+                .content
+                .iter()
+                .find(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
+            assert_eq!(painted, None, "after {keys:?} at {size:?}");
+        }
+    }
+    screen.press("esc");
+    assert_eq!(screen.frame((120, 40)), coloured, "only colours differ");
+}
+
+/// The text is the same in every theme; one row of each shows which roles are where.
+#[test]
+fn themes() {
+    let mut shown = String::new();
+    let mut first = None;
+    for (name, _) in BUILT_IN {
+        let mut screen = screen();
+        screen.model.look.theme = Theme::named(name).unwrap();
+        let buffer = screen.buffer((80, 24));
+        let text = text_of(&buffer);
+        assert_eq!(*first.get_or_insert(text.clone()), text, "{name}");
+        shown.push_str(name);
+        shown.push('\n');
+        for row in [0, 3, 5, 6] {
+            shown.push_str(&styles_of(&buffer, row));
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// One row with its styles: `[fg on bg modifiers]text`.
+fn styles_of(buffer: &ratatui::buffer::Buffer, y: u16) -> String {
+    let mut line = String::new();
+    let mut last = None;
+    for x in 0..buffer.area.width {
+        let cell = &buffer[(x, y)];
+        // The second half of a wide character is never drawn.
+        if x > 0 && tpu::text::width(buffer[(x - 1, y)].symbol()) > 1 {
+            continue;
+        }
+        let style = (cell.fg, cell.bg, cell.modifier);
+        if last != Some(style) {
+            let modifiers: Vec<_> = cell.modifier.iter_names().map(|(name, _)| name).collect();
+            let modifiers = modifiers.join(" ").to_lowercase();
+            line.extend([format!("[{} on {} {modifiers}", cell.fg, cell.bg)]);
+            line.truncate(line.trim_end().len());
+            line.push(']');
+            last = Some(style);
+        }
+        line.push_str(cell.symbol());
+    }
+    format!("  {}\n", line.trim_end())
+}
+
+/// Text from outside never reaches the terminal as a command.
+#[test]
+fn text_from_outside_is_escaped() {
+    let mut snapshot = samples::snapshot();
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J".to_owned();
+    for job in &mut snapshot.jobs {
+        job.dir.1.clone_from(&evil);
+        job.tags = Some(evil.clone());
+        job.target_label.clone_from(&evil);
+        job.configs.clone_from(&evil);
+        job.tail = vec![evil.clone()];
+        job.log_dir = Some(evil.clone());
+        if let Some(evidence) = &mut job.shown.evidence {
+            evidence.line.clone_from(&evil);
+            evidence.rule.clone_from(&evil);
+        }
+        if let Some(next) = &mut job.next {
+            next.reason.clone_from(&evil);
+        }
+    }
+    snapshot.tmux = TmuxHealth::Unknown(evil.clone());
+    let mut screen = Screen::showing(snapshot);
+    screen.send(Message::Failed { ticket: Ticket(1), problem: Problem::new(evil.clone(), evil) });
+    for keys in ["", "j j", "G", "x", "esc c", "esc t", "esc ?", "esc enter", "esc l"] {
+        screen.press(keys);
+        for size in SIZES {
+            for cell in &screen.buffer(size).content {
+                assert!(!cell.symbol().contains(char::is_control), "{keys}: {:?}", cell.symbol());
+            }
+        }
+    }
+}
+
+/// Nothing panics, however small or large the terminal.
+#[test]
+fn every_size_draws() {
+    for keys in ["", "enter", "esc x", "esc c", "esc ?", "esc /", "esc t", "esc l", "/"] {
+        let mut screen = screen();
+        screen.press(keys);
+        screen.send(Message::Failed { ticket: Ticket(1), problem: unreadable() });
+        for width in [1, 2, 10, 29, 30, 31, 45, 60, 99, 100, 300] {
+            for height in [1, 2, 5, 6, 7, 10, 19, 20, 80] {
+                screen.frame((width, height));
+            }
+        }
+    }
+    let mut screen = Screen::new();
+    screen.now = Timestamp::from_second(i64::MAX).as_second();
+    screen.frame((80, 24));
+}

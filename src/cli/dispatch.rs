@@ -19,6 +19,7 @@ use super::commands::{
     records, run, settings, sweep, targets, users, wait,
 };
 use super::print::Output;
+use super::screen;
 
 /// Runs what was typed.
 pub(super) fn run(cli: Cli, env: Env) -> Outcome {
@@ -125,9 +126,9 @@ fn run_then_watch(
 
 /// The full-screen monitor.
 fn monitor(app: App, scope: check::Scope) -> Outcome {
-    let _ = scope;
-    drop(app);
-    Err(Error::failed("the monitor needs a terminal").hint("`tpu check` shows the same as text"))
+    let options = screen::options(&app, &scope)?;
+    screen::open(app.into_ctx()?, options)?;
+    Ok(Output::default())
 }
 
 /// The tour.
@@ -150,13 +151,26 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let ctx = app.apart(root.path());
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
-    let told = story.tell(root.path());
+    let watched = !args.headless && app.on_terminal();
+    let told = if watched {
+        story.set_the_stage(root.path()).and_then(|job| {
+            let options = screen::plain_options(app, job)?;
+            screen::open(app.apart(root.path()), options)
+        })
+    } else {
+        story.tell(root.path())
+    };
     let taken_down = lab::take_down(&ctx);
     let gone = root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
     told?;
     taken_down?;
     gone?;
-    Ok(Output::new("The story came true, and nothing is left behind.", json!({ "demo": "ok" })))
+    let last = if watched {
+        "Nothing is left behind. Next: tpu add-user NAME"
+    } else {
+        "The story came true, and nothing is left behind."
+    };
+    Ok(Output::new(last, json!({ "demo": "ok" })))
 }
 
 /// The training that the demo runs.

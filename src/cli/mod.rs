@@ -11,6 +11,7 @@ mod dispatch;
 pub mod legacy;
 mod print;
 mod resolve;
+mod screen;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -12,6 +12,7 @@
 //! asked of a [`Backend`]. Start reading with [`message`], then [`update`].
 
 pub mod backend;
+pub mod bridge;
 pub mod effect;
 pub mod feed;
 pub mod filter;

@@ -1,17 +1,15 @@
 //! What scripts and launchers call back with: it has begun, it ended well, it failed, it has ended.
 
 use crate::classify::Input;
-use crate::model::data::Data;
-use crate::model::facts::{ErrorKind, Evidence, Source, TmuxFact, Verdict};
+use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
 use crate::plan::diagnose::{Facts, diagnose};
-use crate::plan::place::{self, Window};
-use crate::tmux::Capture;
+use crate::plan::place::Window;
 
-use super::ctx::{job_mut, job_of, user_of};
-use super::snapshot::{since_launch, stored_verdict};
-use super::{Ctx, Error, logs, records, stage};
+use super::ctx::{job_mut, job_of};
+use super::snapshot::stored_verdict;
+use super::{Ctx, Error, logs, panes, records, stage};
 
 /// Lines of the pane that decide why a job ended.
 const LINES: u32 = 2_000;
@@ -84,7 +82,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
             Ok(())
         });
     }
-    let contradiction = contradiction(ctx, &data, job);
+    let contradiction = contradiction(ctx, job);
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         match &contradiction {
@@ -111,8 +109,8 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
 }
 
 /// The failure that the output shows, if the newest word is a failure.
-fn contradiction(ctx: &Ctx, data: &Data, job: &Job) -> Option<(ErrorKind, Evidence)> {
-    let texts = [pane_text(ctx, data, job), logs::tail_of_output(job)];
+fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
+    let texts = [pane_text(ctx, job), logs::tail_of_output(job)];
     texts.into_iter().flatten().find_map(|text| {
         let verdict = classify(ctx, &text, None);
         Some((verdict.class.failure()?, verdict.evidence?))
@@ -123,7 +121,7 @@ fn contradiction(ctx: &Ctx, data: &Data, job: &Job) -> Option<(ErrorKind, Eviden
 pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
+    let text = pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map_or_else(Verdict::none, |text| classify(ctx, &text, exit_code));
     let kind = verdict.class.failure().unwrap_or(ErrorKind::Unknown);
     let evidence = verdict.evidence.unwrap_or_else(|| {
@@ -181,7 +179,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let now = ctx.clock.now();
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
+    let text = pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map(|text| classify(ctx, &text, Some(code)));
     let facts = Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
     ctx.transact(|tx| {
@@ -229,16 +227,8 @@ fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
 }
 
 /// What the job has printed into its window, if its window can be read.
-pub fn pane_text(ctx: &Ctx, data: &Data, job: &Job) -> Option<Vec<u8>> {
-    let user = user_of(data, &job.user).ok()?;
-    let tmux = ctx.tmux.look();
-    if !matches!(tmux, TmuxFact::Up { .. }) {
-        return None;
-    }
-    let Window::Here(pane) = place::find(job, &user.tmux_name, &tmux) else { return None };
-    let capture = Capture { pane_id: pane.pane_id.clone(), history: Some(LINES), colours: false };
-    let text = ctx.tmux.capture(&[capture]).ok()?.into_iter().next()??;
-    Some(since_launch(job, &text).to_vec())
+pub fn pane_text(ctx: &Ctx, job: &Job) -> Option<Vec<u8>> {
+    panes::read(ctx, &job.id(), Some(LINES), false).ok()?
 }
 
 fn classify(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {

@@ -29,7 +29,7 @@ pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
     if let Some(path) = log_file(job).filter(|path| path.is_file()) {
         return Ok(Output::File(path));
     }
-    callbacks::pane_text(ctx, &data, job).map(Output::Text).ok_or_else(|| {
+    callbacks::pane_text(ctx, job).map(Output::Text).ok_or_else(|| {
         let log = job.log_dir.as_deref().unwrap_or("none was reported");
         Error::not_found(format!("{id} has neither a log file nor a window that can be read"))
             .hint(format!("its log directory: {log}"))

@@ -18,6 +18,7 @@ pub mod checkpoint;
 pub mod clean;
 pub mod kill;
 pub mod logs;
+pub mod panes;
 pub mod processes;
 pub mod records;
 pub mod rules;

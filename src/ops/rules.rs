@@ -8,10 +8,10 @@ use crate::model::rules::Rules;
 use super::ctx::job_mut;
 use super::{Ctx, Error, records, snapshot};
 
-/// Tags a job.
+/// Tags a job; an empty tag takes the tag away.
 pub fn add_tag(ctx: &Ctx, id: &JobId, tag: &str) -> Result<(), Error> {
     ctx.transact(|tx| {
-        job_mut(&mut tx.data, id)?.job_tags = Some(tag.to_owned());
+        job_mut(&mut tx.data, id)?.job_tags = (!tag.is_empty()).then(|| tag.to_owned());
         records::note(tx, id, "tag", tag);
         Ok(())
     })

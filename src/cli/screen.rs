@@ -1,0 +1,85 @@
+//! Opens the monitor: what was typed and the settings, as the screen's options.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::ids::JobId;
+use crate::model::settings::Settings;
+use crate::model::time::zone_of;
+use crate::monitor::bridge::Bridge;
+use crate::monitor::model::Columns;
+use crate::monitor::{self, Backend, MonitorError, Options};
+use crate::ops::{Ctx, Error};
+
+use super::app::App;
+use super::args::Color;
+use super::commands::check::Scope;
+use super::resolve;
+
+/// The options for the scope that was typed.
+pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
+    let ctx = app.ctx()?;
+    let user = match (&scope.user, scope.all_users) {
+        (_, true) => None,
+        (Some(user), false) => Some(user.clone()),
+        (None, false) => Some(resolve::only_user(app, &scope.words)?),
+    };
+    let data = ctx.data()?;
+    let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
+    let columns = match scope.show.as_deref() {
+        Some(letters) => Columns::from_flags(letters).ok_or_else(|| {
+            Error::usage(format!("-{letters}: not all of these are columns"))
+                .hint("w window, d directory, t target, s status, v output")
+        })?,
+        None => Columns {
+            dir: settings.monitor_dir,
+            target: settings.monitor_tpu,
+            output: settings.monitor_verbose,
+            ..Columns::default()
+        },
+    };
+    let options = plain(app, &settings)?;
+    Ok(Options { user, columns, select: scope.select.clone(), ..options })
+}
+
+/// The options of the demo: everybody's jobs, no settings file.
+pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> {
+    let options = plain(app, &Settings::default())?;
+    Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
+}
+
+fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
+    let zone = zone_of(&settings.time_zone).ok_or_else(|| {
+        Error::usage(format!("no time zone '{}'", settings.time_zone))
+            .hint("us, cn, or an IANA name: tpu set-settings time_zone Europe/Berlin")
+    })?;
+    let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
+    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| app.env.non_empty(name))
+        .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    Ok(Options {
+        user: None,
+        columns: Columns::default(),
+        theme,
+        // A terminal that says nothing about its characters is most likely a modern one inside tmux.
+        ascii: !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100"),
+        no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,
+        refresh: Duration::from_secs(settings.monitor_upd_time.into()),
+        zone,
+        keys: settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect(),
+        select: None,
+    })
+}
+
+/// Opens the screen and stays until the person leaves it.
+pub(super) fn open(ctx: Ctx, options: Options) -> Result<(), Error> {
+    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx));
+    monitor::run(&backend, options).map_err(|error| match error {
+        MonitorError::NoTerminal => {
+            Error::usage("the monitor needs a terminal").hint("`tpu check` shows the same as text")
+        }
+        other => Error::failed(other.to_string())
+            .hint("`tpu check` shows the same as text; TERM names the kind of terminal"),
+    })
+}

@@ -33,29 +33,30 @@ record_group() {
     printf '%s %s\n' "$BASHPID" "${20:-0}" >"$state/pid"
 }
 
-enter() {
+# Runs its arguments in the job's directory and ends with their exit code. It waits for them whatever
+# signal the group gets: a job may take its time to save a checkpoint. Handlers, again, so that the
+# arguments get the defaults. bash would report signals with its own source text, so its stderr is shut;
+# the arguments write to 3, we to 4.
+attend() {
     record_group
     export TPU_LAUNCH=$token
-    cd -- "$dir" || exit 126
+    trap ':' INT QUIT TERM HUP
+    cd -- "$dir" 2>&3 || exit 126
+    "$@" 2>&3 3>&- 4>&-
+    exit $?
 }
 
 run_native() {
-    (
-        enter
-        exec "${argv[@]}"
-    ) 2>&1 | (
+    (attend "${argv[@]}") 3>&1 | (
         # The log must outlive the job's last words, whatever signal ends the group.
         trap '' INT QUIT TERM HUP
-        exec tee -a -- "$log"
+        exec tee -a -- "$log" 2>&4
     )
-    code=${PIPESTATUS[0]}
+    code=$?
 }
 
 run_script() {
-    (
-        enter
-        exec bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
-    ) 2>&3
+    (attend bash -c 'source ./staging.sh "$@"' bash "${argv[@]}") 3>&4
     code=$?
 }
 
@@ -65,10 +66,9 @@ code=0
 
 if [ "$code" -eq 0 ]; then
     # Job control gives the job a process group of its own and the terminal with it.
-    set -m
-    # bash would report a signal with its own source text; the exit code says it better.
-    exec 3>&2 2>/dev/null
-    "run_$mode"
+    set -m -o pipefail
+    exec 4>&2
+    "run_$mode" 2>/dev/null
     # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end. Wait for the real one.
     while stopped=$(jobs -ps) && [ -n "$stopped" ]; do
         while [ -n "$(jobs -ps)" ]; do
@@ -78,7 +78,6 @@ if [ "$code" -eq 0 ]; then
         code=$?
     done
     set +m
-    exec 2>&3 3>&-
 fi
 
 stty sane 2>/dev/null

@@ -385,15 +385,15 @@ impl Data {
     }
 
     /// Adds a user with a free number and enters it into all lists. `false` if the name is taken.
-    pub fn add_user(&mut self, name: UserName) -> bool {
-        if self.user(&name).is_some() {
+    pub fn add_user(&mut self, name: &UserName) -> bool {
+        if self.user(name).is_some() {
             return false;
         }
         let used = self.users.iter().map(|user| user.id).chain(self.head.id_list.iter().copied());
         let id = used.max().map_or(0, |id| id.saturating_add(1));
-        let mut user = User::new(id, name.clone());
-        user.settings = settings::Layer::for_new_user();
-        self.users.push(user);
+        let mut new = User::new(id, name.clone());
+        new.settings = settings::Layer::for_new_user();
+        self.users.push(new);
         let text = name.as_str().to_owned();
         if !self.head.user_list.contains(&text) {
             self.head.user_list.push(text.clone());

@@ -7,6 +7,8 @@
 //!
 //! The functions here expect text that `serde_json` has accepted as JSON.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// How a document is laid out, for the parts that are new in it.
@@ -70,7 +72,8 @@ impl Style {
                 escaped.push(c);
             } else {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
+                    // Writing to a String cannot fail.
+                    let _ = write!(escaped, "\\u{unit:04x}");
                 }
             }
         }

@@ -316,21 +316,18 @@ fn write_jobs(
     let mut items = Vec::with_capacity(user.jobs.len());
     for (job, text) in user.jobs.iter().zip(&user.texts) {
         let was = text.range.clone().and_then(|range| Some((range.start, source.get(range)?)));
-        let item = match was {
-            Some((start, was)) => {
-                let text = if text.touched {
-                    let now = style.patch(was, &job.to_value(), depth + 1);
-                    same &= now == was;
-                    now
-                } else {
-                    was.to_owned()
-                };
-                Item { at: start.checked_sub(base), text }
-            }
-            None => {
-                same = false;
-                Item { at: None, text: style.render(&job.to_value(), depth + 1) }
-            }
+        let item = if let Some((start, was)) = was {
+            let text = if text.touched {
+                let now = style.patch(was, &job.to_value(), depth + 1);
+                same &= now == was;
+                now
+            } else {
+                was.to_owned()
+            };
+            Item { at: start.checked_sub(base), text }
+        } else {
+            same = false;
+            Item { at: None, text: style.render(&job.to_value(), depth + 1) }
         };
         items.push(item);
     }

@@ -104,7 +104,7 @@ impl Store {
             let mut tx =
                 Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
             let value = change(&mut tx)?;
-            let (changed, warnings) = self.commit(tx, &contents)?;
+            let (changed, warnings) = self.commit(&tx, &contents)?;
             Ok(Committed { value, changed, warnings })
         })?
     }
@@ -157,9 +157,9 @@ impl Store {
 
     /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,
     /// and a failure there is a warning.
-    fn commit(&self, tx: Tx<'_>, old: &Contents) -> Result<(bool, Vec<String>), StoreError> {
+    fn commit(&self, tx: &Tx<'_>, old: &Contents) -> Result<(bool, Vec<String>), StoreError> {
         if !tx.archived.is_empty() {
-            self.append_archive(&tx)?;
+            self.append_archive(tx)?;
         }
         let bytes = tx.data.to_bytes();
         let changed = bytes != old.bytes;

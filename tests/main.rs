@@ -4,3 +4,5 @@
 mod store_disk;
 mod store_document;
 mod store_os;
+mod store_properties;
+mod store_reading;

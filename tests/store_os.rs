@@ -189,3 +189,19 @@ fn backups_are_not_touched_by_editing_in_place() {
     assert_eq!(store.read().unwrap().conda_env_name(), Some("8"));
     assert_eq!(fs::read_to_string(&store.backups()[0]).unwrap(), edited);
 }
+
+#[test]
+fn there_is_one_monitor_and_a_second_one_learns_who() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let second = open(store.paths().data());
+    let outcome = store.as_monitor(|| {
+        let refused = second.as_monitor(|| "ran").unwrap().unwrap_err();
+        assert_eq!((refused.pid, refused.command.as_str()), (std::process::id(), "test"));
+        // MONITOR's lock keeps nobody from working.
+        change(&second, 0, 0);
+        7
+    });
+    assert_eq!(outcome.unwrap(), Ok(7));
+    assert_eq!(second.as_monitor(|| 8).unwrap(), Ok(8), "free when the first is gone");
+}

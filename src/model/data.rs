@@ -10,13 +10,16 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
+pub use super::head::Secret;
+pub use super::monitor_config::MonitorConfig;
 pub use super::read::DataError;
 pub use super::user::{DEFAULT_ALIASES, User};
 
+use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Style, members};
-use super::read::{self, Fields, Path};
+use super::read::Path;
 use super::registry::{self, Registry};
 use super::settings;
 use super::target::{Registration, Target};
@@ -38,197 +41,6 @@ pub enum ReadError {
     /// It is JSON, and something in it cannot be understood.
     #[error(transparent)]
     Shape(#[from] DataError),
-}
-
-/// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The secret itself. Never for an argument, a window title, a log or JSON output.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-/// How MONITOR turns (`monitor_config`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MonitorConfig {
-    /// Seconds between two runs of the checks of `doctor`.
-    pub test_freq: u32,
-    checking_freq: u32,
-    /// Whether `checking_freq` was set with this program.
-    set: bool,
-}
-
-/// What the original puts into every new file and never reads.
-const UNREAD_CHECKING_FREQ: u32 = 600;
-
-/// The key beside `checking_freq` that says that it was set with this program.
-const SET_MARK: &str = "checking_freq_set";
-
-impl Default for MonitorConfig {
-    fn default() -> Self {
-        Self { test_freq: 3600, checking_freq: 30, set: false }
-    }
-}
-
-impl MonitorConfig {
-    /// Seconds between two turns. The 600 of an original's file counts as 30 until somebody sets it.
-    pub fn checking_freq(&self) -> u32 {
-        self.checking_freq
-    }
-
-    /// Sets the seconds between two turns.
-    pub fn set_checking_freq(&mut self, seconds: u32) {
-        self.checking_freq = seconds;
-        self.set = true;
-    }
-
-    fn read(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
-        if value.is_null() {
-            return Ok(Self::default());
-        }
-        let fields = Fields::new(read::object(value, path)?, path);
-        let default = Self::default();
-        let set = fields.with(SET_MARK, read::flag)?.unwrap_or(false);
-        let found = fields.with("checking_freq", read::number)?;
-        let checking_freq = match found {
-            Some(UNREAD_CHECKING_FREQ) if !set => default.checking_freq,
-            Some(seconds) => seconds,
-            None => default.checking_freq,
-        };
-        let test_freq = fields.with("test_freq", read::number)?.unwrap_or(default.test_freq);
-        Ok(Self { test_freq, checking_freq, set })
-    }
-
-    fn write(&self, was: &Self, old: Option<&Value>) -> Value {
-        let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
-        if self.test_freq != was.test_freq || old.is_none() {
-            map.insert("test_freq".to_owned(), json!(self.test_freq));
-        }
-        if (self.checking_freq, self.set) != (was.checking_freq, was.set) || old.is_none() {
-            map.insert("checking_freq".to_owned(), json!(self.checking_freq));
-        }
-        if self.set != was.set {
-            map.insert(SET_MARK.to_owned(), json!(self.set));
-        }
-        Value::Object(map)
-    }
-}
-
-/// The typed top level, apart from `users`.
-#[derive(Clone, Debug, PartialEq)]
-struct Head {
-    user_list: Vec<String>,
-    id_list: Vec<u32>,
-    id_user: Vec<(u32, String)>,
-    user_id: Vec<(String, u32)>,
-    registry: Registry,
-    monitor: MonitorConfig,
-    monitor_all_check_time: u32,
-    wandb_api_key: Option<Secret>,
-    conda_env_name: Option<String>,
-    ack: bool,
-}
-
-impl Default for Head {
-    fn default() -> Self {
-        Self {
-            user_list: Vec::new(),
-            id_list: Vec::new(),
-            id_user: Vec::new(),
-            user_id: Vec::new(),
-            registry: Registry::default(),
-            monitor: MonitorConfig::default(),
-            monitor_all_check_time: 20,
-            wandb_api_key: None,
-            conda_env_name: None,
-            ack: false,
-        }
-    }
-}
-
-/// The spelling of MONITOR's configuration in this document.
-fn monitor_key(map: &Map<String, Value>) -> &'static str {
-    if !map.contains_key("monitor_config") && map.contains_key("MONITOR_config") {
-        "MONITOR_config"
-    } else {
-        "monitor_config"
-    }
-}
-
-impl Head {
-    fn read(map: &Map<String, Value>) -> Result<Self, DataError> {
-        let fields = Fields::new(map, &Path::Root);
-        let word = |key: &str| Some(key.to_owned());
-        let id = |key: &str| key.trim().parse().ok();
-        Ok(Self {
-            user_list: fields
-                .with("user_list", |value, path| read::list(value, path, read::text))?
-                .unwrap_or_default(),
-            id_list: fields
-                .with("id_list", |value, path| read::list(value, path, read::number))?
-                .unwrap_or_default(),
-            id_user: fields
-                .with("id_user_dict", |value, path| read::pairs(value, path, id, read::text))?
-                .unwrap_or_default(),
-            user_id: fields
-                .with("user_id_dict", |value, path| read::pairs(value, path, word, read::number))?
-                .unwrap_or_default(),
-            registry: Registry::read(&fields)?,
-            monitor: fields.with(monitor_key(map), MonitorConfig::read)?.unwrap_or_default(),
-            monitor_all_check_time: fields.with_or("monitor_all_check_time", 20, read::number)?,
-            wandb_api_key: fields.with("wandb_api_key", read::text)?.map(Secret),
-            conda_env_name: fields.with("conda_env_name", read::text)?,
-            ack: fields.with_or("ack_MONITOR", false, read::flag)?,
-        })
-    }
-
-    /// The keys whose values differ from what `old` reads as.
-    fn changes(&self, old: &Map<String, Value>) -> Vec<(&'static str, Value)> {
-        let was = Self::read(old).unwrap_or_default();
-        let mut changes = Vec::new();
-        let mut set = |key: &'static str, differs: bool, value: Value| {
-            if differs {
-                changes.push((key, value));
-            }
-        };
-        set("user_list", was.user_list != self.user_list, json!(self.user_list));
-        set("id_list", was.id_list != self.id_list, json!(self.id_list));
-        let id_user = self.id_user.iter().map(|(id, user)| (id.to_string(), json!(user)));
-        set("id_user_dict", was.id_user != self.id_user, Value::Object(id_user.collect()));
-        let user_id = self.user_id.iter().map(|(user, id)| (user.clone(), json!(id)));
-        set("user_id_dict", was.user_id != self.user_id, Value::Object(user_id.collect()));
-        changes.extend(self.registry.changes(&was.registry, old));
-        let mut set = |key: &'static str, differs: bool, value: Value| {
-            if differs {
-                changes.push((key, value));
-            }
-        };
-        let key = monitor_key(old);
-        let monitor = self.monitor.write(&was.monitor, old.get(key).filter(|v| !v.is_null()));
-        set(key, was.monitor != self.monitor, monitor);
-        let every = self.monitor_all_check_time;
-        set("monitor_all_check_time", was.monitor_all_check_time != every, json!(every));
-        let secret = self.wandb_api_key.as_ref().map(Secret::reveal);
-        set("wandb_api_key", was.wandb_api_key != self.wandb_api_key, json!(secret));
-        let conda = was.conda_env_name != self.conda_env_name;
-        set("conda_env_name", conda, json!(self.conda_env_name));
-        set("ack_MONITOR", was.ack != self.ack, json!(self.ack));
-        changes
-    }
 }
 
 /// The whole document.

@@ -32,7 +32,7 @@ impl Default for Style {
 impl Style {
     /// Reads the layout off a document that is an object.
     pub(crate) fn detect(text: &str) -> Self {
-        let ascii = text.is_ascii() && text.contains("\\u");
+        let ascii = text.is_ascii() && has_escaped_characters(text);
         let members = first_member(text);
         let Some(first) = members else {
             return Self { ascii, ..Self::default() };
@@ -346,6 +346,12 @@ impl Member<'_> {
 pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
     let mut scan = Scan { text, at: 1, object: text.starts_with('{') };
     std::iter::from_fn(|| scan.next()).collect()
+}
+
+/// Whether a character beyond ASCII is written as `\uXXXX`. Everybody escapes control characters so.
+fn has_escaped_characters(text: &str) -> bool {
+    let digits = |at: usize| text.get(at + 2..at + 5);
+    text.match_indices("\\u").any(|(at, _)| !matches!(digits(at), None | Some("000" | "001")))
 }
 
 fn first_member(text: &str) -> Option<Member<'_>> {

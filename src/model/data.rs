@@ -5,7 +5,6 @@
 //! layout survive, and a document without changes gives the very same bytes.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
@@ -18,7 +17,7 @@ pub use super::user::{DEFAULT_ALIASES, User};
 use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
-use super::json::{Edits, Style, members};
+use super::json::{Edits, Source, Style};
 use super::read::Path;
 use super::registry::{self, Registry};
 use super::settings;
@@ -46,7 +45,7 @@ pub enum ReadError {
 /// The whole document.
 #[derive(Clone)]
 pub struct Data {
-    source: Arc<str>,
+    source: Source,
     users: Vec<User>,
     head: Head,
 }
@@ -71,7 +70,7 @@ impl Data {
             "MONITOR_logs": [], "ack_MONITOR": false,
         });
         let source = Style::default().render(&value, 0) + "\n";
-        Self { source: source.into(), users: Vec::new(), head: Head::default() }
+        Self { source: Source::new(&source), users: Vec::new(), head: Head::default() }
     }
 
     /// Reads a document.
@@ -98,10 +97,12 @@ impl Data {
         }
         let mut map = Map::new();
         let mut users = Vec::new();
-        for member in members(document) {
+        let source = Source::new(text);
+        let document = source.part(start..start + document.len()).unwrap_or("");
+        for member in source.members(document) {
             let key = member.name();
             match key.as_str() {
-                "users" => users = read_users(text, start + member.at, member.value)?,
+                "users" => users = read_users(&source, start + member.at, member.value)?,
                 // Long, and only ever carried along.
                 "MONITOR_logs" => {}
                 _ => {
@@ -111,12 +112,13 @@ impl Data {
                 }
             }
         }
-        Ok(Self { source: text.into(), users, head: Head::read(&map)? })
+        let head = Head::read(&map)?;
+        Ok(Self { source, users, head })
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
     pub fn is_version(&self, bytes: &[u8]) -> bool {
-        self.source.as_bytes() == bytes
+        self.source.text().as_bytes() == bytes
     }
 
     /// The document for the file. Without changes these are the bytes that were read.
@@ -126,13 +128,13 @@ impl Data {
 
     /// The document as text.
     pub fn to_text(&self) -> String {
-        let source: &str = &self.source;
+        let source = self.source.text();
         let style = Style::detect(source);
         let start = source.find('{').unwrap_or(0);
         let (before, rest) = source.split_at_checked(start).unwrap_or(("", source));
         let document = rest.trim_ascii_end();
         let after = rest.get(document.len()..).unwrap_or("");
-        let found = members(document);
+        let found = self.source.members(document);
         let mut map = Map::new();
         for member in &found {
             let key = member.name();
@@ -144,7 +146,7 @@ impl Data {
         }
         let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
         let mut edits = Edits::default();
-        if let Some(text) = write_users(&self.users, source, &style, raw("users")) {
+        if let Some(text) = write_users(&self.users, &self.source, &style, raw("users")) {
             edits.set("users", text);
         }
         for (key, value) in self.head.changes(&map) {
@@ -154,7 +156,10 @@ impl Data {
             };
             edits.set(key, text);
         }
-        format!("{before}{}{after}", style.edit_object(document, edits, 0))
+        if edits.is_empty() {
+            return source.to_owned();
+        }
+        format!("{before}{}{after}", style.edit_object(&found, edits, 0))
     }
 
     /// The document as plain JSON, for commands that edit it by path.
@@ -323,7 +328,7 @@ impl Data {
     }
 }
 
-fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataError> {
+fn read_users(source: &Source, start: usize, text: &str) -> Result<Vec<User>, DataError> {
     let path = Path::Key(&Path::Root, "users");
     if text == "null" {
         return Ok(Vec::new());
@@ -332,7 +337,7 @@ fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataE
         return Err(path.error("a map of users", parsed(text).as_ref()));
     }
     let mut users: Vec<User> = Vec::new();
-    for member in members(text) {
+    for member in source.members(text) {
         let name = member.name();
         let from = start + member.at;
         let range = from..from + member.value.len();
@@ -345,9 +350,14 @@ fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataE
 }
 
 /// The text of `users`; `None` if nothing in it changed.
-fn write_users(users: &[User], source: &str, style: &Style, old: Option<&str>) -> Option<String> {
+fn write_users(
+    users: &[User],
+    source: &Source,
+    style: &Style,
+    old: Option<&str>,
+) -> Option<String> {
     let old = old.filter(|old| old.starts_with('{'));
-    let found = old.map(members).unwrap_or_default();
+    let found = old.map(|old| source.members(old)).unwrap_or_default();
     let mut edits = Edits::default();
     for user in users {
         let text = write_user(user, source, style, 2);
@@ -362,9 +372,5 @@ fn write_users(users: &[User], source: &str, style: &Style, old: Option<&str>) -
             edits.remove(&name);
         }
     }
-    match old {
-        _ if edits.is_empty() => None,
-        Some(old) => Some(style.edit_object(old, edits, 1)),
-        None => Some(style.edit_object("{}", edits, 1)),
-    }
+    if edits.is_empty() { None } else { Some(style.edit_object(&found, edits, 1)) }
 }

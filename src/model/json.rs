@@ -8,6 +8,8 @@
 //! The functions here expect text that `serde_json` has accepted as JSON.
 
 use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -174,12 +176,8 @@ impl Style {
         }
     }
 
-    /// `old`, an object at `depth`, with the named members replaced, added at the end, or removed.
-    pub(crate) fn edit_object(&self, old: &str, edits: Edits, depth: usize) -> String {
-        if edits.0.is_empty() {
-            return old.to_owned();
-        }
-        let members = members(old);
+    /// An object at `depth` of which these are the members, with the named members replaced, added at the end, or removed.
+    pub(crate) fn edit_object(&self, members: &[Member<'_>], edits: Edits, depth: usize) -> String {
         let mut parts = Vec::with_capacity(members.len() + edits.0.len());
         for (i, member) in members.iter().enumerate() {
             let name = member.name();
@@ -198,12 +196,16 @@ impl Style {
                 parts.push(Part::new(self, Some(&key), text));
             }
         }
-        self.rejoin(&members, ('{', '}'), parts, depth)
+        self.rejoin(members, ('{', '}'), parts, depth)
     }
 
-    /// An array at `depth` of `old` members (by the start of their text) and new ones, in this order.
-    pub(crate) fn edit_array(&self, old: &str, items: Vec<Item>, depth: usize) -> String {
-        let members = if old.starts_with('[') { members(old) } else { Vec::new() };
+    /// An array at `depth` of old `members` (by the start of their text) and new ones, in this order.
+    pub(crate) fn edit_array(
+        &self,
+        members: &[Member<'_>],
+        items: Vec<Item>,
+        depth: usize,
+    ) -> String {
         let parts = items
             .into_iter()
             .map(|item| {
@@ -214,7 +216,7 @@ impl Style {
                 }
             })
             .collect();
-        self.rejoin(&members, ('[', ']'), parts, depth)
+        self.rejoin(members, ('[', ']'), parts, depth)
     }
 
     /// Puts a container together in the layout of the one it replaces.
@@ -344,8 +346,80 @@ impl Member<'_> {
 
 /// The members of the object or array that `text` is.
 pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
-    let mut scan = Scan { text, at: 1, object: text.starts_with('{') };
+    scan(text, 0, &[])
+}
+
+fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<Member<'a>> {
+    let mut scan = Scan { text, at: 1, object: text.starts_with('{'), base, spans };
     std::iter::from_fn(|| scan.next()).collect()
+}
+
+/// A text and where its upper containers begin and end, so that to look at one level of it does not take
+/// a walk through all that lies below.
+#[derive(Clone)]
+pub(crate) struct Source {
+    text: Arc<str>,
+    /// Begin and end of each container down to one record of `job_data`, by begin.
+    spans: Arc<[(usize, usize)]>,
+}
+
+/// Document, `users`, user, `job_data`, job.
+const OUTLINED_LEVELS: usize = 5;
+
+impl Source {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        let mut open = Vec::new();
+        let mut depth = 0_usize;
+        let mut at = 0;
+        let bytes = text.as_bytes();
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    at += string_len(bytes.get(at..).unwrap_or(&[]));
+                    continue;
+                }
+                b'{' | b'[' => {
+                    if depth < OUTLINED_LEVELS {
+                        open.push(spans.len());
+                        spans.push((at, at));
+                    }
+                    depth += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.saturating_sub(1);
+                    if depth < OUTLINED_LEVELS
+                        && let Some(span) = open.pop().and_then(|i| spans.get_mut(i))
+                    {
+                        span.1 = at + 1;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Self { text: text.into(), spans: spans.into() }
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A part of it.
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<&str> {
+        self.text.get(range)
+    }
+
+    /// Where `part`, a slice of this text, begins in it.
+    pub(crate) fn place(&self, part: &str) -> usize {
+        part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
+    }
+
+    /// The members of a container of this text.
+    pub(crate) fn members<'a>(&'a self, part: &'a str) -> Vec<Member<'a>> {
+        scan(part, self.place(part), &self.spans)
+    }
 }
 
 /// Whether a character beyond ASCII is written as `\uXXXX`. Everybody escapes control characters so.
@@ -357,7 +431,7 @@ fn has_escaped_characters(text: &str) -> bool {
 fn first_member(text: &str) -> Option<Member<'_>> {
     let start = text.find('{')?;
     let text = text.get(start..)?;
-    Scan { text, at: 1, object: true }.next()
+    Scan { text, at: 1, object: true, base: 0, spans: &[] }.next()
 }
 
 /// Walks over the members of one container.
@@ -365,6 +439,9 @@ struct Scan<'a> {
     text: &'a str,
     at: usize,
     object: bool,
+    /// Where `text` begins in the text whose `spans` are known.
+    base: usize,
+    spans: &'a [(usize, usize)],
 }
 
 impl<'a> Scan<'a> {
@@ -408,7 +485,12 @@ impl<'a> Scan<'a> {
     /// Takes one whole value.
     fn value(&mut self) -> &'a str {
         let from = self.at;
-        self.at += value_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
+        let begin = self.base + from;
+        let known = self.spans.binary_search_by_key(&begin, |span| span.0);
+        self.at += match known.ok().and_then(|i| self.spans.get(i)) {
+            Some((begin, end)) => end - begin,
+            None => value_len(self.text.as_bytes().get(from..).unwrap_or(&[])),
+        };
         self.text.get(from..self.at).unwrap_or("")
     }
 }

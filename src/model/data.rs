@@ -101,14 +101,14 @@ impl Data {
         let document = source.part(start..start + document.len()).unwrap_or("");
         for member in source.members(document) {
             let key = member.name();
-            match key.as_str() {
+            match &*key {
                 "users" => users = read_users(&source, start + member.at, member.value)?,
                 // Long, and only ever carried along.
                 "MONITOR_logs" => {}
                 _ => {
                     let value = parsed(member.value)
                         .ok_or_else(|| Path::Key(&Path::Root, &key).error("valid text", None))?;
-                    map.insert(key, value);
+                    map.insert(key.into_owned(), value);
                 }
             }
         }
@@ -138,10 +138,10 @@ impl Data {
         let mut map = Map::new();
         for member in &found {
             let key = member.name();
-            if !matches!(key.as_str(), "users" | "MONITOR_logs")
+            if !matches!(&*key, "users" | "MONITOR_logs")
                 && let Some(value) = parsed(member.value)
             {
-                map.insert(key, value);
+                map.insert(key.into_owned(), value);
             }
         }
         let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
@@ -159,7 +159,7 @@ impl Data {
         if edits.is_empty() {
             return source.to_owned();
         }
-        format!("{before}{}{after}", style.edit_object(&found, edits, 0))
+        format!("{before}{}{after}", style.edit_object(&found, &edits, 0))
     }
 
     /// The document as plain JSON, for commands that edit it by path.
@@ -342,7 +342,7 @@ fn read_users(source: &Source, start: usize, text: &str) -> Result<Vec<User>, Da
         let from = start + member.at;
         let range = from..from + member.value.len();
         let path = Path::Key(&path, &name);
-        let user = read_user(source, range, UserName::new(&name), &path)?;
+        let user = read_user(source, range, UserName::new(&*name), &path)?;
         users.retain(|known| known.name != user.name);
         users.push(user);
     }
@@ -372,5 +372,5 @@ fn write_users(
             edits.remove(&name);
         }
     }
-    if edits.is_empty() { None } else { Some(style.edit_object(&found, edits, 1)) }
+    if edits.is_empty() { None } else { Some(style.edit_object(&found, &edits, 1)) }
 }

@@ -7,6 +7,7 @@
 //!
 //! The functions here expect text that `serde_json` has accepted as JSON.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,18 +87,20 @@ impl Style {
     pub(crate) fn render(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Object(map) => {
-                let parts = map
+                let parts: Vec<_> = map
                     .iter()
-                    .map(|(key, value)| Part::new(self, Some(key), self.render(value, depth + 1)))
+                    .map(|(key, value)| {
+                        Part::new(self, Some(key), self.render(value, depth + 1).into())
+                    })
                     .collect();
-                self.join(('{', '}'), parts, None, depth)
+                self.join(('{', '}'), &parts, None, depth)
             }
             Value::Array(list) => {
-                let parts = list
+                let parts: Vec<_> = list
                     .iter()
-                    .map(|value| Part::new(self, None, self.render(value, depth + 1)))
+                    .map(|value| Part::new(self, None, self.render(value, depth + 1).into()))
                     .collect();
-                self.join(('[', ']'), parts, None, depth)
+                self.join(('[', ']'), &parts, None, depth)
             }
             Value::String(text) => self.quote(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -108,28 +111,28 @@ impl Style {
     fn join(
         &self,
         brackets: (char, char),
-        parts: Vec<Part>,
+        parts: &[Part<'_>],
         close: Option<&str>,
         depth: usize,
     ) -> String {
-        let mut out = String::new();
+        let (first, next) = (self.lead(depth + 1), self.next_lead(depth + 1));
+        let leads = |part: &Part<'_>| part.lead.map_or(first.len(), str::len);
+        let size: usize = parts.iter().map(|part| part.len() + leads(part) + 1).sum();
+        let mut out = String::with_capacity(size + 2 + first.len());
         out.push(brackets.0);
-        let any = !parts.is_empty();
-        let mut trail = String::new();
-        for (i, part) in parts.into_iter().enumerate() {
+        let mut trail = "";
+        for (i, part) in parts.iter().enumerate() {
             if i > 0 {
-                out.push_str(&trail);
+                out.push_str(trail);
                 out.push(',');
             }
-            match part.lead {
-                Some(lead) => out.push_str(&lead),
-                None if i == 0 => out.push_str(&self.lead(depth + 1)),
-                None => out.push_str(&self.next_lead(depth + 1)),
+            let lead = part.lead.unwrap_or(if i == 0 { &first } else { &next });
+            for piece in [lead, &part.key, part.colon, &part.value] {
+                out.push_str(piece);
             }
-            out.push_str(&part.body);
             trail = part.trail;
         }
-        if any {
+        if !parts.is_empty() {
             match close {
                 Some(close) => out.push_str(close),
                 None => out.push_str(&self.lead(depth)),
@@ -150,8 +153,8 @@ impl Style {
                 let mut parts = Vec::with_capacity(map.len());
                 for (key, value) in map {
                     parts.push(match members.iter().rfind(|member| member.name() == *key) {
-                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
-                        None => Part::new(self, Some(key), self.render(value, depth + 1)),
+                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                        None => Part::new(self, Some(key), self.render(value, depth + 1).into()),
                     });
                 }
                 self.rejoin(&members, ('{', '}'), parts, depth)
@@ -161,8 +164,8 @@ impl Style {
                 let mut parts = Vec::with_capacity(list.len());
                 for (i, value) in list.iter().enumerate() {
                     parts.push(match members.get(i) {
-                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
-                        None => Part::new(self, None, self.render(value, depth + 1)),
+                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                        None => Part::new(self, None, self.render(value, depth + 1).into()),
                     });
                 }
                 self.rejoin(&members, ('[', ']'), parts, depth)
@@ -177,23 +180,28 @@ impl Style {
     }
 
     /// An object at `depth` of which these are the members, with the named members replaced, added at the end, or removed.
-    pub(crate) fn edit_object(&self, members: &[Member<'_>], edits: Edits, depth: usize) -> String {
+    pub(crate) fn edit_object(
+        &self,
+        members: &[Member<'_>],
+        edits: &Edits,
+        depth: usize,
+    ) -> String {
         let mut parts = Vec::with_capacity(members.len() + edits.0.len());
         for (i, member) in members.iter().enumerate() {
             let name = member.name();
             let later = members.iter().skip(i + 1).any(|other| other.name() == name);
             match edits.0.iter().find(|(key, _)| *key == name) {
                 // Of a key that is there twice, readers see the last: that is the one to replace.
-                Some((_, Some(text))) if !later => parts.push(member.with(text)),
+                Some((_, Some(text))) if !later => parts.push(member.with(text.as_str().into())),
                 Some((_, None)) => {}
-                Some(_) | None => parts.push(member.with(member.value)),
+                Some(_) | None => parts.push(member.with(member.value.into())),
             }
         }
-        for (key, text) in edits.0 {
+        for (key, text) in &edits.0 {
             if let Some(text) = text
-                && !members.iter().any(|member| member.name() == key)
+                && !members.iter().any(|member| member.name() == *key)
             {
-                parts.push(Part::new(self, Some(&key), text));
+                parts.push(Part::new(self, Some(key), text.into()));
             }
         }
         self.rejoin(members, ('{', '}'), parts, depth)
@@ -203,7 +211,7 @@ impl Style {
     pub(crate) fn edit_array(
         &self,
         members: &[Member<'_>],
-        items: Vec<Item>,
+        items: Vec<Item<'_>>,
         depth: usize,
     ) -> String {
         let parts = items
@@ -211,7 +219,7 @@ impl Style {
             .map(|item| {
                 let place = item.at.map(|at| members.binary_search_by_key(&at, |member| member.at));
                 match place.and_then(Result::ok).and_then(|i| members.get(i)) {
-                    Some(was) => was.with(&item.text),
+                    Some(was) => was.with(item.text),
                     None => Part::new(self, None, item.text),
                 }
             })
@@ -220,11 +228,11 @@ impl Style {
     }
 
     /// Puts a container together in the layout of the one it replaces.
-    fn rejoin(
+    fn rejoin<'a>(
         &self,
-        was: &[Member<'_>],
+        was: &[Member<'a>],
         brackets: (char, char),
-        mut parts: Vec<Part>,
+        mut parts: Vec<Part<'a>>,
         depth: usize,
     ) -> String {
         // A container on one line grows on that line; one that was empty has no layout yet.
@@ -236,17 +244,17 @@ impl Style {
             for (i, part) in parts.iter_mut().enumerate() {
                 // The blanks after the last one belong to the closing bracket.
                 if part.at == last {
-                    part.trail.clear();
+                    part.trail = "";
                 }
-                match &part.lead {
-                    None if i > 0 => part.lead = Some(next.to_owned()),
+                match part.lead {
+                    None if i > 0 => part.lead = Some(next),
                     // Whatever comes first now stands where the first one stood.
-                    _ if i == 0 => part.lead = Some(first.lead.to_owned()),
+                    _ if i == 0 => part.lead = Some(first.lead),
                     _ => {}
                 }
             }
         }
-        self.join(brackets, parts, was.last().map(|last| last.trail), depth)
+        self.join(brackets, &parts, was.last().map(|last| last.trail), depth)
     }
 }
 
@@ -272,32 +280,39 @@ impl Edits {
 }
 
 /// One element of an edited array.
-pub(crate) struct Item {
+pub(crate) struct Item<'a> {
     /// Where its text began in the old array, if it was there.
     pub(crate) at: Option<usize>,
     /// Its text now.
-    pub(crate) text: String,
+    pub(crate) text: Cow<'a, str>,
 }
 
-/// One member of a container about to be put together.
-struct Part {
+/// One member of a container about to be put together. What was there before is borrowed.
+struct Part<'a> {
     /// Blanks before it, where they are known.
-    lead: Option<String>,
-    /// Key, colon and value.
-    body: String,
+    lead: Option<&'a str>,
+    /// The key with its quotes; empty in an array.
+    key: Cow<'a, str>,
+    /// From the key to the value.
+    colon: &'a str,
+    /// The value.
+    value: Cow<'a, str>,
     /// Blanks before the comma after it.
-    trail: String,
+    trail: &'a str,
     /// Where its value stood, if it was there before.
     at: Option<usize>,
 }
 
-impl Part {
-    fn new(style: &Style, key: Option<&str>, value: String) -> Self {
-        let body = match key {
-            Some(key) => format!("{}{}{value}", style.quote(key), style.colon()),
-            None => value,
-        };
-        Self { lead: None, body, trail: String::new(), at: None }
+impl<'a> Part<'a> {
+    /// A member that was not there before.
+    fn new(style: &Style, key: Option<&str>, value: Cow<'a, str>) -> Self {
+        let colon = if key.is_some() { style.colon() } else { "" };
+        let key = Cow::Owned(key.map_or_else(String::new, |key| style.quote(key)));
+        Self { lead: None, key, colon, value, trail: "", at: None }
+    }
+
+    fn len(&self) -> usize {
+        self.key.len() + self.colon.len() + self.value.len() + self.trail.len()
     }
 }
 
@@ -318,27 +333,25 @@ pub(crate) struct Member<'a> {
     pub(crate) at: usize,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
     /// The key without quotes and escapes.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> Cow<'a, str> {
         let inner = self.key.trim_matches('"');
         if inner.contains('\\') {
-            serde_json::from_str(self.key).unwrap_or_else(|_| inner.to_owned())
+            serde_json::from_str(self.key).map_or(Cow::Borrowed(inner), Cow::Owned)
         } else {
-            inner.to_owned()
+            Cow::Borrowed(inner)
         }
     }
 
     /// The same member with another value.
-    fn with(&self, value: &str) -> Part {
-        let mut body = String::with_capacity(self.key.len() + self.colon.len() + value.len());
-        body.push_str(self.key);
-        body.push_str(self.colon);
-        body.push_str(value);
+    fn with(&self, value: Cow<'a, str>) -> Part<'a> {
         Part {
-            lead: Some(self.lead.to_owned()),
-            body,
-            trail: self.trail.to_owned(),
+            lead: Some(self.lead),
+            key: Cow::Borrowed(self.key),
+            colon: self.colon,
+            value,
+            trail: self.trail,
             at: Some(self.at),
         }
     }

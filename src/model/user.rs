@@ -226,7 +226,7 @@ pub(super) fn read_user(
         } else if key != "logs" {
             let value = parsed(member.value)
                 .ok_or_else(|| Path::Key(path, &key).error("valid text", None))?;
-            map.insert(key, value);
+            map.insert(key.into_owned(), value);
         }
     }
     let head = read_head(&map, &name, path)?;
@@ -267,7 +267,7 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
             && key != "logs"
             && let Some(value) = parsed(member.value)
         {
-            map.insert(key, value);
+            map.insert(key.into_owned(), value);
         }
     }
     let mut edits = Edits::default();
@@ -298,7 +298,7 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
     if let Some(text) = write_jobs(user, source, style, depth + 1, old_jobs.map(|m| m.value)) {
         edits.set("job_data", text);
     }
-    if edits.is_empty() { old.to_owned() } else { style.edit_object(&found, edits, depth) }
+    if edits.is_empty() { old.to_owned() } else { style.edit_object(&found, &edits, depth) }
 }
 
 /// The text of `job_data` at `depth`; `None` if nothing in it changed.
@@ -321,14 +321,14 @@ fn write_jobs(
             let text = if text.touched {
                 let now = style.patch(was, &job.to_value(), depth + 1);
                 same &= now == was;
-                now
+                now.into()
             } else {
-                was.to_owned()
+                was.into()
             };
             Item { at: start.checked_sub(base), text }
         } else {
             same = false;
-            Item { at: None, text: style.render(&job.to_value(), depth + 1) }
+            Item { at: None, text: style.render(&job.to_value(), depth + 1).into() }
         };
         items.push(item);
     }

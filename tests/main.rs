@@ -15,4 +15,6 @@ mod monitor_update;
 mod store_disk;
 mod store_document;
 mod store_os;
+mod store_properties;
+mod store_reading;
 mod tmux_server;

@@ -99,13 +99,9 @@ fn operations() -> u64 {
     disk.set_faults(|_, _, _| None);
     let done = mutate(&store(&disk), "new").unwrap();
     assert_eq!(done.warnings, Vec::<String>::new());
+    let total = disk.operations();
     check(&disk, "no fault");
-    disk.fork().operations().max({
-        let again = self::disk();
-        again.set_faults(|_, _, _| None);
-        mutate(&store(&again), "new").unwrap().value;
-        again.operations()
-    })
+    total
 }
 
 #[test]
@@ -119,9 +115,9 @@ fn a_crash_at_any_operation_leaves_the_old_or_the_new_version() {
                 disk.set_faults(move |n, _, _| (n == at).then_some(fault));
                 drop(mutate(&store(&disk), "new"));
                 if power {
-                    disk.power_failure()
+                    disk.power_failure();
                 } else {
-                    disk.restart()
+                    disk.restart();
                 }
                 check(&disk, &format!("{fault:?} at {at}, power failure: {power}"));
             }
@@ -176,20 +172,22 @@ fn after_a_success_a_power_failure_takes_nothing_back() {
     assert_eq!(store(&disk).archived().count(), 1);
 }
 
+/// The error of a caller.
+#[derive(Debug)]
+enum Mine {
+    Refused,
+    Store,
+}
+impl From<StoreError> for Mine {
+    fn from(_: StoreError) -> Self {
+        Self::Store
+    }
+}
+
 #[test]
 fn an_error_of_the_function_changes_nothing() {
     let disk = disk();
     let store = store(&disk);
-    #[derive(Debug)]
-    enum Mine {
-        Refused,
-        Store,
-    }
-    impl From<StoreError> for Mine {
-        fn from(_: StoreError) -> Self {
-            Self::Store
-        }
-    }
     let result = store.transact("alice", |tx| {
         tx.data.job_mut(&job(6)).unwrap().stage = 9;
         let _: bool = tx.archive(&job(3));
@@ -265,7 +263,7 @@ fn a_missing_file_is_an_error_of_its_own_and_creating_never_overwrites() {
     assert!(matches!(store.read(), Err(StoreError::Missing { .. })));
     assert!(matches!(mutate(&store, "x"), Err(StoreError::Missing { .. })));
     let mut data = Data::empty();
-    assert!(data.add_user(UserName::from("alice")));
+    assert!(data.add_user(&UserName::from("alice")));
     store.create(&data).unwrap();
     assert_eq!(store.read().unwrap().to_text(), data.to_text());
     assert!(matches!(store.create(&Data::empty()), Err(StoreError::Exists { .. })));
@@ -282,7 +280,7 @@ fn a_held_lock_is_waited_for_ten_seconds_and_its_holder_named() {
     disk.hold(&paths().lock(), note.as_bytes());
     let before = clock.monotonic();
     let error = mutate(&store, "x").map(drop).unwrap_err();
-    let waited = clock.monotonic() - before;
+    let waited = clock.monotonic().saturating_sub(before);
     assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(11), "{waited:?}");
     let StoreError::Locked { holder, .. } = &error else { panic!("{error:?}") };
     assert_eq!((holder.pid, holder.host.as_str()), (77, "lab-2"));

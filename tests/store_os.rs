@@ -21,7 +21,7 @@ fn new(dir: &Path) -> Store {
     let store = open(&dir.join("data.json"));
     let mut data = Data::empty();
     for name in ["alice", "bob"] {
-        assert!(data.add_user(UserName::from(name)));
+        assert!(data.add_user(&UserName::from(name)));
     }
     store.create(&data).unwrap();
     store
@@ -151,10 +151,13 @@ fn modes_stay_and_new_things_get_theirs() {
     assert_eq!(mode(&store.paths().backups()), 0o770);
     assert_eq!(mode(&store.paths().events()), 0o660);
     let job = JobId::new(UserName::from("../al ice"), tpu::model::ids::WindowId(3));
-    let made = store.job_dir(&job).unwrap();
-    assert_eq!(made, dir.path().canonicalize().unwrap().join("tpu-state/jobs/%2e%2e%2fal%20ice/3"));
-    assert_eq!(mode(&made), 0o750);
-    assert_eq!(store.job_dir(&job).unwrap(), made, "twice is no error");
+    let dir_of_job = store.job_dir(&job).unwrap();
+    assert_eq!(
+        dir_of_job,
+        dir.path().canonicalize().unwrap().join("tpu-state/jobs/%2e%2e%2fal%20ice/3")
+    );
+    assert_eq!(mode(&dir_of_job), 0o750);
+    assert_eq!(store.job_dir(&job).unwrap(), dir_of_job, "twice is no error");
 }
 
 #[test]
@@ -185,4 +188,20 @@ fn backups_are_not_touched_by_editing_in_place() {
     change(&store, 0, 1);
     assert_eq!(store.read().unwrap().conda_env_name(), Some("8"));
     assert_eq!(fs::read_to_string(&store.backups()[0]).unwrap(), edited);
+}
+
+#[test]
+fn there_is_one_monitor_and_a_second_one_learns_who() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let second = open(store.paths().data());
+    let outcome = store.as_monitor(|| {
+        let refused = second.as_monitor(|| "ran").unwrap().unwrap_err();
+        assert_eq!((refused.pid, refused.command.as_str()), (std::process::id(), "test"));
+        // MONITOR's lock keeps nobody from working.
+        change(&second, 0, 0);
+        7
+    });
+    assert_eq!(outcome.unwrap(), Ok(7));
+    assert_eq!(second.as_monitor(|| 8).unwrap(), Ok(8), "free when the first is gone");
 }

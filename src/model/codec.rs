@@ -15,9 +15,10 @@ use super::rules::{Action, Rules};
 impl Job {
     /// Reads a record on its own, such as a line of the archive.
     pub fn from_value(value: Value, owner: &UserName) -> Result<Self, DataError> {
-        match value {
-            Value::Object(map) => read_job(map, owner, &Path::Root),
-            other => Err(Path::Root.error("a job", Some(&other))),
+        if let Value::Object(map) = value {
+            read_job(map, owner, &Path::Root)
+        } else {
+            Err(Path::Root.error("a job", Some(&value)))
         }
     }
 

@@ -5,18 +5,20 @@
 //! layout survive, and a document without changes gives the very same bytes.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
+pub use super::head::Secret;
+pub use super::monitor_config::MonitorConfig;
 pub use super::read::DataError;
 pub use super::user::{DEFAULT_ALIASES, User};
 
+use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
-use super::json::{Edits, Style, members};
-use super::read::{self, Fields, Path};
+use super::json::{Edits, Source, Style};
+use super::read::Path;
 use super::registry::{self, Registry};
 use super::settings;
 use super::target::{Registration, Target};
@@ -40,201 +42,10 @@ pub enum ReadError {
     Shape(#[from] DataError),
 }
 
-/// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a secret.
-    pub fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The secret itself. Never for an argument, a window title, a log or JSON output.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
-
-/// How MONITOR turns (`monitor_config`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MonitorConfig {
-    /// Seconds between two runs of the checks of `doctor`.
-    pub test_freq: u32,
-    checking_freq: u32,
-    /// Whether `checking_freq` was set with this program.
-    set: bool,
-}
-
-/// What the original puts into every new file and never reads.
-const UNREAD_CHECKING_FREQ: u32 = 600;
-
-/// The key beside `checking_freq` that says that it was set with this program.
-const SET_MARK: &str = "checking_freq_set";
-
-impl Default for MonitorConfig {
-    fn default() -> Self {
-        Self { test_freq: 3600, checking_freq: 30, set: false }
-    }
-}
-
-impl MonitorConfig {
-    /// Seconds between two turns. The 600 of an original's file counts as 30 until somebody sets it.
-    pub fn checking_freq(&self) -> u32 {
-        self.checking_freq
-    }
-
-    /// Sets the seconds between two turns.
-    pub fn set_checking_freq(&mut self, seconds: u32) {
-        self.checking_freq = seconds;
-        self.set = true;
-    }
-
-    fn read(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
-        if value.is_null() {
-            return Ok(Self::default());
-        }
-        let fields = Fields::new(read::object(value, path)?, path);
-        let default = Self::default();
-        let set = fields.with(SET_MARK, read::flag)?.unwrap_or(false);
-        let found = fields.with("checking_freq", read::number)?;
-        let checking_freq = match found {
-            Some(UNREAD_CHECKING_FREQ) if !set => default.checking_freq,
-            Some(seconds) => seconds,
-            None => default.checking_freq,
-        };
-        let test_freq = fields.with("test_freq", read::number)?.unwrap_or(default.test_freq);
-        Ok(Self { test_freq, checking_freq, set })
-    }
-
-    fn write(&self, was: &Self, old: Option<&Value>) -> Value {
-        let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
-        if self.test_freq != was.test_freq || old.is_none() {
-            map.insert("test_freq".to_owned(), json!(self.test_freq));
-        }
-        if (self.checking_freq, self.set) != (was.checking_freq, was.set) || old.is_none() {
-            map.insert("checking_freq".to_owned(), json!(self.checking_freq));
-        }
-        if self.set != was.set {
-            map.insert(SET_MARK.to_owned(), json!(self.set));
-        }
-        Value::Object(map)
-    }
-}
-
-/// The typed top level, apart from `users`.
-#[derive(Clone, Debug, PartialEq)]
-struct Head {
-    user_list: Vec<String>,
-    id_list: Vec<u32>,
-    id_user: Vec<(u32, String)>,
-    user_id: Vec<(String, u32)>,
-    registry: Registry,
-    monitor: MonitorConfig,
-    monitor_all_check_time: u32,
-    wandb_api_key: Option<Secret>,
-    conda_env_name: Option<String>,
-    ack: bool,
-}
-
-impl Default for Head {
-    fn default() -> Self {
-        Self {
-            user_list: Vec::new(),
-            id_list: Vec::new(),
-            id_user: Vec::new(),
-            user_id: Vec::new(),
-            registry: Registry::default(),
-            monitor: MonitorConfig::default(),
-            monitor_all_check_time: 20,
-            wandb_api_key: None,
-            conda_env_name: None,
-            ack: false,
-        }
-    }
-}
-
-/// The spelling of MONITOR's configuration in this document.
-fn monitor_key(map: &Map<String, Value>) -> &'static str {
-    if !map.contains_key("monitor_config") && map.contains_key("MONITOR_config") {
-        "MONITOR_config"
-    } else {
-        "monitor_config"
-    }
-}
-
-impl Head {
-    fn read(map: &Map<String, Value>) -> Result<Self, DataError> {
-        let fields = Fields::new(map, &Path::Root);
-        let word = |key: &str| Some(key.to_owned());
-        let id = |key: &str| key.trim().parse().ok();
-        Ok(Self {
-            user_list: fields
-                .with("user_list", |value, path| read::list(value, path, read::text))?
-                .unwrap_or_default(),
-            id_list: fields
-                .with("id_list", |value, path| read::list(value, path, read::number))?
-                .unwrap_or_default(),
-            id_user: fields
-                .with("id_user_dict", |value, path| read::pairs(value, path, id, read::text))?
-                .unwrap_or_default(),
-            user_id: fields
-                .with("user_id_dict", |value, path| read::pairs(value, path, word, read::number))?
-                .unwrap_or_default(),
-            registry: Registry::read(&fields)?,
-            monitor: fields.with(monitor_key(map), MonitorConfig::read)?.unwrap_or_default(),
-            monitor_all_check_time: fields.with_or("monitor_all_check_time", 20, read::number)?,
-            wandb_api_key: fields.with("wandb_api_key", read::text)?.map(Secret),
-            conda_env_name: fields.with("conda_env_name", read::text)?,
-            ack: fields.with_or("ack_MONITOR", false, read::flag)?,
-        })
-    }
-
-    /// The keys whose values differ from what `old` reads as.
-    fn changes(&self, old: &Map<String, Value>) -> Vec<(&'static str, Value)> {
-        let was = Self::read(old).unwrap_or_default();
-        let mut changes = Vec::new();
-        let mut set = |key: &'static str, differs: bool, value: Value| {
-            if differs {
-                changes.push((key, value));
-            }
-        };
-        set("user_list", was.user_list != self.user_list, json!(self.user_list));
-        set("id_list", was.id_list != self.id_list, json!(self.id_list));
-        let id_user = self.id_user.iter().map(|(id, user)| (id.to_string(), json!(user)));
-        set("id_user_dict", was.id_user != self.id_user, Value::Object(id_user.collect()));
-        let user_id = self.user_id.iter().map(|(user, id)| (user.clone(), json!(id)));
-        set("user_id_dict", was.user_id != self.user_id, Value::Object(user_id.collect()));
-        changes.extend(self.registry.changes(&was.registry, old));
-        let mut set = |key: &'static str, differs: bool, value: Value| {
-            if differs {
-                changes.push((key, value));
-            }
-        };
-        let key = monitor_key(old);
-        let monitor = self.monitor.write(&was.monitor, old.get(key).filter(|v| !v.is_null()));
-        set(key, was.monitor != self.monitor, monitor);
-        let every = self.monitor_all_check_time;
-        set("monitor_all_check_time", was.monitor_all_check_time != every, json!(every));
-        let secret = self.wandb_api_key.as_ref().map(Secret::reveal);
-        set("wandb_api_key", was.wandb_api_key != self.wandb_api_key, json!(secret));
-        let conda = was.conda_env_name != self.conda_env_name;
-        set("conda_env_name", conda, json!(self.conda_env_name));
-        set("ack_MONITOR", was.ack != self.ack, json!(self.ack));
-        changes
-    }
-}
-
 /// The whole document.
 #[derive(Clone)]
 pub struct Data {
-    source: Arc<str>,
+    source: Source,
     users: Vec<User>,
     head: Head,
 }
@@ -259,7 +70,7 @@ impl Data {
             "MONITOR_logs": [], "ack_MONITOR": false,
         });
         let source = Style::default().render(&value, 0) + "\n";
-        Self { source: source.into(), users: Vec::new(), head: Head::default() }
+        Self { source: Source::new(&source), users: Vec::new(), head: Head::default() }
     }
 
     /// Reads a document.
@@ -286,25 +97,28 @@ impl Data {
         }
         let mut map = Map::new();
         let mut users = Vec::new();
-        for member in members(document) {
+        let source = Source::new(text);
+        let document = source.part(start..start + document.len()).unwrap_or("");
+        for member in source.members(document) {
             let key = member.name();
-            match key.as_str() {
-                "users" => users = read_users(text, start + member.at, member.value)?,
+            match &*key {
+                "users" => users = read_users(&source, start + member.at, member.value)?,
                 // Long, and only ever carried along.
                 "MONITOR_logs" => {}
                 _ => {
                     let value = parsed(member.value)
                         .ok_or_else(|| Path::Key(&Path::Root, &key).error("valid text", None))?;
-                    map.insert(key, value);
+                    map.insert(key.into_owned(), value);
                 }
             }
         }
-        Ok(Self { source: text.into(), users, head: Head::read(&map)? })
+        let head = Head::read(&map)?;
+        Ok(Self { source, users, head })
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
     pub fn is_version(&self, bytes: &[u8]) -> bool {
-        self.source.as_bytes() == bytes
+        self.source.text().as_bytes() == bytes
     }
 
     /// The document for the file. Without changes these are the bytes that were read.
@@ -314,25 +128,25 @@ impl Data {
 
     /// The document as text.
     pub fn to_text(&self) -> String {
-        let source: &str = &self.source;
+        let source = self.source.text();
         let style = Style::detect(source);
         let start = source.find('{').unwrap_or(0);
         let (before, rest) = source.split_at_checked(start).unwrap_or(("", source));
         let document = rest.trim_ascii_end();
         let after = rest.get(document.len()..).unwrap_or("");
-        let found = members(document);
+        let found = self.source.members(document);
         let mut map = Map::new();
         for member in &found {
             let key = member.name();
-            if !matches!(key.as_str(), "users" | "MONITOR_logs")
+            if !matches!(&*key, "users" | "MONITOR_logs")
                 && let Some(value) = parsed(member.value)
             {
-                map.insert(key, value);
+                map.insert(key.into_owned(), value);
             }
         }
         let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
         let mut edits = Edits::default();
-        if let Some(text) = write_users(&self.users, source, &style, raw("users")) {
+        if let Some(text) = write_users(&self.users, &self.source, &style, raw("users")) {
             edits.set("users", text);
         }
         for (key, value) in self.head.changes(&map) {
@@ -342,7 +156,10 @@ impl Data {
             };
             edits.set(key, text);
         }
-        format!("{before}{}{after}", style.edit_object(document, edits, 0))
+        if edits.is_empty() {
+            return source.to_owned();
+        }
+        format!("{before}{}{after}", style.edit_object(&found, &edits, 0))
     }
 
     /// The document as plain JSON, for commands that edit it by path.
@@ -385,15 +202,15 @@ impl Data {
     }
 
     /// Adds a user with a free number and enters it into all lists. `false` if the name is taken.
-    pub fn add_user(&mut self, name: UserName) -> bool {
-        if self.user(&name).is_some() {
+    pub fn add_user(&mut self, name: &UserName) -> bool {
+        if self.user(name).is_some() {
             return false;
         }
         let used = self.users.iter().map(|user| user.id).chain(self.head.id_list.iter().copied());
         let id = used.max().map_or(0, |id| id.saturating_add(1));
-        let mut user = User::new(id, name.clone());
-        user.settings = settings::Layer::for_new_user();
-        self.users.push(user);
+        let mut new = User::new(id, name.clone());
+        new.settings = settings::Layer::for_new_user();
+        self.users.push(new);
         let text = name.as_str().to_owned();
         if !self.head.user_list.contains(&text) {
             self.head.user_list.push(text.clone());
@@ -511,7 +328,7 @@ impl Data {
     }
 }
 
-fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataError> {
+fn read_users(source: &Source, start: usize, text: &str) -> Result<Vec<User>, DataError> {
     let path = Path::Key(&Path::Root, "users");
     if text == "null" {
         return Ok(Vec::new());
@@ -520,12 +337,12 @@ fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataE
         return Err(path.error("a map of users", parsed(text).as_ref()));
     }
     let mut users: Vec<User> = Vec::new();
-    for member in members(text) {
+    for member in source.members(text) {
         let name = member.name();
         let from = start + member.at;
         let range = from..from + member.value.len();
         let path = Path::Key(&path, &name);
-        let user = read_user(source, range, UserName::new(&name), &path)?;
+        let user = read_user(source, range, UserName::new(&*name), &path)?;
         users.retain(|known| known.name != user.name);
         users.push(user);
     }
@@ -533,9 +350,14 @@ fn read_users(source: &str, start: usize, text: &str) -> Result<Vec<User>, DataE
 }
 
 /// The text of `users`; `None` if nothing in it changed.
-fn write_users(users: &[User], source: &str, style: &Style, old: Option<&str>) -> Option<String> {
+fn write_users(
+    users: &[User],
+    source: &Source,
+    style: &Style,
+    old: Option<&str>,
+) -> Option<String> {
     let old = old.filter(|old| old.starts_with('{'));
-    let found = old.map(members).unwrap_or_default();
+    let found = old.map(|old| source.members(old)).unwrap_or_default();
     let mut edits = Edits::default();
     for user in users {
         let text = write_user(user, source, style, 2);
@@ -550,9 +372,5 @@ fn write_users(users: &[User], source: &str, style: &Style, old: Option<&str>) -
             edits.remove(&name);
         }
     }
-    match old {
-        _ if edits.is_empty() => None,
-        Some(old) => Some(style.edit_object(old, edits, 1)),
-        None => Some(style.edit_object("{}", edits, 1)),
-    }
+    if edits.is_empty() { None } else { Some(style.edit_object(&found, &edits, 1)) }
 }

@@ -131,11 +131,11 @@ pub(super) fn read_kind(value: &Value, path: &Path<'_>) -> Result<ErrorKind, Dat
 pub(super) fn read_command(value: &Value, path: &Path<'_>) -> Result<Vec<OsString>, DataError> {
     read::list(value, path, |word, path| {
         let encoded = || word.get("b64").and_then(Value::as_str);
-        match word {
-            Value::String(text) => Some(OsString::from(text)),
-            _ => encoded().and_then(|text| STANDARD.decode(text).ok()).map(OsString::from_vec),
-        }
-        .ok_or_else(|| path.error("text or {\"b64\": …}", Some(word)))
+        let decoded = || STANDARD.decode(encoded()?).ok().map(OsString::from_vec);
+        word.as_str()
+            .map(OsString::from)
+            .or_else(decoded)
+            .ok_or_else(|| path.error("text or {\"b64\": …}", Some(word)))
     })
 }
 

@@ -7,6 +7,11 @@
 //!
 //! The functions here expect text that `serde_json` has accepted as JSON.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 /// How a document is laid out, for the parts that are new in it.
@@ -30,7 +35,7 @@ impl Default for Style {
 impl Style {
     /// Reads the layout off a document that is an object.
     pub(crate) fn detect(text: &str) -> Self {
-        let ascii = text.is_ascii() && text.contains("\\u");
+        let ascii = text.is_ascii() && has_escaped_characters(text);
         let members = first_member(text);
         let Some(first) = members else {
             return Self { ascii, ..Self::default() };
@@ -70,7 +75,8 @@ impl Style {
                 escaped.push(c);
             } else {
                 for unit in c.encode_utf16(&mut [0; 2]) {
-                    escaped.push_str(&format!("\\u{unit:04x}"));
+                    // Writing to a String cannot fail.
+                    let _ = write!(escaped, "\\u{unit:04x}");
                 }
             }
         }
@@ -81,18 +87,20 @@ impl Style {
     pub(crate) fn render(&self, value: &Value, depth: usize) -> String {
         match value {
             Value::Object(map) => {
-                let parts = map
+                let parts: Vec<_> = map
                     .iter()
-                    .map(|(key, value)| Part::new(self, Some(key), self.render(value, depth + 1)))
+                    .map(|(key, value)| {
+                        Part::new(self, Some(key), self.render(value, depth + 1).into())
+                    })
                     .collect();
-                self.join(('{', '}'), parts, None, depth)
+                self.join(('{', '}'), &parts, None, depth)
             }
             Value::Array(list) => {
-                let parts = list
+                let parts: Vec<_> = list
                     .iter()
-                    .map(|value| Part::new(self, None, self.render(value, depth + 1)))
+                    .map(|value| Part::new(self, None, self.render(value, depth + 1).into()))
                     .collect();
-                self.join(('[', ']'), parts, None, depth)
+                self.join(('[', ']'), &parts, None, depth)
             }
             Value::String(text) => self.quote(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -103,28 +111,28 @@ impl Style {
     fn join(
         &self,
         brackets: (char, char),
-        parts: Vec<Part>,
+        parts: &[Part<'_>],
         close: Option<&str>,
         depth: usize,
     ) -> String {
-        let mut out = String::new();
+        let (first, next) = (self.lead(depth + 1), self.next_lead(depth + 1));
+        let leads = |part: &Part<'_>| part.lead.map_or(first.len(), str::len);
+        let size: usize = parts.iter().map(|part| part.len() + leads(part) + 1).sum();
+        let mut out = String::with_capacity(size + 2 + first.len());
         out.push(brackets.0);
-        let any = !parts.is_empty();
-        let mut trail = String::new();
-        for (i, part) in parts.into_iter().enumerate() {
+        let mut trail = "";
+        for (i, part) in parts.iter().enumerate() {
             if i > 0 {
-                out.push_str(&trail);
+                out.push_str(trail);
                 out.push(',');
             }
-            match part.lead {
-                Some(lead) => out.push_str(&lead),
-                None if i == 0 => out.push_str(&self.lead(depth + 1)),
-                None => out.push_str(&self.next_lead(depth + 1)),
+            let lead = part.lead.unwrap_or(if i == 0 { &first } else { &next });
+            for piece in [lead, &part.key, part.colon, &part.value] {
+                out.push_str(piece);
             }
-            out.push_str(&part.body);
             trail = part.trail;
         }
-        if any {
+        if !parts.is_empty() {
             match close {
                 Some(close) => out.push_str(close),
                 None => out.push_str(&self.lead(depth)),
@@ -145,8 +153,8 @@ impl Style {
                 let mut parts = Vec::with_capacity(map.len());
                 for (key, value) in map {
                     parts.push(match members.iter().rfind(|member| member.name() == *key) {
-                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
-                        None => Part::new(self, Some(key), self.render(value, depth + 1)),
+                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                        None => Part::new(self, Some(key), self.render(value, depth + 1).into()),
                     });
                 }
                 self.rejoin(&members, ('{', '}'), parts, depth)
@@ -156,8 +164,8 @@ impl Style {
                 let mut parts = Vec::with_capacity(list.len());
                 for (i, value) in list.iter().enumerate() {
                     parts.push(match members.get(i) {
-                        Some(was) => was.with(&self.patch(was.value, value, depth + 1)),
-                        None => Part::new(self, None, self.render(value, depth + 1)),
+                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                        None => Part::new(self, None, self.render(value, depth + 1).into()),
                     });
                 }
                 self.rejoin(&members, ('[', ']'), parts, depth)
@@ -171,55 +179,60 @@ impl Style {
         }
     }
 
-    /// `old`, an object at `depth`, with the named members replaced, added at the end, or removed.
-    pub(crate) fn edit_object(&self, old: &str, edits: Edits, depth: usize) -> String {
-        if edits.0.is_empty() {
-            return old.to_owned();
-        }
-        let members = members(old);
+    /// An object at `depth` of which these are the members, with the named members replaced, added at the end, or removed.
+    pub(crate) fn edit_object(
+        &self,
+        members: &[Member<'_>],
+        edits: &Edits,
+        depth: usize,
+    ) -> String {
         let mut parts = Vec::with_capacity(members.len() + edits.0.len());
         for (i, member) in members.iter().enumerate() {
             let name = member.name();
             let later = members.iter().skip(i + 1).any(|other| other.name() == name);
             match edits.0.iter().find(|(key, _)| *key == name) {
                 // Of a key that is there twice, readers see the last: that is the one to replace.
-                Some((_, Some(text))) if !later => parts.push(member.with(text)),
+                Some((_, Some(text))) if !later => parts.push(member.with(text.as_str().into())),
                 Some((_, None)) => {}
-                Some(_) | None => parts.push(member.with(member.value)),
+                Some(_) | None => parts.push(member.with(member.value.into())),
             }
         }
-        for (key, text) in edits.0 {
+        for (key, text) in &edits.0 {
             if let Some(text) = text
-                && !members.iter().any(|member| member.name() == key)
+                && !members.iter().any(|member| member.name() == *key)
             {
-                parts.push(Part::new(self, Some(&key), text));
+                parts.push(Part::new(self, Some(key), text.into()));
             }
         }
-        self.rejoin(&members, ('{', '}'), parts, depth)
+        self.rejoin(members, ('{', '}'), parts, depth)
     }
 
-    /// An array at `depth` of `old` members (by the start of their text) and new ones, in this order.
-    pub(crate) fn edit_array(&self, old: &str, items: Vec<Item>, depth: usize) -> String {
-        let members = if old.starts_with('[') { members(old) } else { Vec::new() };
+    /// An array at `depth` of old `members` (by the start of their text) and new ones, in this order.
+    pub(crate) fn edit_array(
+        &self,
+        members: &[Member<'_>],
+        items: Vec<Item<'_>>,
+        depth: usize,
+    ) -> String {
         let parts = items
             .into_iter()
             .map(|item| {
                 let place = item.at.map(|at| members.binary_search_by_key(&at, |member| member.at));
                 match place.and_then(Result::ok).and_then(|i| members.get(i)) {
-                    Some(was) => was.with(&item.text),
+                    Some(was) => was.with(item.text),
                     None => Part::new(self, None, item.text),
                 }
             })
             .collect();
-        self.rejoin(&members, ('[', ']'), parts, depth)
+        self.rejoin(members, ('[', ']'), parts, depth)
     }
 
     /// Puts a container together in the layout of the one it replaces.
-    fn rejoin(
+    fn rejoin<'a>(
         &self,
-        was: &[Member<'_>],
+        was: &[Member<'a>],
         brackets: (char, char),
-        mut parts: Vec<Part>,
+        mut parts: Vec<Part<'a>>,
         depth: usize,
     ) -> String {
         // A container on one line grows on that line; one that was empty has no layout yet.
@@ -231,17 +244,17 @@ impl Style {
             for (i, part) in parts.iter_mut().enumerate() {
                 // The blanks after the last one belong to the closing bracket.
                 if part.at == last {
-                    part.trail.clear();
+                    part.trail = "";
                 }
-                match &part.lead {
-                    None if i > 0 => part.lead = Some(next.to_owned()),
+                match part.lead {
+                    None if i > 0 => part.lead = Some(next),
                     // Whatever comes first now stands where the first one stood.
-                    _ if i == 0 => part.lead = Some(first.lead.to_owned()),
+                    _ if i == 0 => part.lead = Some(first.lead),
                     _ => {}
                 }
             }
         }
-        self.join(brackets, parts, was.last().map(|last| last.trail), depth)
+        self.join(brackets, &parts, was.last().map(|last| last.trail), depth)
     }
 }
 
@@ -267,32 +280,39 @@ impl Edits {
 }
 
 /// One element of an edited array.
-pub(crate) struct Item {
+pub(crate) struct Item<'a> {
     /// Where its text began in the old array, if it was there.
     pub(crate) at: Option<usize>,
     /// Its text now.
-    pub(crate) text: String,
+    pub(crate) text: Cow<'a, str>,
 }
 
-/// One member of a container about to be put together.
-struct Part {
+/// One member of a container about to be put together. What was there before is borrowed.
+struct Part<'a> {
     /// Blanks before it, where they are known.
-    lead: Option<String>,
-    /// Key, colon and value.
-    body: String,
+    lead: Option<&'a str>,
+    /// The key with its quotes; empty in an array.
+    key: Cow<'a, str>,
+    /// From the key to the value.
+    colon: &'a str,
+    /// The value.
+    value: Cow<'a, str>,
     /// Blanks before the comma after it.
-    trail: String,
+    trail: &'a str,
     /// Where its value stood, if it was there before.
     at: Option<usize>,
 }
 
-impl Part {
-    fn new(style: &Style, key: Option<&str>, value: String) -> Self {
-        let body = match key {
-            Some(key) => format!("{}{}{value}", style.quote(key), style.colon()),
-            None => value,
-        };
-        Self { lead: None, body, trail: String::new(), at: None }
+impl<'a> Part<'a> {
+    /// A member that was not there before.
+    fn new(style: &Style, key: Option<&str>, value: Cow<'a, str>) -> Self {
+        let colon = if key.is_some() { style.colon() } else { "" };
+        let key = Cow::Owned(key.map_or_else(String::new, |key| style.quote(key)));
+        Self { lead: None, key, colon, value, trail: "", at: None }
+    }
+
+    fn len(&self) -> usize {
+        self.key.len() + self.colon.len() + self.value.len() + self.trail.len()
     }
 }
 
@@ -313,27 +333,25 @@ pub(crate) struct Member<'a> {
     pub(crate) at: usize,
 }
 
-impl Member<'_> {
+impl<'a> Member<'a> {
     /// The key without quotes and escapes.
-    pub(crate) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> Cow<'a, str> {
         let inner = self.key.trim_matches('"');
         if inner.contains('\\') {
-            serde_json::from_str(self.key).unwrap_or_else(|_| inner.to_owned())
+            serde_json::from_str(self.key).map_or(Cow::Borrowed(inner), Cow::Owned)
         } else {
-            inner.to_owned()
+            Cow::Borrowed(inner)
         }
     }
 
     /// The same member with another value.
-    fn with(&self, value: &str) -> Part {
-        let mut body = String::with_capacity(self.key.len() + self.colon.len() + value.len());
-        body.push_str(self.key);
-        body.push_str(self.colon);
-        body.push_str(value);
+    fn with(&self, value: Cow<'a, str>) -> Part<'a> {
         Part {
-            lead: Some(self.lead.to_owned()),
-            body,
-            trail: self.trail.to_owned(),
+            lead: Some(self.lead),
+            key: Cow::Borrowed(self.key),
+            colon: self.colon,
+            value,
+            trail: self.trail,
             at: Some(self.at),
         }
     }
@@ -341,14 +359,92 @@ impl Member<'_> {
 
 /// The members of the object or array that `text` is.
 pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
-    let mut scan = Scan { text, at: 1, object: text.starts_with('{') };
+    scan(text, 0, &[])
+}
+
+fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<Member<'a>> {
+    let mut scan = Scan { text, at: 1, object: text.starts_with('{'), base, spans };
     std::iter::from_fn(|| scan.next()).collect()
+}
+
+/// A text and where its upper containers begin and end, so that to look at one level of it does not take
+/// a walk through all that lies below.
+#[derive(Clone)]
+pub(crate) struct Source {
+    text: Arc<str>,
+    /// Begin and end of each container down to one record of `job_data`, by begin.
+    spans: Arc<[(usize, usize)]>,
+}
+
+/// Document, `users`, user, `job_data`, job.
+const OUTLINED_LEVELS: usize = 5;
+
+impl Source {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        let mut open = Vec::new();
+        let mut depth = 0_usize;
+        let mut at = 0;
+        let bytes = text.as_bytes();
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    at += string_len(bytes.get(at..).unwrap_or(&[]));
+                    continue;
+                }
+                b'{' | b'[' => {
+                    if depth < OUTLINED_LEVELS {
+                        open.push(spans.len());
+                        spans.push((at, at));
+                    }
+                    depth += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.saturating_sub(1);
+                    if depth < OUTLINED_LEVELS
+                        && let Some(span) = open.pop().and_then(|i| spans.get_mut(i))
+                    {
+                        span.1 = at + 1;
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Self { text: text.into(), spans: spans.into() }
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A part of it.
+    pub(crate) fn part(&self, range: Range<usize>) -> Option<&str> {
+        self.text.get(range)
+    }
+
+    /// Where `part`, a slice of this text, begins in it.
+    pub(crate) fn place(&self, part: &str) -> usize {
+        part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
+    }
+
+    /// The members of a container of this text.
+    pub(crate) fn members<'a>(&'a self, part: &'a str) -> Vec<Member<'a>> {
+        scan(part, self.place(part), &self.spans)
+    }
+}
+
+/// Whether a character beyond ASCII is written as `\uXXXX`. Everybody escapes control characters so.
+fn has_escaped_characters(text: &str) -> bool {
+    let digits = |at: usize| text.get(at + 2..at + 5);
+    text.match_indices("\\u").any(|(at, _)| !matches!(digits(at), None | Some("000" | "001")))
 }
 
 fn first_member(text: &str) -> Option<Member<'_>> {
     let start = text.find('{')?;
     let text = text.get(start..)?;
-    Scan { text, at: 1, object: true }.next()
+    Scan { text, at: 1, object: true, base: 0, spans: &[] }.next()
 }
 
 /// Walks over the members of one container.
@@ -356,6 +452,9 @@ struct Scan<'a> {
     text: &'a str,
     at: usize,
     object: bool,
+    /// Where `text` begins in the text whose `spans` are known.
+    base: usize,
+    spans: &'a [(usize, usize)],
 }
 
 impl<'a> Scan<'a> {
@@ -399,7 +498,12 @@ impl<'a> Scan<'a> {
     /// Takes one whole value.
     fn value(&mut self) -> &'a str {
         let from = self.at;
-        self.at += value_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
+        let begin = self.base + from;
+        let known = self.spans.binary_search_by_key(&begin, |span| span.0);
+        self.at += match known.ok().and_then(|i| self.spans.get(i)) {
+            Some((begin, end)) => end - begin,
+            None => value_len(self.text.as_bytes().get(from..).unwrap_or(&[])),
+        };
         self.text.get(from..self.at).unwrap_or("")
     }
 }

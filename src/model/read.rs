@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::time::Timestamp;
 
@@ -187,13 +187,11 @@ pub(crate) fn list<T>(
     path: &Path<'_>,
     read: impl Fn(&Value, &Path<'_>) -> Result<T, DataError>,
 ) -> Result<Vec<T>, DataError> {
-    match value {
-        Value::Null => Ok(Vec::new()),
-        Value::Array(list) => {
-            list.iter().enumerate().map(|(i, value)| read(value, &Path::Index(path, i))).collect()
-        }
-        _ => Err(path.error("a list", Some(value))),
+    if value.is_null() {
+        return Ok(Vec::new());
     }
+    let list = value.as_array().ok_or_else(|| path.error("a list", Some(value)))?;
+    list.iter().enumerate().map(|(i, value)| read(value, &Path::Index(path, i))).collect()
 }
 
 /// An object with members of one kind, in order; `null` is an empty one.
@@ -203,16 +201,13 @@ pub(crate) fn pairs<K, T>(
     key: impl Fn(&str) -> Option<K>,
     read: impl Fn(&Value, &Path<'_>) -> Result<T, DataError>,
 ) -> Result<Vec<(K, T)>, DataError> {
-    match value {
-        Value::Null => Ok(Vec::new()),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| {
-                let path = Path::Key(path, name);
-                let name = key(name).ok_or_else(|| path.error("a number as key", None))?;
-                Ok((name, read(value, &path)?))
-            })
-            .collect(),
-        _ => Err(path.error("a map", Some(value))),
+    if value.is_null() {
+        return Ok(Vec::new());
     }
+    let pair = |(name, value): (&String, &Value)| {
+        let path = Path::Key(path, name);
+        let name = key(name).ok_or_else(|| path.error("a number as key", Some(&json!(name))))?;
+        Ok((name, read(value, &path)?))
+    };
+    object(value, path)?.iter().map(pair).collect()
 }

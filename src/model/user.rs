@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::codec;
 use super::ids::{UserName, WindowId};
 use super::job::Job;
-use super::json::{Edits, Item, Style, members};
+use super::json::{Edits, Item, Source, Style};
 use super::read::{self, DataError, Fields, Path};
 use super::settings::Layer;
 
@@ -189,19 +189,19 @@ fn read_head(
 
 /// Reads one user from the text of the document, of which `range` is the record.
 pub(super) fn read_user(
-    source: &str,
+    source: &Source,
     range: Range<usize>,
     name: UserName,
     path: &Path<'_>,
 ) -> Result<User, DataError> {
-    let text = source.get(range.clone()).unwrap_or("");
+    let text = source.part(range.clone()).unwrap_or("");
     if !text.starts_with('{') {
         return Err(path.error("a user", parsed(text).as_ref()));
     }
     let mut map = Map::new();
     let mut jobs = Vec::new();
     let mut texts = Vec::new();
-    for member in members(text) {
+    for member in source.members(text) {
         let key = member.name();
         if key == "job_data" {
             let path = Path::Key(path, "job_data");
@@ -214,7 +214,7 @@ pub(super) fn read_user(
             if !member.value.starts_with('[') {
                 return Err(path.error("a list of jobs", parsed(member.value).as_ref()));
             }
-            for (i, item) in members(member.value).into_iter().enumerate() {
+            for (i, item) in source.members(member.value).into_iter().enumerate() {
                 let path = Path::Index(&path, i);
                 let record = serde_json::from_str::<Map<String, Value>>(item.value)
                     .map_err(|_| path.error("a job", parsed(item.value).as_ref()))?;
@@ -226,7 +226,7 @@ pub(super) fn read_user(
         } else if key != "logs" {
             let value = parsed(member.value)
                 .ok_or_else(|| Path::Key(path, &key).error("valid text", None))?;
-            map.insert(key, value);
+            map.insert(key.into_owned(), value);
         }
     }
     let head = read_head(&map, &name, path)?;
@@ -255,11 +255,11 @@ fn pairs_value<K: ToString>(pairs: &[(K, String)]) -> Value {
 }
 
 /// The text of a user's record, which stands at `depth`.
-pub(super) fn write_user(user: &User, source: &str, style: &Style, depth: usize) -> String {
-    let Some(old) = user.text.clone().and_then(|range| source.get(range)) else {
+pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usize) -> String {
+    let Some(old) = user.text.clone().and_then(|range| source.part(range)) else {
         return style.render(&new_user_value(user), depth);
     };
-    let found = members(old);
+    let found = source.members(old);
     let mut map = Map::new();
     for member in &found {
         let key = member.name();
@@ -267,7 +267,7 @@ pub(super) fn write_user(user: &User, source: &str, style: &Style, depth: usize)
             && key != "logs"
             && let Some(value) = parsed(member.value)
         {
-            map.insert(key, value);
+            map.insert(key.into_owned(), value);
         }
     }
     let mut edits = Edits::default();
@@ -298,47 +298,44 @@ pub(super) fn write_user(user: &User, source: &str, style: &Style, depth: usize)
     if let Some(text) = write_jobs(user, source, style, depth + 1, old_jobs.map(|m| m.value)) {
         edits.set("job_data", text);
     }
-    style.edit_object(old, edits, depth)
+    if edits.is_empty() { old.to_owned() } else { style.edit_object(&found, &edits, depth) }
 }
 
 /// The text of `job_data` at `depth`; `None` if nothing in it changed.
 fn write_jobs(
     user: &User,
-    source: &str,
+    source: &Source,
     style: &Style,
     depth: usize,
     old: Option<&str>,
 ) -> Option<String> {
+    let old = old.filter(|old| old.starts_with('['));
     // Where the old array begins in the source: texts are known by their place in it.
-    let base = old.map_or(0, |old| (old.as_ptr().addr()).saturating_sub(source.as_ptr().addr()));
-    let old = old.unwrap_or("");
+    let base = old.map_or(0, |old| source.place(old));
+    let found = old.map(|old| source.members(old)).unwrap_or_default();
     let mut same = true;
     let mut items = Vec::with_capacity(user.jobs.len());
     for (job, text) in user.jobs.iter().zip(&user.texts) {
-        let was = text.range.clone().and_then(|range| Some((range.start, source.get(range)?)));
-        let item = match was {
-            Some((start, was)) => {
-                let text = if text.touched {
-                    let now = style.patch(was, &job.to_value(), depth + 1);
-                    same &= now == was;
-                    now
-                } else {
-                    was.to_owned()
-                };
-                Item { at: start.checked_sub(base), text }
-            }
-            None => {
-                same = false;
-                Item { at: None, text: style.render(&job.to_value(), depth + 1) }
-            }
+        let was = text.range.clone().and_then(|range| Some((range.start, source.part(range)?)));
+        let item = if let Some((start, was)) = was {
+            let text = if text.touched {
+                let now = style.patch(was, &job.to_value(), depth + 1);
+                same &= now == was;
+                now.into()
+            } else {
+                was.into()
+            };
+            Item { at: start.checked_sub(base), text }
+        } else {
+            same = false;
+            Item { at: None, text: style.render(&job.to_value(), depth + 1).into() }
         };
         items.push(item);
     }
-    let count = if old.starts_with('[') { members(old).len() } else { 0 };
-    if same && count == items.len() {
+    if same && found.len() == items.len() {
         return None;
     }
-    Some(style.edit_array(old, items, depth))
+    Some(style.edit_array(&found, items, depth))
 }
 
 fn new_user_value(user: &User) -> Value {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::model::data::ReadError;
 
@@ -74,22 +74,26 @@ impl StoreError {
             Self::Locked { path, .. } => {
                 Some(format!("'fuser {}' names the process that holds it", path.display()))
             }
-            Self::Io { source, path, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    Some("free some space and try again; nothing was changed".to_owned())
-                }
-                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                    let parent = path.parent().unwrap_or(path);
-                    Some(format!(
-                        "this account must be able to write {} and its directory {}",
-                        path.display(),
-                        parent.display()
-                    ))
-                }
-                _ => None,
-            },
+            Self::Io { source, path, .. } => about_io(source.kind(), path),
         }
     }
+}
+
+/// What a person can do about an error of the system.
+fn about_io(kind: io::ErrorKind, path: &Path) -> Option<String> {
+    use io::ErrorKind as E;
+    if matches!(kind, E::StorageFull | E::QuotaExceeded | E::FileTooLarge) {
+        return Some("free some space and try again; nothing was changed".to_owned());
+    }
+    if matches!(kind, E::ReadOnlyFilesystem | E::PermissionDenied) {
+        let dir = path.parent().unwrap_or(path);
+        return Some(format!(
+            "this account must be able to write {} and its directory {}",
+            path.display(),
+            dir.display()
+        ));
+    }
+    None
 }
 
 /// The system's words, without its number.
@@ -128,11 +132,11 @@ impl fmt::Display for Holder {
 /// Adds operation and path to an error of the system.
 pub(super) trait At<T> {
     /// Says what was tried on which path.
-    fn at(self, op: &'static str, path: &std::path::Path) -> Result<T, StoreError>;
+    fn at(self, op: &'static str, path: &Path) -> Result<T, StoreError>;
 }
 
 impl<T> At<T> for io::Result<T> {
-    fn at(self, op: &'static str, path: &std::path::Path) -> Result<T, StoreError> {
+    fn at(self, op: &'static str, path: &Path) -> Result<T, StoreError> {
         self.map_err(|source| StoreError::Io { op, path: path.to_owned(), source })
     }
 }

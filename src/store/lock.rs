@@ -47,24 +47,8 @@ pub(super) fn with<T>(
 ) -> Result<T, StoreError> {
     let deadline = clock.monotonic() + PATIENCE;
     let mut work = Some(work);
-    let mut result = None;
     loop {
-        let note = Note {
-            pid: who.pid,
-            host: who.host.clone(),
-            command: who.command.clone(),
-            since: clock.now(),
-        };
-        let note = serde_json::to_vec(&note).unwrap_or_default();
-        let locked = disk
-            .with_lock(path, mode, &note, &mut || {
-                result = work.take().map(|work| work());
-            })
-            .at("lock", path)?;
-        if locked == (Locked::Done { awaited: true }) {
-            clock.sleep(COURTESY);
-        }
-        if let Some(result) = result {
+        if let Some(result) = attempt(disk, clock, who, (path, mode), &mut work)? {
             return Ok(result);
         }
         if clock.monotonic() >= deadline {
@@ -75,12 +59,42 @@ pub(super) fn with<T>(
     }
 }
 
+/// Takes `work` and runs it under the lock, if nobody else holds it now.
+pub(super) fn attempt<T>(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    who: &Who,
+    (path, mode): (&Path, u32),
+    work: &mut Option<impl FnOnce() -> T>,
+) -> Result<Option<T>, StoreError> {
+    let note = Note {
+        pid: who.pid,
+        host: who.host.clone(),
+        command: who.command.clone(),
+        since: clock.now(),
+    };
+    let note = serde_json::to_vec(&note).unwrap_or_default();
+    let mut result = None;
+    let locked = disk
+        .with_lock(path, mode, &note, &mut || {
+            result = work.take().map(|work| work());
+        })
+        .at("lock", path)?;
+    if locked == (Locked::Done { awaited: true }) {
+        clock.sleep(COURTESY);
+    }
+    Ok(result)
+}
+
 /// Who the lock file says its holder is.
 pub(super) fn holder(disk: &dyn Disk, path: &Path, now: Timestamp) -> Holder {
-    let note = disk
-        .read(path)
-        .ok()
-        .and_then(|contents| serde_json::from_slice::<Note>(&contents.bytes).ok());
+    // Behind the note there may be NUL bytes and the mark of somebody who waits.
+    let read = || {
+        let contents = disk.read(path).ok()?;
+        let text = contents.bytes.split(|byte| *byte == 0).next()?;
+        serde_json::from_slice::<Note>(text).ok()
+    };
+    let note = read();
     note.map_or_else(Holder::default, |note| Holder {
         pid: note.pid,
         host: note.host,

@@ -176,6 +176,17 @@ impl Store {
         })
     }
 
+    /// Runs `work` as the only MONITOR of this data file. If there is one already, `work` does not run and
+    /// the answer is who that is.
+    pub fn as_monitor<T>(&self, work: impl FnOnce() -> T) -> Result<Result<T, Holder>, StoreError> {
+        self.state_dir()?;
+        let path = self.paths.daemon_lock();
+        let mut work = Some(work);
+        let lock = (path.as_path(), DATA_MODE);
+        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, &mut work)?;
+        Ok(done.ok_or_else(|| lock::holder(&*self.disk, &path, self.clock.now())))
+    }
+
     /// Makes the directory of one job, and those above it.
     pub fn job_dir(&self, id: &JobId) -> Result<PathBuf, StoreError> {
         self.state_dir()?;

@@ -1,7 +1,6 @@
 //! Changing the data: lock, read, apply, archive, write, journal.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
@@ -104,7 +103,7 @@ impl Store {
             let mut tx =
                 Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
             let value = change(&mut tx)?;
-            let (changed, warnings) = self.commit(tx, &contents)?;
+            let (changed, warnings) = self.commit(&tx, &contents)?;
             Ok(Committed { value, changed, warnings })
         })?
     }
@@ -159,18 +158,16 @@ impl Store {
 
     /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,
     /// and a failure there is a warning.
-    fn commit(&self, tx: Tx<'_>, old: &Contents) -> Result<(bool, Vec<String>), StoreError> {
+    fn commit(&self, tx: &Tx<'_>, old: &Contents) -> Result<(bool, Vec<String>), StoreError> {
         if !tx.archived.is_empty() {
-            self.append_archive(&tx)?;
+            self.append_archive(tx)?;
         }
         let bytes = tx.data.to_bytes();
         let changed = bytes != old.bytes;
         let mut warnings = Vec::new();
         if changed {
-            // Whatever a bug might have made of the document, a reader must be able to read it.
-            let data = self.parse(&bytes)?;
+            self.check(&bytes)?;
             warnings = self.write(&bytes, Keep::of(&old.stat), Some(old))?;
-            self.remember_written(data);
         }
         if let Err(error) = self.journal(&tx.events) {
             warnings.push(format!("the change is made, but not in the journal: {error}"));
@@ -222,13 +219,10 @@ impl Store {
         backup::keep(&*self.disk, &self.paths, old)
     }
 
-    fn remember_written(&self, data: Data) {
-        // Only what was read from the very file is trusted; a failure here costs one parse.
-        if let Ok(contents) = self.disk.read(self.paths.data())
-            && data.is_version(&contents.bytes)
-        {
-            self.remember(contents, Arc::new(data));
-        }
+    /// Whatever a bug might make of the document: what is no JSON is not written.
+    fn check(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(bytes);
+        whole.map(drop).map_err(io::Error::from).at("write", self.paths.data())
     }
 
     fn journal(&self, events: &[Event]) -> Result<(), StoreError> {

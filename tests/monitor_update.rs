@@ -1,5 +1,7 @@
 //! What the screen does with messages: selection, filter, questions, log, toasts.
 
+use proptest::prelude::*;
+
 use crate::common::screen::Screen;
 use crate::monitor_snapshots::samples;
 use tpu::model::ids::{JobId, WindowId};
@@ -377,4 +379,91 @@ fn a_folded_attempt_is_found_by_its_keys() {
     assert_eq!(selected(&screen), 6);
     screen.press("left");
     assert_eq!(selected(&screen), 7, "folding selects the leaf");
+}
+
+#[test]
+fn the_selected_row_is_on_the_screen_at_every_size() {
+    let mut screen = Screen::new();
+    look(&mut screen, |snapshot| snapshot.jobs.extend((100..300).map(samples::job)));
+    for keys in ["G", "pgup", "k k k", "g", "pgdn pgdn", "G k"] {
+        screen.press(keys);
+        for size in [(60, 16), (200, 50), (80, 24), (60, 16), (120, 40)] {
+            let frame = screen.frame(size);
+            let window = selected(&screen).to_string();
+            let row = frame.lines().find(|line| line.contains("▸ "));
+            let row = row.unwrap_or_else(|| panic!("{keys} at {size:?}: no selection in\n{frame}"));
+            assert!(row.contains(&format!("▸ {window} ")), "{keys} at {size:?}: {row}");
+        }
+    }
+}
+
+/// Whatever the filter hides, the header counts it and the evidence line names it.
+#[test]
+fn a_filter_never_hides_that_something_failed() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("/");
+    screen.typed("status:finished");
+    screen.press("enter");
+    for size in crate::common::screen::SIZES {
+        let frame = screen.frame(size);
+        assert!(frame.contains("▲ 2 error"), "{frame}");
+        assert!(frame.contains("▲ 9 oom: \"Ran out"), "{frame}");
+    }
+}
+
+/// One thing that a person or the world does.
+#[derive(Clone, Debug)]
+enum Step {
+    Press(&'static str),
+    Size(u16, u16),
+    Jobs(Vec<u32>),
+    Wait,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let keys = tpu::monitor::keys::TABLE.iter().flat_map(|line| line.keys.iter().copied());
+    let keys: Vec<&str> = keys.filter(|key| *key != "ctrl-c").chain(["e", "1"]).collect();
+    let step = prop_oneof![
+        12 => prop::sample::select(keys).prop_map(Step::Press),
+        1 => (1u16..250, 1u16..60).prop_map(|(width, height)| Step::Size(width, height)),
+        1 => prop::collection::vec(1u32..14, 0..12).prop_map(Step::Jobs),
+        1 => Just(Step::Wait),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any keys in any order: nothing panics, the selection is a row, and nothing is destroyed that a
+    /// question on the screen did not name just before.
+    #[test]
+    fn no_sequence_of_keys_does_harm(steps in steps()) {
+        let mut screen = Screen::showing(samples::snapshot());
+        for step in steps {
+            let asked = match &screen.model.overlay {
+                Some(Overlay::Confirm(question)) => Some(question.act.clone()),
+                _ => None,
+            };
+            let effects = match step {
+                Step::Press(key) => screen.press(key),
+                Step::Size(width, height) => screen.send(Message::Resize(width, height)),
+                Step::Jobs(windows) => {
+                    let mut snapshot = samples::snapshot();
+                    snapshot.jobs.retain(|job| windows.contains(&job.id.window.0));
+                    screen.send(Message::Looked(Box::new(snapshot)))
+                }
+                Step::Wait => screen.wait(1),
+            };
+            for act in acts(&effects) {
+                if matches!(act, Act::Kill(_) | Act::Clean(_)) {
+                    prop_assert_eq!(Some(&act), asked.as_ref());
+                }
+            }
+            let list = &screen.model.list;
+            prop_assert!(list.rows.is_empty() || screen.model.selected_row().is_some());
+            let size = screen.model.size;
+            screen.frame(size);
+        }
+    }
 }

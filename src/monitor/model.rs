@@ -84,6 +84,8 @@ pub struct Look {
 pub struct List {
     /// The rows that the filter lets through.
     pub rows: Vec<Row>,
+    /// What each column could use for the jobs of the newest look.
+    pub widths: Vec<usize>,
     /// The selection: a job, not a row.
     pub selected: Option<JobId>,
     /// First row on the screen.

@@ -10,6 +10,7 @@ use super::keys::{Command, Context, Key};
 use super::message::{Act, Effect, Message, Problem, Ticket};
 use super::model::{Model, Overlay, Tells, Toast};
 use super::pane::PaneText;
+use super::view::columns;
 use super::view::layout::Layout;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
@@ -138,6 +139,7 @@ fn leave(model: &mut Model) {
 fn looked(model: &mut Model, snapshot: Snapshot) {
     model.problem = None;
     let row = model.selected_row();
+    model.list.widths = columns::natural_widths(&snapshot.jobs);
     model.snapshot = Some(snapshot);
     list::rebuild(model, row);
     let known: Vec<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();

@@ -183,14 +183,21 @@ pub fn useful_width(model: &Model) -> usize {
     wanted(model).iter().map(|(_, most)| most + 1).sum::<usize>().saturating_sub(1)
 }
 
+/// What each column of [`TABLE`] could use for these jobs. Walks over all of them, so it is computed once
+/// per look and kept in the model.
+pub fn natural_widths(jobs: &[JobView]) -> Vec<usize> {
+    let widest = |column: &Column| {
+        let natural = column.natural.and_then(|width| jobs.iter().map(width).max());
+        natural.unwrap_or(column.most).clamp(column.least, column.most)
+    };
+    TABLE.iter().map(widest).collect()
+}
+
 /// The wanted columns, with the most that each can use for the jobs that are there.
 fn wanted(model: &Model) -> Vec<(&'static Column, usize)> {
-    let columns = TABLE.iter().filter(|column| (column.wanted)(model));
-    let most = |column: &'static Column| {
-        let natural = column.natural.and_then(|width| model.jobs().iter().map(width).max());
-        (column, natural.unwrap_or(column.most).clamp(column.least, column.most))
-    };
-    columns.map(most).collect()
+    let widths = model.list.widths.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let columns = TABLE.iter().zip(widths).filter(|(column, _)| (column.wanted)(model));
+    columns.map(|(column, width)| (column, width.unwrap_or(column.most))).collect()
 }
 
 fn plain(words: String) -> Line<'static> {

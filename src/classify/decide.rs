@@ -38,7 +38,9 @@ pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
         .or_else(|| block.first_failure())
         .or_else(|| block.finish(Weight::Proof))
         .or_else(|| if exit.is_none() { block.finish(Weight::Hint) } else { None })
-        .or_else(|| block.hint(Weight::Hint, exit.is_none_or(|code| !by_signal(code) || code == ABORT)))
+        .or_else(|| {
+            block.hint(Weight::Hint, exit.is_none_or(|code| !by_signal(code) || code == ABORT))
+        })
         .or_else(|| block.hint(Weight::Retry, stopped))
         .or_else(|| exit.filter(|code| by_signal(*code)).map(signal))
         .or_else(|| if exit.is_none() && !block.idle { block.alive() } else { None });
@@ -77,7 +79,8 @@ pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
 }
 
 fn living_line(set: &RuleSet, frames: &Frames<'_>, line: usize) -> (Class, Option<String>) {
-    if let Some(rule) = set.living(frames, line, true).and_then(|hit| set.rule(&hit).map(|r| &r.id)) {
+    if let Some(rule) = set.living(frames, line, true).and_then(|hit| set.rule(&hit).map(|r| &r.id))
+    {
         return (Class::Running, Some(rule.clone()));
     }
     match read_progress(frames, line) {
@@ -159,7 +162,9 @@ impl<'a> Block<'a> {
     /// from the ones shortly before it.
     fn fill_numbers(&mut self, newest: usize) {
         for line in (newest.saturating_sub(NUMBERS)..newest).rev() {
-            let Some(Shown { progress: older, .. }) = read_progress(self.frames, line) else { continue };
+            let Some(Shown { progress: older, .. }) = read_progress(self.frames, line) else {
+                continue;
+            };
             let new = &mut self.progress;
             // A total belongs to its own counter, a percentage and an ETA to their own moment.
             if new.step.is_none() {
@@ -242,7 +247,9 @@ impl<'a> Block<'a> {
         let living = self.living.as_ref();
         let told = living.and_then(|hit| Some((hit.line, self.set.rule(hit)?.phase?)));
         match (told, self.newest) {
-            (Some((line, phase)), newest) if newest.is_none_or(|newest| newest <= line) => Some(phase),
+            (Some((line, phase)), newest) if newest.is_none_or(|newest| newest <= line) => {
+                Some(phase)
+            }
             (_, Some(_)) => Some(Phase::Running),
             (told, None) => told.map(|(_, phase)| phase),
         }
@@ -263,7 +270,7 @@ impl<'a> Block<'a> {
             source: Source::Text,
             rule: rule.to_owned(),
             line: String::from_utf8_lossy(piece).trim().to_owned(),
-            line_no: Some(self.frames.from_end(line)),
+            line_no: Some(self.frames.line_no(line)),
             worker: worker.map(|worker| String::from_utf8_lossy(worker).into_owned()),
             age_s: None,
         }

@@ -91,7 +91,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Distance of a logical line from the end of the text; the last physical line is 1.
-    pub(super) fn from_end(&self, index: usize) -> usize {
+    pub(super) fn line_no(&self, index: usize) -> usize {
         let physical = self.lines.get(index).map_or(0, |span| span.physical);
         self.physical.saturating_sub(physical).max(1)
     }
@@ -229,10 +229,7 @@ mod tests {
 
     #[test]
     fn bars_keep_their_last_frame_and_messages_survive_them() {
-        assert_eq!(
-            lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"),
-            [" 20%|## | 2/9", "next"]
-        );
+        assert_eq!(lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"), [" 20%|## | 2/9", "next"]);
         assert_eq!(lines(b"ValueError: x\r 20%|## | 2/9"), ["ValueError: x", " 20%|## | 2/9"]);
         assert_eq!(lines(b"\r\r\n\r"), ["", ""]);
     }
@@ -246,7 +243,7 @@ mod tests {
     #[test]
     fn line_numbers_count_from_the_end() {
         let frames = Frames::lines_of(b"a\nb\rc\nd\n");
-        let numbers: Vec<_> = (0..frames.len()).map(|i| frames.from_end(i)).collect();
+        let numbers: Vec<_> = (0..frames.len()).map(|i| frames.line_no(i)).collect();
         assert_eq!(numbers, [3, 2, 1]);
     }
 

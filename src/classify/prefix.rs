@@ -32,7 +32,7 @@ impl Prefix<'_> {
 }
 
 /// Tags of launchers. Each is tried again after each, in any order: `2026-… [worker 3] (pid=7) `.
-const TAGS: &str = r"^[ \t]*(?:
+const TAGS: &str = r"^[\ \t]*(?:
     [>\#|`]\ 
   | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?\ +
   | \[(?:worker|rank|host|node|process|proc|task|w)?[\ _\#:=-]*(?P<a>\d+)(?:[,/]\d+)?\](?:<std\w+>)?:?\ 
@@ -45,8 +45,8 @@ const TAGS: &str = r"^[ \t]*(?:
   | \[[^\]]*\bpid[\ =]\d+[^\]]*\]\ 
 )";
 
-/// Headers of loggers: absl and glog, TensorFlow's with a full date, SkyPilot's, Hugging Face's.
-const HEADERS: &str = r"^[ \t]*(?:
+/// Headers of loggers: absl and glog, TensorFlow's with a full date, `SkyPilot`'s, Hugging Face's.
+const HEADERS: &str = r"^[\ \t]*(?:
     [IWEFD]\d{4}\ \d\d:\d\d:\d\d(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
   | (?:\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ )?[IWEF]\ +(?:\d+\ )?[\w./-]+\.(?:cc|h|py):\d+\]\ *
   | [IWED]\ \d\d-\d\d\ \d\d:\d\d:\d\d\ [\w./]+:\d+\]\ *
@@ -83,7 +83,13 @@ pub(super) fn read(line: &[u8]) -> Prefix<'_> {
     let rest = head.get(launcher..).unwrap_or_default();
     let indent = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
     let header = HEADER.find(rest).map_or(launcher + indent, |m| launcher + m.end());
-    Prefix { worker, indent, launcher: launcher + indent, header, bar: after_bar(line).unwrap_or(header) }
+    Prefix {
+        worker,
+        indent,
+        launcher: launcher + indent,
+        header,
+        bar: after_bar(line).unwrap_or(header),
+    }
 }
 
 /// Where the text after a tqdm bar begins: bars end in `it/s]`, `s/it, loss=1]` or the like.
@@ -126,12 +132,17 @@ mod tests {
                 "",
                 "ValueError: x",
             ),
-            ("[INFO|trainer.py:1536] 2021-04-16 04:45:03,428 >> ValueError: x", "", "ValueError: x"),
+            (
+                "[INFO|trainer.py:1536] 2021-04-16 04:45:03,428 >> ValueError: x",
+                "",
+                "ValueError: x",
+            ),
         ];
         for (line, worker, body) in cases {
             let prefix = read(line.as_bytes());
             let found = prefix.worker.map_or(String::new(), |w| String::from_utf8_lossy(w).into());
-            assert_eq!((found.as_str(), &line[prefix.header..]), (worker, body), "{line}");
+            let rest = line.get(prefix.header..);
+            assert_eq!((found.as_str(), rest), (worker, Some(body)), "{line}");
         }
     }
 

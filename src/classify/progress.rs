@@ -1,6 +1,6 @@
 //! Reads the progress that one line shows: epoch, step, total, percent, loss, rate, ETA.
 //!
-//! The styles are those of tqdm, absl, Flax and clu, PyTorch Lightning, Keras, the HF Trainer, MaxText,
+//! The styles are those of tqdm, absl, Flax and clu, `PyTorch` Lightning, Keras, the HF Trainer, `MaxText`,
 //! and of everybody's own `key=value`, `key: value` and `key = value`. Words count, not fragments:
 //! `sleep=10.5` holds no `ep`, and `step = 3.20` is no step, because steps are whole.
 
@@ -54,7 +54,8 @@ patterns! {
     TQDM = r"(?P<pc>\d{1,3})%\|[^|]*\|\ *(?P<n>\d+(?:\.\d+)?[kMG]?)/(?P<t>\d+(?:\.\d+)?[kMG]?)\ *(?P<unit>[a-z]*)\ *\[(?P<el>[\d:]+)<(?P<eta>[\d:?]+)(?:,\ *(?P<rate>[\d.]+|\?)\ *(?P<per>[a-z]+/s|s/[a-z]+))?";
     BYTES = r"%\|[^|]*\|\ *[\d.]+[kMGT]?i?B?/[\d.]+[kMGT]?i?B?\ *\[[^\]]*[kMG]i?B/s";
     // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
-    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])|(?:\xe2[\x80-\xbf]{2})\ (?P<n2>\d{1,9})/(?P<t2>\d{1,9})\ \d+:\d\d";
+    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])";
+    RICH = r"\xe2[\x80-\xbf]{2}\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
     STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *[:=\#]?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
     BATCH = r"(?:^|[^a-z])batch(?:es)?\ *[:=\#]?\ *[\[(]?(?P<n>\d+)\ *(?:/|\ of\ )\ *(?P<t>\d+)";
     CLU = r"^\[(?P<n>\d{1,9})\]\ .*[=:]";
@@ -112,9 +113,9 @@ fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
         progress.steps_per_s = rate(number(&caps, "rate"), caps.name("per").map(|m| m.as_bytes()));
         return true;
     }
-    if let Some(caps) = last(&BAR, body) {
-        progress.step = whole(&caps, "n").or_else(|| whole(&caps, "n2"));
-        progress.total = whole(&caps, "t").or_else(|| whole(&caps, "t2"));
+    if let Some(caps) = last(&RICH, body).or_else(|| last(&BAR, body)) {
+        progress.step = whole(&caps, "n");
+        progress.total = whole(&caps, "t");
         return true;
     }
     false
@@ -137,9 +138,8 @@ fn read_counters(body: &[u8], progress: &mut Progress) {
         }
     }
     let bracket = last(&EPOCH_BRACKET, body);
-    let epoch = bracket.or_else(|| {
-        EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last()
-    });
+    let epoch = bracket
+        .or_else(|| EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last());
     if let Some(caps) = epoch {
         progress.epoch = number(&caps, "n");
         progress.epochs = number(&caps, "t");
@@ -164,9 +164,8 @@ fn read_numbers(body: &[u8], shown: &mut Shown) {
     }
     shown.progress.lr = last(&LR, body).and_then(|caps| number(&caps, "v"));
     if shown.progress.steps_per_s.is_none() {
-        shown.progress.steps_per_s = last(&RATE, body)
-            .and_then(|caps| number(&caps, "v"))
-            .or_else(|| {
+        shown.progress.steps_per_s =
+            last(&RATE, body).and_then(|caps| number(&caps, "v")).or_else(|| {
                 let caps = last(&RATE_AFTER, body)?;
                 rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
             });
@@ -289,7 +288,12 @@ mod tests {
         let cases: [(&str, Progress); 16] = [
             (
                 "step 100 ep=3.25 loss=0.41",
-                Progress { step: Some(100), epoch: Some(3.25), loss: Some(0.41), ..Progress::default() },
+                Progress {
+                    step: Some(100),
+                    epoch: Some(3.25),
+                    loss: Some(0.41),
+                    ..Progress::default()
+                },
             ),
             (
                 "Epoch 2/3:  50%|#####     | 100/200 [00:02<00:04, 25.0batch/s, err=0, loss=0.020]",
@@ -359,7 +363,12 @@ mod tests {
             ),
             (
                 "iter 3 | loss 3.100 | 500ms/iter",
-                Progress { step: Some(3), loss: Some(3.1), steps_per_s: Some(2.0), ..Progress::default() },
+                Progress {
+                    step: Some(3),
+                    loss: Some(3.1),
+                    steps_per_s: Some(2.0),
+                    ..Progress::default()
+                },
             ),
             (
                 "step    10/200 mean_squared_error=0.3511 grad_norm=0.597 steps/s=16.8",
@@ -420,14 +429,17 @@ mod tests {
         for line in ["step 20", "[1] step 10", "Epoch 3/10", "it 5 loss 2", "[20] train/loss=0.5"] {
             assert!(shown(line).clear, "{line}");
         }
-        for line in ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"] {
+        for line in
+            ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"]
+        {
             assert!(!shown(line).clear, "{line}");
         }
     }
 
     #[test]
     fn a_loss_that_is_no_number_is_a_divergence() {
-        for line in ["step 3 loss nan", "step 3 loss=NaN", "{'loss': inf, 'step': 3}", "loss: -inf"] {
+        for line in ["step 3 loss nan", "step 3 loss=NaN", "{'loss': inf, 'step': 3}", "loss: -inf"]
+        {
             let shown = shown(line);
             assert!(shown.diverged, "{line}");
             assert_eq!(shown.progress.loss, None);

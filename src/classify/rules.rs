@@ -109,9 +109,9 @@ impl Pattern {
 
     /// The first match in `text`.
     pub(super) fn find(&self, text: &[u8]) -> Option<Range<usize>> {
-        let regex = self.compiled.get_or_init(|| {
-            Self::build(&self.source).expect("checked when the file was read")
-        });
+        let regex = self
+            .compiled
+            .get_or_init(|| Self::build(&self.source).expect("checked when the file was read"));
         regex.find(text).map(|m| m.range())
     }
 }

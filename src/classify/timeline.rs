@@ -69,7 +69,14 @@ fn sign(set: &RuleSet, frames: &Frames<'_>, hit: &Hit) -> Option<Sign> {
     // On its line an overruling rule has won already; beside other lines it is a proof like others.
     let weight = rule.weight.min(Weight::Proof);
     let worker = frames.prefix(hit.line).worker.map(<[u8]>::to_vec);
-    Some(Sign { line: hit.line, rule: hit.rule, class: rule.class, weight, at: hit.at.start, worker })
+    Some(Sign {
+        line: hit.line,
+        rule: hit.rule,
+        class: rule.class,
+        weight,
+        at: hit.at.start,
+        worker,
+    })
 }
 
 fn steps(frames: &Frames<'_>) -> Vec<Step> {
@@ -256,7 +263,8 @@ struct Prompts {
 
 impl Prompts {
     fn read(frames: &Frames<'_>) -> Self {
-        let typed = |line: &usize| prompt(frames.line(*line)).is_some_and(|typed| !typed.is_empty());
+        let typed =
+            |line: &usize| prompt(frames.line(*line)).is_some_and(|typed| !typed.is_empty());
         Self { commands: (0..frames.len()).filter(typed).collect() }
     }
 

@@ -8,6 +8,9 @@
 
 mod common;
 
+mod classify_corpus;
+mod classify_fuzz;
+mod classify_rules;
 mod layers;
 mod monitor_rim;
 mod monitor_snapshots;

@@ -270,7 +270,7 @@ impl<'a> Block<'a> {
             source: Source::Text,
             rule: rule.to_owned(),
             line: String::from_utf8_lossy(piece).trim().to_owned(),
-            line_no: Some(self.frames.from_end(line)),
+            line_no: Some(self.frames.line_no(line)),
             worker: worker.map(|worker| String::from_utf8_lossy(worker).into_owned()),
             age_s: None,
         }

@@ -91,7 +91,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Distance of a logical line from the end of the text; the last physical line is 1.
-    pub(super) fn from_end(&self, index: usize) -> usize {
+    pub(super) fn line_no(&self, index: usize) -> usize {
         let physical = self.lines.get(index).map_or(0, |span| span.physical);
         self.physical.saturating_sub(physical).max(1)
     }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn line_numbers_count_from_the_end() {
         let frames = Frames::lines_of(b"a\nb\rc\nd\n");
-        let numbers: Vec<_> = (0..frames.len()).map(|i| frames.from_end(i)).collect();
+        let numbers: Vec<_> = (0..frames.len()).map(|i| frames.line_no(i)).collect();
         assert_eq!(numbers, [3, 2, 1]);
     }
 

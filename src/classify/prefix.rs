@@ -32,7 +32,7 @@ impl Prefix<'_> {
 }
 
 /// Tags of launchers. Each is tried again after each, in any order: `2026-… [worker 3] (pid=7) `.
-const TAGS: &str = r"^[ \t]*(?:
+const TAGS: &str = r"^[\ \t]*(?:
     [>\#|`]\ 
   | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?\ +
   | \[(?:worker|rank|host|node|process|proc|task|w)?[\ _\#:=-]*(?P<a>\d+)(?:[,/]\d+)?\](?:<std\w+>)?:?\ 
@@ -45,8 +45,8 @@ const TAGS: &str = r"^[ \t]*(?:
   | \[[^\]]*\bpid[\ =]\d+[^\]]*\]\ 
 )";
 
-/// Headers of loggers: absl and glog, TensorFlow's with a full date, SkyPilot's, Hugging Face's.
-const HEADERS: &str = r"^[ \t]*(?:
+/// Headers of loggers: absl and glog, TensorFlow's with a full date, `SkyPilot`'s, Hugging Face's.
+const HEADERS: &str = r"^[\ \t]*(?:
     [IWEFD]\d{4}\ \d\d:\d\d:\d\d(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
   | (?:\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ )?[IWEF]\ +(?:\d+\ )?[\w./-]+\.(?:cc|h|py):\d+\]\ *
   | [IWED]\ \d\d-\d\d\ \d\d:\d\d:\d\d\ [\w./]+:\d+\]\ *
@@ -141,7 +141,8 @@ mod tests {
         for (line, worker, body) in cases {
             let prefix = read(line.as_bytes());
             let found = prefix.worker.map_or(String::new(), |w| String::from_utf8_lossy(w).into());
-            assert_eq!((found.as_str(), &line[prefix.header..]), (worker, body), "{line}");
+            let rest = line.get(prefix.header..);
+            assert_eq!((found.as_str(), rest), (worker, Some(body)), "{line}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads the progress that one line shows: epoch, step, total, percent, loss, rate, ETA.
 //!
-//! The styles are those of tqdm, absl, Flax and clu, PyTorch Lightning, Keras, the HF Trainer, MaxText,
+//! The styles are those of tqdm, absl, Flax and clu, `PyTorch` Lightning, Keras, the HF Trainer, `MaxText`,
 //! and of everybody's own `key=value`, `key: value` and `key = value`. Words count, not fragments:
 //! `sleep=10.5` holds no `ep`, and `step = 3.20` is no step, because steps are whole.
 
@@ -54,7 +54,8 @@ patterns! {
     TQDM = r"(?P<pc>\d{1,3})%\|[^|]*\|\ *(?P<n>\d+(?:\.\d+)?[kMG]?)/(?P<t>\d+(?:\.\d+)?[kMG]?)\ *(?P<unit>[a-z]*)\ *\[(?P<el>[\d:]+)<(?P<eta>[\d:?]+)(?:,\ *(?P<rate>[\d.]+|\?)\ *(?P<per>[a-z]+/s|s/[a-z]+))?";
     BYTES = r"%\|[^|]*\|\ *[\d.]+[kMGT]?i?B?/[\d.]+[kMGT]?i?B?\ *\[[^\]]*[kMG]i?B/s";
     // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
-    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])|(?:\xe2[\x80-\xbf]{2})\ (?P<n2>\d{1,9})/(?P<t2>\d{1,9})\ \d+:\d\d";
+    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])";
+    RICH = r"\xe2[\x80-\xbf]{2}\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
     STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *[:=\#]?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
     BATCH = r"(?:^|[^a-z])batch(?:es)?\ *[:=\#]?\ *[\[(]?(?P<n>\d+)\ *(?:/|\ of\ )\ *(?P<t>\d+)";
     CLU = r"^\[(?P<n>\d{1,9})\]\ .*[=:]";
@@ -112,9 +113,9 @@ fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
         progress.steps_per_s = rate(number(&caps, "rate"), caps.name("per").map(|m| m.as_bytes()));
         return true;
     }
-    if let Some(caps) = last(&BAR, body) {
-        progress.step = whole(&caps, "n").or_else(|| whole(&caps, "n2"));
-        progress.total = whole(&caps, "t").or_else(|| whole(&caps, "t2"));
+    if let Some(caps) = last(&RICH, body).or_else(|| last(&BAR, body)) {
+        progress.step = whole(&caps, "n");
+        progress.total = whole(&caps, "t");
         return true;
     }
     false

@@ -28,13 +28,14 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
         return frames;
     }
     let count = frames.len();
-    // One longest line is in every text; two of the same length, or nearly nothing else, is a width.
-    let full = (0..count).filter(|i| columns(frames.line(*i)) == width).take(2).count();
-    if full < 2 && (count > 3 || width > 60) {
-        return frames;
-    }
     let joins = |i: usize| i + 1 < count && continues(frames.line(i), frames.line(i + 1), width);
-    if !(0..count).any(joins) {
+    // One longest line is in every text; two of one length, or nearly nothing else, is a width. But rows
+    // of a table have one length too, and few of them are followed by anything but a row.
+    let full: Vec<usize> = (0..count).filter(|i| columns(frames.line(*i)) == width).collect();
+    let few = full.len() < 2 && (count > 3 || width > 60);
+    let joined = full.iter().filter(|i| joins(**i)).count();
+    let table = full.len() > 1 && joined * 2 <= full.len();
+    if few || table || joined == 0 {
         return frames;
     }
     let mut builder = Builder::default();
@@ -67,7 +68,7 @@ fn continues(line: &[u8], next: &[u8], width: usize) -> bool {
 
 /// Whether `next` begins like a line of its own.
 fn fresh(line: &[u8], next: &[u8]) -> bool {
-    const STARTS: [&[u8]; 12] = [
+    const STARTS: [&[u8]; 18] = [
         b"Traceback (most",
         b"  File \"",
         b"    ",
@@ -80,8 +81,22 @@ fn fresh(line: &[u8], next: &[u8]) -> bool {
         b"===",
         b"---",
         b"*** ",
+        b"Killed",
+        b"Terminated",
+        b"Aborted",
+        b"Segmentation fault",
+        b"bash: ",
+        b"ssh: ",
     ];
-    STARTS.iter().any(|start| next.starts_with(start)) || same_shape(line, next)
+    STARTS.iter().any(|start| next.starts_with(start)) || raised(next) || same_shape(line, next)
+}
+
+/// Whether a line begins as the last line of a traceback does: `ValueError: …`.
+fn raised(line: &[u8]) -> bool {
+    let name = line.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_'));
+    let (name, rest) = line.split_at_checked(name.count()).unwrap_or_default();
+    let named = [&b"Error"[..], b"Exception", b"Interrupt"].iter().any(|end| name.ends_with(end));
+    named && (rest.is_empty() || rest.starts_with(b":"))
 }
 
 /// Whether two lines begin alike, digits apart: rows of a log rather than the halves of one row.
@@ -110,7 +125,8 @@ mod tests {
     fn what_a_width_had_cut_is_joined() {
         let line =
             "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in hbm";
-        let cut: Vec<&str> = [&line[..37], &line[37..74], &line[74..]].into();
+        let cut: Vec<&str> =
+            [line.get(..37), line.get(37..74), line.get(74..)].into_iter().flatten().collect();
         assert_eq!(joined(&format!("short\n{}\nend", cut.join("\n"))), ["short", line, "end"]);
     }
 
@@ -118,15 +134,24 @@ mod tests {
     fn rows_of_one_width_stay_rows() {
         let rows = "step  10/200 loss=0.3511 grad=0.597\nstep  20/200 loss=0.2493 grad=0.467";
         assert_eq!(joined(rows).len(), 2);
+        assert_eq!(joined(&format!("{rows}\nsomething else happened")).len(), 3);
         assert_eq!(joined("a\nb\nc").len(), 3);
     }
 
     #[test]
     fn a_blank_dropped_at_the_edge_comes_back() {
-        let text = "x234567890123456789012345\nclient_loop: send disconn\nect: Broken\npipe";
-        assert_eq!(joined(text).len(), 3);
-        let text =
-            "one two three four five six seven\nAttempting to reserve 3G at bottom\nof memory";
-        assert!(joined(text).contains(&"Attempting to reserve 3G at bottomof memory".to_owned()));
+        let line = "Attempting to reserve 3.95G at the bottom of memory. That was not possible.";
+        let cut = |width: usize| {
+            let bytes: Vec<char> = line.chars().collect();
+            let pieces = bytes.chunks(width).map(|piece| piece.iter().collect::<String>());
+            pieces.map(|piece| piece.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+        };
+        for width in 24..36 {
+            let lines = joined(&cut(width));
+            // Where the blank was is lost if every line lost one; the words must be whole.
+            let words = |text: &str| text.replace(' ', "");
+            assert_eq!(lines.len(), 1, "at {width} columns: {lines:?}");
+            assert_eq!(words(&lines.concat()), words(line), "at {width} columns");
+        }
     }
 }

@@ -1,0 +1,302 @@
+//! The classifier on what real programs printed: lines, captured blocks, and every block mangled.
+//!
+//! A new capture goes to `tests/data/captures/` with a line in its `blocks.jsonl`; a text that was
+//! read wrong goes to `tests/cases/classify/`.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tpu::classify::{Classifier, Input};
+use tpu::model::facts::{Phase, Progress, Verdict};
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "line")]
+    text: String,
+    class: String,
+    #[serde(default)]
+    needs_context: bool,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    file: String,
+    class: String,
+    accept: Vec<String>,
+    exit_code: Option<i32>,
+    made_by: String,
+}
+
+impl Block {
+    fn accepts(&self, verdict: &Verdict) -> bool {
+        let class = verdict.class.as_str();
+        class == self.class || self.accept.iter().any(|other| other == class)
+    }
+}
+
+fn dir(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+fn json_lines<T: for<'de> Deserialize<'de>>(path: &Path) -> Vec<T> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    text.lines().map(parse).collect()
+}
+
+/// All captured blocks: the given ones and our own.
+fn blocks() -> Vec<(Block, Vec<u8>)> {
+    let mut all = Vec::new();
+    for folder in ["data/corpus", "data/captures"] {
+        let folder = dir(folder);
+        for block in json_lines::<Block>(&folder.join("blocks.jsonl")) {
+            let path = folder.join("blocks").join(&block.file);
+            let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            all.push((block, text));
+        }
+    }
+    all
+}
+
+fn read(text: &[u8], exit_code: Option<i32>) -> Verdict {
+    Classifier::builtin().classify(&Input { text, exit_code, api_state: None })
+}
+
+/// Reads every block as `mangle` leaves it and lists the ones that are read wrong.
+#[track_caller]
+fn check(mangle: impl Fn(&[u8]) -> Vec<u8>) {
+    let mut wrong = String::new();
+    for (block, text) in blocks() {
+        let verdict = read(&mangle(&text), block.exit_code);
+        if !block.accepts(&verdict) {
+            let found = verdict.class.as_str();
+            writeln!(
+                wrong,
+                "{}: {} expected, {found} found\n  by {:?}\n  made by {}",
+                block.file, block.class, verdict.evidence, block.made_by
+            )
+            .unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn lines_on_their_own() {
+    let lines: Vec<Line> = json_lines(&dir("data/corpus/lines.jsonl"));
+    let mut wrong = Vec::new();
+    for line in &lines {
+        let verdicts = Classifier::builtin().classify_lines(line.text.as_bytes());
+        let [verdict] = verdicts.as_slice() else { panic!("one line: {verdicts:?}") };
+        let class = verdict.class.as_str();
+        if class != line.class && !(line.needs_context && class == "none") {
+            wrong.push(format!("{} expected, {verdict:?}: {}", line.class, line.text));
+        }
+        let healthy = line.class == "running" || line.class == "finished";
+        assert!(!healthy || verdict.class.failure().is_none(), "a false alarm: {}", line.text);
+    }
+    assert!(wrong.len() * 100 <= lines.len() * 3, "{}", wrong.join("\n"));
+}
+
+#[test]
+fn blocks_as_captured() {
+    check(<[u8]>::to_vec);
+}
+
+#[test]
+fn blocks_from_pty_with_carriage_returns() {
+    check(|text| String::from_utf8_lossy(text).replace('\n', "\r\n").into_bytes());
+}
+
+#[test]
+fn an_old_failure_long_before_does_not_decide() {
+    let mut filler = String::new();
+    for step in 0..130 {
+        writeln!(filler, "step {step} loss 0.{:03} lr 1e-4 tokens/s 1023.5", 900 - step).unwrap();
+    }
+    assert!(filler.len() > 5_000 - 200);
+    for old in [
+        "GRPC error: UNAVAILABLE: Socket closed",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm",
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nValueError: bad shape",
+        "client_loop: send disconnect: Broken pipe",
+    ] {
+        check(|text| [old.as_bytes(), b"\n", filler.as_bytes(), text].concat());
+    }
+}
+
+#[test]
+fn an_old_failure_before_text_of_no_meaning_does_not_decide() {
+    let filler = "lorem ipsum dolor sit amet consectetur\n".repeat(130);
+    check(|text| [b"GRPC error: UNAVAILABLE: Socket closed\n", filler.as_bytes(), text].concat());
+}
+
+#[test]
+fn blocks_wrapped_by_a_narrow_window() {
+    for (width, trimmed) in [(37, false), (37, true), (53, false), (80, true)] {
+        check(|text| {
+            let text = String::from_utf8_lossy(&tpu::text::strip(text)).replace('\r', "");
+            let mut cut = String::new();
+            for line in text.lines() {
+                let chars: Vec<char> = line.chars().collect();
+                for piece in chars.chunks(width) {
+                    let piece: String = piece.iter().collect();
+                    cut.push_str(if trimmed { piece.trim_end() } else { &piece });
+                    cut.push('\n');
+                }
+                if chars.is_empty() {
+                    cut.push('\n');
+                }
+            }
+            cut.into_bytes()
+        });
+    }
+}
+
+#[test]
+fn blocks_in_colours_behind_a_progress_bar() {
+    let bar = "\u{1b}[2K\r  3%|▎         | 3/100 [00:01<00:31,  3.11it/s]";
+    check(|text| {
+        let text = String::from_utf8_lossy(text);
+        let coloured = |(n, line): (usize, &str)| {
+            let bar = if n == 0 { bar } else { "" };
+            format!("{bar}\r\u{1b}[{}m{line}\u{1b}[0m\n", 31 + n % 6)
+        };
+        text.lines().enumerate().map(coloured).collect::<String>().into_bytes()
+    });
+    check(|text| [bar.as_bytes(), b"\r", text].concat());
+    check(|text| [bar.as_bytes(), text].concat());
+}
+
+#[test]
+fn blocks_among_healthy_workers() {
+    for (sick, healthy) in
+        [("[worker 3] ", "[worker 0] "), ("[3] ", "[0] "), ("(pid=77) ", "(pid=12) ")]
+    {
+        let mangle = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            let mut mixed = String::new();
+            for (n, line) in text.lines().enumerate() {
+                writeln!(mixed, "{healthy}step {n} loss 0.5 grad_norm 0.1").unwrap();
+                writeln!(mixed, "{sick}{line}").unwrap();
+            }
+            writeln!(mixed, "{healthy}step 99999 loss 0.4 grad_norm 0.1").unwrap();
+            mixed.into_bytes()
+        };
+        let mut wrong = String::new();
+        for (block, text) in blocks() {
+            let verdict = read(&mangle(&text), block.exit_code);
+            // Where the block itself decides nothing, the healthy worker is all there is.
+            let alive =
+                verdict.class.as_str() == "running" && block.exit_code.is_none_or(|c| c == 0);
+            if !(block.accepts(&verdict) || alive && block.class == "none") {
+                writeln!(wrong, "{}: {} expected, {verdict:?}", block.file, block.class).unwrap();
+            }
+        }
+        assert!(wrong.is_empty(), "{sick}: {wrong}");
+    }
+}
+
+#[test]
+fn blocks_with_bytes_that_are_no_text() {
+    check(|text| {
+        let mut broken = b"\xff\xfe\x00\x80 start \xc3\n".to_vec();
+        for (n, line) in text.split(|b| *b == b'\n').enumerate() {
+            broken.extend_from_slice(line);
+            if n % 3 == 0 {
+                broken.extend_from_slice(b" \xf0\x28\x8c\xbc");
+            }
+            broken.push(b'\n');
+        }
+        broken
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    text: String,
+    classes: Vec<String>,
+    #[serde(default)]
+    progress: BTreeMap<String, Option<f64>>,
+    phase: Option<String>,
+    exit_code: Option<i32>,
+    api_state: Option<String>,
+    rule: Option<String>,
+    worker: Option<String>,
+}
+
+fn numbers(progress: &Progress) -> BTreeMap<String, Option<f64>> {
+    let value = serde_json::to_value(progress).unwrap();
+    let fields = value.as_object().unwrap();
+    fields.iter().map(|(name, number)| (name.clone(), number.as_f64())).collect()
+}
+
+fn check_case(case: &Case, text: &[u8]) {
+    let input = Input { text, exit_code: case.exit_code, api_state: case.api_state.as_deref() };
+    let verdict = Classifier::builtin().classify(&input);
+    let said = || format!("{verdict:?}\nfor {}", String::from_utf8_lossy(text));
+    assert!(
+        case.classes.iter().any(|c| c == verdict.class.as_str()),
+        "{:?}: {}",
+        case.classes,
+        said()
+    );
+    let found = numbers(&verdict.progress);
+    for (name, number) in &case.progress {
+        assert_eq!(found.get(name), Some(number), "{name}: {}", said());
+    }
+    if let Some(phase) = &case.phase {
+        assert_eq!(verdict.phase.map(Phase::as_str), Some(phase.as_str()), "{}", said());
+    }
+    let evidence = verdict.evidence.as_ref();
+    if let Some(rule) = &case.rule {
+        assert_eq!(evidence.map(|e| e.rule.as_str()), Some(rule.as_str()), "{}", said());
+    }
+    if let Some(worker) = &case.worker {
+        assert_eq!(evidence.and_then(|e| e.worker.as_deref()), Some(worker.as_str()), "{}", said());
+    }
+}
+
+/// The texts on which the forerunner's own table was tried, as they are and mangled as listed there.
+#[test]
+fn texts_of_the_forerunner() {
+    for case in json_lines::<Case>(&dir("cases/classify/forerunners.jsonl")) {
+        check_case(&case, case.text.as_bytes());
+        check_case(&case, format!("\u{1b}[31m{}\u{1b}[0m\r\n", case.text).as_bytes());
+        check_case(&case, &[case.text.as_bytes(), b" \xff\xfe"].concat());
+        let mut steps = String::new();
+        for step in 0..120 {
+            writeln!(steps, "iter {step} loss 0.5 and some more words").unwrap();
+        }
+        let old = format!("GRPC error: UNAVAILABLE\n{steps}{}", case.text);
+        if case.classes != ["none"] && !case.classes.contains(&"none".to_owned()) {
+            let case = Case { progress: BTreeMap::new(), phase: None, ..clone(&case) };
+            check_case(&case, old.as_bytes());
+        }
+    }
+}
+
+fn clone(case: &Case) -> Case {
+    Case {
+        text: case.text.clone(),
+        classes: case.classes.clone(),
+        progress: case.progress.clone(),
+        phase: case.phase.clone(),
+        exit_code: case.exit_code,
+        api_state: case.api_state.clone(),
+        rule: case.rule.clone(),
+        worker: case.worker.clone(),
+    }
+}
+
+#[test]
+fn texts_that_were_hard() {
+    for case in json_lines::<Case>(&dir("cases/classify/hard.jsonl")) {
+        check_case(&case, case.text.as_bytes());
+    }
+}

@@ -343,7 +343,7 @@ fn every_size_draws() {
         let mut screen = screen();
         screen.press(keys);
         screen.send(Message::Failed { ticket: Ticket(1), problem: unreadable() });
-        for width in [1, 2, 10, 29, 30, 31, 45, 60, 99, 100, 300] {
+        for width in [1, 2, 10, 29, 30, 31, 45, 60, 109, 110, 300] {
             for height in [1, 2, 5, 6, 7, 10, 19, 20, 80] {
                 screen.frame((width, height));
             }

@@ -20,12 +20,14 @@ use tpu::monitor::message::{Problem, Scope};
 use tpu::monitor::model::Columns;
 use tpu::monitor::{Backend, Options};
 
-/// Jobs in memory; a file named in `--broken` makes looks fail while it exists.
+/// Jobs in memory. A file named in `--broken` makes looks fail while it exists, one named in `--panic` makes
+/// the screen's own thread panic.
 struct Canned {
     origin: Instant,
     jobs: Mutex<Snapshot>,
     steps: AtomicU64,
     broken: Option<std::path::PathBuf>,
+    panic: Option<std::path::PathBuf>,
 }
 
 impl Canned {
@@ -56,6 +58,7 @@ impl Canned {
 
 impl Backend for Canned {
     fn now(&self) -> Timestamp {
+        assert!(!self.panic.as_ref().is_some_and(|path| path.exists()), "a panic was asked for");
         let passed = i64::try_from(self.origin.elapsed().as_secs()).unwrap_or(0);
         Timestamp::from_second(samples::NOW + passed)
     }
@@ -152,6 +155,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         jobs: Mutex::new(samples::snapshot()),
         steps: AtomicU64::new(0),
         broken: value("--broken").map(Into::into),
+        panic: value("--panic").map(Into::into),
     };
     let options = Options {
         user: (!has("--all")).then(|| UserName::from("alice")),

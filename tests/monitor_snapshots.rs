@@ -322,6 +322,10 @@ fn text_from_outside_is_escaped() {
     snapshot.tmux = TmuxHealth::Unknown(evil.clone());
     let mut screen = Screen::showing(snapshot);
     screen.send(Message::Failed { ticket: Ticket(1), problem: Problem::new(evil.clone(), evil) });
+    let frame = screen.frame((200, 50));
+    for seen in ["\\u{1b}]0;owned", "▲ 9 oom: \"\\u{1b}", "does not answer (\\u{1b}"] {
+        assert!(frame.contains(seen), "{seen} is shown as what it is:\n{frame}");
+    }
     for keys in ["", "j j", "G", "x", "esc c", "esc t", "esc ?", "esc enter", "esc l"] {
         screen.press(keys);
         for size in SIZES {
@@ -339,7 +343,7 @@ fn every_size_draws() {
         let mut screen = screen();
         screen.press(keys);
         screen.send(Message::Failed { ticket: Ticket(1), problem: unreadable() });
-        for width in [1, 2, 10, 29, 30, 31, 45, 60, 99, 100, 300] {
+        for width in [1, 2, 10, 29, 30, 31, 45, 60, 109, 110, 300] {
             for height in [1, 2, 5, 6, 7, 10, 19, 20, 80] {
                 screen.frame((width, height));
             }

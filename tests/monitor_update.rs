@@ -377,6 +377,8 @@ fn a_folded_attempt_is_found_by_its_keys() {
     let mut screen = Screen::showing(samples::snapshot());
     screen.press("j j right j");
     assert_eq!(selected(&screen), 6);
+    look(&mut screen, |_| ());
+    assert_eq!(selected(&screen), 6, "a new look does not move it to the leaf");
     screen.press("left");
     assert_eq!(selected(&screen), 7, "folding selects the leaf");
 }

@@ -6,6 +6,7 @@
 use std::io::{self, BufWriter, Stdout, Write as _};
 use std::panic::{self, PanicHookInfo};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{
@@ -23,17 +24,20 @@ type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 /// The terminal while it is ours.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
-    taken: bool,
+    /// Whether there is something to restore. Shared with the panic hook: restoring twice would put the
+    /// cursor back to where it was before the panic was reported.
+    taken: Arc<AtomicBool>,
     hook: Arc<Hook>,
 }
 
 impl Screen {
     /// Takes the terminal over.
     pub(super) fn open() -> io::Result<Self> {
-        let hook = install_hook();
+        let taken = Arc::new(AtomicBool::new(false));
+        let hook = install_hook(Arc::clone(&taken));
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())));
         let mut screen = match terminal {
-            Ok(terminal) => Self { terminal, taken: false, hook },
+            Ok(terminal) => Self { terminal, taken, hook },
             Err(error) => {
                 uninstall_hook(&hook);
                 return Err(error);
@@ -58,13 +62,12 @@ impl Screen {
 
     /// Gives the terminal back for a while.
     pub(super) fn leave(&mut self) {
-        self.taken = false;
-        restore();
+        restore(&self.taken);
     }
 
     /// Takes the terminal over (again); the next frame is drawn whole.
     pub(super) fn take(&mut self) -> io::Result<()> {
-        self.taken = true;
+        self.taken.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
         // Not `clear`: that asks the terminal where the cursor is, and the answer would have to come past
@@ -76,15 +79,16 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        if self.taken {
-            restore();
-        }
+        restore(&self.taken);
         uninstall_hook(&self.hook);
     }
 }
 
 /// Puts the terminal back as it was. What fails cannot be mended: the terminal may be gone.
-fn restore() {
+fn restore(taken: &AtomicBool) {
+    if !taken.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let mut out = io::stdout();
     execute!(out, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show).ok();
     out.flush().ok();
@@ -93,13 +97,13 @@ fn restore() {
 
 /// Restores the terminal before a panic of this thread is reported. Panics of the worker threads are
 /// caught there and shown on the screen, so they are not written across it.
-fn install_hook() -> Arc<Hook> {
+fn install_hook(taken: Arc<AtomicBool>) -> Arc<Hook> {
     let before: Arc<Hook> = Arc::new(panic::take_hook());
     let report = Arc::clone(&before);
     let ours = std::thread::current().id();
     panic::set_hook(Box::new(move |info| {
         if std::thread::current().id() == ours {
-            restore();
+            restore(&taken);
             report(info);
         }
     }));

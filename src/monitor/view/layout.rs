@@ -2,7 +2,7 @@
 //! rows is a page?), so that both always mean the same cells.
 //!
 //! ```text
-//!  wide (≥ 100)                    tall (≥ 20 rows)       small
+//!  wide (≥ 110)                    tall (≥ 20 rows)       small
 //! ┌ header ───────────────┐       ┌ header ───┐         ┌ header ───┐
 //! │ banner, if any        │       │ list      │         │ list, or  │
 //! │ list       │ detail   │       │ detail    │         │ detail    │
@@ -16,7 +16,7 @@ use super::{banner, columns, evidence};
 use crate::monitor::model::Model;
 
 /// From this width on, list and detail stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
+const SIDE_BY_SIDE: u16 = 110;
 /// From this height on, a narrow screen shows the detail below the list.
 const STACKED: u16 = 20;
 

@@ -250,8 +250,8 @@ mod tests {
 
     fn data() -> Data {
         let mut data = Data::empty();
-        data.add_user(UserName::from("alice"));
-        data.add_user(UserName::from("bob"));
+        data.add_user(&UserName::from("alice"));
+        data.add_user(&UserName::from("bob"));
         data
     }
 

@@ -46,7 +46,7 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
     ctx.transact(|tx| {
         let name = UserName::from(new.name.as_str());
         check_free(&tx.data, &name, session)?;
-        tx.data.add_user(name.clone());
+        tx.data.add_user(&name);
         let user = tx.data.user_mut(&name).expect("just added");
         session.clone_into(&mut user.tmux_name);
         if let Some(dir) = &new.dir {

@@ -13,6 +13,7 @@ mod classify_fuzz;
 mod classify_rules;
 mod layers;
 mod monitor_rim;
+mod monitor_rows;
 mod monitor_snapshots;
 mod monitor_update;
 mod store_disk;

@@ -4,17 +4,13 @@
 use std::cell::OnceCell;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
+use crate::ops::open::{Opening, open};
 use crate::ops::{Ctx, Error, ctx::user_of};
-use crate::store::{OsDisk, Paths, Store, Who};
-use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
-use crate::sys::random::OsRandom;
-use crate::tmux::oneshot::OneShot;
 
 use super::args::Globals;
 
@@ -54,29 +50,15 @@ impl App {
         let layers = self.layers()?;
         let refs: Vec<_> = layers.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
         let settings = Settings::merge(&refs)?;
-        let clock = Arc::new(SystemClock::new());
-        let who = Who {
-            pid: self.env.pid,
-            host: self.env.hostname.clone(),
-            command: format!("tpu {}", self.name),
-        };
-        let paths = Paths::new(self.data_path(&settings)?);
-        let store = Store::open(paths, Arc::new(OsDisk), Arc::<SystemClock>::clone(&clock), who);
-        let tmux = OneShot::new(self.global.tmux_socket.as_deref(), &self.env);
-        Ok(Ctx {
-            store,
-            tmux: Arc::new(tmux),
-            clock,
-            random: Arc::new(OsRandom),
+        Ok(open(Opening {
+            data: self.data_path(&settings)?,
+            tmux_socket: self.global.tmux_socket.clone(),
             env: self.env.clone(),
             actor: self.name.to_owned(),
             tpu: self.program(),
-            tmux_socket: self.global.tmux_socket.clone(),
             layers,
             patterns: self.config_dir().map(|dir| dir.join("patterns.toml")),
-            classifier: OnceLock::new(),
-            warnings: Mutex::new(Vec::new()),
-        })
+        }))
     }
 
     /// Effects that share nothing with the person's own: data, state and tmux server below `root`, no
@@ -86,32 +68,15 @@ impl App {
         env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
         env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
         env.cwd = root.to_owned();
-        let clock = Arc::new(SystemClock::new());
-        let who = self.who();
-        let paths = Paths::new(root.join("data.json"));
-        let socket = "demo".to_owned();
-        Ctx {
-            store: Store::open(paths, Arc::new(OsDisk), Arc::<SystemClock>::clone(&clock), who),
-            tmux: Arc::new(OneShot::new(Some(&socket), &env)),
-            clock,
-            random: Arc::new(OsRandom),
+        open(Opening {
+            data: root.join("data.json"),
+            tmux_socket: Some("demo".to_owned()),
             env,
             actor: self.name.to_owned(),
             tpu: self.program(),
-            tmux_socket: Some(socket),
             layers: Vec::new(),
             patterns: None,
-            classifier: OnceLock::new(),
-            warnings: Mutex::new(Vec::new()),
-        }
-    }
-
-    fn who(&self) -> Who {
-        Who {
-            pid: self.env.pid,
-            host: self.env.hostname.clone(),
-            command: format!("tpu {}", self.name),
-        }
+        })
     }
 
     /// This program, for launchers to call back.

@@ -140,7 +140,9 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     });
     let sabotage = sabotage.transpose()?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    for signal in
+        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+    {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
     }
@@ -161,7 +163,8 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         story.tell(root.path())
     };
     let taken_down = lab::take_down(&ctx);
-    let gone = root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
+    let gone =
+        root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
     told?;
     taken_down?;
     gone?;

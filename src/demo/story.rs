@@ -97,9 +97,8 @@ impl<'a> Story<'a> {
         self.say(&format!("{child} ended like {baseline}, bit for bit: {straight}"));
         self.one_child(&victim, &child)?;
 
-        let view = self.until(&hungry, "to be out of memory", |view| {
-            view.failure() == Some(ErrorKind::Oom)
-        })?;
+        let view = self
+            .until(&hungry, "to be out of memory", |view| view.failure() == Some(ErrorKind::Oom))?;
         let line = view.shown.evidence.map(|evidence| evidence.line).unwrap_or_default();
         self.say(&format!("{hungry} is out of memory: \"{}\"", line.trim()));
         let next = view.next.map(|next| next.reason).unwrap_or_default();
@@ -112,7 +111,8 @@ impl<'a> Story<'a> {
     pub fn set_the_stage(&mut self, root: &Path) -> Result<JobId, Error> {
         lab::lay_out(self.ctx, root)?;
         let pace = "--config.step_ms=150".to_owned();
-        let first = self.run(ALICE, "baseline", &[pace.clone(), "--config.steps=2000".to_owned()])?;
+        let first =
+            self.run(ALICE, "baseline", &[pace.clone(), "--config.steps=2000".to_owned()])?;
         let victim = self.run(
             ALICE,
             "interrupted",
@@ -144,7 +144,10 @@ impl<'a> Story<'a> {
             command: Some(command),
         };
         let launched = launch::launch(self.ctx, &request)?;
-        self.say(&format!("{} started ({tag}): tpu run local {user} lr=0.01 tag={tag}", launched.job));
+        self.say(&format!(
+            "{} started ({tag}): tpu run local {user} lr=0.01 tag={tag}",
+            launched.job
+        ));
         Ok(launched.job)
     }
 
@@ -185,7 +188,10 @@ impl<'a> Story<'a> {
             Error::failed(format!("expected {parent} to resume from its checkpoint: {error}"))
         })?;
         let child = again.launched.job;
-        self.say(&format!("{child} resumes {parent} from its checkpoint: tpu resume w={}", parent.window));
+        self.say(&format!(
+            "{child} resumes {parent} from its checkpoint: tpu resume w={}",
+            parent.window
+        ));
         self.until(&child, "to finish", |view| view.shown.status == Status::Finished)?;
         let output = self.output(&child)?;
         let from = output.lines().find(|line| line.contains("resumed at step")).unwrap_or_default();
@@ -197,7 +203,10 @@ impl<'a> Story<'a> {
     fn last_words(&mut self, job: &JobId) -> Result<String, Error> {
         self.until(job, "to finish", |view| view.shown.status == Status::Finished)?;
         let output = self.output(job)?;
-        let line = output.lines().rev().find_map(|line| line.find("final loss").map(|at| line.split_at(at).1));
+        let line = output
+            .lines()
+            .rev()
+            .find_map(|line| line.find("final loss").map(|at| line.split_at(at).1));
         line.map(str::to_owned)
             .ok_or_else(|| Error::failed(format!("{job} finished without its last line")))
     }
@@ -222,7 +231,10 @@ impl<'a> Story<'a> {
         if children == HashSet::from([child.clone()]) {
             return Ok(());
         }
-        Err(Error::failed(format!("expected {parent} to have the one child {child}, found {}", children.len())))
+        Err(Error::failed(format!(
+            "expected {parent} to have the one child {child}, found {}",
+            children.len()
+        )))
     }
 
     /// Kills a running job, then clears its user's jobs away.
@@ -232,15 +244,24 @@ impl<'a> Story<'a> {
         let killed = kill::kill_one(self.ctx, job)?;
         let left = processes::of_job(self.ctx, &record, None)?;
         if !left.is_empty() {
-            return Err(Error::failed(format!("expected {job} to be stopped, {} processes live", left.len())));
+            return Err(Error::failed(format!(
+                "expected {job} to be stopped, {} processes live",
+                left.len()
+            )));
         }
-        self.say(&format!("{job} was stopped: tpu kill w={} ({} processes)", job.window, killed.processes));
+        self.say(&format!(
+            "{job} was stopped: tpu kill w={} ({} processes)",
+            job.window, killed.processes
+        ));
         let cleaned = clean::clean(self.ctx, &job.user, false)?;
         self.say(&format!("bob cleans up: tpu clean bob. {}", cleaned.summary()));
         let data = self.ctx.data()?;
         let left = data.jobs().filter(|other| other.user == job.user).count();
         if left != 0 {
-            return Err(Error::failed(format!("expected no job of {} to be left, found {left}", job.user)));
+            return Err(Error::failed(format!(
+                "expected no job of {} to be left, found {left}",
+                job.user
+            )));
         }
         Ok(())
     }

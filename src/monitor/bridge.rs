@@ -120,7 +120,11 @@ impl Backend for Bridge {
 
     fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
         rules::add_tag(&self.ctx, job, tag)?;
-        Ok(if tag.is_empty() { format!("{job} has no tag now") } else { format!("tagged {job}: {tag}") })
+        Ok(if tag.is_empty() {
+            format!("{job} has no tag now")
+        } else {
+            format!("tagged {job}: {tag}")
+        })
     }
 
     fn attach_argv(&self, job: &JobId) -> Result<Vec<String>, Problem> {

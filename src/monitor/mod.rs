@@ -29,9 +29,3 @@ pub mod view;
 
 pub use backend::Backend;
 pub use run::{MonitorError, Options, run};
-
-#[cfg(test)]
-use crate as tpu;
-#[cfg(test)]
-#[path = "../../tests/cases/monitor/samples.rs"]
-mod samples;

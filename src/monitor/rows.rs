@@ -67,33 +67,3 @@ pub fn attempts(job: &JobView) -> impl Iterator<Item = WindowId> + '_ {
     let older = job.lineage.iter().copied().take_while(|window| *window != job.id.window);
     older.collect::<Vec<_>>().into_iter().rev()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::monitor::samples;
-
-    fn drawn(filter: &str, unfolded: &[u32]) -> Vec<String> {
-        let snapshot = samples::snapshot();
-        let unfolded = unfolded.iter().map(|window| samples::id(*window)).collect();
-        let rows = rows(&snapshot, &Filter::parse(filter), &unfolded);
-        rows.iter()
-            .map(|row| {
-                let folded =
-                    if row.folded > 0 { format!("+{}", row.folded) } else { String::new() };
-                format!("{}{}{folded}", if row.attempt { "└" } else { "" }, row.id.window)
-            })
-            .collect()
-    }
-
-    #[test]
-    fn lineages_fold_under_their_leaf() {
-        assert_eq!(drawn("", &[])[..4], ["3", "4", "7+2", "8"]);
-        assert_eq!(drawn("", &[7])[..6], ["3", "4", "7", "└6", "└5", "8"]);
-    }
-
-    #[test]
-    fn a_filter_finds_what_a_fold_hides() {
-        assert_eq!(drawn("status:resumed", &[]), ["└6", "└5"]);
-    }
-}

@@ -61,8 +61,7 @@ impl Ctx {
             let path = self.patterns.as_ref()?;
             let bytes = self.store.disk().read(path).ok()?.bytes;
             let text = String::from_utf8_lossy(&bytes);
-            let (classifier, errors) =
-                Classifier::with_overlay(&text, &path.display().to_string());
+            let (classifier, errors) = Classifier::with_overlay(&text, &path.display().to_string());
             if let Some(first) = errors.first() {
                 self.warn([format!("{first}; only the built-in patterns are used")]);
                 return None;

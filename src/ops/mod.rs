@@ -6,6 +6,7 @@
 
 pub mod ctx;
 pub mod error;
+pub mod open;
 
 pub mod snapshot;
 
@@ -15,6 +16,7 @@ pub mod resume;
 pub mod attach;
 pub mod callbacks;
 pub mod checkpoint;
+pub mod classify;
 pub mod clean;
 pub mod kill;
 pub mod logs;

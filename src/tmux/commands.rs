@@ -5,9 +5,9 @@
 //! checks is the thin layer here.
 
 use tmux_interface::{
-    AttachSession, CapturePane, DisplayMessage, IfShell, KillServer, KillWindow, ListPanes, ListWindows,
-    LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
-    SwitchClient, TmuxCommand,
+    AttachSession, CapturePane, DisplayMessage, IfShell, KillServer, KillWindow, ListPanes,
+    ListWindows, LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption,
+    SourceFile, SwitchClient, TmuxCommand,
 };
 
 use super::{Capture, NewWindow, formats, quote};

@@ -156,7 +156,7 @@ fn what_is_allowed_passes() {
         ("src/model/time.rs", "use jiff::{Timestamp, tz::TimeZone};"),
         ("src/sys/clock.rs", "use std::time::Instant;\nuse crate::model::time::Timestamp;"),
         ("src/cloud/sim/fleet.rs", "use crate::store::atomic::replace;"),
-        ("src/cli/dispatch.rs", "use crate::{daemon, demo, monitor};"),
+        ("src/cli/dispatch.rs", "use crate::{daemon, demo};"),
         ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
         ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::fake::FakeTmux; }"),
         ("src/main.rs", "fn main() -> std::process::ExitCode { tpu::cli::main() }"),

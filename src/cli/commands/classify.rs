@@ -5,13 +5,12 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::classify::report::{BlockReport, LineReport};
-use crate::classify::{Classifier, Input, PatternError};
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Classify;
 use crate::cli::print::{Output, block};
-use crate::ops::Error;
+use crate::ops::classify::{self, Circumstances};
+use crate::ops::{Ctx, Error};
 
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
@@ -20,15 +19,11 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     }
     let text = read(args.file.as_deref())?;
     let ctx = app.ctx()?;
-    let classifier = ctx.classifier();
     if args.lines {
-        return Ok(lines(app, classifier, &text).notes(ctx.take_warnings()));
+        return Ok(lines(app, ctx, &text).notes(ctx.take_warnings()));
     }
-    let verdict = classifier.classify(&Input {
-        text: &text,
-        exit_code: args.exit_code,
-        api_state: args.api_state.as_deref(),
-    });
+    let known = Circumstances { exit_code: args.exit_code, api_state: args.api_state.clone() };
+    let (verdict, report) = classify::block(ctx, &text, &known)?;
     let mut human = format!("{}\n", verdict.class.as_str());
     human += &verdict.phase.map_or(String::new(), |phase| format!("phase: {}\n", phase.as_str()));
     let progress = block::progress(&verdict.progress);
@@ -39,19 +34,17 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
         .evidence
         .as_ref()
         .map_or(String::new(), |evidence| format!("why: {}\n", block::evidence(evidence)));
-    let report = serde_json::to_value(BlockReport::from(&verdict))
-        .map_err(|e| Error::failed(format!("cannot write the verdict as JSON: {e}")))?;
     Ok(Output::new(human, report).notes(ctx.take_warnings()))
 }
 
 /// One verdict for each line; with `--json` one object for each line.
-fn lines(app: &App, classifier: &Classifier, text: &[u8]) -> Output {
+fn lines(app: &App, ctx: &Ctx, text: &[u8]) -> Output {
     let mut printed = String::new();
-    for line in &classifier.classify_lines(text) {
+    for line in classify::lines(ctx, text) {
         printed += &if app.global.json {
-            json!(LineReport::from(line)).to_string()
+            line.json.to_string()
         } else {
-            format!("{:>6}  {:<17} {}", line.n, line.class.as_str(), line.rule.as_deref().unwrap_or(""))
+            format!("{:>6}  {:<17} {}", line.n, line.class, line.rule.as_deref().unwrap_or(""))
         };
         printed.push('\n');
     }
@@ -76,15 +69,14 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
 fn check_patterns(app: &App, file: Option<&Path>) -> Outcome {
     let own = app.config_dir().map(|dir| dir.join("patterns.toml"));
     let Some(path) = file.map(Path::to_owned).or(own) else {
-        return Err(Error::usage("there is no home directory, so which pattern file?"));
+        return Err(Error::usage("there is no home directory, so which pattern file?")
+            .hint("as in: tpu classify --check-patterns FILE"));
     };
     let text = String::from_utf8(read(Some(&path))?)
         .map_err(|_| Error::usage(format!("{} is no UTF-8", path.display())))?;
-    let (classifier, errors) = Classifier::with_overlay(&text, &path.display().to_string());
-    if errors.is_empty() {
-        let text = format!("{}: good; {} rules in all.", path.display(), classifier.rules().len());
-        return Ok(Output::new(text, json!({ "rules": classifier.rules().len() })));
-    }
-    let messages: Vec<String> = errors.iter().map(PatternError::to_string).collect();
-    Err(Error::usage(messages.join("\n")).hint("until they are mended, only the built-in patterns are used"))
+    let rules = classify::check_patterns(&text, &path.display().to_string())?;
+    Ok(Output::new(
+        format!("{}: good; {rules} rules in all.", path.display()),
+        json!({ "rules": rules }),
+    ))
 }

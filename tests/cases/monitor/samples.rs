@@ -1,12 +1,11 @@
-//! Jobs to draw and to filter, shared by the unit tests of the screen and its snapshot tests. The file
-//! that includes this one says what `tpu` is.
+//! Jobs to draw and to filter, shared by the tests of the screen.
 
-use super::tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
-use super::tpu::model::ids::{JobId, TargetName, UserName, WindowId};
-use super::tpu::model::job::Status;
-use super::tpu::model::rules::Rules;
-use super::tpu::model::time::Timestamp;
-use super::tpu::model::view::{JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth};
+use tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
+use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
+use tpu::model::job::Status;
+use tpu::model::rules::Rules;
+use tpu::model::time::Timestamp;
+use tpu::model::view::{JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth};
 
 /// 2026-11-20 14:02:11 UTC.
 pub(crate) const NOW: i64 = 1_795_183_331;

@@ -1,0 +1,55 @@
+//! Builds the effects of a real run. The simulation builds its own; nothing else differs.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use crate::model::settings::{Layer, Origin};
+use crate::store::{OsDisk, Paths, Store, Who};
+use crate::sys::clock::SystemClock;
+use crate::sys::env::Env;
+use crate::sys::random::OsRandom;
+use crate::tmux::oneshot::OneShot;
+
+use super::Ctx;
+
+/// What the effects are built from.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The data file.
+    pub data: PathBuf,
+    /// Name of the tmux socket; tmux's default server if none.
+    pub tmux_socket: Option<String>,
+    /// What the process was started with.
+    pub env: Env,
+    /// The command, for the journal and for those who wait for our lock.
+    pub actor: String,
+    /// This program, for launchers to call back.
+    pub tpu: PathBuf,
+    /// Settings above those of data.json, from the weakest to the strongest.
+    pub layers: Vec<(Origin, Layer)>,
+    /// Where the lab's own patterns may be.
+    pub patterns: Option<PathBuf>,
+}
+
+/// Opens the doors. Nothing is read, started or asked yet.
+pub fn open(opening: Opening) -> Ctx {
+    let Opening { data, tmux_socket, env, actor, tpu, layers, patterns } = opening;
+    let clock = Arc::new(SystemClock::new());
+    let who = Who { pid: env.pid, host: env.hostname.clone(), command: format!("tpu {actor}") };
+    let disk = Arc::new(OsDisk);
+    let store = Store::open(Paths::new(data), disk, Arc::<SystemClock>::clone(&clock), who);
+    Ctx {
+        store,
+        tmux: Arc::new(OneShot::new(tmux_socket.as_deref(), &env)),
+        clock,
+        random: Arc::new(OsRandom),
+        env,
+        actor,
+        tpu,
+        tmux_socket,
+        layers,
+        patterns,
+        classifier: OnceLock::new(),
+        warnings: Mutex::new(Vec::new()),
+    }
+}

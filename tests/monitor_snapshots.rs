@@ -3,7 +3,6 @@
 #[path = "cases/monitor/samples.rs"]
 pub(crate) mod samples;
 
-use ::tpu;
 use ratatui::style::Color;
 use tpu::model::ids::UserName;
 use tpu::model::time::Timestamp;

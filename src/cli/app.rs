@@ -55,9 +55,9 @@ impl App {
             tmux_socket: self.global.tmux_socket.clone(),
             env: self.env.clone(),
             actor: self.name.to_owned(),
-            tpu: self.program(),
+            tpu: Self::program(),
             layers,
-            patterns: self.config_dir().map(|dir| dir.join("patterns.toml")),
+            patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
         }))
     }
 
@@ -67,20 +67,20 @@ impl App {
         let mut env = self.env.clone();
         env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
         env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
-        env.cwd = root.to_owned();
+        root.clone_into(&mut env.cwd);
         open(Opening {
             data: root.join("data.json"),
             tmux_socket: Some("demo".to_owned()),
             env,
             actor: self.name.to_owned(),
-            tpu: self.program(),
+            tpu: Self::program(),
             layers: Vec::new(),
             patterns: None,
         })
     }
 
     /// This program, for launchers to call back.
-    fn program(&self) -> PathBuf {
+    fn program() -> PathBuf {
         std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tpu"))
     }
 
@@ -103,15 +103,15 @@ impl App {
     /// The machine's settings file, `--settings`, and what the environment sets.
     fn layers(&self) -> Result<Vec<(Origin, Layer)>, Error> {
         let mut layers = Vec::new();
-        if let Some(dir) = self.config_dir() {
+        if let Some(dir) = Self::config_dir() {
             let path = dir.join("settings.json");
             let origin = Origin::File(path.display().to_string());
-            layers.extend(read_layer(&path, origin, true)?);
+            layers.extend(read_layer(&path, &origin, true)?);
         }
         if let Some(path) = &self.global.settings {
             let path = self.env.cwd.join(path);
             let origin = Origin::Given(path.display().to_string());
-            layers.extend(read_layer(&path, origin, false)?);
+            layers.extend(read_layer(&path, &origin, false)?);
         }
         for (variable, key) in [
             ("TPU_USER", "user"),
@@ -130,7 +130,7 @@ impl App {
     }
 
     /// `<config dir>/tpu`.
-    pub(super) fn config_dir(&self) -> Option<PathBuf> {
+    pub(super) fn config_dir() -> Option<PathBuf> {
         directories::ProjectDirs::from("", "", "tpu").map(|dirs| dirs.config_dir().to_owned())
     }
 
@@ -175,12 +175,12 @@ impl App {
         if self.global.yes || !self.may_ask() {
             return Ok(true);
         }
-        let answer = self.ask(&format!("{question} [y/N] "))?;
+        let answer = Self::ask(&format!("{question} [y/N] "))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Asks for a line.
-    pub(super) fn ask(&self, question: &str) -> Result<String, Error> {
+    pub(super) fn ask(question: &str) -> Result<String, Error> {
         use std::io::{BufRead as _, Write as _};
         let mut stderr = std::io::stderr();
         let shown = stderr.write_all(question.as_bytes()).and_then(|()| stderr.flush());
@@ -196,11 +196,11 @@ impl App {
 /// Reads a settings file; one that need not be there is no layer if it is not.
 fn read_layer(
     path: &Path,
-    origin: Origin,
+    origin: &Origin,
     optional: bool,
 ) -> Result<Option<(Origin, Layer)>, Error> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some((origin.clone(), Layer::parse(&text, &origin)?))),
+        Ok(text) => Ok(Some((origin.clone(), Layer::parse(&text, origin)?))),
         Err(e) if optional && e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => {
             Err(Error::usage(format!("cannot read the settings file {}: {e}", path.display()))

@@ -243,11 +243,11 @@ pub enum Command {
     GetMonitorConfig,
 
     // -- callbacks
-    /// Called by run_remote.sh: the job has begun
+    /// Called by `run_remote.sh`: the job has begun
     UpdLog(Words),
-    /// Called by run_remote.sh: the job ended well
+    /// Called by `run_remote.sh`: the job ended well
     FinishJob(Finish),
-    /// Called by run_remote.sh: the job failed
+    /// Called by `run_remote.sh`: the job failed
     FailJob(Finish),
 
     // -- data, text, help

@@ -36,7 +36,7 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Run(args) => run_then_watch(app, |app| run::run(app, &args), args.quiet),
         Command::Check(args) => check::check(&app, &args),
         Command::CheckSimp(args) => check::table(&app, &args),
-        Command::Monitor(args) => monitor(app, check::scope(&args)),
+        Command::Monitor(args) => monitor(app, &check::scope(&args)),
         Command::Resume(args) => again::resume(&app, &args),
         Command::Rerun(args) => again::rerun(&app, &args),
         Command::Kill(args) => kill::kill(&app, &args),
@@ -98,7 +98,7 @@ fn run_command(app: App, command: Command) -> Outcome {
 fn bare(app: App) -> Outcome {
     let has_users = app.ctx()?.data().is_ok_and(|data| !data.users().is_empty());
     if has_users && app.on_terminal() {
-        return monitor(app, check::Scope::default());
+        return monitor(app, &check::Scope::default());
     }
     Ok(help::welcome())
 }
@@ -121,12 +121,12 @@ fn run_then_watch(
     }
     let scope =
         check::Scope { user: Some(job.user.clone()), select: Some(job), ..check::Scope::default() };
-    monitor(app, scope)
+    monitor(app, &scope)
 }
 
 /// The full-screen monitor.
-fn monitor(app: App, scope: check::Scope) -> Outcome {
-    let options = screen::options(&app, &scope)?;
+fn monitor(app: App, scope: &check::Scope) -> Outcome {
+    let options = screen::options(&app, scope)?;
     screen::open(app.into_ctx()?, options)?;
     Ok(Output::default())
 }

@@ -161,7 +161,7 @@ pub(super) fn one_job(app: &App, words: &[String]) -> Result<JobId, Error> {
     sorted.nothing_else()?;
     let window = sorted.one_window()?;
     let user = app.user(&data, sorted.user)?;
-    crate::ops::ctx::job_of(&data, &JobId::new(user, window)).map(|job| job.id())
+    crate::ops::ctx::job_of(&data, &JobId::new(user, window)).map(super::super::model::job::Job::id)
 }
 
 /// The user that a command is about, where it takes nothing else.

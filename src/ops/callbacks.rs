@@ -196,18 +196,15 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         if job.intent.is_some() || !job.status.is_live() {
             return Ok(());
         }
-        let line = match &shown.status {
-            Status::Error(kind) => {
-                job.apply(&Event::Failed(*kind))?;
-                let verdict = stored_verdict(*kind, &shown);
-                let line = format!("{kind}: {}", verdict.line);
-                job.verdict = Some(verdict);
-                line
-            }
-            _ => {
-                job.apply(&Event::Finished)?;
-                format!("exit code {code}")
-            }
+        let line = if let Status::Error(kind) = &shown.status {
+            job.apply(&Event::Failed(*kind))?;
+            let verdict = stored_verdict(*kind, &shown);
+            let line = format!("{kind}: {}", verdict.line);
+            job.verdict = Some(verdict);
+            line
+        } else {
+            job.apply(&Event::Finished)?;
+            format!("exit code {code}")
         };
         let kind = if shown.status == Status::Finished { "finished" } else { "error" };
         records::note(tx, id, kind, line);

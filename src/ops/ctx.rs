@@ -116,9 +116,7 @@ pub fn job_of<'a>(data: &'a Data, id: &JobId) -> Result<&'a Job, Error> {
 
 /// The job in a transaction's data, or the same error.
 pub fn job_mut<'a>(data: &'a mut Data, id: &JobId) -> Result<&'a mut Job, Error> {
-    if let Err(error) = job_of(data, id) {
-        return Err(error);
-    }
+    job_of(data, id)?;
     Ok(data.job_mut(id).expect("found a line above"))
 }
 

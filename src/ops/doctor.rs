@@ -149,7 +149,8 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
                 ));
             }
         }
-        let leaves: Vec<_> = lineage::lineages(user).iter().filter_map(|l| l.leaf()).collect();
+        let leaves: Vec<_> =
+            lineage::lineages(user).iter().filter_map(lineage::Lineage::leaf).collect();
         findings.extend((!leaves.is_empty()).then(|| {
             fine(format!(
                 "{} has {} runs in {} attempts",

@@ -1,6 +1,6 @@
 //! The processes of a job on this machine, and how they are stopped: exactly those, and all of those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::model::facts::PaneFact;
@@ -38,10 +38,10 @@ pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Proce
     match (&job.launch, pane) {
         (Some(launch), _) => {
             add(table.with_token(launch.token.as_str(), ctx.env.uid));
-            if let Some((group, start)) = recorded_group(ctx, job) {
-                if procs::is_alive(group, start) {
-                    add(table.group(group));
-                }
+            if let Some((group, start)) = recorded_group(ctx, job)
+                && procs::is_alive(group, start)
+            {
+                add(table.group(group));
             }
         }
         (None, Some(pane)) => add(table.descendants(pane.pane_pid)),
@@ -61,10 +61,10 @@ fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
 /// Stops the processes of a job: SIGINT, 3 s, SIGTERM, 10 s, SIGKILL. Processes that appear meanwhile
 /// are stopped as well.
 pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
-    let mut stopped: BTreeMap<(u32, u64), ()> = BTreeMap::new();
+    let mut stopped: BTreeSet<(u32, u64)> = BTreeSet::new();
     for (signal, patience) in PATIENCE {
         let deadline = ctx.clock.monotonic() + patience;
-        let mut signalled: BTreeMap<(u32, u64), ()> = BTreeMap::new();
+        let mut signalled: BTreeSet<(u32, u64)> = BTreeSet::new();
         loop {
             let alive = of_job(ctx, job, pane)?;
             if alive.is_empty() {
@@ -72,14 +72,14 @@ pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Erro
             }
             for process in &alive {
                 let name = (process.pid, process.start);
-                if signalled.insert(name, ()).is_none() {
+                if signalled.insert(name) {
                     procs::signal(process, signal).map_err(|e| {
                         Error::refused(format!(
                             "cannot stop process {} ({}): {e}",
                             process.pid, process.name
                         ))
                     })?;
-                    stopped.insert(name, ());
+                    stopped.insert(name);
                 }
             }
             if ctx.clock.monotonic() >= deadline {

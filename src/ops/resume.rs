@@ -156,14 +156,13 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     };
     let target = check::resolve_target(data, typed)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
-    if let (Some(old), Some(new)) = types {
-        if old != new && request.how == Succession::Resume && !request.force {
-            return Err(Error::refused(format!(
-                "{} is a {new}, the job ran on a {old}",
-                target.name
-            ))
+    if let (Some(old), Some(new)) = types
+        && old != new
+        && request.how == Succession::Resume
+        && !request.force
+    {
+        return Err(Error::refused(format!("{} is a {new}, the job ran on a {old}", target.name))
             .hint("a checkpoint may not fit there; use --force to resume all the same"));
-        }
     }
     Ok(target)
 }
@@ -230,10 +229,10 @@ fn checkpoint_source(
         }
     }
     let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
-    if request.force {
-        if let Some(log) = &job.log_dir {
-            return Ok(log.clone());
-        }
+    if request.force
+        && let Some(log) = &job.log_dir
+    {
+        return Ok(log.clone());
     }
     let place = if looked.is_empty() {
         "no log directory was ever reported".to_owned()

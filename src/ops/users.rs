@@ -34,10 +34,10 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
     let session = new.tmux_name.as_deref().unwrap_or(&new.name);
     check_name(new)?;
     check_session(session)?;
-    if let Some(dir) = &new.dir {
-        if !std::path::Path::new(dir).is_dir() {
-            return Err(Error::not_found(format!("{dir} is not a directory")));
-        }
+    if let Some(dir) = &new.dir
+        && !std::path::Path::new(dir).is_dir()
+    {
+        return Err(Error::not_found(format!("{dir} is not a directory")));
     }
     match ctx.store.create(&Data::empty()) {
         Ok(()) | Err(StoreError::Exists { .. }) => {}

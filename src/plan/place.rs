@@ -29,10 +29,10 @@ pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
         TmuxFact::Up { place, panes } => (place, Some(panes)),
         TmuxFact::Down { place } => (place, None),
     };
-    if let Some(place) = &job.place {
-        if let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some()) {
-            return verdict;
-        }
+    if let Some(place) = &job.place
+        && let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some())
+    {
+        return verdict;
     }
     let Some(panes) = panes else {
         return Window::Unknown(format!("no tmux server answers on {}", here.socket));

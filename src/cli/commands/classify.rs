@@ -15,7 +15,7 @@ use crate::ops::{Ctx, Error};
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     if args.check_patterns {
-        return check_patterns(app, args.file.as_deref());
+        return check_patterns(args.file.as_deref());
     }
     let text = read(args.file.as_deref())?;
     let ctx = app.ctx()?;
@@ -66,8 +66,8 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
 }
 
 /// Checks a pattern file, by default the lab's own.
-fn check_patterns(app: &App, file: Option<&Path>) -> Outcome {
-    let own = app.config_dir().map(|dir| dir.join("patterns.toml"));
+fn check_patterns(file: Option<&Path>) -> Outcome {
+    let own = App::config_dir().map(|dir| dir.join("patterns.toml"));
     let Some(path) = file.map(Path::to_owned).or(own) else {
         return Err(Error::usage("there is no home directory, so which pattern file?")
             .hint("as in: tpu classify --check-patterns FILE"));

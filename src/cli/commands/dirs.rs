@@ -1,6 +1,6 @@
 //! Working directories: `set-cur`, `set-dir`, `ls`, `get-dir`, `del-dir`, `swap-dir`.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
     store(app, &user, one(&sorted)?, &path)
 }
 
-fn store(app: &App, user: &UserName, slot: u32, path: &PathBuf) -> Outcome {
+fn store(app: &App, user: &UserName, slot: u32, path: &Path) -> Outcome {
     let all = dirs::set(app.ctx()?, user, slot, path)?;
     let mut text = format!("Set directory {slot} to {}\nCurrent directories:\n", path.display());
     text += &lines(&all);
@@ -80,7 +80,7 @@ pub(in crate::cli) fn get(app: &App, words: &[String]) -> Outcome {
     let owner = user_of(&data, &user)?;
     let path = if slot == 0 {
         let first = dirs::known(owner, 1)?;
-        let parent = std::path::Path::new(first).parent();
+        let parent = Path::new(first).parent();
         parent.map_or(first.to_owned(), |parent| parent.to_string_lossy().into_owned())
     } else {
         dirs::known(owner, slot)?.to_owned()

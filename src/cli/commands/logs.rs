@@ -37,7 +37,8 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     };
     let text = chosen(&bytes, filter.as_ref(), args.lines);
     if let (true, Source::File(path)) = (args.follow && !app.global.json, &source) {
-        return follow(app, &id, path, &text, bytes.len() as u64, filter.as_ref());
+        let followed = Followed { path, at: bytes.len() as u64, filter: filter.as_ref() };
+        return follow(app, &id, &followed, &text);
     }
     let lines: Vec<&str> = text.lines().collect();
     let json = json!({ "job": id, "lines": lines });
@@ -60,15 +61,18 @@ fn chosen(bytes: &[u8], filter: Option<&Regex>, last: Option<usize>) -> String {
     text
 }
 
+/// A file that grows.
+struct Followed<'a> {
+    path: &'a Path,
+    /// How many bytes of it have been printed.
+    at: u64,
+    /// Which lines are wanted.
+    filter: Option<&'a Regex>,
+}
+
 /// Prints what comes, until the job has ended and its last words are out.
-fn follow(
-    app: &App,
-    id: &JobId,
-    path: &Path,
-    first: &str,
-    mut at: u64,
-    filter: Option<&Regex>,
-) -> Outcome {
+fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcome {
+    let Followed { path, mut at, filter } = *followed;
     let ctx = app.ctx()?;
     let print = |text: &str| match to_stdout(text, ColorChoice::Auto) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),

@@ -65,7 +65,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
             return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
                 .hint("give them: ssn=NOTES"));
         }
-        notes = Some(app.ask("Notes: ")?);
+        notes = Some(App::ask("Notes: ")?);
     }
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let command = (!args.command.is_empty()).then(|| args.command.clone());

@@ -37,7 +37,7 @@ pub(in crate::cli) fn list_aliases(app: &App) -> Outcome {
         text += &format!("{alias}: {full}\n");
     }
     if text.is_empty() {
-        text = "No target aliases. As in: tpu -ta v2-32-p2 FULL_NAME".to_owned();
+        text.push_str("No target aliases. As in: tpu -ta v2-32-p2 FULL_NAME");
     }
     let map: serde_json::Value =
         data.registry().aliases().map(|(alias, full)| (alias.to_owned(), json!(full))).collect();

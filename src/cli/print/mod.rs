@@ -5,7 +5,7 @@ pub(super) mod json;
 pub(super) mod table;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};

@@ -100,7 +100,7 @@ struct Claim<'a> {
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
-    target_still_free(&mut tx.data, plan)?;
+    target_still_free(&tx.data, plan)?;
     let user = tx
         .data
         .user_mut(&plan.user)
@@ -158,9 +158,10 @@ fn succeed(
         job.apply(&Event::Failed(*kind))?;
         job.verdict = Some(verdict.clone());
     }
-    job.apply(&match parent.forced {
-        false => Event::Superseded(parent.how),
-        true => Event::SupersededByForce(parent.how),
+    job.apply(&if parent.forced {
+        Event::SupersededByForce(parent.how)
+    } else {
+        Event::Superseded(parent.how)
     })?;
     job.child = Some(child);
     job.intent = None;

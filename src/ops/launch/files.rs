@@ -65,7 +65,7 @@ fn fresh_directory(ctx: &Ctx, id: &JobId) -> Result<PathBuf, Error> {
     let dir = ctx.store.paths().job(id);
     match std::fs::remove_dir_all(&dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::state(format!("cannot clear {}: {e}", dir.display())));
+            Err(Error::state(format!("cannot clear {}: {e}", dir.display())))
         }
         _ => Ok(ctx.store.job_dir(id)?),
     }

@@ -89,15 +89,13 @@ impl LaunchPlan {
 
     /// The words that the launcher runs: a command, or the arguments of `staging.sh`.
     pub fn words(&self) -> Vec<OsString> {
-        let mut words = match (&self.command, self.mode) {
-            (Some(command), LaunchMode::Native) => command.clone(),
-            _ => {
-                let mut words = vec![OsString::from(format!("ka={}", self.target.name))];
-                words.extend(
-                    self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))),
-                );
-                words
-            }
+        let mut words = if let (Some(command), LaunchMode::Native) = (&self.command, self.mode) {
+            command.clone()
+        } else {
+            let mut words = vec![OsString::from(format!("ka={}", self.target.name))];
+            words
+                .extend(self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))));
+            words
         };
         words.extend(self.config_words());
         words
@@ -148,5 +146,5 @@ pub fn shown(words: &[OsString]) -> String {
 
 fn quote(word: &OsStr) -> String {
     let text = word.to_string_lossy();
-    shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.into_owned())
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), std::borrow::Cow::into_owned)
 }

@@ -1,0 +1,214 @@
+//! One look at everything: data + panes + exits + text -> [`JobView`]s. The screen, `check`, `--json` and
+//! MONITOR all show what this returns; none computes a status of its own.
+//!
+//! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
+//! the last look, which a [`Memory`] remembers.
+
+mod observe;
+
+use std::collections::BTreeMap;
+
+use crate::model::data::{Data, User};
+use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
+use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::job::{Job, StartTime, StoredVerdict};
+use crate::model::lineage::Lineage;
+use crate::model::time::Timestamp;
+use crate::model::view::{JobView, MonitorHealth, Orphan, Shown, Snapshot, TmuxHealth};
+use crate::plan::diagnose::diagnose;
+use crate::plan::next;
+use crate::plan::place::{self, Window};
+
+use super::{Ctx, Error};
+use observe::{Seen, observe};
+
+pub use observe::Memory;
+
+/// Looks at the jobs of one user, or of everybody.
+pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
+    let data = ctx.data()?;
+    if let Some(name) = user {
+        super::ctx::user_of(&data, name)?;
+    }
+    let tmux = ctx.tmux.look();
+    let scope = |u: &User| user.is_none_or(|name| u.name == *name);
+    let jobs: Vec<(&User, &Job)> = data
+        .users()
+        .iter()
+        .filter(|u| scope(u))
+        .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
+        .collect();
+    let now = ctx.clock.now();
+    let seen = observe(ctx, memory, &jobs, &tmux);
+    let viewer = Viewer { ctx, data: &data, now };
+    let views =
+        jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).collect();
+    let orphans = match &tmux {
+        TmuxFact::Up { panes, .. } => {
+            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
+        }
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
+    };
+    Ok(Snapshot {
+        at: now,
+        user: user.cloned(),
+        users: data.users().iter().map(|user| user.name.clone()).collect(),
+        jobs: views,
+        orphans,
+        tmux: match tmux {
+            TmuxFact::Up { .. } => TmuxHealth::Up,
+            TmuxFact::Down { .. } => TmuxHealth::Down,
+            TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason),
+        },
+        monitor: MonitorHealth::NotRunning,
+    })
+}
+
+/// One job as it stands now.
+pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
+    let data = ctx.data()?;
+    let job = super::ctx::job_of(&data, id)?;
+    let user = super::ctx::user_of(&data, &id.user)?;
+    let tmux = ctx.tmux.look();
+    let mut memory = Memory::default();
+    let seen = observe(ctx, &mut memory, &[(user, job)], &tmux);
+    let seen = seen.first().expect("one job in, one observation out");
+    Ok(Viewer { ctx, data: &data, now: ctx.clock.now() }.view(user, job, seen))
+}
+
+/// Who claims a target: by the facts alive, and by the facts dead.
+#[derive(Debug, Default)]
+pub struct TargetUsers {
+    /// Jobs at work there, or of which nothing certain is known.
+    pub live: Vec<JobId>,
+    /// Jobs whose records look live and whose facts say that they are over.
+    pub dead: Vec<JobId>,
+}
+
+/// Sorts the jobs whose records claim `target` into living and dead.
+pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
+    let claims: Vec<(&User, &Job)> = data
+        .users()
+        .iter()
+        .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
+        .filter(|(_, job)| job.tpu == *target && job.status.is_live())
+        .collect();
+    let mut users = TargetUsers::default();
+    if claims.is_empty() {
+        return users;
+    }
+    let tmux = ctx.tmux.look();
+    let seen = observe(ctx, &mut Memory::default(), &claims, &tmux);
+    for ((_, job), seen) in claims.iter().zip(&seen) {
+        let shown = diagnose(job, &seen.facts(ctx.clock.now()));
+        // A program whose text shows a failure may still hold the device: only its end frees it.
+        let over = !shown.status.is_live() && (seen.exit.is_some() || !seen.window_is_here());
+        if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
+    }
+    users
+}
+
+/// The text that belongs to this launch of the job.
+pub fn since_launch<'a>(job: &Job, text: &'a [u8]) -> &'a [u8] {
+    match &job.launch {
+        Some(launch) => crate::classify::after_launch(text, launch.token.as_str()),
+        None => text,
+    }
+}
+
+/// What every view of one look shares.
+struct Viewer<'a> {
+    ctx: &'a Ctx,
+    data: &'a Data,
+    now: Timestamp,
+}
+
+impl Viewer<'_> {
+    /// Puts a record and what was observed together.
+    fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> JobView {
+        let Self { ctx, data, now } = *self;
+        let shown = diagnose(job, &seen.facts(now));
+        let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
+        let started_at = started_at(ctx, job);
+        let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+        let next = next::next(job, &shown);
+        JobView {
+            id: job.id(),
+            leaf: job.child.is_none(),
+            lineage,
+            dir: (job.job_dir_id, job.job_dir.clone()),
+            target: job.tpu.clone(),
+            target_label: data.target_label(&job.tpu),
+            zone: data.target(&job.tpu).and_then(|target| target.zone),
+            tags: job.job_tags.clone(),
+            stored: job.status.clone(),
+            stage: job.stage,
+            rules: job.rules.clone(),
+            monitor: job.monitor,
+            next,
+            started_at,
+            age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
+            log_dir: job.log_dir.clone(),
+            stage_dir: job.stage_dir.clone(),
+            exit_code: seen.exit,
+            window_alive: match &seen.window {
+                Window::Here(pane) => Some(!pane.dead),
+                Window::Gone | Window::Lost(_) => Some(false),
+                Window::Elsewhere(_) | Window::Unknown(_) => None,
+            },
+            pane_id: match &seen.window {
+                Window::Here(pane) => Some(pane.pane_id.clone()),
+                _ => None,
+            },
+            tail: seen.tail.clone(),
+            configs: job.extra_configs.clone(),
+            intent: job.intent.as_ref().map(|intent| intent.action.clone()),
+            shown,
+        }
+    }
+}
+
+fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
+    match &job.start_time {
+        StartTime::Unset => None,
+        StartTime::At(instant) => Some(*instant),
+        StartTime::Original(value) => {
+            let zone = ctx.env.local_zone();
+            Timestamp::parse_original(value.as_str()?, &zone)
+        }
+    }
+}
+
+/// Windows of a user's session that no record claims; never the home window 0.
+fn orphans(user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
+    let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
+    for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
+        let claimed = user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
+        if pane.window_index != 0 && !claimed {
+            orphans.insert(
+                pane.window_index,
+                Orphan {
+                    session: pane.session.clone(),
+                    window: pane.window_index,
+                    window_id: pane.window_id.clone(),
+                },
+            );
+        }
+    }
+    orphans.into_values().collect()
+}
+
+/// The failure that the facts show and the record does not hold yet.
+pub fn unrecorded_failure(view: &JobView) -> Option<(ErrorKind, StoredVerdict)> {
+    let kind = view.failure()?;
+    (view.stored != view.shown.status).then(|| (kind, stored_verdict(kind, &view.shown)))
+}
+
+/// Evidence as it is kept with the record.
+pub fn stored_verdict(kind: ErrorKind, shown: &Shown) -> StoredVerdict {
+    let (rule, line) = match &shown.evidence {
+        Some(evidence) => (evidence.rule.clone(), evidence.line.clone()),
+        None => ("unknown".to_owned(), String::new()),
+    };
+    StoredVerdict { kind, rule, line, ignored: false }
+}

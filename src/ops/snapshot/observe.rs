@@ -1,0 +1,213 @@
+//! Windows, exits and text of jobs: what the facts are made of. Only panes that changed are captured, and
+//! only as far back as it takes to decide.
+
+use std::collections::HashMap;
+
+use crate::classify::Input;
+use crate::model::data::User;
+use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
+use crate::model::job::{Job, Status};
+use crate::model::time::Timestamp;
+use crate::ops::{Ctx, records};
+use crate::plan::diagnose::Facts;
+use crate::plan::place::{self, Window};
+use crate::tmux::Capture;
+
+use super::since_launch;
+
+/// Lines of a pane that a refresh reads first.
+const TAIL: u32 = 70;
+
+/// Lines that are read when the tail does not decide.
+const WIDE: u32 = 2_000;
+
+/// Last lines of a pane that a view carries.
+const SHOWN_LINES: usize = 40;
+
+/// What was read of a pane, as long as the pane has not changed since.
+#[derive(Clone, Debug)]
+struct Reading {
+    fingerprint: Fingerprint,
+    verdict: Verdict,
+    tail: Vec<String>,
+}
+
+/// Changes when a pane prints or its job ends.
+type Fingerprint = (u32, u64, u64, u32, u32, Option<i32>);
+
+/// What earlier looks have read of each pane. An empty one makes the first look a full one.
+#[derive(Debug, Default)]
+pub struct Memory {
+    readings: HashMap<String, Reading>,
+}
+
+/// Everything observed about one job.
+#[derive(Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) window: Window<'a>,
+    pub(super) exit: Option<i32>,
+    pub(super) verdict: Option<Verdict>,
+    pub(super) tail: Vec<String>,
+}
+
+impl Seen<'_> {
+    /// The observations as facts.
+    pub(super) fn facts(&self, now: Timestamp) -> Facts<'_> {
+        Facts {
+            window: self.window.clone(),
+            exit: self.exit,
+            verdict: self.verdict.clone(),
+            target: None,
+            now,
+        }
+    }
+
+    /// Whether the job's window stands open.
+    pub(super) fn window_is_here(&self) -> bool {
+        matches!(&self.window, Window::Here(pane) if !pane.dead)
+    }
+
+    /// Whether the text read so far did not say enough.
+    fn is_undecided(&self) -> bool {
+        matches!(&self.verdict, Some(verdict) if verdict.class == Class::None)
+    }
+}
+
+/// A pane to be read for the job at `index`.
+struct Wanted {
+    index: usize,
+    capture: Capture,
+    fingerprint: Fingerprint,
+}
+
+/// Observes `jobs`; the result keeps their order.
+pub(super) fn observe<'a>(
+    ctx: &Ctx,
+    memory: &mut Memory,
+    jobs: &[(&User, &Job)],
+    tmux: &'a TmuxFact,
+) -> Vec<Seen<'a>> {
+    let server = match tmux {
+        TmuxFact::Up { place, .. } => place.server_pid,
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
+    };
+    let mut seen: Vec<Seen<'a>> =
+        jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, tmux)).collect();
+    let changed = changed_panes(memory, jobs, &mut seen, server);
+    read(ctx, memory, jobs, &mut seen, changed);
+    let undecided = further_back(memory, &seen);
+    read(ctx, memory, jobs, &mut seen, undecided);
+    seen
+}
+
+/// The facts that need no text.
+fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, tmux: &'a TmuxFact) -> Seen<'a> {
+    let window = place::find(job, &user.tmux_name, tmux);
+    let by_pane = match &window {
+        Window::Here(pane) => pane.exit,
+        _ => None,
+    };
+    let by_record = job.launch.as_ref().and_then(|launch| launch.exit);
+    let exit = by_pane
+        .or(by_record)
+        .or_else(|| if job.status.is_live() { records::recorded_exit(ctx, job) } else { None });
+    Seen { window, exit, verdict: None, tail: Vec::new() }
+}
+
+/// Takes over what is remembered of panes that stand as they stood, and lists the others.
+fn changed_panes(
+    memory: &Memory,
+    jobs: &[(&User, &Job)],
+    seen: &mut [Seen<'_>],
+    server: u32,
+) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for (index, ((_, job), seen)) in jobs.iter().zip(seen.iter_mut()).enumerate() {
+        let Window::Here(pane) = &seen.window else { continue };
+        if !wants_text(job) {
+            continue;
+        }
+        let fingerprint = fingerprint(server, pane);
+        match memory.readings.get(&pane.pane_id) {
+            Some(reading) if reading.fingerprint == fingerprint => {
+                seen.verdict = Some(reading.verdict.clone());
+                seen.tail.clone_from(&reading.tail);
+            }
+            _ => wanted.push(Wanted { index, capture: capture(pane, TAIL), fingerprint }),
+        }
+    }
+    wanted
+}
+
+/// Panes whose tail did not decide and that have more to say.
+fn further_back(memory: &Memory, seen: &[Seen<'_>]) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for (index, seen) in seen.iter().enumerate().filter(|(_, seen)| seen.is_undecided()) {
+        let Window::Here(pane) = &seen.window else { continue };
+        // Everything there is was in the tail already.
+        if pane.history_size <= u64::from(TAIL) {
+            continue;
+        }
+        if let Some(reading) = memory.readings.get(&pane.pane_id) {
+            let fingerprint = reading.fingerprint;
+            wanted.push(Wanted { index, capture: capture(pane, WIDE), fingerprint });
+        }
+    }
+    wanted
+}
+
+/// Captures panes in one call, and classifies what they show.
+fn read(
+    ctx: &Ctx,
+    memory: &mut Memory,
+    jobs: &[(&User, &Job)],
+    seen: &mut [Seen<'_>],
+    wanted: Vec<Wanted>,
+) {
+    if wanted.is_empty() {
+        return;
+    }
+    let captures: Vec<Capture> = wanted.iter().map(|wanted| wanted.capture.clone()).collect();
+    // A capture that fails leaves the job without text, which is what is then known about it.
+    let Ok(texts) = ctx.tmux.capture(&captures) else { return };
+    for (Wanted { index, capture, fingerprint }, text) in wanted.into_iter().zip(texts) {
+        let (Some(text), Some(seen), Some((_, job))) = (text, seen.get_mut(index), jobs.get(index))
+        else {
+            continue;
+        };
+        let text = since_launch(job, &text);
+        let verdict =
+            ctx.classifier().classify(&Input { text, exit_code: seen.exit, api_state: None });
+        let tail = last_lines(text);
+        seen.verdict = Some(verdict.clone());
+        seen.tail.clone_from(&tail);
+        memory.readings.insert(capture.pane_id, Reading { fingerprint, verdict, tail });
+    }
+}
+
+fn capture(pane: &PaneFact, history: u32) -> Capture {
+    Capture { pane_id: pane.pane_id.clone(), history: Some(history), colours: false }
+}
+
+fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {
+    (server, pane.activity, pane.history_size, pane.cursor_y, pane.cursor_x, pane.exit)
+}
+
+/// Whether the status of a job depends on its text.
+fn wants_text(job: &Job) -> bool {
+    match &job.status {
+        Status::Unset | Status::Starting | Status::Running | Status::Error(_) => true,
+        Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => false,
+    }
+}
+
+/// The last lines that are not blank, made harmless.
+fn last_lines(text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    while lines.last().is_some_and(|line| line.is_empty()) {
+        lines.pop();
+    }
+    let from = lines.len().saturating_sub(SHOWN_LINES);
+    lines.iter().skip(from).map(|line| crate::text::escape(line).into_owned()).collect()
+}

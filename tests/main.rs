@@ -8,7 +8,10 @@
 
 mod common;
 
+mod kill;
+mod launch;
 mod layers;
+mod resume;
 mod store_disk;
 mod store_document;
 mod store_os;

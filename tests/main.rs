@@ -8,6 +8,8 @@
 
 mod common;
 
+mod clean;
+mod display;
 mod kill;
 mod launch;
 mod layers;

@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod env;
 pub(crate) mod screen;
 pub(crate) mod tmux;
 pub(crate) mod wait;

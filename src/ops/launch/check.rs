@@ -201,7 +201,7 @@ fn passable(configs: &[String], mode: LaunchMode, force: bool) -> Result<(), Err
     }
     let plain = |c: char| c.is_alphanumeric() || "-_.,:/=+@%^~".contains(c);
     match configs.iter().find(|arg| !arg.chars().all(plain)) {
-        Some(arg) => Err(Error::usage(format!(
+        Some(arg) => Err(Error::refused(format!(
             "{arg:?} holds blanks or shell characters, which staging.sh would take apart"
         ))
         .hint("use --force to pass it as it is, or run a command: tpu run TARGET -- COMMAND")),

@@ -1,0 +1,244 @@
+//! `tpu clean` and its parts in the built program: every record is either kept or archived, ancestors stay
+//! with their live leaf, and nothing goes while tmux cannot be asked.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use crate::common::env::TestEnv;
+
+const NONE: [&str; 0] = [];
+
+/// One logical run: how many attempts, whether each was resumed or rerun, and how the last one is.
+#[derive(Clone, Debug)]
+struct Chain {
+    hows: Vec<bool>,
+    leaf: &'static str,
+    bob: bool,
+}
+
+fn chain() -> impl Strategy<Value = Chain> {
+    let leaf = proptest::sample::select(vec!["finished", "error", "killed", "running", "starting"]);
+    (proptest::collection::vec(any::<bool>(), 0..4), leaf, proptest::bool::weighted(0.3))
+        .prop_map(|(hows, leaf, bob)| Chain { hows, leaf, bob })
+}
+
+/// Writes the chains as an original's file; returns, for each, its user and windows.
+fn write_chains(env: &TestEnv, chains: &[Chain]) -> Vec<(&'static str, Vec<u64>)> {
+    let mut data = env.two_users();
+    let mut all = Vec::new();
+    for chain in chains {
+        let user = if chain.bob { "bob" } else { "alice" };
+        let jobs = data["users"][user]["job_data"].as_array_mut().unwrap();
+        let first = jobs.len() as u64 + 1;
+        let last = first + chain.hows.len() as u64;
+        for window in first..=last {
+            let status = match chain.hows.get((window - first) as usize) {
+                Some(true) => "resumed",
+                Some(false) => "rerunned",
+                None => chain.leaf,
+            };
+            let mut job = env.record(user, window, status);
+            if status == "error" {
+                job["error"] = "OOM".into();
+            }
+            if window > first {
+                job["extra_msgs"]["father"] = json!(window - 1);
+            }
+            if window < last {
+                job["extra_msgs"]["child"] = json!(window + 1);
+            }
+            jobs.push(job);
+        }
+        all.push((user, (first..=last).collect()));
+    }
+    env.write_data(&data);
+    all
+}
+
+/// The windows of a user's records.
+fn kept(env: &TestEnv, user: &str) -> BTreeSet<u64> {
+    env.jobs(user).iter().map(|job| job["windows_id"].as_u64().unwrap()).collect()
+}
+
+/// User and window of every archived record, in order.
+fn archived(env: &TestEnv) -> Vec<(String, u64)> {
+    let text = std::fs::read_to_string(env.path("tpu-state/archive.jsonl")).unwrap_or_default();
+    text.lines()
+        .map(|line| {
+            let entry: Value = serde_json::from_str(line).unwrap();
+            let job = entry.get("job").unwrap_or(&entry);
+            (job["user"].as_str().unwrap().to_owned(), job["windows_id"].as_u64().unwrap())
+        })
+        .collect()
+}
+
+/// A window for every live record, so that they stay live.
+fn open_windows(env: &TestEnv, chains: &[Chain], places: &[(&str, Vec<u64>)]) {
+    for (chain, (user, windows)) in chains.iter().zip(places) {
+        if matches!(chain.leaf, "running" | "starting") {
+            let target = format!("={user}:{}", windows.last().unwrap());
+            env.tmux().run(&["new-window", "-d", "-t", &target, "exec sleep 1000"]);
+        }
+    }
+}
+
+#[test]
+fn records_are_kept_or_archived_and_ancestors_stay_with_a_live_leaf() {
+    let env = TestEnv::new();
+    let config =
+        Config { cases: 12, max_shrink_iters: 16, failure_persistence: None, ..Config::default() };
+    let commands = proptest::sample::select(vec![
+        "clear-finished alice",
+        "clear-error alice",
+        "clear-all alice",
+        "clear alice",
+        "clean alice",
+        "clean alice -re",
+        "-czj alice",
+    ]);
+    let runs = (proptest::collection::vec(chain(), 1..6), commands);
+    TestRunner::new(config)
+        .run(&runs, |(chains, command)| {
+            drop(env.tmux().try_run(&["kill-session", "-t", "=alice"]));
+            drop(env.tmux().try_run(&["kill-session", "-t", "=bob"]));
+            for session in ["alice", "bob"] {
+                env.tmux().run(&["new-session", "-d", "-s", session, "-x", "80", "-y", "24", "sh"]);
+            }
+            drop(std::fs::remove_file(env.path("tpu-state/archive.jsonl")));
+            let places = write_chains(&env, &chains);
+            open_windows(&env, &chains, &places);
+            let before = kept(&env, "alice");
+            let bobs = (env.jobs("bob"), env.windows("bob"));
+
+            env.tpu(command).exits(0);
+
+            let after = kept(&env, "alice");
+            let gone = archived(&env);
+            let gone_set: BTreeSet<u64> = gone.iter().map(|(_, window)| *window).collect();
+            prop_assert_eq!(gone_set.len(), gone.len(), "archived twice: {:?}", &gone);
+            prop_assert!(gone.iter().all(|(user, _)| user == "alice"));
+            prop_assert!(after.is_disjoint(&gone_set));
+            prop_assert_eq!(&after | &gone_set, before, "lost or made up");
+            prop_assert_eq!((env.jobs("bob"), env.windows("bob")), bobs, "another user's");
+            prop_assert!(env.windows("alice").contains(&0), "window 0 is never closed");
+            for (chain, (user, windows)) in chains.iter().zip(&places) {
+                if *user != "alice" {
+                    continue;
+                }
+                let stays: Vec<bool> =
+                    windows.iter().map(|window| after.contains(window)).collect();
+                let (leaf, ancestors) = stays.split_last().unwrap();
+                if matches!(chain.leaf, "running" | "starting") {
+                    prop_assert!(leaf, "a live leaf was removed: {windows:?}");
+                    let dropped = command.ends_with("-re");
+                    prop_assert!(ancestors.iter().all(|stay| *stay != dropped), "{windows:?}");
+                } else {
+                    let meant = match command {
+                        "clear-finished alice" => chain.leaf == "finished",
+                        "clear-error alice" => chain.leaf != "finished",
+                        _ => true,
+                    };
+                    prop_assert!(stays.iter().all(|stay| *stay != meant), "{windows:?} {command}");
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn nothing_is_removed_while_tmux_cannot_be_asked() {
+    let mut env = TestEnv::new();
+    env.start("true", &NONE);
+    env.wait_status(1, "finished");
+    env.start("exit 1", &NONE);
+    env.wait_status(2, "error");
+    let before = env.data_bytes();
+    let path = env.tmux().env().var("PATH").unwrap().to_owned();
+    let commands = [
+        "clean alice",
+        "clear-all alice",
+        "clear-finished alice",
+        "clear-error alice",
+        "-czj alice",
+        "-czw alice",
+    ];
+    env.set("PATH", env.path("code-alice").into_os_string());
+    for command in commands {
+        env.tpu(command).exits(6).says(&["error:", "hint:"]);
+    }
+    env.set("PATH", path);
+    env.tmux().kill_server();
+    for command in commands {
+        env.tpu(command).exits(6).says(&["error:", "hint:"]);
+    }
+    assert_eq!(env.data_bytes(), before);
+    assert_eq!(archived(&env), []);
+    // A restarted server has none of the old windows: they are gone for certain.
+    env.tmux().run(&["new-session", "-d", "-s", "alice", "sh"]);
+    env.tpu("clean alice").exits(0).says(&["Archived 2 jobs"]);
+    assert_eq!(archived(&env).len(), 2);
+}
+
+#[test]
+fn windows_without_record_are_closed_and_no_others() {
+    let env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    let theirs = env.start_for("bob", "exec sleep 1000", &NONE);
+    for window in ["=alice:7", "=alice:9", "=bob:8"] {
+        env.tmux().run(&["new-window", "-d", "-t", window, "-n", "1", "exec sleep 1000"]);
+    }
+    // Sessions that only begin like hers.
+    env.tmux().run(&["new-session", "-d", "-s", "alice2", "exec sleep 1000"]);
+    env.tmux().run(&["new-session", "-d", "-s", "ali", "exec sleep 1000"]);
+    let others = (env.windows("bob"), env.windows("alice2"), env.windows("ali"));
+    let before = env.data_bytes();
+    env.tpu("-czw alice").exits(0).says(&["closed 2 windows"]);
+    assert_eq!(env.windows("alice"), [0, 1]);
+    assert_eq!((env.windows("bob"), env.windows("alice2"), env.windows("ali")), others);
+    assert!(others.0.contains(&theirs));
+    assert_eq!(env.data_bytes(), before);
+    env.tpu("-czw alice").exits(0).says(&["closed 0 windows"]);
+}
+
+#[test]
+fn records_go_only_when_their_window_is_gone_for_certain() {
+    let env = TestEnv::new();
+    for _ in 0..2 {
+        env.start("exec sleep 1000", &NONE);
+    }
+    env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 2).unwrap()]);
+    // Elsewhere: another host, another socket.
+    let mut data = env.data();
+    let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
+    for (window, key, value) in [(3, "host", "far-away"), (4, "socket", "/tmp/no-such/default")] {
+        let mut job = jobs[0].clone();
+        job["windows_id"] = json!(window);
+        job["extra_msgs"]["place"][key] = json!(value);
+        job["extra_msgs"]["launch"]["token"] = json!(format!("{window}{window}"));
+        jobs.push(job);
+    }
+    env.write_data(&data);
+    env.tpu("-czj alice").exits(0).says(&["Archived 1 job,"]);
+    assert_eq!(kept(&env, "alice"), BTreeSet::from([1, 3, 4]));
+    assert_eq!(archived(&env), [("alice".to_owned(), 2)]);
+    assert_eq!(env.windows("alice"), [0, 1]);
+}
+
+#[test]
+fn closing_a_window_archives_its_record() {
+    let env = TestEnv::new();
+    env.start("true", &NONE);
+    env.wait_status(1, "finished");
+    env.tmux().run(&["new-window", "-d", "-t", "=alice:5", "exec sleep 1000"]);
+    env.tpu("kill-window 1 alice").exits(0);
+    assert_eq!(archived(&env), [("alice".to_owned(), 1)]);
+    env.tpu("-kw 5 alice").exits(0);
+    assert_eq!(env.windows("alice"), [0]);
+    env.tpu("kill-window 0 alice").exits(3).says(&["hint:"]);
+    env.tpu("kill-window 6 alice").exits(3).says(&["hint:"]);
+    assert_eq!(env.windows("alice"), [0]);
+}

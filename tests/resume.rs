@@ -1,0 +1,179 @@
+//! `tpu resume` and `tpu rerun` in the built program: one child for each attempt, the right arguments,
+//! and nobody else's processes.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use tpu::sys::procs::Process;
+
+use crate::common::env::{TestEnv, lives, wait_gone};
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+/// Keeps its words, leaves a checkpoint and fails.
+const FAILS: &str = "printf '%s\\n' \"$@\" >\"$TPU_LOG_DIR/words\"; pwd >\"$TPU_LOG_DIR/pwd\"; \
+                     echo weights >\"$TPU_LOG_DIR/checkpoint_10\"; exit 1";
+
+/// The first attempt leaves a checkpoint and fails, the later ones go on until `go` appears.
+const GOES_ON: &str = "echo weights >\"$TPU_LOG_DIR/checkpoint_10\"; [ $# -gt 0 ] || exit 1; \
+                       echo $$ >>\"$HOME/children\"; until [ -e \"$HOME/go\" ]; do sleep 0.02; done";
+
+const NONE: [&str; 0] = [];
+
+/// What an attempt of [`FAILS`] was given, behind the words of its own.
+fn words(job: &Value) -> Vec<String> {
+    let log = job["log_dir"].as_str().unwrap();
+    let text = std::fs::read_to_string(Path::new(log).join("words")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn ten_at_once_make_one_child() {
+    let env = TestEnv::new();
+    let parent = env.start(GOES_ON, &NONE);
+    env.wait_status(parent, "error");
+    let racing: Vec<_> = (0..10).map(|_| env.start_tpu("resume w=1 alice", &[])).collect();
+    let mut codes: Vec<i32> = racing.into_iter().map(super::common::env::Running::wait).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+    assert_eq!(env.jobs("alice").len(), 2);
+    assert_eq!(env.windows("alice"), [0, 1, 2]);
+    assert_eq!(env.job("alice", 1)["status"], "resumed");
+    assert_eq!(env.job("alice", 1)["extra_msgs"]["child"], 2);
+    assert_eq!(env.job("alice", 2)["extra_msgs"]["father"], 1);
+    // The losers have not stopped what the winner started.
+    let child = env.wait_pid("children");
+    assert!(lives(&child));
+    env.touch("go");
+    env.wait_status(2, "finished");
+    assert_eq!(std::fs::read_to_string(env.path("children")).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn arguments_of_the_lineage_are_computed_each_time_and_never_stored() {
+    let env = TestEnv::new();
+    let run =
+        ["run", "local", "alice", "lr=0.1 x", "--log-stage", "--", "bash", "-c", FAILS, "job"];
+    env.tpu_words(&run).exits(0);
+    let own = "--config.training.learning_rate=0.1 x";
+    let first = env.wait_status(1, "error");
+    assert_eq!(words(&first), [own]);
+    let stage = first["stage_dir"].as_str().unwrap();
+    // What changes in the directory afterwards is not what a resume runs.
+    env.code("alice", "later.py", "");
+
+    let mut parent = first.clone();
+    for stages in 1..=3_u64 {
+        let log = parent["log_dir"].as_str().unwrap();
+        if stages == 2 {
+            write_file(&Path::new(log).join("wandb_run_id.txt"), "run-77\n");
+        }
+        env.tpu(&format!("resume w={stages} alice")).exits(0);
+        let child = env.wait_status(stages + 1, "error");
+        let mut wanted = vec![
+            own.to_owned(),
+            format!("--config.load_from={log}"),
+            format!("--config.stage={stages}"),
+        ];
+        if stages == 2 {
+            wanted.push("--config.wandb_resume_id=run-77".to_owned());
+        }
+        assert_eq!(words(&child), wanted);
+        assert_eq!(child["stage"], stages);
+        assert_eq!(child["stage_dir"], stage);
+        assert_ne!(child["log_dir"], parent["log_dir"]);
+        assert_eq!(child["extra_configs"], first["extra_configs"]);
+        assert_eq!(child["customized_settings"], first["customized_settings"]);
+        parent = child;
+    }
+    env.tpu("rerun w=4 alice").exits(0);
+    let again = env.wait_status(5, "error");
+    assert_eq!(words(&again), [own]);
+    assert_eq!(again["stage"], 0);
+    assert_eq!(again["extra_configs"], first["extra_configs"]);
+    assert_ne!(again["stage_dir"], stage);
+    assert!(Path::new(again["stage_dir"].as_str().unwrap()).join("later.py").exists());
+    assert_eq!(env.job("alice", 4)["status"], "rerunned");
+    // Only the leaf goes on.
+    env.tpu("resume w=1 alice").exits(4).says(&["alice/1 already goes on in window 2"]);
+}
+
+#[test]
+fn a_checkpoint_further_up_the_lineage_will_do() {
+    let env = TestEnv::new();
+    // Only the first attempt gets as far as a checkpoint.
+    let script = "printf '%s\\n' \"$@\" >\"$TPU_LOG_DIR/words\"; \
+                  [ $# -gt 0 ] || echo weights >\"$TPU_LOG_DIR/checkpoint_10\"; exit 1";
+    env.start(script, &NONE);
+    let first = env.wait_status(1, "error");
+    env.tpu("resume w=1 alice").exits(0);
+    env.wait_status(2, "error");
+    env.tpu("resume w=2 alice").exits(0);
+    let third = env.wait_status(3, "error");
+    let from = format!("--config.load_from={}", first["log_dir"].as_str().unwrap());
+    assert_eq!(words(&third), [from]);
+}
+
+#[test]
+fn without_a_complete_checkpoint_the_way_is_a_rerun() {
+    let env = TestEnv::new();
+    let script = "cd \"$TPU_LOG_DIR\"; : >checkpoint_1; mkdir checkpoint_2 checkpoint_3.orbax-checkpoint-tmp-9; \
+                  echo x >checkpoint_3.orbax-checkpoint-tmp-9/part; echo x >tmp_4; exit 1";
+    env.start(script, &NONE);
+    env.wait_status(1, "error");
+    let before = env.data_bytes();
+    env.tpu("resume w=1 alice")
+        .exits(4)
+        .says(&["alice/1 has no complete checkpoint", "tpu rerun w=1 alice"]);
+    assert_eq!(env.data_bytes(), before);
+    assert_eq!(env.windows("alice"), [0, 1]);
+    env.tpu("rerun w=1 alice").exits(0);
+    env.wait_status(2, "error");
+}
+
+#[test]
+fn what_is_final_goes_on_only_by_force() {
+    let env = TestEnv::new();
+    env.start("echo weights >\"$TPU_LOG_DIR/checkpoint_1\"", &NONE);
+    env.wait_status(1, "finished");
+    env.start("echo weights >\"$TPU_LOG_DIR/checkpoint_1\"; sleep 1000", &NONE);
+    env.wait_status(2, "running");
+    for verb in ["resume", "rerun"] {
+        env.tpu(&format!("{verb} w=1 alice")).exits(4).says(&["alice/1 is finished", "hint:"]);
+        env.tpu(&format!("{verb} w=2 alice")).exits(4).says(&["alice/2 is", "tpu kill w=2 alice"]);
+    }
+    env.tpu("kill w=2 alice").exits(0);
+    env.tpu("resume w=2 alice").exits(4).says(&["alice/2 is killed", "--force"]);
+    assert_eq!(env.jobs("alice").len(), 2);
+    env.tpu("resume w=2 alice --force").exits(0);
+    env.wait_status(3, "running");
+}
+
+#[test]
+fn leftovers_of_the_parent_are_stopped_and_the_neighbour_is_not() {
+    let env = TestEnv::new();
+    // A data loader that survives the end of its training. (A zombie has no command line.)
+    let script = "[ $# -gt 0 ] && { grep -qs sleep \"/proc/$(cat \"$HOME/left\")/cmdline\" && echo alive \
+                  >\"$HOME/overlap\"; exit 0; }; echo weights >\"$TPU_LOG_DIR/checkpoint_1\"; set -m; \
+                  setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' >/dev/null 2>&1 & \
+                  until [ -s \"$HOME/left\" ]; do sleep 0.02; done; exit 1";
+    env.start(script, &NONE);
+    let left: Process = env.wait_pid("left");
+    env.wait_status(1, "error");
+    assert!(lives(&left), "it has outlived its parent");
+    // Another user's job in the window of the same number.
+    let theirs = env.start_for("bob", "echo $$ >\"$HOME/bob\"; exec sleep 1000", &NONE);
+    assert_eq!(theirs, 1);
+    let neighbour = env.wait_pid("bob");
+    let record = env.job("bob", 1);
+
+    env.tpu("resume w=1 alice").exits(0);
+    wait_gone(&left);
+    env.wait_status(2, "finished");
+    assert!(!env.path("overlap").exists(), "it still ran when the child began");
+    assert!(lives(&neighbour));
+    assert_eq!(env.job("bob", 1)["status"], "running");
+    assert_eq!(env.job("bob", 1)["extra_msgs"], record["extra_msgs"]);
+    wait_until("bob's window is there", || env.has_window("bob", 1));
+}

@@ -274,12 +274,14 @@ fn configs(job: &Job) -> Vec<String> {
         .collect()
 }
 
-/// Stops what is left of the lineage on the target: processes of this attempt that outlived its end.
+/// Stops what is left of the lineage on the target: processes of this attempt and of those before it that
+/// outlived their end. A later attempt is none of them: another `tpu` may have started it a moment ago.
 fn stop_leftovers(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &id.user)?;
-    for window in Lineage::of(user, id.window).map(|l| l.windows).unwrap_or_default() {
-        if let Some(job) = user.job(window) {
+    let lineage = Lineage::of(user, id.window).map(|l| l.windows).unwrap_or_default();
+    for window in lineage.iter().rev().skip_while(|window| **window != id.window) {
+        if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
                 processes::stop(ctx, job, None)?;

@@ -9,6 +9,7 @@
 mod common;
 
 mod layers;
+mod original;
 mod store_disk;
 mod store_document;
 mod store_os;

@@ -1,0 +1,469 @@
+//! Everything that one run of the built program sees, and nothing of the machine it runs on: its own
+//! home, data file, tmux server and search path. Gone at the end, with every process it has started.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::proc::{self, Spawn};
+use tpu::sys::procs::{self, Process, Signal};
+
+use super::tmux::{PrivateTmux, write_file};
+use super::wait::{wait_for, wait_until};
+
+/// The program under test.
+pub(crate) const TPU: &str = env!("CARGO_BIN_EXE_tpu");
+
+/// A home of one test's own.
+pub(crate) struct TestEnv {
+    tmux: PrivateTmux,
+    vars: BTreeMap<OsString, OsString>,
+}
+
+impl TestEnv {
+    /// Users `alice` and `bob` without jobs, each with an empty directory as slot 1; no tmux server.
+    pub(crate) fn new() -> Self {
+        Self::with_tmux_conf("")
+    }
+
+    /// The same; a tmux server that is started there reads `conf`.
+    pub(crate) fn with_tmux_conf(conf: &str) -> Self {
+        let tmux = PrivateTmux::new(conf);
+        let mut env = Self { vars: tmux.env().vars.clone(), tmux };
+        for (name, place) in [
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_DATA_HOME", "share"),
+            ("XDG_STATE_HOME", "state"),
+            ("XDG_CACHE_HOME", "cache"),
+            ("XDG_RUNTIME_DIR", "runtime"),
+            ("TPU_DATA", "data.json"),
+        ] {
+            let path = env.path(place);
+            env.set(name, path.as_os_str());
+        }
+        env.set("TPU_TMUX_SOCKET", env.tmux.socket().to_owned());
+        env.set("COLUMNS", "100");
+        env.set("TZ", "UTC");
+        env.set("SHELL", "/bin/bash");
+        for user in ["alice", "bob"] {
+            std::fs::create_dir(env.path(&format!("code-{user}"))).unwrap();
+        }
+        let data = env.two_users();
+        env.write_data(&data);
+        env
+    }
+
+    /// Sets a variable of all later commands.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.vars.insert(name.into(), value.into());
+    }
+
+    /// Removes a variable.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.vars.remove(OsStr::new(name));
+    }
+
+    /// Below the directory of the test.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.tmux.dir().join(below)
+    }
+
+    /// The directory of the test, as text.
+    pub(crate) fn root(&self) -> &str {
+        self.tmux.dir().to_str().unwrap()
+    }
+
+    /// The tmux server of the test.
+    pub(crate) fn tmux(&self) -> &PrivateTmux {
+        &self.tmux
+    }
+
+    /// Puts a file into the directory of a user's code.
+    pub(crate) fn code(&self, user: &str, name: &str, text: &str) {
+        let path = self.path(&format!("code-{user}")).join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write_file(&path, text);
+    }
+
+    // -- running the program
+
+    /// Runs `tpu` with words separated by blanks.
+    pub(crate) fn tpu(&self, line: &str) -> CommandOutput {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.tpu_words(&words)
+    }
+
+    /// Runs `tpu` with these words.
+    pub(crate) fn tpu_words<W: AsRef<OsStr>>(&self, words: &[W]) -> CommandOutput {
+        self.output(self.spawn(words))
+    }
+
+    /// Starts a job of `alice` on `local` that runs a bash script with these words; returns its window.
+    #[track_caller]
+    pub(crate) fn start<W: AsRef<OsStr>>(&self, script: &str, words: &[W]) -> u64 {
+        self.start_for("alice", script, words)
+    }
+
+    /// The same for any user.
+    #[track_caller]
+    pub(crate) fn start_for<W: AsRef<OsStr>>(&self, user: &str, script: &str, words: &[W]) -> u64 {
+        let fixed = ["run", "local", user, "--json", "--", "bash", "-c", script, "job"];
+        let all: Vec<&OsStr> =
+            fixed.iter().map(OsStr::new).chain(words.iter().map(AsRef::as_ref)).collect();
+        let output = self.tpu_words(&all).exits(0);
+        output.json()["launched"]["window"].as_u64().unwrap()
+    }
+
+    /// `tpu` with the environment of the test, not yet running.
+    pub(crate) fn spawn<W: AsRef<OsStr>>(&self, words: &[W]) -> Spawn {
+        self.spawn_program(TPU, words)
+    }
+
+    /// Any program with the environment of the test, not yet running.
+    pub(crate) fn spawn_program<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Spawn {
+        let mut spawn = Spawn::new(program)
+            .args(words.iter().map(|word| word.as_ref().to_owned()))
+            .cwd(self.tmux.dir())
+            .timeout(Duration::from_secs(60))
+            .own_group()
+            .env_clear();
+        for (name, value) in &self.vars {
+            spawn = spawn.env(name, value);
+        }
+        spawn
+    }
+
+    /// Runs what `spawn` describes.
+    pub(crate) fn output(&self, spawn: Spawn) -> CommandOutput {
+        let output = proc::run(&spawn).unwrap();
+        let words = spawn.args.iter().map(|word| word.to_string_lossy().into_owned());
+        CommandOutput {
+            command: format!(
+                "{} {}\nin {}",
+                spawn.program.to_string_lossy(),
+                words.collect::<Vec<_>>().join(" "),
+                spawn.cwd.as_deref().unwrap_or(Path::new(".")).display()
+            ),
+            root: self.root().to_owned(),
+            socket: self.tmux.socket().to_owned(),
+            code: output.status.shell_code(),
+            stdout: output.text(),
+            stderr: output.complaint(),
+        }
+    }
+
+    /// Starts `tpu` and leaves it running, with additional variables. It is killed when dropped.
+    #[expect(clippy::disallowed_methods, reason = "the test ends this process on purpose")]
+    pub(crate) fn start_tpu(&self, line: &str, vars: &[(&str, &str)]) -> Running {
+        let child = std::process::Command::new(TPU)
+            .args(line.split_whitespace())
+            .env_clear()
+            .envs(&self.vars)
+            .envs(vars.iter().copied())
+            .current_dir(self.tmux.dir())
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        Running(child)
+    }
+
+    // -- the state file
+
+    /// The data file.
+    pub(crate) fn data_path(&self) -> PathBuf {
+        self.path("data.json")
+    }
+
+    /// The bytes of the data file.
+    pub(crate) fn data_bytes(&self) -> Vec<u8> {
+        std::fs::read(self.data_path()).unwrap()
+    }
+
+    /// The data file as JSON.
+    pub(crate) fn data(&self) -> Value {
+        serde_json::from_slice(&self.data_bytes()).unwrap()
+    }
+
+    /// Replaces the data file.
+    pub(crate) fn write_data(&self, data: &Value) {
+        write_file(&self.data_path(), &serde_json::to_string_pretty(data).unwrap());
+    }
+
+    /// What an installation of the original with two users looks like.
+    pub(crate) fn two_users(&self) -> Value {
+        let user = |id: u32, name: &str| {
+            json!({
+                "id": id, "name": name, "tmux_name": name,
+                "working_dir": { "1": self.path(&format!("code-{name}")) },
+                "job_data": [],
+                "config_aliases": { "lr": "config.training.learning_rate" },
+                "settings": { "monitor_after_run": true, "time_zone": "us" },
+                "windows_offset": 1, "logs": [],
+            })
+        };
+        json!({
+            "users": { "alice": user(0, "alice"), "bob": user(1, "bob") },
+            "user_list": ["alice", "bob"], "id_list": [0, 1],
+            "id_user_dict": { "0": "alice", "1": "bob" },
+            "user_id_dict": { "alice": 0, "bob": 1 },
+            "tpu_aliases": { "v2-1": "lab-tpuvm-v2-32-1" },
+            "all_tpus": {
+                "europe-west4-a": ["lab-tpuvm-v2-32-1"], "preemptible": [], "spot": [],
+            },
+            "monitor_config": { "test_freq": 3600, "checking_freq": 30 },
+            "wandb_api_key": null, "conda_env_name": "NNX", "monitor_all_check_time": 20,
+            "MONITOR_logs": [], "ack_MONITOR": false,
+        })
+    }
+
+    /// A record as the original writes it, not live.
+    pub(crate) fn record(&self, user: &str, window: u64, status: &str) -> Value {
+        json!({
+            "user": user, "windows_id": window, "job_dir_id": 1,
+            "job_dir": self.path(&format!("code-{user}")), "tpu": "local", "job_tags": null,
+            "log_dir": null, "stage_dir": null, "extra_configs": "", "status": status,
+            "error": null, "stage": 0, "monitor": true, "rules": {}, "extra_msgs": {},
+            "start_time": "20250420_011026", "customized_settings": {},
+        })
+    }
+
+    /// The records of a user.
+    pub(crate) fn jobs(&self, user: &str) -> Vec<Value> {
+        self.data()["users"][user]["job_data"].as_array().unwrap().clone()
+    }
+
+    /// One record; fails the test if there is none.
+    #[track_caller]
+    pub(crate) fn job(&self, user: &str, window: u64) -> Value {
+        let found = self.jobs(user).into_iter().find(|job| job["windows_id"] == window);
+        found.unwrap_or_else(|| panic!("{user} has no record {window}:\n{:#}", self.data()))
+    }
+
+    /// Waits until the record of a job of `alice` has this status; returns it.
+    #[track_caller]
+    pub(crate) fn wait_status(&self, window: u64, status: &str) -> Value {
+        let clock = SystemClock::new();
+        loop {
+            let job = self.job("alice", window);
+            if job["status"] == status {
+                return job;
+            }
+            assert!(
+                clock.monotonic() < Duration::from_secs(20),
+                "alice/{window} is not {status}: {job:#}\n{}",
+                self.pane("alice", window)
+            );
+            clock.sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a file below the directory of the test exists, and reads it.
+    #[track_caller]
+    pub(crate) fn wait_file(&self, below: &str) -> Vec<u8> {
+        let path = self.path(below);
+        wait_for(&format!("the file {}", path.display()), || std::fs::read(&path).ok())
+    }
+
+    /// Waits until a job has written a process id there; returns that process.
+    #[track_caller]
+    pub(crate) fn wait_pid(&self, below: &str) -> Process {
+        let path = self.path(below);
+        let pid = wait_for(&format!("a pid in {}", path.display()), || {
+            std::fs::read_to_string(&path).ok()?.strip_suffix('\n')?.parse().ok()
+        });
+        Process::read(pid).unwrap()
+    }
+
+    /// Creates an empty file for which a job waits.
+    pub(crate) fn touch(&self, below: &str) {
+        write_file(&self.path(below), "");
+    }
+
+    // -- the windows
+
+    /// `=alice:7` exists as a window of that index.
+    pub(crate) fn has_window(&self, session: &str, index: u64) -> bool {
+        self.windows(session).contains(&index)
+    }
+
+    /// The window indices of a session; none if there is no such session.
+    pub(crate) fn windows(&self, session: &str) -> Vec<u64> {
+        let target = format!("={session}");
+        let listed = self.tmux.try_run(&["list-windows", "-t", &target, "-F", "#{window_index}"]);
+        listed.text().lines().map(|line| line.parse().unwrap()).collect()
+    }
+
+    /// The id of the pane in a window.
+    pub(crate) fn pane_id(&self, session: &str, index: u64) -> Option<String> {
+        let panes = self.tmux.try_run(&[
+            "list-panes",
+            "-a",
+            "-F",
+            "#{session_name} #{window_index} #{pane_id}",
+        ]);
+        let wanted = format!("{session} {index} ");
+        panes.text().lines().find_map(|line| line.strip_prefix(&wanted).map(str::to_owned))
+    }
+
+    /// What a window shows, with its history; empty if it is gone.
+    pub(crate) fn pane(&self, session: &str, index: u64) -> String {
+        let Some(id) = self.pane_id(session, index) else { return String::new() };
+        self.tmux.try_run(&["capture-pane", "-p", "-S", "-", "-t", &id]).text()
+    }
+
+    /// The directory where the launcher of a job keeps its files.
+    pub(crate) fn state_of(&self, user: &str, window: u64) -> PathBuf {
+        self.path(&format!("tpu-state/jobs/{user}/{window}"))
+    }
+
+    /// Every live process that works with this test's data file, except the test itself.
+    fn processes(&self) -> Vec<Process> {
+        let mut wanted = b"TPU_DATA=".to_vec();
+        wanted.extend_from_slice(self.data_path().as_os_str().as_bytes());
+        let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid| {
+            std::fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|var| var == wanted))
+        })
+        .filter_map(Process::read)
+        .filter(|process| !process.zombie)
+        .collect()
+    }
+}
+
+impl Drop for TestEnv {
+    fn drop(&mut self) {
+        self.tmux.kill_server();
+        let clock = SystemClock::new();
+        // No assertion: this also runs while a failed test unwinds.
+        while clock.monotonic() < Duration::from_secs(20) {
+            let left = self.processes();
+            if left.is_empty() {
+                break;
+            }
+            for process in left {
+                drop(procs::signal(&process, Signal::Kill));
+            }
+            clock.sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Whether a process still lives.
+pub(crate) fn lives(process: &Process) -> bool {
+    procs::is_alive(process.pid, process.start)
+}
+
+/// Waits until a process has ended.
+#[track_caller]
+pub(crate) fn wait_gone(process: &Process) {
+    wait_until(&format!("the end of {} ({})", process.pid, process.name), || !lives(process));
+}
+
+/// A `tpu` that is running; killed and reaped when dropped.
+pub(crate) struct Running(std::process::Child);
+
+impl Running {
+    /// SIGKILL, and the end of it.
+    pub(crate) fn kill(mut self) {
+        self.end();
+    }
+
+    /// Waits for its end; returns the exit code.
+    pub(crate) fn wait(mut self) -> i32 {
+        self.0.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    fn end(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What a command printed and how it ended; paths of the test appear as `[DIR]`.
+#[must_use = "say how it should have ended: .exits(0)"]
+pub(crate) struct CommandOutput {
+    command: String,
+    root: String,
+    socket: String,
+    /// As a shell reports it.
+    pub(crate) code: i32,
+    /// Standard output as it was.
+    pub(crate) stdout: String,
+    /// Standard error without blanks around it.
+    pub(crate) stderr: String,
+}
+
+impl CommandOutput {
+    /// Insists on an exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert!(self.code == code, "expected exit code {code}\n{}", self.report());
+        self
+    }
+
+    /// Insists on words, anywhere in what was printed.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Self {
+        let text = self.to_string();
+        for word in words {
+            assert!(text.contains(word), "expected to read {word:?}\n{}", self.report());
+        }
+        self
+    }
+
+    /// The JSON document on stdout.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        let parsed: Result<Value, _> = serde_json::from_str(&self.stdout);
+        let document = parsed.unwrap_or_else(|e| panic!("{e}\n{}", self.report()));
+        assert!(document["schema"] == 1, "no schema\n{}", self.report());
+        document
+    }
+
+    /// Everything that helps to understand a failure.
+    pub(crate) fn report(&self) -> String {
+        let mut tree = String::new();
+        list(Path::new(&self.root), 0, &mut tree);
+        format!("$ {}\n{self}\n{tree}", self.normalised(&self.command))
+    }
+
+    fn normalised(&self, text: &str) -> String {
+        text.replace(&self.root, "[DIR]").replace(&self.socket, "[SOCKET]").replace(TPU, "tpu")
+    }
+}
+
+impl fmt::Display for CommandOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (out, err) = (self.normalised(&self.stdout), self.normalised(&self.stderr));
+        write!(f, "{out}\n{err}\nexit code {}", self.code)
+    }
+}
+
+/// Names of files, indented.
+fn list(dir: &Path, depth: usize, into: &mut String) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let mut entries: Vec<_> = entries.flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        *into += &format!("{}{}\n", "  ".repeat(depth), entry.file_name().to_string_lossy());
+        if depth < 6 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            list(&entry.path(), depth + 1, into);
+        }
+    }
+}

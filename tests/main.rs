@@ -8,6 +8,7 @@
 
 mod common;
 
+mod hostile;
 mod layers;
 mod original;
 mod store_disk;

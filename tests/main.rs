@@ -8,6 +8,7 @@
 
 mod common;
 
+mod crash;
 mod hostile;
 mod layers;
 mod original;

@@ -94,12 +94,14 @@ impl TestEnv {
     // -- running the program
 
     /// Runs `tpu` with words separated by blanks.
+    #[must_use = "say how it should have ended: .exits(0)"]
     pub(crate) fn tpu(&self, line: &str) -> CommandOutput {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.tpu_words(&words)
     }
 
     /// Runs `tpu` with these words.
+    #[must_use = "say how it should have ended: .exits(0)"]
     pub(crate) fn tpu_words<W: AsRef<OsStr>>(&self, words: &[W]) -> CommandOutput {
         self.output(self.spawn(words))
     }
@@ -140,6 +142,7 @@ impl TestEnv {
     }
 
     /// Runs what `spawn` describes.
+    #[must_use = "say how it should have ended: .exits(0)"]
     pub(crate) fn output(&self, spawn: Spawn) -> CommandOutput {
         let output = proc::run(&spawn).unwrap();
         let words = spawn.args.iter().map(|word| word.to_string_lossy().into_owned());
@@ -396,7 +399,6 @@ impl Drop for Running {
 }
 
 /// What a command printed and how it ended; paths of the test appear as `[DIR]`.
-#[must_use = "say how it should have ended: .exits(0)"]
 pub(crate) struct CommandOutput {
     command: String,
     root: String,

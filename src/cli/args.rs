@@ -5,13 +5,13 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
 #[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
-#[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...")]
-#[command(help_template = "{about}\n\nUsage: {usage}\n\n{after-help}\n\nOptions:\n{options}")]
+#[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...", disable_help_flag = true)]
+#[command(help_template = "{about}\n\nUsage: {usage}{after-help}")]
 #[command(after_help = OVERVIEW)]
 pub struct Cli {
     /// What holds for every command.
@@ -22,22 +22,27 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// The commands a newcomer looks for, on one screen.
+/// What a newcomer looks for, on one screen of 80 × 24: `tpu help COMMAND` lists every flag.
 const OVERVIEW: &str = "\
 Begin:    demo                      a tour with real jobs, needs nothing but tmux
           add-user NAME             make yourself known
           set-cur 1                 make this directory slot 1
 Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
-          monitor                   the full-screen view: watch, kill, resume with keys
-          check, logs W, explain W  how jobs are, what they print, why they failed
+          monitor                   full screen: watch, kill, resume with keys
+          check, logs W, explain W  how jobs are, what they print, why they fail
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
 Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
-Learn:    tldr, help COMMAND        short tour, one command in full; `help --all` lists every command";
+Learn:    tldr, help COMMAND        a short tour, one command with all its flags
+          help --all                every command
+
+Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
+          --yes, --no-input, --dry-run, --color WHEN, --help, --version";
 
 /// Flags that stand before or after any command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Anywhere")]
 pub struct Globals {
     /// State file [default: settings, else the user's data directory]
     #[arg(long, global = true, value_name = "FILE", env = "TPU_DATA", hide_env = true)]
@@ -72,6 +77,9 @@ pub struct Globals {
         hide_default_value = true
     )]
     pub color: Color,
+    /// Print this help
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    pub help: Option<bool>,
 }
 
 /// When to colour the output.
@@ -95,7 +103,6 @@ pub struct Words {
 
 /// Every command. The order is that of the full list in the help.
 #[derive(Debug, Subcommand)]
-#[command(disable_help_flag = false)]
 pub enum Command {
     // -- jobs
     /// Start a job on a target

@@ -13,7 +13,7 @@ use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
-use super::{Ctx, Error, processes, records, snapshot};
+use super::{Ctx, Error, kill, processes, records, snapshot};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,25 +130,24 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
     let tmux = ctx.tmux.look();
     let mut cleaned = Cleaned::default();
     let mut gone = Vec::new();
-    let mut unreachable = Vec::new();
+    let mut open = Vec::new();
     for window in windows {
         let Some(job) = owner.job(*window) else { continue };
         match place::find(job, &owner.tmux_name, &tmux) {
-            Window::Here(pane) => {
-                close(ctx, job, pane, &tmux)?;
-                cleaned.closed += 1;
-                gone.push(job.clone());
-            }
-            Window::Gone | Window::Lost(_) => gone.push(job.clone()),
+            Window::Here(pane) => open.push((job, pane)),
+            Window::Gone | Window::Lost(_) => {}
+            // Nothing half done: if one window cannot be judged, none is closed and no record goes.
             Window::Elsewhere(reason) | Window::Unknown(reason) => {
-                unreachable.push((job.id(), reason));
+                let id = job.id();
+                return Err(Error::unreachable(format!("{id}: {reason}; no record was archived"))
+                    .hint("try again when tmux answers; a window elsewhere is cleaned there"));
             }
         }
+        gone.push(job.clone());
     }
-    // Nothing half done: if one window cannot be judged, no record goes.
-    if let Some((job, reason)) = unreachable.first() {
-        return Err(Error::unreachable(format!("{job}: {reason}; no record was archived"))
-            .hint("try again when tmux answers; a window elsewhere is cleaned there"));
+    for (job, pane) in open {
+        close(ctx, job, pane, &tmux)?;
+        cleaned.closed += 1;
     }
     cleaned.archived = remove(ctx, user, &gone)?;
     Ok(cleaned)
@@ -158,10 +157,11 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
 fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
     processes::stop(ctx, job, Some(pane))?;
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
-    Ok(ctx.tmux.close_window(pane, place.server_pid)?)
+    kill::close(ctx, job, pane, place.server_pid)
 }
 
-/// Moves records from data.json to the archive, in one transaction; those that changed meanwhile stay.
+/// Moves records from data.json to the archive, in one transaction. A record that has got a successor
+/// meanwhile stays; that its end was written down, because we have just stopped it, is no reason to.
 fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error> {
     if jobs.is_empty() {
         return Ok(Vec::new());
@@ -171,7 +171,8 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
         for seen in jobs {
             let Some(owner) = tx.data.user_mut(user) else { continue };
             let unchanged = owner.job(seen.windows_id).is_some_and(|now| {
-                (&now.status, now.child, &now.launch) == (&seen.status, seen.child, &seen.launch)
+                let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());
+                (now.child, token(now)) == (seen.child, token(seen))
             });
             if !unchanged {
                 continue;

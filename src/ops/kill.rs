@@ -8,6 +8,7 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job};
 use crate::plan::place::{self, Window};
+use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::{Ctx, Error, processes, records};
@@ -64,7 +65,7 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     let stopped = processes::stop(ctx, job, pane.as_ref())?;
     fail::fail_point!("kill-stopped");
     if let Some(pane) = &pane {
-        ctx.tmux.close_window(pane, server)?;
+        close(ctx, job, pane, server)?;
     }
     fail::fail_point!("kill-closed");
     ctx.transact(|tx| {
@@ -102,6 +103,25 @@ fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), 
         }
         Window::Unknown(reason) => Err(Error::unreachable(format!("{}: {reason}", job.id()))
             .hint("nothing was changed; try again when tmux answers")),
+    }
+}
+
+/// Closes the window of a job whose processes have been stopped. A window that has gone by itself since
+/// (its shell had nothing left to do) is closed as well as any.
+pub fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, server: u32) -> Result<(), Error> {
+    match ctx.tmux.close_window(pane, server) {
+        Err(TmuxError::Changed { .. }) if has_gone(ctx, job, pane) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Whether a server answers and the pane is not there, or is not this job's any more.
+fn has_gone(ctx: &Ctx, job: &Job, pane: &PaneFact) -> bool {
+    match ctx.tmux.look() {
+        TmuxFact::Up { panes, .. } => {
+            !panes.iter().any(|now| place::is_window_of(job, &pane.session, now))
+        }
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => false,
     }
 }
 

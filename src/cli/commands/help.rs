@@ -48,7 +48,7 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
                     .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
                 return Err(Error::not_found(format!("there is no command '{typed}'")).hint(hint));
             };
-            sub.render_long_help().ansi().to_string()
+            sub.render_help().ansi().to_string()
         }
     };
     Ok(Output::new(

@@ -154,6 +154,7 @@ impl Globals {
             no_input: false,
             dry_run: false,
             color: Color::Auto,
+            help: None,
         }
     }
 }

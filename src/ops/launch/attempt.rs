@@ -150,7 +150,9 @@ fn succeed(
         return Err(Error::refused(format!("{id} already goes on in window {other}"))
             .hint(format!("tpu check {} shows it", id.user)));
     }
-    if job.status != parent.seen {
+    // Its launcher may have written down, since, the very failure that the facts had shown.
+    let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
+    if job.status != parent.seen && !came_true {
         return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
             .hint("look again, then try again"));
     }
@@ -209,9 +211,16 @@ fn directory_name(id: &JobId, claim: &Claim<'_>) -> String {
     format!("{}-{}-{token}", claim.now.compact(), id.window)
 }
 
-/// Config arguments as the one string of the record.
+/// Config arguments as the one string of the record; plain ones look as the original wrote them.
 fn quoted(configs: &[String]) -> String {
+    let is_plain = |arg: &str| {
+        !arg.is_empty()
+            && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(c))
+    };
     let quoted = configs.iter().map(|arg| {
+        if is_plain(arg) {
+            return arg.clone();
+        }
         shlex::try_quote(arg).map_or_else(|_| arg.clone(), std::borrow::Cow::into_owned)
     });
     quoted.collect::<Vec<_>>().join(" ")
@@ -238,9 +247,10 @@ fn confirm(
     let stands = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, id, token)?;
         let Some(launch) = job.launch.as_mut() else { return Ok(false) };
+        // Its launcher was let through: the launch worked, whatever has become of the job since.
+        let has_begun = launch.confirmed || launch.ended.is_some();
         launch.confirmed = true;
-        // A job that has already ended is a launch that worked.
-        Ok(job.status.is_live() || launch.ended.is_some())
+        Ok(has_begun || job.status.is_live())
     });
     match stands {
         Ok(true) => Ok(()),

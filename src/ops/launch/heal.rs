@@ -6,7 +6,7 @@
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
-use crate::ops::{Ctx, Error, records};
+use crate::ops::{Ctx, Error, Kind, records};
 use crate::plan::diagnose::LAUNCH_LIMIT_S;
 use crate::plan::place::{self, Window};
 
@@ -26,14 +26,14 @@ enum Cure {
 pub fn heal(ctx: &Ctx) -> Result<(), Error> {
     let data = ctx.data()?;
     for cure in cures(ctx, &data) {
-        match cure {
-            Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code)?,
+        let cured = match cure {
+            Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code),
             Cure::Adopt(id) => ctx.transact(|tx| {
                 if let Some(launch) = tx.data.job_mut(&id).and_then(|job| job.launch.as_mut()) {
                     launch.confirmed = true;
                 }
                 Ok(())
-            })?,
+            }),
             Cure::GiveUp(id) => ctx.transact(|tx| {
                 let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
                 let open = job.launch.as_ref().is_some_and(|launch| !launch.confirmed);
@@ -42,7 +42,12 @@ pub fn heal(ctx: &Ctx) -> Result<(), Error> {
                     records::note(tx, &id, "error", "launch: its window was never opened");
                 }
                 Ok(())
-            })?,
+            }),
+        };
+        match cured {
+            // Somebody else has settled or archived it since: as good as cured.
+            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
+            other => other?,
         }
     }
     Ok(())

@@ -8,6 +8,7 @@
 
 mod common;
 
+mod diagnose;
 mod layers;
 mod store_disk;
 mod store_document;

@@ -5,7 +5,7 @@ use crate::model::data::Data;
 use crate::model::facts::{ErrorKind, Evidence, Source, TmuxFact, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
-use crate::plan::diagnose::{Facts, diagnose};
+use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
 use crate::plan::place::{self, Window};
 use crate::tmux::Capture;
 
@@ -115,7 +115,7 @@ fn contradiction(ctx: &Ctx, data: &Data, job: &Job) -> Option<(ErrorKind, Eviden
     let texts = [pane_text(ctx, data, job), logs::tail_of_output(job)];
     texts.into_iter().flatten().find_map(|text| {
         let verdict = classify(&text, None);
-        Some((verdict.class.failure()?, verdict.evidence?))
+        Some((kind_by_text(&verdict)?, verdict.evidence?))
     })
 }
 
@@ -125,7 +125,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     let job = job_of(&data, id)?;
     let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map_or_else(Verdict::none, |text| classify(&text, exit_code));
-    let kind = verdict.class.failure().unwrap_or(ErrorKind::Unknown);
+    let kind = kind_by_text(&verdict).unwrap_or(ErrorKind::Unknown);
     let evidence = verdict.evidence.unwrap_or_else(|| {
         Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
     });

@@ -5,6 +5,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+pub mod answer;
 pub mod diagnose;
 pub mod next;
 pub mod place;

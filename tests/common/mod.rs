@@ -1,4 +1,5 @@
 //! What several tests need.
 
+pub(crate) mod scenario;
 pub(crate) mod tmux;
 pub(crate) mod wait;

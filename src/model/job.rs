@@ -220,10 +220,13 @@ pub struct Launch {
     pub ended: Option<Timestamp>,
 }
 
+/// The intent of a kill: whoever began it, no rule fires on the job any more.
+pub const KILLING: &str = "killing";
+
 /// An action that has begun and must be finished by somebody (`extra_msgs.intent`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What is being done: `kill`, …
+    /// What is being done: [`KILLING`], or the name of an action of a rule.
     pub action: String,
     /// Since when.
     pub at: Timestamp,

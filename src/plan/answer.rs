@@ -10,6 +10,9 @@ use crate::model::time::Timestamp;
 /// An answer older than this many seconds proves nothing.
 pub const LIMIT_S: u64 = 60;
 
+/// The name of the fact that a target was taken away, in evidence and in the record.
+const TAKEN: &str = "target-state";
+
 /// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.
 pub fn is_fresh(fact: &TargetFact, now: Timestamp) -> bool {
     let ahead_s = fact.observed_at.seconds_since(now);
@@ -28,12 +31,27 @@ pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Opti
     let about_it = fact.name == job.tpu;
     (about_it && since_launch && is_taken(fact) && is_fresh(fact, now)).then(|| Evidence {
         age_s: Some(now.seconds_since(fact.observed_at)),
-        ..Evidence::fact(
-            Source::Api,
-            "target-state",
-            format!("{} is {}", fact.name, fact.raw_state),
-        )
+        ..Evidence::fact(Source::Api, TAKEN, format!("{} is {}", fact.name, fact.raw_state))
     })
+}
+
+/// Whether the preemption that the record holds was concluded from the control plane's word.
+pub fn was_proven(job: &Job) -> bool {
+    job.verdict.as_ref().is_some_and(|verdict| verdict.rule == TAKEN)
+}
+
+/// When the answer was given on which the end of `job` was judged. One from before the end, left by an
+/// earlier failure of the same attempt, does not count.
+pub fn judged_at(job: &Job) -> Option<Timestamp> {
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let judged = job.recovery.as_ref()?.judged?;
+    ended.is_none_or(|ended| is_after(judged, ended)).then_some(judged)
+}
+
+/// Whether an answer is younger than an end. Ends are stored in whole seconds: within the same one nobody
+/// can tell which came first.
+fn is_after(answered: Timestamp, ended: Timestamp) -> bool {
+    answered.as_second() > ended.as_second()
 }
 
 /// Whether the kind of an ended attempt is settled.
@@ -49,7 +67,7 @@ pub enum Judgement {
 
 /// Whether the control plane has spoken since `job` ended. `fact` is its latest answer.
 pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgement {
-    if let Some(at) = job.recovery.as_ref().and_then(|recovery| recovery.judged) {
+    if let Some(at) = judged_at(job) {
         return Judgement::Judged(at);
     }
     let open = |why: &str| Judgement::Open(format!("the state of {} is unknown: {why}", job.tpu));
@@ -64,11 +82,9 @@ pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgem
         | TargetState::Stopped
         | TargetState::Deleting
         | TargetState::Gone => {
-            // Ends are stored in whole seconds: within the same one nobody can tell which came first.
-            let before = |ended: Timestamp| fact.observed_at.as_second() <= ended.as_second();
             if !is_fresh(fact, now) {
                 open("the last answer of its control plane is too old")
-            } else if ended.is_some_and(before) {
+            } else if ended.is_some_and(|ended| !is_after(fact.observed_at, ended)) {
                 open("its control plane has not answered since the job ended")
             } else {
                 Judgement::Judged(fact.observed_at)

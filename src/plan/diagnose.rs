@@ -204,9 +204,11 @@ fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
 /// The proof that a job whose failure is stored was in truth preempted. The first answer after an end
 /// judges it; what becomes of the target later is no business of a failure that was judged.
 fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option<Evidence> {
-    let judged = job.recovery.as_ref().is_some_and(|recovery| recovery.judged.is_some());
+    let judged = answer::judged_at(job).is_some();
     let elsewhere = matches!(facts.window, Window::Elsewhere(_));
-    if judged || elsewhere || kind == ErrorKind::Preempted || job.intent.is_some() {
+    // Where no target could be made, none is there: that is no preemption.
+    let known = matches!(kind, ErrorKind::Preempted | ErrorKind::NoCapacity);
+    if judged || elsewhere || known || job.intent.is_some() {
         return None;
     }
     let target = facts.target?;
@@ -247,10 +249,8 @@ fn failure_by_text(job: &Job, verdict: &Verdict) -> Option<ErrorKind> {
 /// The kind that is stored when a text is all there is to go by. What only the text calls a preemption
 /// is a failure for reasons unknown, until the control plane has spoken.
 pub fn kind_by_text(verdict: &Verdict) -> Option<ErrorKind> {
-    verdict.class.failure().map(|kind| match kind {
-        ErrorKind::Preempted => ErrorKind::Unknown,
-        other => other,
-    })
+    let kind = verdict.class.failure()?;
+    Some(if kind == ErrorKind::Preempted { ErrorKind::Unknown } else { kind })
 }
 
 /// The control plane's word that the target was taken away.

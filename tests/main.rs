@@ -13,6 +13,7 @@ mod classify_fuzz;
 mod classify_rules;
 mod clean;
 mod crash;
+mod diagnose;
 mod display;
 mod hostile;
 mod kill;

@@ -73,6 +73,7 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
         job.launch = extra.with("launch", extras::read_launch)?;
         job.intent = extra.with("intent", extras::read_intent)?;
         job.lease = extra.with("lease", extras::read_lease)?;
+        job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
     }
     if let Some(value) = record.get("customized_settings") {
@@ -214,7 +215,7 @@ fn rules_value(rules: &Rules, old: Option<&Value>) -> Value {
 fn same_extras(a: &Job, b: &Job) -> bool {
     (a.father, a.child) == (b.father, b.child)
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
-        && (&a.lease, &a.verdict) == (&b.lease, &b.verdict)
+        && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
 }
 
 fn extras_value(job: &Job, was: Option<&Job>) -> Value {
@@ -232,6 +233,7 @@ fn extras_value(job: &Job, was: Option<&Job>) -> Value {
     extra!("launch", launch, extras::write_launch);
     extra!("intent", intent, extras::write_intent);
     extra!("lease", lease, extras::write_lease);
+    extra!("recovery", recovery, extras::write_recovery);
     extra!("verdict", verdict, extras::write_verdict);
     Value::Object(map)
 }

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{ErrorKind, Place};
 use super::ids::LaunchToken;
-use super::job::{Intent, Launch, LaunchMode, Lease, StoredVerdict};
+use super::job::{Intent, Launch, LaunchMode, Lease, Mark, Recovery, StoredVerdict};
 use super::read::{self, DataError, Fields, Path};
+use super::time::Timestamp;
 
 /// Where the window of a job lives.
 pub(super) fn read_place(value: &Value, path: &Path<'_>) -> Result<Place, DataError> {
@@ -64,7 +65,7 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         "at": launch.at.to_rfc3339(),
         "confirmed": launch.confirmed,
         "exit": launch.exit,
-        "ended": launch.ended.map(super::time::Timestamp::to_rfc3339),
+        "ended": launch.ended.map(Timestamp::to_rfc3339),
     })
 }
 
@@ -96,6 +97,42 @@ pub(super) fn read_lease(value: &Value, path: &Path<'_>) -> Result<Lease, DataEr
 /// The right to act on a lineage, for the file.
 pub(super) fn write_lease(lease: &Lease) -> Value {
     json!({ "owner": lease.owner, "fence": lease.fence, "until": lease.until.to_rfc3339() })
+}
+
+/// Attempts and progress of a lineage.
+pub(super) fn read_recovery(value: &Value, path: &Path<'_>) -> Result<Recovery, DataError> {
+    let fields = Fields::new(read::object(value, path)?, path);
+    Ok(Recovery {
+        capacity: fields.with_or("capacity", 0, read::number)?,
+        capacity_row: fields.with_or("capacity_row", 0, read::number)?,
+        infra: fields.with_or("infra", 0, read::number)?,
+        quick: fields.with_or("quick", 0, read::number)?,
+        best: Mark {
+            epoch: fields.with("best_epoch", read::real)?,
+            step: fields.with("best_step", read::large)?,
+        },
+        progressed: fields.with_or("progressed", false, read::flag)?,
+        last_action_at: fields.with("last_action_at", read::instant)?,
+        judged: fields.with("judged", read::instant)?,
+        stopped: fields.with("stopped", read::text)?,
+    })
+}
+
+/// Attempts and progress of a lineage, for the file.
+pub(super) fn write_recovery(recovery: &Recovery) -> Value {
+    let instant = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    json!({
+        "capacity": recovery.capacity,
+        "capacity_row": recovery.capacity_row,
+        "infra": recovery.infra,
+        "quick": recovery.quick,
+        "best_epoch": recovery.best.epoch,
+        "best_step": recovery.best.step,
+        "progressed": recovery.progressed,
+        "last_action_at": instant(recovery.last_action_at),
+        "judged": instant(recovery.judged),
+        "stopped": recovery.stopped,
+    })
 }
 
 /// The line that decided a failure.

@@ -220,10 +220,13 @@ pub struct Launch {
     pub ended: Option<Timestamp>,
 }
 
+/// The intent of a kill: whoever began it, no rule fires on the job any more.
+pub const KILLING: &str = "killing";
+
 /// An action that has begun and must be finished by somebody (`extra_msgs.intent`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What is being done: `kill`, …
+    /// What is being done: [`KILLING`], or the name of an action of a rule.
     pub action: String,
     /// Since when.
     pub at: Timestamp,
@@ -240,6 +243,40 @@ pub struct Lease {
     pub fence: u64,
     /// Free after this instant, unless renewed.
     pub until: Timestamp,
+}
+
+/// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
+/// parent's, brought up to date. The counts are kept and not read off the ancestors, because those may
+/// be archived while the leaf lives. `plan::budget` gives the numbers their meaning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recovery {
+    /// Reactions to preemptions and missing capacity, in the whole life of the lineage.
+    pub capacity: u32,
+    /// Of those, the ones in a row without progress: what the back-off grows with.
+    pub capacity_row: u32,
+    /// Reactions to other failures of infrastructure, in a row without progress.
+    pub infra: u32,
+    /// Children in a row that died at once, up to the parent of this attempt.
+    pub quick: u32,
+    /// How far the lineage had come at the last reaction.
+    pub best: Mark,
+    /// Whether this attempt was seen to come further than `best`.
+    pub progressed: bool,
+    /// When the last reaction was begun.
+    pub last_action_at: Option<Timestamp>,
+    /// When the control plane gave the answer on which the end of this attempt was judged.
+    pub judged: Option<Timestamp>,
+    /// Why nothing is done any more, once a budget has ended the lineage.
+    pub stopped: Option<String>,
+}
+
+/// How far a run has come. The epoch leads, since many programs count steps anew in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Mark {
+    /// Epoch, if the program prints one.
+    pub epoch: Option<f64>,
+    /// Step, if the program prints one.
+    pub step: Option<u64>,
 }
 
 /// When a job began, as found in the file.
@@ -296,6 +333,8 @@ pub struct Job {
     pub intent: Option<Intent>,
     /// Who may act on its lineage (`extra_msgs.lease`).
     pub lease: Option<Lease>,
+    /// Attempts and progress of its lineage so far (`extra_msgs.recovery`).
+    pub recovery: Option<Recovery>,
     /// The line that decided its failure (`extra_msgs.verdict`): rule and text.
     pub verdict: Option<StoredVerdict>,
     /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
@@ -345,6 +384,7 @@ impl Job {
             launch: None,
             intent: None,
             lease: None,
+            recovery: None,
             verdict: None,
             log_stage: false,
             notes: None,

@@ -135,6 +135,11 @@ pub(crate) fn large(value: &Value, path: &Path<'_>) -> Result<u64, DataError> {
     value.as_u64().ok_or_else(|| path.error("a number", Some(value)))
 }
 
+/// A number that may have a fraction.
+pub(crate) fn real(value: &Value, path: &Path<'_>) -> Result<f64, DataError> {
+    value.as_f64().ok_or_else(|| path.error("a number", Some(value)))
+}
+
 /// An exit code.
 pub(crate) fn exit_code(value: &Value, path: &Path<'_>) -> Result<i32, DataError> {
     let code = value.as_i64().and_then(|code| i32::try_from(code).ok());

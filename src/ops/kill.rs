@@ -6,15 +6,12 @@ use std::collections::BTreeMap;
 use crate::model::data::Data;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::JobId;
-use crate::model::job::{Event, Intent, Job};
+use crate::model::job::{Event, Intent, Job, KILLING};
 use crate::plan::place::{self, Window};
 use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::{Ctx, Error, processes, records};
-
-/// The name of the intent.
-pub const KILLING: &str = "killing";
 
 /// What became of one job.
 #[derive(Debug)]

@@ -4,19 +4,21 @@
 //! knowing is an answer of its own and changes nothing.
 
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Phase, Progress, Source, TargetFact, TargetState, Verdict,
+    Class, ErrorKind, Evidence, Origin, Phase, Progress, Source, TargetFact, TargetState, Verdict,
 };
 use crate::model::job::{Job, LaunchMode, Status};
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
+use super::answer;
 use super::place::Window;
 
 /// After this many seconds a claimed launch without a window has failed.
 pub const LAUNCH_LIMIT_S: u64 = 30;
 
-/// A control plane's answer older than this proves nothing.
-pub const TARGET_FACT_LIMIT_S: u64 = 60;
+/// A failure of the program is taken for a preemption only if the control plane says so within this
+/// many seconds of it. Later the target may have been taken for reasons of its own.
+const PROGRAM_JUDGED_S: u64 = 600;
 
 /// Everything that was observed about one job.
 #[derive(Clone, Debug)]
@@ -27,7 +29,9 @@ pub struct Facts<'a> {
     pub exit: Option<i32>,
     /// What the classifier read since the launch.
     pub verdict: Option<Verdict>,
-    /// What the control plane says about its target.
+    /// The latest answer of its target's control plane: a state, that the question failed
+    /// ([`TargetState::Unknown`]), or that nobody watches it ([`TargetState::NotWatched`]). `None` if
+    /// nobody has asked.
     pub target: Option<&'a TargetFact>,
     /// Now.
     pub now: Timestamp,
@@ -96,17 +100,22 @@ impl Conclusion {
 
 /// A live record: facts in order of trust.
 fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
-    if let Some(evidence) = proof_of_preemption(facts) {
+    // Only its own place says anything about it: two places must not conclude different things.
+    if let Window::Elsewhere(reason) = &facts.window {
+        return Conclusion::unknown(job, &format!("not watched from here: {reason}"));
+    }
+    // What has ended well cannot be taken away any more: this fact outlasts whatever the target does.
+    if facts.exit == Some(0) && is_native(job) {
+        return Conclusion::new(Status::Finished, Some(exit_fact(0)));
+    }
+    if let Some(evidence) = proof_of_preemption(job, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
     if let Some(code) = facts.exit {
         return ended(job, code, facts);
     }
     match &facts.window {
-        Window::Elsewhere(reason) => {
-            Conclusion::unknown(job, &format!("not watched from here: {reason}"))
-        }
-        Window::Unknown(reason) => Conclusion::unknown(job, reason),
+        Window::Elsewhere(reason) | Window::Unknown(reason) => Conclusion::unknown(job, reason),
         Window::Lost(reason) => Conclusion::failed(
             ErrorKind::Lost,
             Evidence::fact(Source::Exit, "window-lost", reason.clone()),
@@ -146,28 +155,23 @@ fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
         return Conclusion::stored(job);
     };
     let running = if verdict.class == Class::None { job.status.clone() } else { Status::Running };
-    match verdict.class.failure() {
-        // Text never proves a preemption; while the job is at work only the control plane can.
-        None | Some(ErrorKind::Preempted) => Conclusion::new(running, None),
-        Some(_) if is_ignored(job, verdict) => Conclusion::new(running, None),
+    match failure_by_text(job, verdict) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
+        None => Conclusion::new(running, None),
     }
 }
 
-/// The command has ended.
+/// The command has ended, and not for certain well.
 fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
-    let native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
-    let fact = Evidence::fact(Source::Exit, "exit-code", exit_in_words(code));
-    if native && code == 0 {
-        return Conclusion::new(Status::Finished, Some(fact));
-    }
+    let fact = exit_fact(code);
     let text = facts.verdict.as_ref().and_then(|verdict| {
-        Some((verdict.class.failure()?, verdict.evidence.clone().unwrap_or_else(|| fact.clone())))
+        let evidence = verdict.evidence.clone().unwrap_or_else(|| fact.clone());
+        Some((failure_by_text(job, verdict)?, evidence))
     });
     match text {
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
         None if code > 128 => Conclusion::failed(ErrorKind::KilledBySignal, fact),
-        None if native => Conclusion::failed(ErrorKind::Unknown, fact),
+        None if is_native(job) => Conclusion::failed(ErrorKind::Unknown, fact),
         None => Conclusion::failed(
             ErrorKind::Unknown,
             Evidence::fact(
@@ -179,49 +183,88 @@ fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
     }
 }
 
-/// A stored error: it stays, is named more precisely, or gives way to renewed progress.
+/// A stored error: it stays, is judged by the control plane, is named more precisely, or gives way to
+/// renewed progress.
 fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
-    let at_work = facts.exit.is_none() && matches!(&facts.window, Window::Here(pane) if !pane.dead);
-    match &facts.verdict {
-        Some(verdict) if at_work && verdict.class == Class::Running && has_steps(verdict) => {
-            Conclusion::new(Status::Running, None)
+    if let Some(evidence) = judged_as_preemption(job, kind, facts) {
+        return Conclusion::failed(ErrorKind::Preempted, evidence);
+    }
+    let Some(verdict) = &facts.verdict else { return Conclusion::stored(job) };
+    if is_in_progress_again(job, kind, verdict, facts) {
+        return Conclusion::new(Status::Running, None);
+    }
+    match failure_by_text(job, verdict) {
+        Some(found) if kind == ErrorKind::Unknown => {
+            Conclusion::new(Status::Error(found), verdict.evidence.clone())
         }
-        Some(verdict) if kind == ErrorKind::Unknown => match verdict.class.failure() {
-            Some(found) if found != ErrorKind::Unknown => {
-                Conclusion::new(Status::Error(found), verdict.evidence.clone())
-            }
-            _ => Conclusion::stored(job),
-        },
         _ => Conclusion::stored(job),
     }
 }
 
-/// Whether the text shows steps being made, not just words of a live run.
-fn has_steps(verdict: &Verdict) -> bool {
-    !verdict.progress.is_empty()
+/// The proof that a job whose failure is stored was in truth preempted. The first answer after an end
+/// judges it; what becomes of the target later is no business of a failure that was judged.
+fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option<Evidence> {
+    let judged = answer::judged_at(job).is_some();
+    let elsewhere = matches!(facts.window, Window::Elsewhere(_));
+    // Where no target could be made, none is there: that is no preemption.
+    let known = matches!(kind, ErrorKind::Preempted | ErrorKind::NoCapacity);
+    if judged || elsewhere || known || job.intent.is_some() {
+        return None;
+    }
+    let target = facts.target?;
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let in_time = match kind.origin() {
+        Origin::Program => {
+            ended.is_some_and(|ended| target.observed_at.seconds_since(ended) <= PROGRAM_JUDGED_S)
+        }
+        Origin::Infrastructure | Origin::User | Origin::Unknown => true,
+    };
+    if in_time { proof_of_preemption(job, facts) } else { None }
 }
 
-/// Whether a person has said that this very line is no error.
-fn is_ignored(job: &Job, verdict: &Verdict) -> bool {
-    match (&job.verdict, &verdict.evidence) {
+/// Whether a job with a stored error is at work again: steps are being made in its window, and nobody
+/// has begun to act on the error.
+fn is_in_progress_again(job: &Job, kind: ErrorKind, verdict: &Verdict, facts: &Facts<'_>) -> bool {
+    let at_work = facts.exit.is_none() && matches!(&facts.window, Window::Here(pane) if !pane.dead);
+    let steps = verdict.class == Class::Running && !verdict.progress.is_empty();
+    // The pane of a target that was taken away shows its last steps for ever: only the control plane
+    // takes its own word back.
+    let allowed = kind != ErrorKind::Preempted
+        || facts.target.is_some_and(|target| {
+            target.state == TargetState::Ready && answer::is_fresh(target, facts.now)
+        });
+    at_work && steps && allowed && job.intent.is_none() && job.child.is_none()
+}
+
+/// The failure that a text shows, unless a person said that this very line is none. A preemption is
+/// never among them: only the control plane proves one.
+fn failure_by_text(job: &Job, verdict: &Verdict) -> Option<ErrorKind> {
+    let ignored = match (&job.verdict, &verdict.evidence) {
         (Some(stored), Some(evidence)) => stored.ignored && stored.line == evidence.line,
         _ => false,
-    }
+    };
+    verdict.class.failure().filter(|kind| !ignored && *kind != ErrorKind::Preempted)
 }
 
-/// The control plane's word that the target was taken away, if it is fresh.
-fn proof_of_preemption(facts: &Facts<'_>) -> Option<Evidence> {
-    let target = facts.target?;
-    let age_s = facts.now.seconds_since(target.observed_at);
-    let taken = matches!(target.state, TargetState::Preempted | TargetState::Gone);
-    (taken && age_s <= TARGET_FACT_LIMIT_S).then(|| Evidence {
-        age_s: Some(age_s),
-        ..Evidence::fact(
-            Source::Api,
-            "target-state",
-            format!("{} is {}", target.name, target.raw_state),
-        )
-    })
+/// The kind that is stored when a text is all there is to go by. What only the text calls a preemption
+/// is a failure for reasons unknown, until the control plane has spoken.
+pub fn kind_by_text(verdict: &Verdict) -> Option<ErrorKind> {
+    let kind = verdict.class.failure()?;
+    Some(if kind == ErrorKind::Preempted { ErrorKind::Unknown } else { kind })
+}
+
+/// The control plane's word that the target was taken away.
+fn proof_of_preemption(job: &Job, facts: &Facts<'_>) -> Option<Evidence> {
+    answer::proof_of_preemption(job, facts.target?, facts.now)
+}
+
+/// Whether the exit code is that of the job's own command.
+fn is_native(job: &Job) -> bool {
+    job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native)
+}
+
+fn exit_fact(code: i32) -> Evidence {
+    Evidence::fact(Source::Exit, "exit-code", exit_in_words(code))
 }
 
 /// `exit code 1`, `exit code 137 (SIGKILL)`.

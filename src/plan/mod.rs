@@ -1,10 +1,15 @@
 //! What facts mean and what follows from them. Pure: values in, values out.
 //!
 //! [`diagnose`] turns a record and the facts about it into the status that every surface shows. It never
-//! reads text itself: a verdict of the classifier is one of the facts.
+//! reads text itself: a verdict of the classifier is one of the facts. [`decide`] turns the shown status,
+//! the rules and the history of the lineage into what is to be done, with the reason.
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+pub mod answer;
+pub mod backoff;
+pub mod budget;
+pub mod decide;
 pub mod diagnose;
 pub mod next;
 pub mod place;

@@ -1,24 +1,17 @@
-//! What will happen to a job by itself, in words that every surface shows.
+//! What will happen to a job by itself, as every surface shows it: a [`Decision`] in a few words.
 
-use crate::model::job::{Job, Status};
-use crate::model::rules::Action;
-use crate::model::view::{Next, Shown};
+use super::decide::Decision;
+use crate::model::time::Timestamp;
+use crate::model::view::Next;
 
-/// What the job's rules ask for now. `None` when nothing is wrong.
-pub fn next(job: &Job, shown: &Shown) -> Option<Next> {
-    let Status::Error(kind) = &shown.status else { return None };
-    if job.child.is_some() {
-        return None;
-    }
-    let action = job.rules.action(*kind);
-    let reason = if let Some(unknown) = &shown.unknown {
-        format!("nothing while this is unknown: {unknown}")
-    } else if !job.monitor {
-        "MONITOR only observes this job (monitor=false)".to_owned()
-    } else if action == Action::Pass {
-        format!("the rule for {kind} is pass: nothing happens by itself")
-    } else {
-        format!("the rule for {kind} is {action}")
-    };
-    Some(Next { action: action.as_str().to_owned(), in_s: None, budget_left: None, reason })
+/// What a decision means at `now`. `None` when nothing is wrong, or nothing can happen any more.
+pub fn next(decision: &Decision, now: Timestamp) -> Option<Next> {
+    // Without a failure there is nothing that a rule could answer.
+    let _: crate::model::facts::ErrorKind = decision.event?;
+    Some(Next {
+        action: decision.action.as_str().to_owned(),
+        in_s: decision.not_before.map(|at| at.seconds_since(now)),
+        budget_left: decision.budget_left,
+        reason: decision.reason.clone(),
+    })
 }

@@ -39,6 +39,11 @@ pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
     };
     match panes.iter().find(|pane| is_window_of(job, session, pane)) {
         Some(pane) => Window::Here(pane),
+        None if job.place.is_none() && !panes.iter().any(|pane| pane.session == session) => {
+            Window::Unknown(format!(
+                "the record does not say where its window lives, and here is no session {session}"
+            ))
+        }
         None => Window::Gone,
     }
 }
@@ -149,7 +154,9 @@ mod tests {
         assert!(
             matches!(find(&job(None), "alice", &tmux), Window::Here(p) if p.session == "alice")
         );
-        assert_eq!(find(&job(None), "b", &tmux), Window::Gone);
+        assert!(matches!(find(&job(None), "b", &tmux), Window::Unknown(_)), "no session b here");
+        let closed = TmuxFact::Up { place: place(), panes: vec![pane("alice", 0, None)] };
+        assert_eq!(find(&job(None), "alice", &closed), Window::Gone);
     }
 
     #[test]

@@ -1,0 +1,94 @@
+//! What an answer of a target's control plane is worth for one job: how old it may be, what it proves,
+//! and whether it judges the end of the job's window.
+//!
+//! A call that failed arrives as [`TargetState::Unknown`] and proves nothing, however young it is.
+
+use crate::model::facts::{Evidence, Source, TargetFact, TargetState};
+use crate::model::job::Job;
+use crate::model::time::Timestamp;
+
+/// An answer older than this many seconds proves nothing.
+pub const LIMIT_S: u64 = 60;
+
+/// The name of the fact that a target was taken away, in evidence and in the record.
+const TAKEN: &str = "target-state";
+
+/// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.
+pub fn is_fresh(fact: &TargetFact, now: Timestamp) -> bool {
+    let ahead_s = fact.observed_at.seconds_since(now);
+    now.seconds_since(fact.observed_at) <= LIMIT_S && ahead_s <= LIMIT_S
+}
+
+/// Whether the answer says that the target was taken away.
+pub fn is_taken(fact: &TargetFact) -> bool {
+    matches!(fact.state, TargetState::Preempted | TargetState::Gone)
+}
+
+/// The control plane's word that the target of `job` was taken from it: fresh, and younger than the
+/// launch. What was said before the launch is about the target as it was before.
+pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Evidence> {
+    let since_launch = job.launch.as_ref().is_none_or(|launch| fact.observed_at >= launch.at);
+    let about_it = fact.name == job.tpu;
+    (about_it && since_launch && is_taken(fact) && is_fresh(fact, now)).then(|| Evidence {
+        age_s: Some(now.seconds_since(fact.observed_at)),
+        ..Evidence::fact(Source::Api, TAKEN, format!("{} is {}", fact.name, fact.raw_state))
+    })
+}
+
+/// Whether the preemption that the record holds was concluded from the control plane's word.
+pub fn was_proven(job: &Job) -> bool {
+    job.verdict.as_ref().is_some_and(|verdict| verdict.rule == TAKEN)
+}
+
+/// When the answer was given on which the end of `job` was judged. One from before the end, left by an
+/// earlier failure of the same attempt, does not count.
+pub fn judged_at(job: &Job) -> Option<Timestamp> {
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let judged = job.recovery.as_ref()?.judged?;
+    ended.is_none_or(|ended| is_after(judged, ended)).then_some(judged)
+}
+
+/// Whether an answer is younger than an end. Ends are stored in whole seconds: within the same one nobody
+/// can tell which came first.
+fn is_after(answered: Timestamp, ended: Timestamp) -> bool {
+    answered.as_second() > ended.as_second()
+}
+
+/// Whether the kind of an ended attempt is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// No control plane watches the target: exit code and text are all there is.
+    NotWatched,
+    /// An answer younger than the end was given at this instant.
+    Judged(Timestamp),
+    /// No such answer has come: the kind is open, for this reason, and no rule fires.
+    Open(String),
+}
+
+/// Whether the control plane has spoken since `job` ended. `fact` is its latest answer.
+pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgement {
+    if let Some(at) = judged_at(job) {
+        return Judgement::Judged(at);
+    }
+    let open = |why: &str| Judgement::Open(format!("the state of {} is unknown: {why}", job.tpu));
+    let Some(fact) = fact else { return open("nobody has asked its control plane yet") };
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    match fact.state {
+        TargetState::NotWatched => Judgement::NotWatched,
+        TargetState::Unknown => open("its control plane could not be asked"),
+        TargetState::Ready
+        | TargetState::Pending
+        | TargetState::Preempted
+        | TargetState::Stopped
+        | TargetState::Deleting
+        | TargetState::Gone => {
+            if !is_fresh(fact, now) {
+                open("the last answer of its control plane is too old")
+            } else if ended.is_some_and(|ended| !is_after(fact.observed_at, ended)) {
+                open("its control plane has not answered since the job ended")
+            } else {
+                Judgement::Judged(fact.observed_at)
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! How often a lineage may be brought back: the meaning of the counts in [`Recovery`].
+//!
+//! A reaction is counted when it begins, whether it succeeds or not: [`spent`] on the attempt that failed,
+//! [`inherited`] on the child that takes over. Only progress beyond everything before begins a new row.
+
+use std::fmt;
+
+use crate::model::facts::{ErrorKind, Origin, Progress};
+use crate::model::job::{Job, Mark, Recovery};
+use crate::model::time::Timestamp;
+
+/// A child that ends within so many seconds of its start died at once.
+pub const QUICK_S: u64 = 60;
+
+/// So many children in a row that died at once stop their lineage.
+pub const QUICK_LIMIT: u32 = 3;
+
+/// What a reaction is counted under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Preemptions and missing capacity, in the whole life of a lineage.
+    Capacity,
+    /// Other failures, in a row without progress.
+    Infrastructure,
+    /// Failures of the program: the same input fails again.
+    Program,
+}
+
+impl Budget {
+    /// The budget of a failure. Failures whose origin is a person or nobody knows are passed by the named
+    /// rules; who asks for an action on them gets it as often as for infrastructure.
+    pub fn of(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Preempted | ErrorKind::NoCapacity => Self::Capacity,
+            ErrorKind::Grpc
+            | ErrorKind::Locked
+            | ErrorKind::SshLost
+            | ErrorKind::Oom
+            | ErrorKind::PythonError
+            | ErrorKind::FileError
+            | ErrorKind::KilledBySignal
+            | ErrorKind::Launch
+            | ErrorKind::Lost
+            | ErrorKind::Unknown => match kind.origin() {
+                Origin::Program => Self::Program,
+                Origin::Infrastructure | Origin::User | Origin::Unknown => Self::Infrastructure,
+            },
+        }
+    }
+
+    /// How many reactions it allows.
+    pub fn limit(self) -> u32 {
+        match self {
+            Self::Capacity => 10_000,
+            Self::Infrastructure => 20,
+            Self::Program => 0,
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    /// What has been used up, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity => write!(f, "{} preemptions and missing capacity", self.limit()),
+            Self::Infrastructure => {
+                write!(f, "{} failures in a row without progress", self.limit())
+            }
+            Self::Program => f.write_str("no retries for failures of the program"),
+        }
+    }
+}
+
+/// How a lineage stands, seen from its leaf.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// The counts, with progress taken into account.
+    counts: Recovery,
+    /// Children in a row that died at once, this attempt included.
+    quick: u32,
+}
+
+impl Standing {
+    /// The standing of the lineage that ends in `job`, which shows `progress` and failed for `kind`.
+    pub fn of(job: &Job, progress: &Progress, kind: ErrorKind) -> Self {
+        let mut counts = job.recovery.clone().unwrap_or_default();
+        let quick = quick(job, kind, counts.quick);
+        let reached = Mark { epoch: progress.epoch, step: progress.step };
+        let further = reached > counts.best;
+        if further || counts.progressed {
+            counts.infra = 0;
+            counts.capacity_row = 0;
+            counts.progressed = false;
+        }
+        if further {
+            counts.best = reached;
+        }
+        Self { counts, quick }
+    }
+
+    /// Reactions that a budget still allows.
+    pub fn left(&self, budget: Budget) -> u32 {
+        let used = match budget {
+            Budget::Capacity => self.counts.capacity,
+            Budget::Infrastructure | Budget::Program => self.counts.infra,
+        };
+        budget.limit().saturating_sub(used)
+    }
+
+    /// Reactions in a row without progress, which the back-off grows with.
+    pub fn row(&self, budget: Budget) -> u32 {
+        match budget {
+            Budget::Capacity => self.counts.capacity_row,
+            Budget::Infrastructure | Budget::Program => self.counts.infra,
+        }
+    }
+
+    /// When the last reaction was begun.
+    pub fn last_action_at(&self) -> Option<Timestamp> {
+        self.counts.last_action_at
+    }
+
+    /// Whether children die as soon as they are started.
+    pub fn is_crash_loop(&self) -> bool {
+        self.quick >= QUICK_LIMIT
+    }
+}
+
+/// Whether the text shows that `job` came further than its lineage had come. MONITOR notes it in
+/// [`Recovery::progressed`], since the text may be gone when the attempt ends.
+pub fn has_progressed(job: &Job, progress: &Progress) -> bool {
+    let best = job.recovery.as_ref().map(|recovery| recovery.best).unwrap_or_default();
+    Mark { epoch: progress.epoch, step: progress.step } > best
+}
+
+/// The counts of `job` after a reaction to `kind` that begins now, to be stored with it.
+pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
+    let mut counts = Standing::of(job, progress, kind).counts;
+    match Budget::of(kind) {
+        Budget::Capacity => {
+            counts.capacity = counts.capacity.saturating_add(1);
+            counts.capacity_row = counts.capacity_row.saturating_add(1);
+        }
+        Budget::Infrastructure | Budget::Program => {
+            counts.infra = counts.infra.saturating_add(1);
+        }
+    }
+    counts.last_action_at = Some(now);
+    counts
+}
+
+/// The counts with which the child of `job` begins, once [`spent`] has been stored with `job`.
+pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
+    let counts = job.recovery.clone().unwrap_or_default();
+    let quick = quick(job, kind, counts.quick);
+    Recovery { quick, progressed: false, judged: None, stopped: None, ..counts }
+}
+
+/// Children in a row that died at once, `job` included. A preemption says nothing about the program: it
+/// neither counts nor ends the row.
+fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
+    if kind == ErrorKind::Preempted || kind == ErrorKind::NoCapacity {
+        return before;
+    }
+    let lasted_s = job.launch.as_ref().and_then(|launch| {
+        let ended = launch.ended?;
+        Some(ended.seconds_since(launch.at))
+    });
+    let is_child = job.father.is_some();
+    match lasted_s {
+        // How long it lived is unknown, so this says nothing either.
+        None => before,
+        Some(seconds) if is_child && seconds <= QUICK_S => before.saturating_add(1),
+        Some(_) => 0,
+    }
+}

@@ -1,0 +1,364 @@
+//! What is to be done about a job now: its shown status, its rules, what its lineage has been through,
+//! and the clock -> one [`Decision`] with its reason. **The one place where this is concluded**: MONITOR
+//! acts on it, and every surface shows it.
+//!
+//! The checks stand in [`decide`] in the order in which they are made; the first that objects gives
+//! the reason why nothing is done. An action is never concluded from what is unknown, too old, or only
+//! text where a control plane could know better.
+
+use super::answer::{self, Judgement};
+use super::backoff;
+use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
+use super::diagnose::Facts;
+use super::place::Window;
+use crate::model::facts::{ErrorKind, TargetFact, TargetState};
+use crate::model::ids::JobId;
+use crate::model::job::{Job, KILLING, Lease, Status};
+use crate::model::rules::Action;
+use crate::model::time::Timestamp;
+use crate::model::view::Shown;
+
+/// What a look at tmux said is acted on for so many seconds.
+pub const LOOK_LIMIT_S: u64 = 60;
+
+/// Everything that a decision rests on.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    /// The record.
+    pub job: &'a Job,
+    /// What `diagnose` made of it and of `facts`.
+    pub shown: &'a Shown,
+    /// The facts; `facts.now` is the clock.
+    pub facts: &'a Facts<'a>,
+    /// When windows were looked at.
+    pub looked_at: Timestamp,
+    /// Live jobs of other lineages on its target, if the target is exclusive.
+    pub rivals: &'a [JobId],
+    /// Who asks, as an owner of leases; a lease of one's own is no obstacle.
+    pub me: Option<&'a str>,
+    /// What is known of those who have begun something with the job.
+    pub owners: Owners<'a>,
+    /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter`].
+    pub jitter: f64,
+}
+
+/// Whether those who have begun something are still there: `Some(false)` if provably not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Owners<'a> {
+    /// The owner of the lineage's lease.
+    pub lease: Option<bool>,
+    /// Whoever began the intent.
+    pub intent: Option<bool>,
+    /// The lease of the target, if somebody has it, and whether its owner is there.
+    pub target: Option<(&'a Lease, Option<bool>)>,
+}
+
+/// What is to be done about one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Which job.
+    pub job: JobId,
+    /// The failure it answers; `None` when nothing is wrong.
+    pub event: Option<ErrorKind>,
+    /// What to do. [`Action::Pass`]: nothing, for now.
+    pub action: Action,
+    /// Why this, or why nothing; for a person.
+    pub reason: String,
+    /// When to begin; `None` when nothing is to be done.
+    pub not_before: Option<Timestamp>,
+    /// How often it may still be done, where the rules ask for something.
+    pub budget_left: Option<u32>,
+    /// Whether the lineage is over: its budget is used up, or it dies as soon as it is started.
+    /// `reason` then belongs into `Recovery::stopped`.
+    pub stopped: bool,
+}
+
+impl Decision {
+    /// Whether the action is to begin at `now`.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.action != Action::Pass && self.not_before.is_some_and(|at| at <= now)
+    }
+}
+
+/// Why nothing is done.
+struct Held {
+    reason: String,
+    stopped: bool,
+}
+
+impl<T: Into<String>> From<T> for Held {
+    fn from(reason: T) -> Self {
+        Self { reason: reason.into(), stopped: false }
+    }
+}
+
+/// An action that nothing objects to, and the failure it answers.
+struct Choice {
+    event: ErrorKind,
+    action: Action,
+    reason: String,
+}
+
+/// Decides what is to be done about a job now.
+pub fn decide(situation: &Situation<'_>) -> Decision {
+    let job = situation.job;
+    let mut decision = Decision {
+        job: job.id(),
+        event: None,
+        action: Action::Pass,
+        reason: String::new(),
+        not_before: None,
+        budget_left: None,
+        stopped: false,
+    };
+    let kind = match failure(situation) {
+        Ok(kind) => kind,
+        Err(held) => return Decision { reason: held.reason, ..decision },
+    };
+    decision.event = Some(kind);
+    let chosen = is_ours(situation)
+        .and_then(|()| choose(situation, kind))
+        .and_then(|choice| is_free(situation).map(|()| choice));
+    let choice = match chosen {
+        Ok(choice) => choice,
+        Err(held) => {
+            return Decision { reason: held.reason, stopped: held.stopped, ..decision };
+        }
+    };
+    decision.event = Some(choice.event);
+    let standing = Standing::of(job, &situation.shown.progress, choice.event);
+    let budget = Budget::of(choice.event);
+    decision.budget_left = Some(standing.left(budget));
+    let now = situation.facts.now;
+    if begun(job).is_some() {
+        let Choice { action, reason, .. } = choice;
+        return Decision { action, reason, not_before: Some(now), ..decision };
+    }
+    if let Err(held) = may_go_on(job, &standing, &choice) {
+        return Decision { reason: held.reason, stopped: held.stopped, ..decision };
+    }
+    let row = standing.row(budget);
+    let last = standing.last_action_at();
+    let not_before = backoff::not_before(budget, row, last, now, situation.jitter);
+    let Choice { action, reason, .. } = choice;
+    Decision { action, reason, not_before: Some(not_before), ..decision }
+}
+
+/// The failure of a job that could be acted on. Only the leaf of a lineage has one.
+fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
+    let job = situation.job;
+    if let Some(child) = job.child {
+        return Err(format!("it goes on in window {child}").into());
+    }
+    if let Some(unknown) = &situation.shown.unknown {
+        return Err(format!("nothing while this is unknown: {unknown}").into());
+    }
+    match &situation.shown.status {
+        Status::Error(kind) => Ok(*kind),
+        Status::Unset | Status::Starting | Status::Running => Err("nothing is wrong".into()),
+        status @ (Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_)) => {
+            Err(format!("it is {status}").into())
+        }
+    }
+}
+
+/// Whether it is for us to act: watched from here, seen lately, not left to a person, in nobody's hands.
+fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
+    let Situation { job, facts, owners, .. } = situation;
+    match &facts.window {
+        Window::Elsewhere(reason) => {
+            return Err(format!("only a MONITOR at its own place acts on it: {reason}").into());
+        }
+        Window::Unknown(reason) => {
+            return Err(format!("nothing while its window cannot be looked at: {reason}").into());
+        }
+        Window::Here(_) | Window::Gone | Window::Lost(_) => {}
+    }
+    let age_s = facts.now.seconds_since(situation.looked_at);
+    if age_s > LOOK_LIMIT_S {
+        return Err(format!("nothing on what was seen {age_s} s ago").into());
+    }
+    if !job.monitor {
+        return Err("MONITOR only observes this job (monitor=false)".into());
+    }
+    if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
+        return Err(Held { reason: stopped.clone(), stopped: true });
+    }
+    if let Some(intent) = &job.intent {
+        if intent.action == KILLING || owners.intent == Some(true) {
+            return Err(format!("{} is under way, begun by {}", intent.action, intent.by).into());
+        }
+    }
+    let held = job.lease.as_ref().filter(|lease| is_held(situation, lease, owners.lease));
+    match held {
+        Some(lease) => Err(format!("{} is acting on it", lease.owner).into()),
+        None => Ok(()),
+    }
+}
+
+/// Whether a lease keeps us away: it is another's, who is not provably dead, and runs still.
+fn is_held(situation: &Situation<'_>, lease: &Lease, alive: Option<bool>) -> bool {
+    situation.me != Some(lease.owner.as_str())
+        && alive != Some(false)
+        && lease.until > situation.facts.now
+}
+
+/// What the rules ask for, given the state of the target.
+fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
+    let Situation { job, facts, .. } = situation;
+    let (action, reason) = match begun(job) {
+        Some((action, by)) => {
+            (action, format!("{action} was begun by {by} and has to be completed"))
+        }
+        None => {
+            let action = by_rule(situation, kind)?;
+            (action, format!("the rule for {kind} is {action}"))
+        }
+    };
+    let choice = Choice { event: kind, action, reason };
+    match facts.target {
+        Some(target) if target.state == TargetState::NotWatched => unwatched(choice, target),
+        Some(target) if answer::is_fresh(target, facts.now) => watched(job, choice, target),
+        Some(_) => Err(format!("the last answer about {} is too old", job.tpu).into()),
+        None => Err(format!("nobody has asked about {} yet", job.tpu).into()),
+    }
+}
+
+/// The action that somebody began and did not complete. It is counted already; how far it came is known
+/// to whoever carries it out.
+fn begun(job: &Job) -> Option<(Action, &str)> {
+    let intent = job.intent.as_ref()?;
+    Some((Action::parse(&intent.action)?, intent.by.as_str()))
+}
+
+/// The action that the rules name, once it is settled what happened.
+fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
+    let Situation { job, facts, .. } = situation;
+    let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
+    let judgement = answer::judgement(job, facts.target, facts.now);
+    if let (Judgement::Open(why), true) = (&judgement, some_rule_acts) {
+        return Err(format!("no rule fires before it is known what happened: {why}").into());
+    }
+    match job.rules.action(kind) {
+        Action::Pass => {
+            Err(format!("the rule for {kind} is pass: nothing happens by itself").into())
+        }
+        _ if Budget::of(kind) == Budget::Program => {
+            Err(format!("{kind} is a failure of the program: the same input fails again").into())
+        }
+        action => Ok(action),
+    }
+}
+
+/// An action on a target without a control plane.
+fn unwatched(choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+    match choice.action {
+        Action::Resume | Action::Rerun if choice.event != ErrorKind::Preempted => Ok(choice),
+        Action::Resume
+        | Action::Rerun
+        | Action::Pass
+        | Action::Reapply
+        | Action::Restart
+        | Action::Wait => Err(format!(
+            "{}, but no control plane watches {}: set one up, or act by hand",
+            choice.reason, target.name
+        )
+        .into()),
+    }
+}
+
+/// An action on a target whose control plane has just answered.
+fn watched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+    let Choice { event, action, .. } = choice;
+    let name = &target.name;
+    match target.state {
+        TargetState::Ready => ready(job, choice, target),
+        TargetState::Preempted | TargetState::Gone => match action {
+            Action::Reapply | Action::Wait => Ok(choice),
+            Action::Resume | Action::Rerun | Action::Restart | Action::Pass => {
+                taken_since(job, event, target)
+            }
+        },
+        TargetState::Pending => Err(format!("{name} is on its way: {}", target.raw_state).into()),
+        TargetState::Deleting => Err(format!("{name} is still being deleted").into()),
+        TargetState::Stopped if action == Action::Restart => Ok(choice),
+        TargetState::Stopped => Err(format!("somebody has stopped {name}").into()),
+        TargetState::NotWatched | TargetState::Unknown => {
+            Err(format!("the state of {name} is unknown ({})", target.raw_state).into())
+        }
+    }
+}
+
+/// The target is usable. What was to be created is there: then the job only has to go on.
+fn ready(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+    let Choice { event, action, .. } = choice;
+    let name = &target.name;
+    if begun(job).is_some() {
+        return Ok(choice);
+    }
+    if event == ErrorKind::Preempted && !answer::was_proven(job) {
+        return Err(format!("{name} is {}: nothing proves a preemption", target.raw_state).into());
+    }
+    let is_back = matches!(event, ErrorKind::Preempted | ErrorKind::NoCapacity);
+    match action {
+        Action::Reapply | Action::Wait if is_back => Ok(Choice {
+            event,
+            action: Action::Resume,
+            reason: format!("{name} is {} again, after {event}", target.raw_state),
+        }),
+        Action::Wait => Ok(Choice {
+            event,
+            action: Action::Resume,
+            reason: format!("{}, and {name} is {}", choice.reason, target.raw_state),
+        }),
+        Action::Pass | Action::Resume | Action::Rerun | Action::Reapply | Action::Restart => {
+            Ok(choice)
+        }
+    }
+}
+
+/// The job was to go on, and its target has been taken away in the meantime.
+fn taken_since(job: &Job, event: ErrorKind, target: &TargetFact) -> Result<Choice, Held> {
+    let state = format!("{} is {}", target.name, target.raw_state);
+    match job.rules.action(ErrorKind::Preempted) {
+        action @ (Action::Reapply | Action::Wait) => Ok(Choice {
+            event: ErrorKind::Preempted,
+            action,
+            reason: format!("after {event}, {state}: the rule for preempted is {action}"),
+        }),
+        action @ (Action::Pass | Action::Resume | Action::Rerun | Action::Restart) => {
+            Err(format!("{state}, and the rule for preempted is {action}").into())
+        }
+    }
+}
+
+/// Whether nobody else uses the target or works on it.
+fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
+    let tpu = &situation.job.tpu;
+    if let Some(rival) = situation.rivals.first() {
+        return Err(format!("{rival} uses {tpu}").into());
+    }
+    match situation.owners.target {
+        Some((lease, alive)) if is_held(situation, lease, alive) => {
+            Err(format!("{} is working on {tpu}", lease.owner).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether the lineage may be brought back once more.
+fn may_go_on(job: &Job, standing: &Standing, choice: &Choice) -> Result<(), Held> {
+    let budget = Budget::of(choice.event);
+    let why = if standing.is_crash_loop() {
+        format!("{QUICK_LIMIT} attempts in a row died within {QUICK_S} s of their start")
+    } else if standing.left(budget) == 0 {
+        format!("its budget is used up: {budget}")
+    } else {
+        return Ok(());
+    };
+    let again = format!("tpu resume w={} {}", job.windows_id, job.user);
+    Err(Held {
+        reason: format!("stopped after {}: {why}; `{again}` begins anew", choice.event),
+        stopped: true,
+    })
+}

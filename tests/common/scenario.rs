@@ -1,0 +1,266 @@
+//! One job and what is observed about it, as a scenario file says it: all times in seconds before now.
+
+use serde::Deserialize;
+use tpu::model::facts::{
+    Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, Source, TargetFact, TargetState,
+    TmuxFact, Verdict,
+};
+use tpu::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+use tpu::model::job::{Intent, Job, Launch, LaunchMode, StartTime, Status, StoredVerdict};
+use tpu::model::time::Timestamp;
+
+/// The instant at which scenarios are judged.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(1_795_161_731)
+}
+
+/// The instant so many seconds before.
+pub(crate) fn ago(seconds: i64) -> Timestamp {
+    now().plus_seconds(-seconds)
+}
+
+/// The record of window 7 of alice.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// As stored: `null`, `starting`, `error: grpc`, …
+    pub(crate) status: String,
+    #[serde(default = "a_tpu")]
+    pub(crate) target: String,
+    /// `native`, `script`, or absent for a record of the original.
+    pub(crate) launch: Option<String>,
+    #[serde(default = "an_hour")]
+    pub(crate) launched: i64,
+    #[serde(default = "yes")]
+    pub(crate) confirmed: bool,
+    pub(crate) exit: Option<i32>,
+    pub(crate) ended: Option<i64>,
+    pub(crate) child: Option<u32>,
+    pub(crate) father: Option<u32>,
+    pub(crate) intent: Option<String>,
+    pub(crate) verdict: Option<Kept>,
+    /// Which part of the place of its window differs from where we look.
+    pub(crate) place: Option<String>,
+}
+
+fn a_tpu() -> String {
+    "tpu-a".to_owned()
+}
+
+fn an_hour() -> i64 {
+    3_600
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Evidence that the record keeps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kept {
+    kind: String,
+    line: String,
+    #[serde(default)]
+    ignored: bool,
+}
+
+impl Record {
+    pub(crate) fn job(&self) -> Job {
+        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let mut job = Job::new(&id, TargetName::new(self.target.clone()), "/d".to_owned());
+        job.status = status(&self.status);
+        job.father = self.father.map(WindowId);
+        job.child = self.child.map(WindowId);
+        job.intent = self.intent.as_ref().map(|action| Intent {
+            action: action.clone(),
+            at: ago(10),
+            by: "h:1".to_owned(),
+        });
+        job.verdict = self.verdict.as_ref().map(|kept| StoredVerdict {
+            kind: kind(&kept.kind),
+            rule: "stored-rule".to_owned(),
+            line: kept.line.clone(),
+            ignored: kept.ignored,
+        });
+        let Some(mode) = &self.launch else {
+            assert!(self.place.is_none(), "the original stores no place");
+            return job;
+        };
+        job.start_time = StartTime::At(ago(self.launched));
+        job.place = Some(self.place());
+        job.launch = Some(Launch {
+            token: LaunchToken::from("t7"),
+            mode: LaunchMode::parse(mode).unwrap_or_else(|| panic!("launch = {mode}")),
+            at: ago(self.launched),
+            confirmed: self.confirmed,
+            exit: self.exit,
+            ended: self.ended.map(ago),
+        });
+        job
+    }
+
+    fn place(&self) -> Place {
+        let mut place = here();
+        match self.place.as_deref() {
+            None => {}
+            Some("host") => place.host = "other".to_owned(),
+            Some("boot") => place.boot = "other".to_owned(),
+            Some("user") => place.uid = 2,
+            Some("socket") => place.socket = "/other".to_owned(),
+            Some("server") => place.server_pid = 11,
+            Some(other) => panic!("place = {other}"),
+        }
+        place
+    }
+}
+
+/// Where we look.
+pub(crate) fn here() -> Place {
+    Place {
+        host: "h".to_owned(),
+        boot: "b".to_owned(),
+        uid: 1,
+        socket: "/tmp/s".to_owned(),
+        server_pid: 10,
+        server_start: 100,
+    }
+}
+
+/// What one look at tmux gave.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tmux {
+    /// `up` (the default), `down`, or why the question failed.
+    pub(crate) server: Option<String>,
+    /// The job's pane: `alive` (the default), `dead`, `none` (its session is there),
+    /// `no-session`, `later-launch` (its index, another launch).
+    pub(crate) pane: Option<String>,
+    /// `@tpu_exit` of that pane.
+    pub(crate) exit: Option<i32>,
+}
+
+impl Tmux {
+    pub(crate) fn fact(&self, job: &Job) -> TmuxFact {
+        match self.server.as_deref() {
+            None | Some("up") => TmuxFact::Up { place: here(), panes: self.panes(job) },
+            Some("down") => TmuxFact::Down { place: here() },
+            Some(reason) => TmuxFact::Unknown { reason: reason.to_owned() },
+        }
+    }
+
+    fn panes(&self, job: &Job) -> Vec<PaneFact> {
+        let own = job.launch.as_ref().map(|launch| launch.token.as_str());
+        let home = pane("alice", 0, None);
+        let with = |pane: PaneFact| vec![home.clone(), PaneFact { exit: self.exit, ..pane }];
+        match self.pane.as_deref() {
+            None | Some("alive") => with(pane("alice", 7, own)),
+            Some("dead") => with(PaneFact { dead: true, ..pane("alice", 7, own) }),
+            Some("none") => vec![home],
+            Some("no-session") => vec![pane("bird", 7, None)],
+            Some("later-launch") => with(pane("alice", 7, Some("t8"))),
+            Some(other) => panic!("pane = {other}"),
+        }
+    }
+}
+
+fn pane(session: &str, index: u32, token: Option<&str>) -> PaneFact {
+    PaneFact {
+        session: session.to_owned(),
+        window_index: index,
+        window_id: format!("@{index}"),
+        pane_id: format!("%{index}"),
+        pane_pid: 20,
+        dead: false,
+        activity: 0,
+        history_size: 0,
+        cursor_y: 0,
+        cursor_x: 0,
+        width: 80,
+        job: None,
+        launch: token.map(LaunchToken::from),
+        exit: None,
+    }
+}
+
+/// What the classifier read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Text {
+    pub(crate) class: String,
+    pub(crate) line: Option<String>,
+    pub(crate) step: Option<u64>,
+    pub(crate) epoch: Option<f64>,
+    pub(crate) phase: Option<Phase>,
+}
+
+impl Text {
+    pub(crate) fn verdict(&self) -> Verdict {
+        let line = self.line.clone().unwrap_or_default();
+        let class = Class::parse(&self.class).unwrap_or_else(|| panic!("class = {}", self.class));
+        Verdict {
+            class,
+            phase: self.phase,
+            progress: Progress { step: self.step, epoch: self.epoch, ..Progress::default() },
+            evidence: (class != Class::None)
+                .then(|| Evidence::fact(Source::Text, "text-rule", line)),
+        }
+    }
+}
+
+/// The latest answer of the control plane.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Api {
+    pub(crate) state: TargetState,
+    /// Age in seconds; negative if it lies in the future.
+    pub(crate) age: i64,
+    #[serde(default = "a_tpu")]
+    pub(crate) name: String,
+}
+
+impl Api {
+    pub(crate) fn fact(&self) -> TargetFact {
+        TargetFact {
+            name: TargetName::new(self.name.clone()),
+            zone: None,
+            accelerator: None,
+            state: self.state,
+            raw_state: format!("{:?}", self.state).to_uppercase(),
+            symptoms: Vec::new(),
+            endpoints: Vec::new(),
+            observed_at: ago(self.age),
+        }
+    }
+}
+
+fn kind(text: &str) -> ErrorKind {
+    ErrorKind::parse(text).unwrap_or_else(|| panic!("kind = {text}"))
+}
+
+/// Reads a status as `check` prints it, and `null`.
+pub(crate) fn status(text: &str) -> Status {
+    let (word, error) = match text.split_once(": ") {
+        Some((word, error)) => (word, Some(kind(error))),
+        None => (text, None),
+    };
+    let word = (word != "null").then_some(word);
+    Status::from_fields(word, error).unwrap_or_else(|| panic!("status = {text}"))
+}
+
+/// Every file of a folder of `tests/cases`, by name.
+pub(crate) fn files(folder: &str) -> Vec<(String, String)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(folder);
+    let mut files: Vec<(String, String)> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "toml"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no scenarios in {}", root.display());
+    files
+}

@@ -4,14 +4,8 @@ use crate::classify::Input;
 use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
-<<<<<<< HEAD
-use crate::plan::diagnose::{Facts, diagnose};
-use crate::plan::place::Window;
-=======
 use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
-use crate::plan::place::{self, Window};
-use crate::tmux::Capture;
->>>>>>> decide
+use crate::plan::place::Window;
 
 use super::ctx::{job_mut, job_of};
 use super::snapshot::stored_verdict;
@@ -118,13 +112,8 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
 fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
     let texts = [pane_text(ctx, job), logs::tail_of_output(job)];
     texts.into_iter().flatten().find_map(|text| {
-<<<<<<< HEAD
         let verdict = classify(ctx, &text, None);
-        Some((verdict.class.failure()?, verdict.evidence?))
-=======
-        let verdict = classify(&text, None);
         Some((kind_by_text(&verdict)?, verdict.evidence?))
->>>>>>> decide
     })
 }
 
@@ -132,15 +121,9 @@ fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
 pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-<<<<<<< HEAD
     let text = pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map_or_else(Verdict::none, |text| classify(ctx, &text, exit_code));
-    let kind = verdict.class.failure().unwrap_or(ErrorKind::Unknown);
-=======
-    let text = pane_text(ctx, &data, job).or_else(|| logs::tail_of_output(job));
-    let verdict = text.map_or_else(Verdict::none, |text| classify(&text, exit_code));
     let kind = kind_by_text(&verdict).unwrap_or(ErrorKind::Unknown);
->>>>>>> decide
     let evidence = verdict.evidence.unwrap_or_else(|| {
         Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
     });

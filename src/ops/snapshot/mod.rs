@@ -9,15 +9,16 @@ mod observe;
 use std::collections::BTreeMap;
 
 use crate::model::data::{Data, User};
-use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
-use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::job::{Job, StartTime, StoredVerdict};
+use crate::model::facts::{ErrorKind, PaneFact, TargetFact, TargetState, TmuxFact};
+use crate::model::ids::{JobId, TargetName, UserName, WindowId};
+use crate::model::job::{Job, StartTime, Status, StoredVerdict};
 use crate::model::lineage::Lineage;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Orphan, Shown, Snapshot, TmuxHealth};
-use crate::plan::diagnose::diagnose;
-use crate::plan::next;
+use crate::plan::decide::{Owners, Situation, decide};
+use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
+use crate::plan::{backoff, next};
 
 use super::{Ctx, Error};
 use observe::{Seen, observe};
@@ -127,11 +128,23 @@ impl Viewer<'_> {
     /// Puts a record and what was observed together.
     fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> JobView {
         let Self { ctx, data, now } = *self;
-        let shown = diagnose(job, &seen.facts(now));
+        let target = unwatched(job, now);
+        let facts = Facts { target: Some(&target), ..seen.facts(now) };
+        let shown = diagnose(job, &facts);
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let started_at = started_at(ctx, job);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
-        let next = next::next(job, &shown);
+        let decision = decide(&Situation {
+            job,
+            shown: &shown,
+            facts: &facts,
+            looked_at: now,
+            rivals: &rivals(data, job, &lineage),
+            me: None,
+            owners: Owners::default(),
+            jitter: backoff::jitter_of(job),
+        });
+        let next = next::next(&decision, now);
         JobView {
             id: job.id(),
             leaf: job.child.is_none(),
@@ -166,6 +179,33 @@ impl Viewer<'_> {
             shown,
         }
     }
+}
+
+/// No provider of targets is connected to a look: what it says about them is that nobody watches.
+fn unwatched(job: &Job, now: Timestamp) -> TargetFact {
+    TargetFact {
+        name: job.tpu.clone(),
+        zone: None,
+        accelerator: None,
+        state: TargetState::NotWatched,
+        raw_state: "not watched".to_owned(),
+        symptoms: Vec::new(),
+        endpoints: Vec::new(),
+        observed_at: now,
+    }
+}
+
+/// Jobs of other lineages whose records claim the target of `job`, if it serves one job at a time.
+fn rivals(data: &Data, job: &Job, lineage: &[WindowId]) -> Vec<JobId> {
+    if !matches!(job.status, Status::Error(_)) || data.target(&job.tpu).is_none_or(|t| !t.exclusive)
+    {
+        return Vec::new();
+    }
+    data.jobs()
+        .filter(|other| other.tpu == job.tpu && other.status.is_live())
+        .filter(|other| other.user != job.user || !lineage.contains(&other.windows_id))
+        .map(Job::id)
+        .collect()
 }
 
 fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {

@@ -35,28 +35,27 @@ record_group() {
 
 # Runs its arguments in the job's directory and ends with their exit code. It waits for them whatever
 # signal the group gets: a job may take its time to save a checkpoint. Handlers, again, so that the
-# arguments get the defaults. bash would report signals with its own source text, so its stderr is shut;
-# the arguments write to 3, we to 4.
+# arguments get the defaults.
 attend() {
     record_group
     export TPU_LAUNCH=$token
     trap ':' INT QUIT TERM HUP
-    cd -- "$dir" 2>&3 || exit 126
-    "$@" 2>&3 3>&- 4>&-
+    cd -- "$dir" || exit 126
+    "$@"
     exit $?
 }
 
 run_native() {
-    (attend "${argv[@]}") 3>&1 | (
+    (attend "${argv[@]}") 2>&1 | (
         # The log must outlive the job's last words, whatever signal ends the group.
         trap '' INT QUIT TERM HUP
-        exec tee -a -- "$log" 2>&4
+        exec tee -a -- "$log"
     )
     code=$?
 }
 
 run_script() {
-    (attend bash -c 'source ./staging.sh "$@"' bash "${argv[@]}") 3>&4
+    (attend bash -c 'source ./staging.sh "$@"' bash "${argv[@]}")
     code=$?
 }
 
@@ -67,8 +66,8 @@ code=0
 if [ "$code" -eq 0 ]; then
     # Job control gives the job a process group of its own and the terminal with it.
     set -m -o pipefail
-    exec 4>&2
-    "run_$mode" 2>/dev/null
+    # stderr stays the terminal: through it bash gives the terminal to the job, and with it Ctrl-C.
+    "run_$mode"
     # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end. Wait for the real one.
     while stopped=$(jobs -ps) && [ -n "$stopped" ]; do
         while [ -n "$(jobs -ps)" ]; do

@@ -169,6 +169,10 @@ fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
         Some((failure_by_text(job, verdict)?, evidence))
     });
     match text {
+        // A shell's notice of a signal says less than the code, and in more words.
+        Some((ErrorKind::KilledBySignal, _)) if code > 128 => {
+            Conclusion::failed(ErrorKind::KilledBySignal, fact)
+        }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
         None if code > 128 => Conclusion::failed(ErrorKind::KilledBySignal, fact),
         None if is_native(job) => Conclusion::failed(ErrorKind::Unknown, fact),

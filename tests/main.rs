@@ -8,6 +8,7 @@
 
 mod common;
 
+mod bad_input;
 mod clean;
 mod display;
 mod kill;

@@ -40,6 +40,25 @@ pub enum ReadError {
     Shape(#[from] DataError),
 }
 
+/// The members of a document by which it is known as a state file.
+const OUR_KEYS: [&str; 15] = [
+    "users",
+    "user_list",
+    "id_list",
+    "id_user_dict",
+    "user_id_dict",
+    "tpu_aliases",
+    "all_tpus",
+    "targets",
+    "monitor_config",
+    "MONITOR_config",
+    "monitor_all_check_time",
+    "wandb_api_key",
+    "conda_env_name",
+    "MONITOR_logs",
+    "ack_MONITOR",
+];
+
 /// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -286,8 +305,10 @@ impl Data {
         }
         let mut map = Map::new();
         let mut users = Vec::new();
+        let mut foreign = true;
         for member in members(document) {
             let key = member.name();
+            foreign &= !OUR_KEYS.contains(&key.as_str());
             match key.as_str() {
                 "users" => users = read_users(text, start + member.at, member.value)?,
                 // Long, and only ever carried along.
@@ -298,6 +319,12 @@ impl Data {
                     map.insert(key, value);
                 }
             }
+        }
+        // Every key may be missing. A document that has others and none of ours is somebody else's, and to
+        // take it for an empty one would be to write into it.
+        if foreign && !map.is_empty() {
+            let found = parsed(document);
+            return Err(Path::Root.error("a map with a key 'users'", found.as_ref()).into());
         }
         Ok(Self { source: text.into(), users, head: Head::read(&map)? })
     }

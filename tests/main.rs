@@ -8,6 +8,7 @@
 
 mod common;
 
+mod bad_input;
 mod classify_corpus;
 mod classify_fuzz;
 mod classify_rules;

@@ -187,7 +187,7 @@ impl App {
         let mut line = String::new();
         let read = shown.and_then(|()| std::io::stdin().lock().read_line(&mut line));
         match read {
-            Ok(0) | Err(_) => Err(Error::new(crate::ops::Kind::Interrupted, "no answer")),
+            Ok(0) | Err(_) => Err(Error::new(crate::ops::Kind::Interrupted, "no answer").hint("run it where it can ask, or give everything on the command line (`tpu help COMMAND`)")),
             Ok(_) => Ok(line.trim_end_matches('\n').to_owned()),
         }
     }

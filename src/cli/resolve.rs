@@ -68,7 +68,8 @@ pub(super) fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
 fn set_user(sorted: &mut Sorted, name: UserName) -> Result<(), Error> {
     match &sorted.user {
         Some(other) if *other != name => {
-            Err(Error::usage(format!("two users are named: {other} and {name}")))
+            Err(Error::usage(format!("two users are named: {other} and {name}"))
+                .hint("name one; a value that looks like a user goes behind a key, as in tag=NAME"))
         }
         _ => {
             sorted.user = Some(name);
@@ -78,7 +79,9 @@ fn set_user(sorted: &mut Sorted, name: UserName) -> Result<(), Error> {
 }
 
 fn user_by_id(data: &Data, value: &str) -> Result<UserName, Error> {
-    let id = value.parse().map_err(|_| Error::usage(format!("id={value}: not a number")))?;
+    let id = value.parse().map_err(|_| {
+        Error::usage(format!("id={value}: not a number")).hint("`tpu list-users` shows the ids")
+    })?;
     data.user_by_id(id).map(|user| user.name.clone()).ok_or_else(|| {
         Error::not_found(format!("no user has the id {value}")).hint("`tpu list-users` lists them")
     })
@@ -149,7 +152,8 @@ impl Sorted {
         match all.as_slice() {
             [one] => Ok(*one),
             [] => Err(Error::usage("which window?").hint("as in w=7; `tpu check` lists them")),
-            _ => Err(Error::usage("one window at a time, please")),
+            _ => Err(Error::usage("one window at a time, please")
+                .hint("as in w=7; `tpu check` lists them")),
         }
     }
 }
@@ -170,7 +174,8 @@ pub(super) fn only_user(app: &App, words: &[String]) -> Result<UserName, Error> 
     let sorted = sort(words, &data)?;
     sorted.nothing_else()?;
     if let Some(number) = sorted.numbers.first() {
-        return Err(Error::usage(format!("'{number}' means nothing here")));
+        return Err(Error::usage(format!("'{number}' means nothing here"))
+            .hint("it takes a user and no number; `tpu help COMMAND` shows what it takes"));
     }
     app.user(&data, sorted.user)
 }

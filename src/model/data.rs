@@ -42,6 +42,25 @@ pub enum ReadError {
     Shape(#[from] DataError),
 }
 
+/// The members of a document by which it is known as a state file.
+const OUR_KEYS: [&str; 15] = [
+    "users",
+    "user_list",
+    "id_list",
+    "id_user_dict",
+    "user_id_dict",
+    "tpu_aliases",
+    "all_tpus",
+    "targets",
+    "monitor_config",
+    "MONITOR_config",
+    "monitor_all_check_time",
+    "wandb_api_key",
+    "conda_env_name",
+    "MONITOR_logs",
+    "ack_MONITOR",
+];
+
 /// The whole document.
 #[derive(Clone)]
 pub struct Data {
@@ -99,8 +118,10 @@ impl Data {
         let mut users = Vec::new();
         let source = Source::new(text);
         let document = source.part(start..start + document.len()).unwrap_or("");
+        let mut foreign = true;
         for member in source.members(document) {
             let key = member.name();
+            foreign &= !OUR_KEYS.contains(&&*key);
             match &*key {
                 "users" => users = read_users(&source, start + member.at, member.value)?,
                 // Long, and only ever carried along.
@@ -111,6 +132,12 @@ impl Data {
                     map.insert(key.into_owned(), value);
                 }
             }
+        }
+        // Every key may be missing. A document that has others and none of ours is somebody else's, and to
+        // take it for an empty one would be to write into it.
+        if foreign && !map.is_empty() {
+            let found = serde_json::from_str(document).ok();
+            return Err(Path::Root.error("a map with a key 'users'", found.as_ref()).into());
         }
         let head = Head::read(&map)?;
         Ok(Self { source, users, head })

@@ -19,7 +19,8 @@ pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Er
             .hint("take another short name"));
     }
     if full.is_empty() || full.chars().any(|c| c.is_whitespace() || c == '=') {
-        return Err(Error::usage(format!("'{full}' cannot be a config key")));
+        return Err(Error::usage(format!("'{full}' cannot be a config key"))
+            .hint("as in: tpu -a lr config.training.learning_rate"));
     }
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;

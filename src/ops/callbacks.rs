@@ -158,7 +158,8 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
         if job.intent.is_some() {
-            return Err(Error::refused(format!("{id} is being killed: it is not started")));
+            return Err(Error::refused(format!("{id} is being killed: it is not started"))
+                .hint("nothing is left to do here; close this window"));
         }
         job.apply(&Event::Started)?;
         let logs = format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"));

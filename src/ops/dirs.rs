@@ -19,14 +19,16 @@ pub fn set(
     path: &Path,
 ) -> Result<Vec<(u32, String)>, Error> {
     if !(1..=HIGHEST).contains(&slot) {
-        return Err(Error::usage(format!("directory {slot}: slots run from 1 to {HIGHEST}")));
+        return Err(Error::usage(format!("directory {slot}: slots run from 1 to {HIGHEST}"))
+            .hint("`tpu ls` shows which are taken"));
     }
     if !path.is_absolute() {
         return Err(Error::usage(format!("{} is not an absolute path", path.display()))
             .hint(format!("in the directory itself: tpu set-cur {slot} {user}")));
     }
     if !path.is_dir() {
-        return Err(Error::not_found(format!("{} is not a directory", path.display())));
+        return Err(Error::not_found(format!("{} is not a directory", path.display()))
+            .hint("create it first, or check the spelling"));
     }
     let Some(text) = path.to_str() else {
         return Err(Error::usage(format!("{} is no UTF-8 and cannot be stored", path.display()))

@@ -190,7 +190,7 @@ impl From<TmuxError> for Error {
 
 impl From<ProcError> for Error {
     fn from(error: ProcError) -> Self {
-        Self::failed(error.to_string())
+        Self::failed(error.to_string()).hint("`tpu doctor` looks for what is missing")
     }
 }
 
@@ -210,12 +210,10 @@ impl From<SettingsError> for Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let hint = error.hint();
-        let error = Self::state(error.to_string());
-        match hint {
-            Some(hint) => error.hint(hint),
-            None => error,
-        }
+        let hint = error.hint().unwrap_or_else(|| {
+            "nothing was changed; check that path, `tpu doctor` looks for what is wrong".to_owned()
+        });
+        Self::state(error.to_string()).hint(hint)
     }
 }
 

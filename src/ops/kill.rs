@@ -34,7 +34,10 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<Killed, Error>)> {
             threads
                 .into_iter()
                 .map(|thread| {
-                    thread.join().unwrap_or_else(|_| Err(Error::failed("the kill was cut short")))
+                    thread.join().unwrap_or_else(|_| {
+                        Err(Error::failed("the kill was cut short")
+                            .hint("repeat the command: it completes what was begun"))
+                    })
                 })
                 .collect()
         });

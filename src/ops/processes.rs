@@ -24,8 +24,10 @@ const POLL: Duration = Duration::from_millis(40);
 /// A job of ours: its recorded process group (if pid and start time still agree) and every process that
 /// carries its launch token. A job of the original: what runs below its pane's shell.
 pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Process>, Error> {
-    let table =
-        Table::read().map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+    let table = Table::read().map_err(|e| {
+        Error::failed(format!("cannot read the process table: {e}"))
+            .hint("/proc must be mounted to tell which processes are the job's")
+    })?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let mut add = |processes: Vec<&Process>| {
         found.extend(
@@ -78,6 +80,7 @@ pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Erro
                             "cannot stop process {} ({}): {e}",
                             process.pid, process.name
                         ))
+                        .hint("whoever owns it must end it; then repeat the command")
                     })?;
                     stopped.insert(name);
                 }

@@ -40,7 +40,8 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         if job.status != view.stored {
-            return Err(Error::refused(format!("{id} has become {} meanwhile", job.status)));
+            return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
+                .hint("`tpu check` shows where it stands; then try again"));
         }
         if !job.status.is_live() {
             job.apply(&Event::ErrorWithdrawn)?;

@@ -46,7 +46,8 @@ pub fn reset(ctx: &Ctx, user: &UserName) -> Result<(), Error> {
 /// Sets the number of the next window. Refused where a window of that number could be met again.
 pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<(), Error> {
     if number == 0 {
-        return Err(Error::usage("window 0 is the session's home and never a job's"));
+        return Err(Error::usage("window 0 is the session's home and never a job's")
+            .hint("as in: tpu reset-window-num 1"));
     }
     let session = {
         let data = ctx.data()?;

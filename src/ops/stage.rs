@@ -33,7 +33,8 @@ pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
         return Err(Error::state(format!(
             "{} has no log or stage directory in its record",
             job.id()
-        )));
+        ))
+        .hint("start it again: tpu rerun"));
     };
     fs::create_dir_all(log).map_err(|e| disk("create the log directory", log, &e))?;
     let stage = Path::new(stage);
@@ -62,7 +63,10 @@ pub fn copy_code(from: &Path, to: &Path, state: &Path) -> Result<(), Error> {
         .build();
     fs::create_dir_all(to).map_err(|e| failed("create the stage directory", to, &e))?;
     for entry in walk {
-        let entry = entry.map_err(|e| Error::failed(format!("cannot copy the code: {e}")))?;
+        let entry = entry.map_err(|e| {
+            Error::failed(format!("cannot copy the code: {e}"))
+                .hint("check the rights in the directory of the code, then: tpu rerun")
+        })?;
         let Ok(relative) = entry.path().strip_prefix(from) else { continue };
         if relative.as_os_str().is_empty() {
             continue;

@@ -39,7 +39,8 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     ctx.transact(|tx| {
         let target = super::launch::check::resolve_target(&tx.data, typed)?;
         if target.is_local() {
-            return Err(Error::refused("`local` is this machine and is always there"));
+            return Err(Error::refused("`local` is this machine and is always there")
+                .hint("run there with: tpu run local -- COMMAND"));
         }
         let user = tx.data.jobs().find(|job| job.tpu == target.name && job.status.is_live());
         if let Some(job) = user {

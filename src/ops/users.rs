@@ -37,7 +37,8 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
     if let Some(dir) = &new.dir
         && !std::path::Path::new(dir).is_dir()
     {
-        return Err(Error::not_found(format!("{dir} is not a directory")));
+        return Err(Error::not_found(format!("{dir} is not a directory"))
+            .hint("create it first, or leave --dir out"));
     }
     match ctx.store.create(&Data::empty()) {
         Ok(()) | Err(StoreError::Exists { .. }) => {}
@@ -120,7 +121,8 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
         let jobs: Vec<JobId> = user_of(&tx.data, name)?.jobs().iter().map(Job::id).collect();
         for id in &jobs {
             if !look.jobs.iter().any(|view| view.id == *id) {
-                return Err(Error::refused(format!("{id} was started meanwhile")));
+                return Err(Error::refused(format!("{id} was started meanwhile"))
+                    .hint("kill it first: tpu kill --all"));
             }
             tx.archive(id);
         }

@@ -14,7 +14,8 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     let id = resolve::one_job(app, words)?;
     let argv = attach::argv(app.ctx()?, &id)?;
     let Some((program, args)) = argv.split_first() else {
-        return Err(Error::failed("tmux gave no way to attach"));
+        return Err(Error::failed("tmux gave no way to attach")
+            .hint("`tmux ls` shows what the server sees; then try again"));
     };
     if !app.on_terminal() {
         return Err(Error::usage("attach needs a terminal").hint(argv.join(" ")));

@@ -23,7 +23,7 @@ fn one(sorted: &Sorted) -> Result<u32, Error> {
     match sorted.numbers.as_slice() {
         [slot] => Ok(*slot),
         [] => Err(Error::usage("which slot?").hint("a number, as in: tpu set-cur 1")),
-        _ => Err(Error::usage("one slot at a time, please")),
+        _ => Err(Error::usage("one slot at a time, please").hint("as in: tpu get-dir 2")),
     }
 }
 
@@ -44,7 +44,8 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
             return Err(Error::usage(format!(
                 "one path at a time, please: {}",
                 sorted.rest.join(" ")
-            )));
+            ))
+            .hint("quote a path that holds blanks: tpu set-dir \"MY PATH\" 2"));
         }
     };
     sorted.nothing_else()?;

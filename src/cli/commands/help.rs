@@ -46,7 +46,7 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
             let Some(sub) = cli.find_subcommand_mut(name) else {
                 let hint = did_you_mean(typed, known.iter().map(String::as_str))
                     .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
-                return Err(Error::not_found(format!("there is no command '{typed}'")).hint(hint));
+                return Err(Error::usage(format!("there is no command '{typed}'")).hint(hint));
             };
             sub.render_help().ansi().to_string()
         }
@@ -79,9 +79,10 @@ pub(in crate::cli) fn completions(shell: clap_complete::Shell) -> Output {
 /// The manual page, in roff.
 pub(in crate::cli) fn man() -> Outcome {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command())
-        .render(&mut page)
-        .map_err(|e| Error::failed(format!("cannot make the manual page: {e}")))?;
+    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|e| {
+        Error::failed(format!("cannot make the manual page: {e}"))
+            .hint("`tpu help --all` shows the same")
+    })?;
     let text = String::from_utf8_lossy(&page).into_owned();
     Ok(Output::new(text.clone(), json!({ "roff": text })))
 }

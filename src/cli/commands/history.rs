@@ -23,8 +23,10 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         _ => Some(app.user(&data, sorted.user.clone())?),
     };
     let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
-    let zone = zone_of(&settings.time_zone)
-        .ok_or_else(|| Error::usage(format!("no time zone '{}'", settings.time_zone)))?;
+    let zone = zone_of(&settings.time_zone).ok_or_else(|| {
+        Error::usage(format!("no time zone '{}'", settings.time_zone))
+            .hint("us, cn, or a name such as Europe/Berlin: tpu set-settings time_zone us")
+    })?;
     let mut events = Vec::new();
     for event in ctx.store.events() {
         let event = event?;

@@ -20,7 +20,8 @@ pub(in crate::cli) fn kill(app: &App, args: &Many) -> Outcome {
         return Ok(listed("Would kill", &jobs));
     }
     if !app.confirm(&format!("Kill {}?", names(&jobs)))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed"));
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed")
+            .hint("add -y to kill without a question"));
     }
     let mut text = String::new();
     let mut done: Vec<Value> = Vec::new();
@@ -62,7 +63,8 @@ pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
         return Ok(listed("Would close the window of", &[id]));
     }
     if !app.confirm(&format!("Close the window of {id}?"))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was closed"));
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was closed")
+            .hint("add -y to close it without a question"));
     }
     let cleaned = clean::kill_window(ctx, &id)?;
     Ok(Output::new(

@@ -31,8 +31,10 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     };
     let source = logs::output(app.ctx()?, &id)?;
     let bytes = match &source {
-        Source::File(path) => std::fs::read(path)
-            .map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))?,
+        Source::File(path) => std::fs::read(path).map_err(|e| {
+            Error::state(format!("cannot read {}: {e}", path.display()))
+                .hint("`tpu check` shows where the job writes; is its disk there?")
+        })?,
         Source::Text(text) => text.clone(),
     };
     let text = chosen(&bytes, filter.as_ref(), args.lines);
@@ -76,7 +78,8 @@ fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcom
     let ctx = app.ctx()?;
     let print = |text: &str| match to_stdout(text, ColorChoice::Auto) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(e) => Err(Error::failed(format!("cannot print: {e}"))),
+        Err(e) => Err(Error::failed(format!("cannot print: {e}"))
+            .hint("the output was closed or its disk is full")),
         Ok(()) => Ok(true),
     };
     let mut goes_on = print(first)?;
@@ -109,5 +112,8 @@ fn read_from(path: &Path, at: u64) -> Result<Vec<u8>, Error> {
         file.read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|e| Error::state(format!("cannot read {}: {e}", path.display())))
+    read().map_err(|e| {
+        Error::state(format!("cannot read {}: {e}", path.display()))
+            .hint("`tpu check` shows where the job writes; is its disk there?")
+    })
 }

@@ -18,8 +18,11 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
     let mut sorted = resolve::sort(words, &data)?;
     // `grpc:rerun` and the like look like selectors of other commands, and tags may be numbers.
     let missing = || {
-        Error::usage(format!("which {what}?"))
-            .hint(format!("as in: tpu COMMAND 7 {}", what.to_uppercase()))
+        Error::usage(format!("which {what}?")).hint(format!(
+            "as in: tpu {} 7 {}",
+            app.name,
+            what.to_uppercase()
+        ))
     };
     let windows = sorted.windows.len() + sorted.numbers.len();
     let word = match (sorted.rest.len(), windows) {
@@ -32,7 +35,8 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
             return Err(Error::usage(format!(
                 "one {what} at a time, please: {}",
                 sorted.rest.join(" ")
-            )));
+            ))
+            .hint("put quotes around one that holds blanks"));
         }
     };
     sorted.nothing_else()?;

@@ -47,7 +47,8 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("which user?").hint("tpu del-user NAME"));
     };
     if !app.confirm(&format!("Remove user {name} and archive their records?"))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was removed"));
+        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was removed")
+            .hint("add -y to remove without a question"));
     }
     let archived = users::delete(app.ctx()?, &name)?;
     let text = format!("Removed user {name}; {archived} records are in the archive.");

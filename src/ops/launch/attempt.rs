@@ -101,10 +101,10 @@ struct Claim<'a> {
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
     target_still_free(&tx.data, plan)?;
-    let user = tx
-        .data
-        .user_mut(&plan.user)
-        .ok_or_else(|| Error::not_found(format!("user '{}' was removed meanwhile", plan.user)))?;
+    let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
+        Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
+            .hint("`tpu list-users` lists the users there are")
+    })?;
     let window = user.next_window(Some(claim.highest));
     let id = JobId::new(plan.user.clone(), window);
     if let Some(parent) = &plan.parent {

@@ -65,7 +65,9 @@ fn fresh_directory(ctx: &Ctx, id: &JobId) -> Result<PathBuf, Error> {
     let dir = ctx.store.paths().job(id);
     match std::fs::remove_dir_all(&dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::state(format!("cannot clear {}: {e}", dir.display())))
+            Err(Error::state(format!("cannot clear {}: {e}", dir.display())).hint(
+                "this account must be able to write there; move the directory away and try again",
+            ))
         }
         _ => Ok(ctx.store.job_dir(id)?),
     }
@@ -80,7 +82,10 @@ fn write(ctx: &Ctx, path: &Path, bytes: &[u8]) -> Result<(), Error> {
 fn link_program(program: &Path, link: &Path) -> Result<(), Error> {
     let dir = link.parent().unwrap_or(link);
     let made = std::fs::create_dir(dir).and_then(|()| symlink(program, link));
-    made.map_err(|e| Error::state(format!("cannot create {}: {e}", link.display())))
+    made.map_err(|e| {
+        Error::state(format!("cannot create {}: {e}", link.display()))
+            .hint("check the space and the rights there, then: tpu rerun")
+    })
 }
 
 /// Reads the environment that a launch was given, for its successors. `None` if it is not there.

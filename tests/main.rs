@@ -8,7 +8,9 @@
 
 mod common;
 
+mod cli_table;
 mod crash;
+mod golden;
 mod hostile;
 mod layers;
 mod original;

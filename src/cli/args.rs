@@ -24,7 +24,7 @@ pub struct Cli {
 
 /// What a newcomer looks for, on one screen of 80 × 24: `tpu help COMMAND` lists every flag.
 const OVERVIEW: &str = "\
-Begin:    demo                      a tour with real jobs, needs nothing but tmux
+Begin:    demo                      a tour with real jobs; needs only tmux
           add-user NAME             make yourself known
           set-cur 1                 make this directory slot 1
 Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command

@@ -107,6 +107,13 @@ fn first_word(text: &str) -> &str {
 
 /// What a later word of `command` is rewritten to.
 fn argument(command: &str, text: &str) -> Option<String> {
+    if command == "help" {
+        // `tpu -h -czw`: help about a spelling is help about its command.
+        return COMMANDS
+            .iter()
+            .find(|(typed, _)| *typed == text)
+            .map(|(_, full)| (*full).to_owned());
+    }
     for (commands, typed, meant) in ARGUMENTS {
         if commands.contains(&command) && *typed == text {
             return Some((*meant).to_owned());
@@ -153,6 +160,7 @@ mod tests {
         assert_eq!(rewritten("monitor alice -dsv"), "monitor alice --show=dsv");
         assert_eq!(rewritten("run -apply v2-1 -q"), "run --apply v2-1 -q");
         assert_eq!(rewritten("kill -a"), "kill -a");
+        assert_eq!(rewritten("-h -czw"), "help clear-zombie-windows");
     }
 
     #[test]

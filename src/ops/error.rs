@@ -147,9 +147,11 @@ impl std::error::Error for Error {}
 
 /// `did you mean 'x'?` for the nearest of `known`, if one is near.
 pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // One slip of the finger in a word that is long enough to have one.
+    let slipped = |name: &str| typed.len() > 2 && strsim::osa_distance(typed, name) == 1;
     known
         .into_iter()
-        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .map(|name| (if slipped(name) { 1.0 } else { strsim::jaro_winkler(typed, name) }, name))
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| format!("did you mean '{name}'?"))
@@ -250,6 +252,7 @@ mod tests {
             did_you_mean("resmue", ["run", "resume"]).as_deref(),
             Some("did you mean 'resume'?")
         );
+        assert_eq!(did_you_mean("rnu", ["rerun", "run"]).as_deref(), Some("did you mean 'run'?"));
         assert_eq!(did_you_mean("zzz", ["run", "resume"]), None);
     }
 }

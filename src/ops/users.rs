@@ -70,7 +70,9 @@ fn check_name(new: &NewUser) -> Result<(), Error> {
         return Err(Error::usage(format!("'{name}' cannot be a user name"))
             .hint("a letter, then up to 31 letters, digits, '_' or '-'"));
     }
-    if new.reserved.contains(name) || NAMED.contains(&name.as_str()) || name == LOCAL {
+    // A value of another command (`set-settings KEY False`) must not be taken for a user.
+    let is_truth = ["true", "false"].contains(&name.to_ascii_lowercase().as_str());
+    if new.reserved.contains(name) || NAMED.contains(&name.as_str()) || name == LOCAL || is_truth {
         return Err(Error::usage(format!("'{name}' is a word of the command line"))
             .hint("take another name, or add something to it"));
     }

@@ -9,6 +9,7 @@ use crate::cli::resolve::{self, Sorted};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::ops::Error;
+use crate::ops::error::did_you_mean;
 use crate::ops::launch::{self, LaunchRequest};
 
 /// What `run` did.
@@ -50,8 +51,8 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
 
 fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
     let mut sorted = resolve::sort(&args.words, data)?;
+    let target = target(&mut sorted, data)?;
     let user = app.user(data, sorted.user.take())?;
-    let target = target(&mut sorted)?;
     let dir = directory(&mut sorted)?;
     let monitor = match sorted.take("monitor") {
         None => true,
@@ -85,8 +86,17 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
 }
 
 /// The one word that is left is the target; the original also knew `tpu=`.
-fn target(sorted: &mut Sorted) -> Result<String, Error> {
+fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> {
     let named = sorted.take("tpu").or_else(|| sorted.take("ka"));
+    let is_target = |word: &&String| data.resolve_target(word).is_some();
+    let has_target = named.is_some() || sorted.rest.iter().any(|word| is_target(&word));
+    if let Some(word) = sorted.rest.iter().find(|word| has_target && !is_target(word)) {
+        let users = data.users().iter().map(|user| user.name.as_str());
+        return Err(Error::not_found(format!("'{word}' is neither a user nor a target")).hint(
+            did_you_mean(word, users)
+                .unwrap_or_else(|| "`tpu list-users` lists the users".to_owned()),
+        ));
+    }
     match (named, sorted.rest.as_slice()) {
         (Some(target), []) => Ok(target),
         (None, [target]) => Ok(target.clone()),

@@ -7,6 +7,7 @@
 mod observe;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{ErrorKind, PaneFact, TargetFact, TargetState, TmuxFact};
@@ -25,13 +26,49 @@ use observe::{Seen, observe};
 
 pub use observe::Memory;
 
+/// Rounds of [`settled`]. Each that is not the last has seen another version of the data.
+const ROUNDS: u32 = 4;
+
+/// Looks until no end is judged by a record that is older than it.
+///
+/// Facts are read after the data, so that a new job is not missed in them. A job that ends between the
+/// two has told its record first (`finish-job`, then the exit): read too early, the record would make of
+/// it a script that ended without a word. `once` says whether it saw such an end.
+fn settled<T>(
+    ctx: &Ctx,
+    mut once: impl FnMut(&Arc<Data>, &TmuxFact) -> Result<(T, bool), Error>,
+) -> Result<T, Error> {
+    let mut data = ctx.data()?;
+    let mut round = 1;
+    loop {
+        let (seen, has_ended) = once(&data, &ctx.tmux.look())?;
+        if !has_ended || round == ROUNDS {
+            return Ok(seen);
+        }
+        let newer = ctx.data()?;
+        if Arc::ptr_eq(&data, &newer) {
+            return Ok(seen);
+        }
+        data = newer;
+        round += 1;
+    }
+}
+
 /// Looks at the jobs of one user, or of everybody.
 pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
-    let data = ctx.data()?;
+    settled(ctx, |data, tmux| look_once(ctx, memory, user, (data, tmux)))
+}
+
+/// One look; also whether a job has ended whose record says otherwise.
+fn look_once(
+    ctx: &Ctx,
+    memory: &mut Memory,
+    user: Option<&UserName>,
+    (data, tmux): (&Data, &TmuxFact),
+) -> Result<(Snapshot, bool), Error> {
     if let Some(name) = user {
-        super::ctx::user_of(&data, name)?;
+        super::ctx::user_of(data, name)?;
     }
-    let tmux = ctx.tmux.look();
     let scope = |u: &User| user.is_none_or(|name| u.name == *name);
     let jobs: Vec<(&User, &Job)> = data
         .users()
@@ -40,17 +77,18 @@ pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<S
         .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
         .collect();
     let now = ctx.clock.now();
-    let seen = observe(ctx, memory, &jobs, &tmux);
-    let viewer = Viewer { ctx, data: &data, now };
+    let seen = observe(ctx, memory, &jobs, tmux);
+    let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
+    let viewer = Viewer { ctx, data, now };
     let views =
         jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).collect();
-    let orphans = match &tmux {
+    let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
             data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
         }
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
     };
-    Ok(Snapshot {
+    let snapshot = Snapshot {
         at: now,
         user: user.cloned(),
         users: data.users().iter().map(|user| user.name.clone()).collect(),
@@ -59,22 +97,23 @@ pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<S
         tmux: match tmux {
             TmuxFact::Up { .. } => TmuxHealth::Up,
             TmuxFact::Down { .. } => TmuxHealth::Down,
-            TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason),
+            TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
         },
         monitor: MonitorHealth::NotRunning,
-    })
+    };
+    Ok((snapshot, has_ended))
 }
 
 /// One job as it stands now.
 pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
-    let data = ctx.data()?;
-    let job = super::ctx::job_of(&data, id)?;
-    let user = super::ctx::user_of(&data, &id.user)?;
-    let tmux = ctx.tmux.look();
-    let mut memory = Memory::default();
-    let seen = observe(ctx, &mut memory, &[(user, job)], &tmux);
-    let seen = seen.first().expect("one job in, one observation out");
-    Ok(Viewer { ctx, data: &data, now: ctx.clock.now() }.view(user, job, seen))
+    settled(ctx, |data, tmux| {
+        let job = super::ctx::job_of(data, id)?;
+        let user = super::ctx::user_of(data, &id.user)?;
+        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
+        let seen = seen.first().expect("one job in, one observation out");
+        let view = Viewer { ctx, data, now: ctx.clock.now() }.view(user, job, seen);
+        Ok((view, seen.has_ended(job)))
+    })
 }
 
 /// Who claims a target: by the facts alive, and by the facts dead.

@@ -62,6 +62,11 @@ impl Seen<'_> {
         }
     }
 
+    /// Whether the facts show an end that the record does not know yet.
+    pub(super) fn has_ended(&self, job: &Job) -> bool {
+        job.status.is_live() && (self.exit.is_some() || !self.window_is_here())
+    }
+
     /// Whether the job's window stands open.
     pub(super) fn window_is_here(&self) -> bool {
         matches!(&self.window, Window::Here(pane) if !pane.dead)

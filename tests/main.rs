@@ -8,6 +8,7 @@
 
 mod common;
 
+mod decide;
 mod diagnose;
 mod layers;
 mod store_disk;

@@ -15,6 +15,7 @@ mod classify_rules;
 mod clean;
 mod cli_table;
 mod crash;
+mod decide;
 mod diagnose;
 mod display;
 mod golden;

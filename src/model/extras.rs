@@ -199,3 +199,40 @@ pub(super) fn put(map: &mut Map<String, Value>, key: &str, value: Option<Value>)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ids::UserName;
+    use super::super::job::Job;
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_a_lineage_reads_back_and_keeps_what_it_does_not_know() {
+        let owner = UserName::from("alice");
+        let record = json!({
+            "windows_id": 7,
+            "extra_msgs": { "recovery": { "infra": 2, "ours_later": [1] }, "father": 3 },
+        });
+        let mut job = Job::from_value(record.clone(), &owner).unwrap();
+        assert_eq!(job.recovery.as_ref().map(|recovery| recovery.infra), Some(2));
+        assert_eq!(job.to_value()["extra_msgs"], record["extra_msgs"], "reading is not changing");
+        let recovery = Recovery {
+            capacity: 1,
+            capacity_row: 2,
+            infra: 3,
+            quick: 4,
+            best: Mark { epoch: Some(1.5), step: Some(900) },
+            progressed: true,
+            last_action_at: Some(Timestamp::from_second(1_795_161_731)),
+            judged: Some(Timestamp::from_second(1_795_161_732)),
+            stopped: Some("stopped after grpc: enough".to_owned()),
+        };
+        job.recovery = Some(recovery.clone());
+        let written = job.to_value();
+        assert_eq!(written["extra_msgs"]["recovery"]["ours_later"], json!([1]));
+        let read = Job::from_value(written, &owner).unwrap();
+        assert_eq!(read.recovery, Some(recovery));
+        job.recovery = None;
+        assert_eq!(job.to_value()["extra_msgs"], json!({ "father": 3 }));
+    }
+}

@@ -102,7 +102,8 @@ impl Standing {
     pub fn left(&self, budget: Budget) -> u32 {
         let used = match budget {
             Budget::Capacity => self.counts.capacity,
-            Budget::Infrastructure | Budget::Program => self.counts.infra,
+            Budget::Infrastructure => self.counts.infra,
+            Budget::Program => 0,
         };
         budget.limit().saturating_sub(used)
     }
@@ -111,7 +112,8 @@ impl Standing {
     pub fn row(&self, budget: Budget) -> u32 {
         match budget {
             Budget::Capacity => self.counts.capacity_row,
-            Budget::Infrastructure | Budget::Program => self.counts.infra,
+            Budget::Infrastructure => self.counts.infra,
+            Budget::Program => 0,
         }
     }
 
@@ -141,9 +143,9 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
             counts.capacity = counts.capacity.saturating_add(1);
             counts.capacity_row = counts.capacity_row.saturating_add(1);
         }
-        Budget::Infrastructure | Budget::Program => {
-            counts.infra = counts.infra.saturating_add(1);
-        }
+        Budget::Infrastructure => counts.infra = counts.infra.saturating_add(1),
+        // Never drawn on: it allows nothing.
+        Budget::Program => {}
     }
     counts.last_action_at = Some(now);
     counts

@@ -184,10 +184,10 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
         return Err(Held { reason: stopped.clone(), stopped: true });
     }
-    if let Some(intent) = &job.intent {
-        if intent.action == KILLING || owners.intent == Some(true) {
-            return Err(format!("{} is under way, begun by {}", intent.action, intent.by).into());
-        }
+    if let Some(intent) = &job.intent
+        && (intent.action == KILLING || owners.intent == Some(true))
+    {
+        return Err(format!("{} is under way, begun by {}", intent.action, intent.by).into());
     }
     let held = job.lease.as_ref().filter(|lease| is_held(situation, lease, owners.lease));
     match held {
@@ -206,14 +206,11 @@ fn is_held(situation: &Situation<'_>, lease: &Lease, alive: Option<bool>) -> boo
 /// What the rules ask for, given the state of the target.
 fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
     let Situation { job, facts, .. } = situation;
-    let (action, reason) = match begun(job) {
-        Some((action, by)) => {
-            (action, format!("{action} was begun by {by} and has to be completed"))
-        }
-        None => {
-            let action = by_rule(situation, kind)?;
-            (action, format!("the rule for {kind} is {action}"))
-        }
+    let (action, reason) = if let Some((action, by)) = begun(job) {
+        (action, format!("{action} was begun by {by} and has to be completed"))
+    } else {
+        let action = by_rule(situation, kind)?;
+        (action, format!("the rule for {kind} is {action}"))
     };
     let choice = Choice { event: kind, action, reason };
     match facts.target {
@@ -239,15 +236,16 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     if let (Judgement::Open(why), true) = (&judgement, some_rule_acts) {
         return Err(format!("no rule fires before it is known what happened: {why}").into());
     }
-    match job.rules.action(kind) {
-        Action::Pass => {
-            Err(format!("the rule for {kind} is pass: nothing happens by itself").into())
-        }
-        _ if Budget::of(kind) == Budget::Program => {
-            Err(format!("{kind} is a failure of the program: the same input fails again").into())
-        }
-        action => Ok(action),
+    let action = job.rules.action(kind);
+    if action == Action::Pass {
+        return Err(format!("the rule for {kind} is pass: nothing happens by itself").into());
     }
+    if Budget::of(kind) == Budget::Program {
+        return Err(
+            format!("{kind} is a failure of the program: the same input fails again").into()
+        );
+    }
+    Ok(action)
 }
 
 /// An action on a target without a control plane.

@@ -6,7 +6,10 @@ use tpu::model::facts::{
     TmuxFact, Verdict,
 };
 use tpu::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
-use tpu::model::job::{Intent, Job, Launch, LaunchMode, StartTime, Status, StoredVerdict};
+use tpu::model::job::{
+    Intent, Job, Launch, LaunchMode, Lease, Mark, Recovery, StartTime, Status, StoredVerdict,
+};
+use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
 
 /// The instant at which scenarios are judged.
@@ -41,10 +44,52 @@ pub(crate) struct Record {
     pub(crate) verdict: Option<Kept>,
     /// Which part of the place of its window differs from where we look.
     pub(crate) place: Option<String>,
+    /// `pre` (the default), `pass`, …, or a custom one.
+    pub(crate) rule: Option<String>,
+    #[serde(default = "yes")]
+    pub(crate) monitor: bool,
+    pub(crate) recovery: Option<Remembered>,
+    /// Owner of the lineage's lease and the seconds for which it still runs.
+    pub(crate) lease: Option<(String, i64)>,
+}
+
+/// What MONITOR remembers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Remembered {
+    capacity: u32,
+    capacity_row: u32,
+    infra: u32,
+    quick: u32,
+    best_step: Option<u64>,
+    progressed: bool,
+    last_action: Option<i64>,
+    judged: Option<i64>,
+    stopped: Option<String>,
+}
+
+impl Remembered {
+    fn recovery(&self) -> Recovery {
+        Recovery {
+            capacity: self.capacity,
+            capacity_row: self.capacity_row,
+            infra: self.infra,
+            quick: self.quick,
+            best: Mark { epoch: None, step: self.best_step },
+            progressed: self.progressed,
+            last_action_at: self.last_action.map(ago),
+            judged: self.judged.map(ago),
+            stopped: self.stopped.clone(),
+        }
+    }
 }
 
 fn a_tpu() -> String {
     "tpu-a".to_owned()
+}
+
+fn a_rule() -> String {
+    "stored-rule".to_owned()
 }
 
 fn an_hour() -> i64 {
@@ -61,6 +106,8 @@ fn yes() -> bool {
 pub(crate) struct Kept {
     kind: String,
     line: String,
+    #[serde(default = "a_rule")]
+    rule: String,
     #[serde(default)]
     ignored: bool,
 }
@@ -79,10 +126,14 @@ impl Record {
         });
         job.verdict = self.verdict.as_ref().map(|kept| StoredVerdict {
             kind: kind(&kept.kind),
-            rule: "stored-rule".to_owned(),
+            rule: kept.rule.clone(),
             line: kept.line.clone(),
             ignored: kept.ignored,
         });
+        job.rules = Rules::parse(self.rule.as_deref().unwrap_or("pre")).unwrap();
+        job.monitor = self.monitor;
+        job.recovery = self.recovery.as_ref().map(Remembered::recovery);
+        job.lease = self.lease.as_ref().map(|(owner, for_s)| lease(owner, *for_s));
         let Some(mode) = &self.launch else {
             assert!(self.place.is_none(), "the original stores no place");
             return job;
@@ -113,6 +164,11 @@ impl Record {
         }
         place
     }
+}
+
+/// A lease that runs for some more seconds.
+pub(crate) fn lease(owner: &str, for_s: i64) -> Lease {
+    Lease { owner: owner.to_owned(), fence: 1, until: ago(-for_s) }
 }
 
 /// Where we look.

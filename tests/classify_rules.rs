@@ -47,7 +47,14 @@ fn every_rule_is_needed() {
         let (without, errors) =
             Classifier::with_overlay(&format!("disable = ['{}']", rule.id), "lab.toml");
         assert_eq!(errors, []);
-        let differs = |example: &String| say(&without, rule, example).0 != rule.class;
+        // Where another rule would give the same class, it is the phase that this one adds.
+        let phase = |c: &Classifier, text: &str| {
+            c.classify(&Input { text: text.as_bytes(), ..Input::default() }).phase
+        };
+        let differs = |example: &String| {
+            say(&without, rule, example).0 != rule.class
+                || (rule.phase.is_some() && phase(&without, example) != phase(classifier, example))
+        };
         if !rule.examples.iter().any(differs) {
             idle.push(&rule.id);
         }

@@ -24,8 +24,8 @@ const STOPPING: [i32; 4] = [19, 20, 21, 22];
 /// Reads one block.
 pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
     let frames = Frames::block(input.text);
-    let block = Block::read(set, &frames);
     let exit = input.exit_code;
+    let block = Block::read(set, &frames, exit.is_some());
     let stopped = exit.is_some_and(|code| code != 0) || block.idle;
 
     // The order is the contract (issue 4): the first line that has an answer gives it.
@@ -120,8 +120,8 @@ struct Block<'a> {
 type Decided = Option<(Class, Evidence)>;
 
 impl<'a> Block<'a> {
-    fn read(set: &'a RuleSet, frames: &'a Frames<'a>) -> Self {
-        let signs = timeline::signs(set, frames);
+    fn read(set: &'a RuleSet, frames: &'a Frames<'a>, ended: bool) -> Self {
+        let signs = timeline::signs(set, frames, ended);
         let mut block = Self {
             set,
             frames,

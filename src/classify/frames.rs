@@ -14,9 +14,6 @@ use crate::text;
 /// A block is read from its last so many lines.
 pub(super) const MAX_LINES: usize = 2_000;
 
-/// Redraws of one line that are kept beside its last frame, newest first.
-const MAX_FRAMES: usize = 64;
-
 /// One logical line: where it is in the buffer, and which physical line it ended on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Span {
@@ -160,43 +157,18 @@ fn split(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The frames of one line that was redrawn with carriage returns: the last one, and of the earlier
-/// ones those that are no progress bar, because a message may have been printed over a bar.
+/// The frames of one line that was redrawn with carriage returns, in order.
+///
+/// The newest frame of a bar has the newest numbers, and reading goes from the end. The older ones stay,
+/// because a message may have been printed into any of them.
 fn redraws(line: &[u8]) -> Vec<Cow<'_, [u8]>> {
-    let mut frames: Vec<Cow<'_, [u8]>> = Vec::new();
-    for frame in line.rsplit(|b| *b == b'\r') {
-        if frame.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        if frames.is_empty() || !is_bar(frame) {
-            frames.push(plain(frame));
-        }
-        if frames.len() == MAX_FRAMES {
-            break;
-        }
-    }
+    let blank = |frame: &&[u8]| !frame.iter().all(u8::is_ascii_whitespace);
+    let mut frames: Vec<_> = line.split(|b| *b == b'\r').filter(blank).map(plain).collect();
+    frames.dedup();
     if frames.is_empty() {
         frames.push(Cow::Borrowed(&[]));
     }
-    frames.reverse();
     frames
-}
-
-/// Whether a frame is a picture of progress, of which only the newest is worth reading.
-fn is_bar(frame: &[u8]) -> bool {
-    const SIGNS: [&[u8]; 10] = [
-        b"%|",
-        b"it/s",
-        b"s/it",
-        b"B/s",
-        b"ms/step",
-        "━".as_bytes(),
-        "█".as_bytes(),
-        b"[==",
-        b"ETA",
-        b"...",
-    ];
-    frame.len() < 4 || SIGNS.iter().any(|sign| memchr::memmem::find(frame, sign).is_some())
 }
 
 /// A frame with its backspaces carried out and its other control characters dropped.
@@ -228,8 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn bars_keep_their_last_frame_and_messages_survive_them() {
-        assert_eq!(lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"), [" 20%|## | 2/9", "next"]);
+    fn a_redrawn_line_is_all_its_frames() {
+        assert_eq!(
+            lines(b" 10%|# | 1/9\r 20%|## | 2/9\r\nnext\r\n"),
+            [" 10%|# | 1/9", " 20%|## | 2/9", "next"]
+        );
         assert_eq!(lines(b"ValueError: x\r 20%|## | 2/9"), ["ValueError: x", " 20%|## | 2/9"]);
         assert_eq!(lines(b"\r\r\n\r"), ["", ""]);
     }
@@ -244,7 +219,7 @@ mod tests {
     fn line_numbers_count_from_the_end() {
         let frames = Frames::lines_of(b"a\nb\rc\nd\n");
         let numbers: Vec<_> = (0..frames.len()).map(|i| frames.line_no(i)).collect();
-        assert_eq!(numbers, [3, 2, 1]);
+        assert_eq!(numbers, [3, 2, 2, 1]);
     }
 
     #[test]

@@ -42,6 +42,7 @@ const TAGS: &str = r"^[\ \t]*(?:
   | (?P<e>\d{1,4}):\ 
   | (?P<f>[a-zA-Z][\w.-]*-\d+)\ *[:|]\ 
   | \d{1,3}(?:\.\d{1,3}){3}\ \[(?P<g>\d+)\]\ 
+  | (?P<h>\d{1,3}(?:\.\d{1,3}){3}):\ 
   | \[[^\]]*\bpid[\ =]\d+[^\]]*\]\ 
 )";
 
@@ -76,7 +77,8 @@ pub(super) fn read(line: &[u8]) -> Prefix<'_> {
     for _ in 0..6 {
         let rest = head.get(launcher..).unwrap_or_default();
         let Some(caps) = TAG.captures(rest) else { break };
-        let tag = ["a", "b", "c", "d", "e", "f", "g"].into_iter().find_map(|name| caps.name(name));
+        let tag =
+            ["a", "b", "c", "d", "e", "f", "g", "h"].into_iter().find_map(|name| caps.name(name));
         worker = worker.or_else(|| tag.map(|m| m.as_bytes()));
         launcher += caps.get(0).map_or(0, |m| m.end());
     }

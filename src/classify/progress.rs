@@ -56,10 +56,10 @@ patterns! {
     // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
     BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])";
     RICH = r"\xe2[\x80-\xbf]{2}\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
-    STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *[:=\#]?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
+    STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *(?:[:=\#]|\.\.\.)?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
     BATCH = r"(?:^|[^a-z])batch(?:es)?\ *[:=\#]?\ *[\[(]?(?P<n>\d+)\ *(?:/|\ of\ )\ *(?P<t>\d+)";
     CLU = r"^\[(?P<n>\d{1,9})\]\ .*[=:]";
-    EPOCH = r#"(?:^|[^a-z.])(?:epoch|ep)["']?(?:\ *[:=\#]\ *|\ +|["'(\[]+\ *)["'(\[]?(?P<n>\d+(?:\.\d+)?)(?P<bad>[a-z_])?(?:\ *(?:/|\ of\ )\ *(?P<t>\d+))?"#;
+    EPOCH = r#"(?:^|[^a-z.])(?:epoch|ep)["']?(?:\ *(?:[:=\#]|\.\.\.)\ *|\ +|["'(\[]+\ *)["'(\[]?(?P<n>\d+(?:\.\d+)?)(?P<bad>[a-z_])?(?:\ *(?:/|\ of\ )\ *(?P<t>\d+))?"#;
     EPOCH_BRACKET = r"(?:^|[^a-z])epoch\ *\[(?P<n>\d+)(?:/(?P<t>\d+))?\]";
     LOSS = r#"(?P<pre>[a-z_./\-]*(?:val(?:id(?:ation)?)?|eval|test)\ )?(?P<name>[a-z_./\-]*loss)["']?\ *[:=]?\ *["'(]?(?P<v>[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|nan|inf(?:inity)?))(?:[^a-z\d]|$)"#;
     LR = r#"(?:^|[^a-z])(?:lr|learning[_\ ]rate)["']?\ *[:=]?\ *["']?(?P<v>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"#;

@@ -14,6 +14,8 @@ use crate::model::facts::Class;
 /// Text after a failure that belongs to nothing known: more of it than this, in bytes, and the failure
 /// is an old one. What belongs to failures (indented frames, other workers) is not counted.
 const FADE: usize = 4_500;
+/// A bar that is redrawn over several lines may show so many counts after its program said it is done.
+const LAST_DRAWS: usize = 3;
 /// Lines after a traceback's head in which its last line is looked for.
 const TRACEBACK: usize = 400;
 
@@ -36,8 +38,8 @@ struct Step {
     shown: Shown,
 }
 
-/// Everything that still counts, in order of lines.
-pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>) -> Vec<Sign> {
+/// Everything that still counts, in order of lines. `ended` is whether the job is known to be over.
+pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign> {
     let hits = set.deciding(frames, false);
     if hits.is_empty() {
         return Vec::new();
@@ -56,7 +58,9 @@ pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>) -> Vec<Sign> {
     let quiet = Quiet::read(frames, &signs);
     let counting: Vec<Sign> = merge_tracebacks(frames, signs)
         .into_iter()
-        .filter(|sign| !cleared(sign) && !overcome(sign, &steps) && quiet.after(sign.line) <= FADE)
+        .filter(|sign| {
+            !cleared(sign) && !overcome(sign, &steps, ended) && quiet.after(sign.line) <= FADE
+        })
         .collect();
     prompts.newest(counting, &steps)
 }
@@ -95,18 +99,35 @@ fn steps(frames: &Frames<'_>) -> Vec<Step> {
 
 /// Whether new steps came after a sign. A redraw of the step before it is none; another worker's steps
 /// say nothing about this one.
-fn overcome(sign: &Sign, steps: &[Step]) -> bool {
+///
+/// Bars are drawn a last time when their program ends, so after a finish, and in a job that has `ended`,
+/// one step is not enough.
+fn overcome(sign: &Sign, steps: &[Step], ended: bool) -> bool {
     let before = steps.iter().rfind(|step| step.line < sign.line && step.worker == sign.worker);
+    let before = before.map(|step| step.shown.counter());
     let known = |worker: &Option<Vec<u8>>| {
         steps.iter().any(|step| step.line < sign.line && step.worker == *worker)
     };
-    steps.iter().filter(|step| step.line > sign.line).any(|step| {
-        let speaks = step.worker == sign.worker
+    let speaks = |step: &&Step| {
+        step.worker == sign.worker
             || step.worker.is_none()
             // A launcher's failure is overcome once a worker reports that had not reported before.
-            || (sign.worker.is_none() && !known(&step.worker));
-        speaks && before.is_none_or(|before| before.shown.counter() != step.shown.counter())
-    })
+            || (sign.worker.is_none() && !known(&step.worker))
+    };
+    let mut new: Vec<_> = steps
+        .iter()
+        .filter(|step| step.line > sign.line)
+        .filter(speaks)
+        .map(|step| step.shown.counter())
+        .filter(|counter| Some(*counter) != before)
+        .collect();
+    new.dedup();
+    let enough = match (sign.class, ended) {
+        (Class::Finished, _) => LAST_DRAWS + 1,
+        (_, true) => 2,
+        (_, false) => 1,
+    };
+    new.len() >= enough
 }
 
 /// The head of a Python traceback says only that something was raised; its last line says what.

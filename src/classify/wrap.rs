@@ -32,7 +32,8 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
     // One longest line is in every text; two of one length, or nearly nothing else, is a width. But rows
     // of a table have one length too, and few of them are followed by anything but a row.
     let full: Vec<usize> = (0..count).filter(|i| columns(frames.line(*i)) == width).collect();
-    let few = full.len() < 2 && (count > 3 || width > 60);
+    let lone = full.first().is_some_and(|i| in_a_word(frames.line(*i), frames.line(i + 1)));
+    let few = full.len() < 2 && (count > 3 || width > 60 || !lone);
     let joined = full.iter().filter(|i| joins(**i)).count();
     let table = full.len() > 1 && joined * 2 <= full.len();
     if few || table || joined == 0 {
@@ -64,6 +65,14 @@ fn continues(line: &[u8], next: &[u8], width: usize) -> bool {
         && columns(line) + slack >= width
         && !next.is_empty()
         && !fresh(line, next)
+}
+
+/// Whether the end of `line` and the begin of `next` may be one word.
+fn in_a_word(line: &[u8], next: &[u8]) -> bool {
+    let lower = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_';
+    line.last().is_some_and(lower) && next.first().is_some_and(lower)
+        || line.last().is_some_and(u8::is_ascii_uppercase)
+            && next.first().is_some_and(u8::is_ascii_uppercase)
 }
 
 /// Whether `next` begins like a line of its own.

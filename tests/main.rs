@@ -8,7 +8,10 @@
 
 mod common;
 
+mod cloud_contract;
+mod cloud_sim;
 mod layers;
+mod remote_local;
 mod store_disk;
 mod store_document;
 mod store_os;

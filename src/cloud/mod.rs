@@ -1,1 +1,247 @@
-//! (skeleton)
+//! Control planes: what targets there are, in which state, and how they are made and taken away.
+//!
+//! **A call that failed says nothing about a target**: an answer is either facts or "unknown" with its
+//! reason, and no caller can mistake one for the other. This module never knows a job or tmux. Start
+//! with [`Cloud`]; [`states`] is the table of what each word of a control plane means to us.
+
+pub mod accelerators;
+pub mod adopt;
+mod error;
+pub mod none;
+pub mod retry;
+pub mod sim;
+pub mod states;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::{CloudError, Trouble};
+
+use crate::model::facts::TargetFact;
+use crate::model::ids::TargetName;
+use crate::model::settings::CloudKind;
+use crate::model::target::Pricing;
+use crate::model::time::{self, Timestamp};
+
+/// The door to one control plane. Calls return when the control plane has answered, not when the work
+/// is done: that is what [`Operation`]s are asked about.
+pub trait Cloud: Send + Sync {
+    /// Which one it is.
+    fn kind(&self) -> CloudKind;
+
+    /// All targets of some zones, or of every zone it knows if none is named. Exactly one answer for each
+    /// zone that was named; if none was and the whole call failed, a single one, for [`EVERYWHERE`].
+    fn list(&self, zones: &[String]) -> Vec<ZoneAnswer>;
+
+    /// Asks for a target. The same request id asks again for the same thing and never makes a second
+    /// one: a caller that got no answer repeats the call as it was. A new try after a failed operation is
+    /// a new request.
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError>;
+
+    /// Takes a target away for good, in whatever state it is; one that is not there is done. `force` also
+    /// takes away the queued request that it came from.
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError>;
+
+    /// Starts a stopped target.
+    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+
+    /// Stops a target; it keeps its disk and its name.
+    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+
+    /// Restarts the machines of a target; whatever runs on them ends.
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+
+    /// How far an operation is.
+    fn operation(&self, name: &str) -> Result<Operation, CloudError>;
+}
+
+/// Stands for every zone, in the answer to a question about all of them that failed as a whole.
+pub const EVERYWHERE: &str = "-";
+
+/// The mark of one request, chosen by the caller and stored before it asks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub String);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A target by name, and by zone where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetAt {
+    /// Full name.
+    pub name: TargetName,
+    /// Zone; without one the provider looks for the name.
+    pub zone: Option<String>,
+}
+
+impl TargetAt {
+    /// Names a target in a zone.
+    pub fn new(name: TargetName, zone: Option<String>) -> Self {
+        Self { name, zone }
+    }
+}
+
+impl fmt::Display for TargetAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.zone {
+            Some(zone) => write!(f, "{} in zone {zone}", self.name),
+            None => self.name.fmt(f),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetSpec {
+    /// Full name.
+    pub name: TargetName,
+    /// Zone.
+    pub zone: String,
+    /// Accelerator type.
+    pub accelerator: String,
+    /// How it is paid for.
+    pub pricing: Pricing,
+    /// Version of the machine's software; the usual one of the accelerator if `None`.
+    pub runtime_version: Option<String>,
+}
+
+impl TargetSpec {
+    /// The target that would be.
+    pub fn at(&self) -> TargetAt {
+        TargetAt::new(self.name.clone(), Some(self.zone.clone()))
+    }
+}
+
+/// What one zone said, or why it said nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneAnswer {
+    /// Which zone.
+    pub zone: String,
+    /// What it said.
+    pub answer: Answer,
+}
+
+/// Facts or nothing. There is no way from a failed call to a state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The zone's complete list: a target of the zone that is not in it is gone.
+    Facts {
+        /// Every target there.
+        targets: Vec<TargetFact>,
+        /// When the control plane said so.
+        observed_at: Timestamp,
+    },
+    /// The call failed: nothing follows from it.
+    Unknown {
+        /// Why.
+        error: CloudError,
+        /// When this process last got an answer about the zone.
+        last: Option<Timestamp>,
+    },
+}
+
+impl Answer {
+    /// `no answer (…), last one 4m ago`; `None` if there was an answer.
+    pub fn silence(&self, now: Timestamp) -> Option<String> {
+        match self {
+            Self::Facts { .. } => None,
+            Self::Unknown { error, last: None } => Some(format!("no answer yet: {error}")),
+            Self::Unknown { error, last: Some(last) } => {
+                let age = time::age(now.seconds_since(*last));
+                Some(format!("no answer since {age}: {error}"))
+            }
+        }
+    }
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// A target is made.
+    Create,
+    /// It is taken away.
+    Delete,
+    /// It is started.
+    Start,
+    /// It is stopped.
+    Stop,
+    /// Its machines are restarted.
+    Reboot,
+}
+
+impl Verb {
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Reboot => "reboot",
+        }
+    }
+}
+
+/// Something that the control plane is doing, or has done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Its name, for [`Cloud::operation`].
+    pub name: String,
+    /// What is done.
+    pub verb: Verb,
+    /// To which target.
+    pub target: TargetName,
+    /// In which zone.
+    pub zone: String,
+    /// When it began.
+    pub began: Timestamp,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+impl Operation {
+    /// The failure that it ended with.
+    pub fn failure(&self) -> Option<&CloudError> {
+        match &self.progress {
+            Progress::Failed { error } => Some(error),
+            Progress::Running | Progress::Done => None,
+        }
+    }
+}
+
+/// How far an operation is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Progress {
+    /// Ask again later.
+    Running,
+    /// It is done.
+    Done,
+    /// It has failed; a stock-out arrives here.
+    Failed {
+        /// Why.
+        error: CloudError,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_says_why_and_since_when() {
+        let now = Timestamp::from_second(10_000);
+        let error = CloudError::new(Trouble::Transient, "list zone z", "503 Service Unavailable");
+        let silent = |last| Answer::Unknown { error: error.clone(), last }.silence(now).unwrap();
+        assert_eq!(silent(None), "no answer yet: cannot list zone z: 503 Service Unavailable");
+        let text = silent(Some(now.plus_seconds(-240)));
+        assert_eq!(text, "no answer since 4m: cannot list zone z: 503 Service Unavailable");
+        assert_eq!(Answer::Facts { targets: Vec::new(), observed_at: now }.silence(now), None);
+    }
+}

@@ -1,13 +1,16 @@
 //! What jobs compute on. Only here, in `cloud`, and in the commands about targets are there words of
 //! one kind of target.
 
+use serde::{Deserialize, Serialize};
+
 use super::ids::TargetName;
 
 /// The built-in shared target: this machine.
 pub const LOCAL: &str = "local";
 
 /// How a target is paid for, which decides whether it can be taken away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pricing {
     /// Ours until we delete it.
     #[default]

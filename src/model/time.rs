@@ -1,5 +1,7 @@
 //! Instants and how they are read and shown. Stored times are UTC, RFC 3339.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,12 @@ impl Timestamp {
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self::from_second(self.as_second().saturating_add(seconds))
+    }
+
+    /// The instant `duration` later, to the nanosecond.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.checked_add(duration).unwrap_or(jiff::Timestamp::MAX))
     }
 
     /// `2026-11-20 14:02:11` in a zone, for people.

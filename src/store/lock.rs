@@ -37,8 +37,8 @@ struct Note {
     since: Timestamp,
 }
 
-/// Runs `work` under the lock, waiting for it if need be.
-pub(super) fn with<T>(
+/// Runs `work` under the lock of a file (created with `mode`), waiting for it if need be.
+pub fn with<T>(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,

@@ -15,7 +15,7 @@ pub mod disk;
 mod error;
 pub mod fake;
 mod journal;
-mod lock;
+pub mod lock;
 mod paths;
 mod txn;
 

@@ -129,13 +129,18 @@ impl Table {
         self.processes.values().filter(|process| process.pgid == pgid).collect()
     }
 
-    /// The processes of user `uid` that were started with `TPU_LAUNCH=<token>`.
+    /// The processes of user `uid` that were started with `TPU_LAUNCH=<token>`: those of one launch.
+    pub fn with_token(&self, token: &str, uid: u32) -> Vec<&Process> {
+        self.with_variable("TPU_LAUNCH", token, uid)
+    }
+
+    /// The processes of user `uid` that were started with a variable of this value.
     ///
     /// A tmux server that somebody started inside a job inherits the job's variables, and so does all
     /// that ever runs below it: neither is the job's. Such servers, what is below them, and what says in
     /// `$TMUX` that it came from one of them are left out. Zombies cannot be read and do not count.
-    pub fn with_token(&self, token: &str, uid: u32) -> Vec<&Process> {
-        let wanted = format!("TPU_LAUNCH={token}");
+    pub fn with_variable(&self, name: &str, value: &str, uid: u32) -> Vec<&Process> {
+        let wanted = format!("{name}={value}");
         let mut carriers: Vec<(&Process, Vec<u8>)> = Vec::new();
         for process in self.processes.values() {
             let Some(environ) = environ(process.pid, uid) else { continue };

@@ -3,5 +3,6 @@
 pub(crate) mod env;
 pub(crate) mod scenario;
 pub(crate) mod screen;
+pub(crate) mod sim;
 pub(crate) mod tmux;
 pub(crate) mod wait;

@@ -1,0 +1,169 @@
+//! What can go wrong with a control plane, by what follows from it, and what a person can do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::facts::TargetFact;
+
+/// The class of a failure: what follows from it, whatever the provider's own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// The zone has none to give: asked again later, with back-off.
+    NoCapacity,
+    /// The project may not have more: not asked again.
+    Quota,
+    /// No answer, or a confused one: asked again at once, a few times; then the state is unknown.
+    Transient,
+    /// There is a target of this name: compared with what was asked, then adopted or refused.
+    AlreadyExists,
+    /// There is none of this name.
+    NotFound,
+    /// Nobody knows who we are: the state is unknown.
+    Auth,
+    /// We are known and may not.
+    Permission,
+    /// The request itself is wrong.
+    User,
+    /// No control plane is set up.
+    NoCloud,
+    /// The simulator's own file cannot be used.
+    State,
+}
+
+impl Trouble {
+    /// Every class.
+    pub const ALL: [Self; 10] = [
+        Self::NoCapacity,
+        Self::Quota,
+        Self::Transient,
+        Self::AlreadyExists,
+        Self::NotFound,
+        Self::Auth,
+        Self::Permission,
+        Self::User,
+        Self::NoCloud,
+        Self::State,
+    ];
+
+    /// The spelling in scenarios, journals and JSON output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoCapacity => "no-capacity",
+            Self::Quota => "quota",
+            Self::Transient => "transient",
+            Self::AlreadyExists => "already-exists",
+            Self::NotFound => "not-found",
+            Self::Auth => "auth",
+            Self::Permission => "permission",
+            Self::User => "user",
+            Self::NoCloud => "no-cloud",
+            Self::State => "state",
+        }
+    }
+
+    /// Reads the spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|trouble| trouble.as_str() == text)
+    }
+
+    /// Whether the same call may simply be made again.
+    pub fn is_worth_repeating(self) -> bool {
+        self == Self::Transient
+    }
+}
+
+/// A call, or an operation, that failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[error("cannot {doing}: {message}")]
+pub struct CloudError {
+    /// What follows from it.
+    pub trouble: Trouble,
+    /// What was tried: `create tpu-1 in zone z`.
+    pub doing: String,
+    /// What the control plane said.
+    pub message: String,
+    /// What a person can do, where the provider knows better than [`CloudError::hint`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The target that is already there, with [`Trouble::AlreadyExists`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub existing: Option<Box<TargetFact>>,
+}
+
+impl CloudError {
+    /// A failure without anything beside it.
+    pub fn new(trouble: Trouble, doing: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { trouble, doing: doing.into(), message: message.into(), remedy: None, existing: None }
+    }
+
+    /// Says what a person can do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Adds the target that is in the way.
+    #[must_use]
+    pub fn existing(mut self, fact: TargetFact) -> Self {
+        self.existing = Some(Box::new(fact));
+        self
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        if let Some(remedy) = &self.remedy {
+            return Some(remedy.clone());
+        }
+        let hint = match self.trouble {
+            Trouble::NoCapacity => {
+                "try another zone, or let it be asked again: tpu applyy TARGET, or the rule 'wait'"
+            }
+            Trouble::Quota => {
+                "delete targets that nobody needs (tpu delete TARGET), or ask for more quota; \
+                 asking again does not help"
+            }
+            Trouble::Transient => {
+                "nothing is known and nothing was concluded from it; try again in a minute"
+            }
+            Trouble::AlreadyExists => {
+                "take another name, or make that one anew: tpu reapply TARGET"
+            }
+            Trouble::NotFound => "'tpu check-status' lists the targets there are",
+            Trouble::Auth => "log in again: gcloud auth application-default login",
+            Trouble::Permission => "ask an owner of the project for the permission named above",
+            Trouble::User => return None,
+            Trouble::NoCloud => {
+                "say which control plane knows your targets: tpu set-settings cloud google \
+                 (or --cloud sim to practise)"
+            }
+            Trouble::State => "mend or remove the simulator's file; it holds no real target",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_read_what_they_write_and_say_what_to_do() {
+        for trouble in Trouble::ALL {
+            assert_eq!(Trouble::parse(trouble.as_str()), Some(trouble));
+            let written = serde_json::to_value(trouble).unwrap();
+            assert_eq!(written, serde_json::json!(trouble.as_str()));
+            let error = CloudError::new(trouble, "create t in zone z", "said so");
+            assert_eq!(error.to_string(), "cannot create t in zone z: said so");
+            // The API's message as it is explains a wrong request better than we can.
+            assert_eq!(error.hint().is_none(), trouble == Trouble::User, "{trouble:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_call_without_an_answer_is_repeated() {
+        let repeated: Vec<_> =
+            Trouble::ALL.into_iter().filter(|trouble| trouble.is_worth_repeating()).collect();
+        assert_eq!(repeated, [Trouble::Transient]);
+    }
+}

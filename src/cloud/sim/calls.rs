@@ -1,0 +1,154 @@
+//! The calls of the control plane, as changes of the fleet.
+
+use super::fleet::{Fleet, Then, seconds};
+use crate::cloud::{
+    CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb, accelerators,
+};
+use crate::model::ids::TargetName;
+use crate::model::time::Timestamp;
+
+impl Fleet {
+    /// The zone of a target: as said, else of the target of that name.
+    pub(super) fn zone_of(&self, target: &TargetAt) -> String {
+        let known = || self.targets.get(target.name.as_str()).map(|vm| vm.zone.clone());
+        target.zone.clone().or_else(known).unwrap_or_default()
+    }
+
+    /// The word on a target, if it is there: another zone has other targets.
+    fn word(&self, target: &TargetAt) -> Option<&str> {
+        let vm = self.targets.get(target.name.as_str())?;
+        let there = target.zone.as_ref().is_none_or(|zone| *zone == vm.zone);
+        there.then_some(vm.word.as_str())
+    }
+
+    pub(super) fn create(
+        &mut self,
+        spec: &TargetSpec,
+        request: &RequestId,
+        no_capacity: bool,
+        now: Timestamp,
+    ) -> Result<Operation, CloudError> {
+        let doing = format!("create {}", spec.at());
+        let earlier = self.operations.iter().find(|begun| begun.request.as_ref() == Some(request));
+        if let Some(begun) = earlier {
+            return Ok(begun.operation.clone());
+        }
+        if accelerators::workers(&spec.accelerator).is_none() {
+            let message = format!(
+                "INVALID_ARGUMENT: accelerator type '{}' is not known in zone {}",
+                spec.accelerator, spec.zone
+            );
+            return Err(CloudError::new(Trouble::User, doing, message));
+        }
+        let name = spec.name.as_str();
+        if let Some(vm) = self.targets.get(name) {
+            let message = format!("ALREADY_EXISTS: there is a target of that name, {}", vm.word);
+            let existing = self.fact(name, vm, now);
+            return Err(CloudError::new(Trouble::AlreadyExists, doing, message).existing(existing));
+        }
+        if let Some(limit) = self.quota.get(&spec.zone) {
+            let used = self.targets.values().filter(|vm| vm.zone == spec.zone).count();
+            if used >= usize::try_from(*limit).unwrap_or(usize::MAX) {
+                let message = format!(
+                    "RESOURCE_EXHAUSTED: quota of nodes in zone {} exceeded: {used} used, limit {limit}",
+                    spec.zone
+                );
+                return Err(CloudError::new(Trouble::Quota, doing, message));
+            }
+        }
+        self.put(spec, Some(request.clone()), now);
+        let then = if no_capacity { Then::NoCapacity } else { Then::Ready };
+        let done = now.plus(seconds(self.timing.create_s));
+        Ok(self.begin((Verb::Create, name), Some(request), (now, Some(done)), then))
+    }
+
+    pub(super) fn delete(&mut self, target: &TargetAt, now: Timestamp) -> Operation {
+        let name = target.name.as_str();
+        match self.word(target) {
+            None => {
+                let operation = Operation {
+                    name: format!("operation-{}", self.next_number()),
+                    verb: Verb::Delete,
+                    target: target.name.clone(),
+                    zone: self.zone_of(target),
+                    began: now,
+                    progress: Progress::Done,
+                };
+                self.remember(operation.clone(), None);
+                return operation;
+            }
+            Some("DELETING") => {
+                if let Some(operation) = self.pending_operation(&target.name) {
+                    return operation;
+                }
+            }
+            Some(_) => {}
+        }
+        let interrupted =
+            CloudError::new(Trouble::NotFound, format!("finish {target}"), "it was deleted");
+        self.end(name, Some(interrupted));
+        self.switch_off(name);
+        self.say(name, "DELETING", now);
+        let done = now.plus(seconds(self.timing.delete_s));
+        let done = match self.stuck.get(name) {
+            None => Some(done),
+            Some(until) => until.map(|until| until.max(done)),
+        };
+        self.begin((Verb::Delete, name), None, (now, done), Then::Vanish)
+    }
+
+    fn pending_operation(&self, name: &TargetName) -> Option<Operation> {
+        let pending = self.targets.get(name.as_str())?.pending.as_ref()?;
+        self.find_operation(&pending.operation)
+    }
+
+    pub(super) fn find_operation(&self, name: &str) -> Option<Operation> {
+        let begun = self.operations.iter().find(|begun| begun.operation.name == name)?;
+        Some(begun.operation.clone())
+    }
+
+    /// Start, stop and reboot: each from one state only.
+    pub(super) fn turn(
+        &mut self,
+        verb: Verb,
+        target: &TargetAt,
+        now: Timestamp,
+    ) -> Result<Operation, CloudError> {
+        let doing = || format!("{} {target}", verb.as_str());
+        let name = target.name.as_str();
+        let (from, meanwhile, takes_s, then) = match verb {
+            Verb::Start => ("STOPPED", "STARTING", self.timing.start_s, Then::Ready),
+            Verb::Stop => ("READY", "STOPPING", self.timing.stop_s, Then::Stopped),
+            Verb::Reboot => ("READY", "RESTARTING", self.timing.reboot_s, Then::Ready),
+            Verb::Create | Verb::Delete => {
+                return Err(CloudError::new(Trouble::User, doing(), "it is no change of a target"));
+            }
+        };
+        match self.word(target) {
+            None => {
+                return Err(CloudError::new(
+                    Trouble::NotFound,
+                    doing(),
+                    "NOT_FOUND: there is no such target",
+                ));
+            }
+            // The same request again, after a lost answer.
+            Some(word) if word == meanwhile => {
+                if let Some(operation) = self.pending_operation(&target.name) {
+                    return Ok(operation);
+                }
+            }
+            Some(word) if word != from => {
+                let message = format!("FAILED_PRECONDITION: it is {word}, and must be {from}");
+                return Err(CloudError::new(Trouble::User, doing(), message));
+            }
+            Some(_) => {}
+        }
+        if verb != Verb::Start {
+            self.switch_off(name);
+        }
+        self.say(name, meanwhile, now);
+        let done = now.plus(seconds(takes_s));
+        Ok(self.begin((verb, name), None, (now, Some(done)), then))
+    }
+}

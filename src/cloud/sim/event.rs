@@ -1,0 +1,437 @@
+//! The strings of the simulator: each is one thing that a person (`tpu sim …`) or a scenario can do.
+
+use serde::{Deserialize, Serialize};
+
+use super::faults::{Call, Effect, Fault};
+use super::fleet::{Fleet, Timing, seconds};
+use super::import;
+use super::machines::Power;
+use crate::cloud::{CloudError, TargetSpec, Trouble};
+use crate::model::ids::TargetName;
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
+
+/// What a job's program says when the runtime of its target has lost a member.
+const GRPC_LAST_WORDS: &str = "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: \
+     failed to connect to all addresses; last error: UNKNOWN: Socket closed; \
+     grpc_status:14 (simulated)\n";
+/// What a job's program says when somebody else holds the accelerator.
+const LOCKED_WORDS: &str = "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is \
+     already in use by process with pid 4242 (simulated).\n";
+
+/// One string that can be pulled. Seconds are counted from when it is pulled; a `for_s` or `times` that
+/// is not given means "until it is taken back".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Event {
+    /// The target is taken away now.
+    Preempt {
+        /// Which target.
+        target: String,
+    },
+    /// The target is READY now, whatever it was; it is made if it is missing, with what is not given
+    /// read from its name.
+    Ready {
+        /// Which target.
+        target: String,
+        /// In which zone.
+        zone: Option<String>,
+        /// Accelerator type.
+        accelerator: Option<String>,
+        /// How it is paid for.
+        pricing: Option<Pricing>,
+    },
+    /// The control plane says this word about the target, known or not, and its machines go on.
+    Say {
+        /// Which target.
+        target: String,
+        /// The control plane's word.
+        word: String,
+    },
+    /// The target's owner works on it: unhealthy, with a symptom.
+    Maintenance {
+        /// Which target.
+        target: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// The target is healthy.
+    Heal {
+        /// Which target.
+        target: String,
+    },
+    /// One machine of the target dies; the control plane goes on saying READY.
+    LoseWorker {
+        /// Which target.
+        target: String,
+        /// Index of the machine.
+        worker: u32,
+    },
+    /// Programs on the target lose their connection to each other and die of it.
+    Grpc {
+        /// Which target.
+        target: String,
+    },
+    /// Somebody else holds the accelerators: programs on the target end at their start.
+    Lock {
+        /// Which target.
+        target: String,
+    },
+    /// The accelerators are free again.
+    Unlock {
+        /// Which target.
+        target: String,
+    },
+    /// Creations fail for want of capacity: of one target, in one zone, or all.
+    NoCapacity {
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// There is capacity again: for one target, in one zone, or everywhere.
+    Capacity {
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+    },
+    /// A zone grants so many nodes, counting all that are there.
+    Quota {
+        /// In which zone.
+        zone: String,
+        /// How many; no limit if `None`.
+        limit: Option<u32>,
+    },
+    /// The target's next deletion does not end.
+    StickDeleting {
+        /// Which target.
+        target: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// The target's deletion ends after all.
+    Unstick {
+        /// Which target.
+        target: String,
+    },
+    /// Calls fail with an error of a class (see [`Trouble`]).
+    Error {
+        /// Which class.
+        class: Trouble,
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// A zone answers nothing.
+    Outage {
+        /// In which zone.
+        zone: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// Answers take long.
+    Slow {
+        /// How long, in seconds.
+        seconds: f64,
+        /// Which call.
+        call: Option<Call>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// Calls have their effect and their answers are lost.
+    LoseAnswer {
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// Calls arrive twice.
+    Twice {
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// All faults end: capacity, quota, errors, outages, slowness, lost answers, stuck deletions.
+    Calm,
+    /// Sets how long things take and how often targets are taken away.
+    Time {
+        /// All of them.
+        timing: Timing,
+    },
+}
+
+/// An event of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// When it happens.
+    pub at: Timestamp,
+    /// What happens.
+    pub event: Event,
+}
+
+impl Event {
+    /// The target or zone that it is about; `-` for the whole fleet.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Preempt { target }
+            | Self::Ready { target, .. }
+            | Self::Say { target, .. }
+            | Self::Maintenance { target, .. }
+            | Self::Heal { target }
+            | Self::LoseWorker { target, .. }
+            | Self::Grpc { target }
+            | Self::Lock { target }
+            | Self::Unlock { target }
+            | Self::StickDeleting { target, .. }
+            | Self::Unstick { target } => target,
+            Self::Quota { zone, .. } | Self::Outage { zone, .. } => zone,
+            Self::NoCapacity { target, zone, .. }
+            | Self::Capacity { target, zone }
+            | Self::Error { target, zone, .. } => {
+                target.as_deref().or(zone.as_deref()).unwrap_or("-")
+            }
+            Self::Slow { zone, .. } => zone.as_deref().unwrap_or("-"),
+            Self::LoseAnswer { target, .. } | Self::Twice { target, .. } => {
+                target.as_deref().unwrap_or("-")
+            }
+            Self::Calm | Self::Time { .. } => "-",
+        }
+    }
+
+    /// The lengths of time that it names, with their names.
+    pub(super) fn lengths(&self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Maintenance { for_s, .. }
+            | Self::NoCapacity { for_s, .. }
+            | Self::StickDeleting { for_s, .. }
+            | Self::Error { for_s, .. }
+            | Self::Outage { for_s, .. } => for_s.map(|s| ("for_s", s)).into_iter().collect(),
+            Self::Slow { seconds, for_s, .. } => {
+                [Some(("seconds", *seconds)), for_s.map(|s| ("for_s", s))]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+            Self::Time { timing } => vec![
+                ("create_s", timing.create_s),
+                ("delete_s", timing.delete_s),
+                ("start_s", timing.start_s),
+                ("stop_s", timing.stop_s),
+                ("reboot_s", timing.reboot_s),
+                ("preemptions_per_h", timing.preemptions_per_h),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn missing(target: &str) -> CloudError {
+    CloudError::new(Trouble::NotFound, format!("simulate {target}"), "the fleet has no such target")
+        .remedy("'tpu sim list' names the targets; 'tpu sim ready NAME' makes one")
+}
+
+impl Fleet {
+    /// Does what an event says, at an instant.
+    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), CloudError> {
+        let until = |for_s: &Option<f64>| for_s.map(|s| at.plus(seconds(s)));
+        match event {
+            Event::Preempt { target } => {
+                let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+                if matches!(vm.word.as_str(), "PREEMPTED" | "TERMINATED" | "DELETING") {
+                    let message = format!("it is {} already", vm.word);
+                    let doing = format!("preempt {target}");
+                    return Err(CloudError::new(Trouble::User, doing, message));
+                }
+                let gone = CloudError::new(
+                    Trouble::NoCapacity,
+                    format!("finish {target}"),
+                    "it was preempted before it was ready",
+                );
+                self.end(target, Some(gone));
+                self.preempt(target, at);
+            }
+            Event::Ready { target, zone, accelerator, pricing } => {
+                if !self.targets.contains_key(target) {
+                    let guess = import::guess(&TargetName::from(target.as_str()));
+                    let spec = TargetSpec {
+                        name: guess.name,
+                        zone: zone.clone().unwrap_or(guess.zone),
+                        accelerator: accelerator.clone().unwrap_or(guess.accelerator),
+                        pricing: pricing.unwrap_or(guess.pricing),
+                        runtime_version: None,
+                    };
+                    self.put(&spec, None, at);
+                }
+                self.end(target, None);
+                self.become_ready(target, at);
+                self.unlock(target)?;
+            }
+            Event::Say { target, word } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.say(target, word, at);
+            }
+            Event::Maintenance { target, for_s } => {
+                let vm = self.targets.get_mut(target).ok_or_else(|| missing(target))?;
+                vm.health = Some("UNHEALTHY_MAINTENANCE".to_owned());
+                vm.symptoms = vec!["MAINTENANCE".to_owned()];
+                vm.heal_at = until(for_s);
+                self.note(target, "maintenance", at);
+            }
+            Event::Heal { target } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.heal(target, at);
+            }
+            Event::LoseWorker { target, worker } => {
+                let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+                if *worker >= vm.workers {
+                    let message = format!("it has workers 0 to {}", vm.workers.saturating_sub(1));
+                    let doing = format!("lose worker {worker} of {target}");
+                    return Err(CloudError::new(Trouble::User, doing, message));
+                }
+                self.power.push(Power::Off { boot: vm.boot, workers: vec![*worker] });
+                self.note(target, &format!("lost worker {worker}"), at);
+            }
+            Event::Grpc { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                let text = GRPC_LAST_WORDS.to_owned();
+                self.power.push(Power::Break { boot, workers, code: 134, text });
+                self.note(target, "grpc error", at);
+            }
+            Event::Lock { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                let text = LOCKED_WORDS.to_owned();
+                self.power.push(Power::Refuse { boot, workers, code: 1, text });
+                self.note(target, "locked", at);
+            }
+            Event::Unlock { target } => {
+                self.unlock(target)?;
+                self.note(target, "unlocked", at);
+            }
+            Event::StickDeleting { target, for_s } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.stuck.insert(target.clone(), until(for_s));
+            }
+            Event::Unstick { target } => {
+                self.unstick(target, at);
+            }
+            Event::Quota { zone, limit } => {
+                match limit {
+                    Some(limit) => self.quota.insert(zone.clone(), *limit),
+                    None => self.quota.remove(zone),
+                };
+            }
+            Event::Capacity { target, zone } => {
+                self.faults.retain(|fault| {
+                    fault.effect != Effect::NoCapacity
+                        || target.is_some() && fault.target != *target
+                        || zone.is_some() && fault.zone != *zone
+                });
+            }
+            Event::Calm => {
+                self.faults.clear();
+                self.quota.clear();
+                for name in self.stuck.keys().cloned().collect::<Vec<_>>() {
+                    self.unstick(&name, at);
+                }
+            }
+            Event::Time { timing } => {
+                self.timing = *timing;
+                self.redraw_lifetimes(at);
+            }
+            Event::NoCapacity { .. }
+            | Event::Error { .. }
+            | Event::Outage { .. }
+            | Event::Slow { .. }
+            | Event::LoseAnswer { .. }
+            | Event::Twice { .. } => self.faults.extend(fault_of(event, at)),
+        }
+        Ok(())
+    }
+
+    fn machines_of(&self, target: &str) -> Result<(u64, u32), CloudError> {
+        let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+        Ok((vm.boot, vm.workers))
+    }
+
+    fn unlock(&mut self, target: &str) -> Result<(), CloudError> {
+        let (boot, workers) = self.machines_of(target)?;
+        self.power.push(Power::Allow { boot, workers });
+        Ok(())
+    }
+
+    /// A stuck deletion ends now.
+    fn unstick(&mut self, name: &str, at: Timestamp) {
+        self.stuck.remove(name);
+        let vm = self.targets.get_mut(name).filter(|vm| vm.word == "DELETING");
+        if let Some(pending) = vm.and_then(|vm| vm.pending.as_mut()) {
+            pending.at = Some(at);
+        }
+    }
+}
+
+/// The fault that an event brings.
+fn fault_of(event: &Event, at: Timestamp) -> Option<Fault> {
+    let until = |for_s: &Option<f64>| for_s.map(|s| at.plus(seconds(s)));
+    let fault =
+        |effect| Fault { effect, call: None, target: None, zone: None, times: None, until: None };
+    Some(match event {
+        Event::NoCapacity { target, zone, times, for_s } => Fault {
+            target: target.clone(),
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::NoCapacity)
+        },
+        Event::Error { class, call, target, zone, times, for_s } => Fault {
+            call: *call,
+            target: target.clone(),
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::Error(*class))
+        },
+        Event::Outage { zone, for_s } => Fault {
+            zone: Some(zone.clone()),
+            until: until(for_s),
+            ..fault(Effect::Error(Trouble::Transient))
+        },
+        Event::Slow { seconds, call, zone, times, for_s } => Fault {
+            call: *call,
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::Slow(*seconds))
+        },
+        Event::LoseAnswer { call, target, times } => Fault {
+            call: *call,
+            target: target.clone(),
+            times: *times,
+            ..fault(Effect::LoseAnswer)
+        },
+        Event::Twice { call, target, times } => {
+            Fault { call: *call, target: target.clone(), times: *times, ..fault(Effect::Twice) }
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,369 @@
+//! The simulated fleet as a value: targets, operations, faults, what is still to come. It is what
+//! `sim.json` holds; nothing here touches the world.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::event::Scheduled;
+use super::faults::Fault;
+use super::machines::{Machines, Power};
+use crate::cloud::{
+    CloudError, Operation, Progress, RequestId, TargetSpec, Verb, accelerators, states,
+};
+use crate::model::facts::TargetFact;
+use crate::model::ids::TargetName;
+use crate::model::settings::CloudKind;
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
+use crate::sys::random::{Random as _, SeededRandom};
+
+/// Operations that are remembered after their end.
+const OPERATIONS_KEPT: usize = 500;
+/// Happenings that are remembered.
+const HISTORY_KEPT: usize = 1000;
+
+/// How long things take, in seconds, and how often targets are taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timing {
+    /// From the request to READY, or to the message that there is no capacity.
+    pub create_s: f64,
+    /// From the request to its disappearance.
+    pub delete_s: f64,
+    /// From STOPPED to READY.
+    pub start_s: f64,
+    /// From READY to STOPPED.
+    pub stop_s: f64,
+    /// From READY to READY.
+    pub reboot_s: f64,
+    /// How often a spot or preemptible target is taken away, per hour in which it is READY.
+    pub preemptions_per_h: f64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            create_s: 2.0,
+            delete_s: 1.0,
+            start_s: 1.0,
+            stop_s: 1.0,
+            reboot_s: 1.0,
+            preemptions_per_h: 0.0,
+        }
+    }
+}
+
+/// Seconds as a duration; what is no length of time counts as none.
+pub(super) fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+}
+
+/// A target that the fleet starts with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimTarget {
+    /// Full name.
+    pub name: TargetName,
+    /// Zone.
+    pub zone: String,
+    /// Accelerator type.
+    pub accelerator: String,
+    /// How it is paid for.
+    pub pricing: Pricing,
+}
+
+/// One simulated target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Vm {
+    pub(super) zone: String,
+    pub(super) accelerator: String,
+    pub(super) pricing: Pricing,
+    /// What the control plane says.
+    pub(super) word: String,
+    pub(super) since: Timestamp,
+    pub(super) health: Option<String>,
+    pub(super) symptoms: Vec<String>,
+    /// The request that made it.
+    pub(super) request: Option<RequestId>,
+    /// Names its machines and their disks; another one for each creation.
+    pub(super) boot: u64,
+    pub(super) workers: u32,
+    /// What it is turning into.
+    pub(super) pending: Option<Pending>,
+    /// When it will be taken away by itself.
+    pub(super) preempt_at: Option<Timestamp>,
+    /// When its health will be well again.
+    pub(super) heal_at: Option<Timestamp>,
+}
+
+/// A change that takes time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Pending {
+    /// When it is done; `None` if it is stuck.
+    pub(super) at: Option<Timestamp>,
+    pub(super) then: Then,
+    pub(super) operation: String,
+}
+
+/// The end of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Then {
+    Ready,
+    NoCapacity,
+    Vanish,
+    Stopped,
+}
+
+/// An operation and the request that began it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    pub(super) operation: Operation,
+    pub(super) request: Option<RequestId>,
+}
+
+/// Something that has happened to a target, for people and tests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Happened {
+    /// When.
+    pub at: Timestamp,
+    /// To which target or zone.
+    pub target: String,
+    /// What, in words: `creating`, `ready`, `preempted`, …
+    pub what: String,
+}
+
+/// The whole fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fleet {
+    pub(super) seed: u64,
+    /// Random numbers drawn so far: with the seed it decides the next one.
+    pub(super) draws: u64,
+    /// Numbers given to operations and machines so far.
+    pub(super) count: u64,
+    pub(super) timing: Timing,
+    pub(super) zones: BTreeSet<String>,
+    pub(super) targets: BTreeMap<String, Vm>,
+    pub(super) operations: Vec<Begun>,
+    pub(super) faults: Vec<Fault>,
+    /// Nodes that a zone grants.
+    pub(super) quota: BTreeMap<String, u32>,
+    /// Targets whose deletion does not end, or not before an instant.
+    pub(super) stuck: BTreeMap<String, Option<Timestamp>>,
+    pub(super) upcoming: Vec<Scheduled>,
+    pub(super) history: Vec<Happened>,
+    /// Where its machines are.
+    #[serde(skip)]
+    pub(super) machines: Machines,
+    /// What is to be done to the machines before the fleet is written.
+    #[serde(skip)]
+    pub(super) power: Vec<Power>,
+}
+
+impl Fleet {
+    /// A fleet in which every target is READY.
+    pub(super) fn start(
+        seed: u64,
+        targets: &[SimTarget],
+        machines: Machines,
+        now: Timestamp,
+    ) -> Self {
+        let mut fleet = Self { seed, machines, ..Self::default() };
+        for target in targets {
+            let spec = TargetSpec {
+                name: target.name.clone(),
+                zone: target.zone.clone(),
+                accelerator: target.accelerator.clone(),
+                pricing: target.pricing,
+                runtime_version: None,
+            };
+            fleet.put(&spec, None, now);
+            fleet.become_ready(target.name.as_str(), now);
+        }
+        fleet
+    }
+
+    /// The control plane's words on every target, in the order of their names.
+    pub fn targets(&self, now: Timestamp) -> Vec<TargetFact> {
+        self.targets.iter().map(|(name, vm)| self.fact(name, vm, now)).collect()
+    }
+
+    /// The faults that still have to strike.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// What a scenario has in store.
+    pub fn upcoming(&self) -> &[Scheduled] {
+        &self.upcoming
+    }
+
+    /// What has happened, the oldest first.
+    pub fn history(&self) -> &[Happened] {
+        &self.history
+    }
+
+    pub(super) fn fact(&self, name: &str, vm: &Vm, now: Timestamp) -> TargetFact {
+        let has_addresses = !matches!(vm.word.as_str(), "CREATING" | "DELETING");
+        let endpoints = (0..vm.workers).filter(|_| has_addresses);
+        TargetFact {
+            zone: Some(vm.zone.clone()),
+            accelerator: Some(vm.accelerator.clone()),
+            since: Some(vm.since),
+            health: vm.health.clone(),
+            symptoms: vm.symptoms.clone(),
+            pricing: vm.pricing,
+            endpoints: endpoints.map(|worker| self.machines.address(vm.boot, worker)).collect(),
+            request: vm.request.as_ref().map(|request| request.0.clone()),
+            source: CloudKind::Sim.as_str().to_owned(),
+            ..TargetFact::new(TargetName::from(name), states::of_target(&vm.word), &vm.word, now)
+        }
+    }
+
+    /// Puts a target there, without a state that counts yet.
+    pub(super) fn put(&mut self, spec: &TargetSpec, request: Option<RequestId>, at: Timestamp) {
+        let vm = Vm {
+            zone: spec.zone.clone(),
+            accelerator: spec.accelerator.clone(),
+            pricing: spec.pricing,
+            word: "CREATING".to_owned(),
+            since: at,
+            health: None,
+            symptoms: Vec::new(),
+            request,
+            boot: self.next_number(),
+            workers: accelerators::workers(&spec.accelerator).unwrap_or(1),
+            pending: None,
+            preempt_at: None,
+            heal_at: None,
+        };
+        self.zones.insert(spec.zone.clone());
+        self.targets.insert(spec.name.as_str().to_owned(), vm);
+        self.note(spec.name.as_str(), "creating", at);
+    }
+
+    /// Switches the machines of a target on and says READY.
+    pub(super) fn become_ready(&mut self, name: &str, at: Timestamp) {
+        let lifetime = self.draw_lifetime();
+        let Some(vm) = self.targets.get_mut(name) else { return };
+        vm.health = Some("HEALTHY".to_owned());
+        vm.symptoms.clear();
+        vm.heal_at = None;
+        vm.preempt_at =
+            lifetime.filter(|_| vm.pricing.is_reclaimable()).map(|lifetime| at.plus(lifetime));
+        self.power.push(Power::On { boot: vm.boot, workers: vm.workers });
+        self.say(name, "READY", at);
+    }
+
+    /// Takes a target away: its machines are off at once.
+    pub(super) fn preempt(&mut self, name: &str, at: Timestamp) {
+        self.switch_off(name);
+        self.say(name, "PREEMPTED", at);
+    }
+
+    /// Switches all machines of a target off; nothing is said about its health any more.
+    pub(super) fn switch_off(&mut self, name: &str) {
+        let Some(vm) = self.targets.get_mut(name) else { return };
+        vm.health = None;
+        vm.symptoms.clear();
+        vm.heal_at = None;
+        vm.preempt_at = None;
+        self.power.push(Power::Off { boot: vm.boot, workers: (0..vm.workers).collect() });
+    }
+
+    /// Changes what the control plane says.
+    pub(super) fn say(&mut self, name: &str, word: &str, at: Timestamp) {
+        let Some(vm) = self.targets.get_mut(name) else { return };
+        if vm.word != word {
+            word.clone_into(&mut vm.word);
+            vm.since = at;
+        }
+        self.note(name, &word.to_lowercase(), at);
+    }
+
+    pub(super) fn note(&mut self, target: &str, what: &str, at: Timestamp) {
+        let surplus = (self.history.len() + 1).saturating_sub(HISTORY_KEPT);
+        self.history.drain(..surplus);
+        let (target, what) = (target.to_owned(), what.to_owned());
+        self.history.push(Happened { at, target, what });
+    }
+
+    /// Begins an operation that ends after `after` (never, if `None`) in `then`.
+    pub(super) fn begin(
+        &mut self,
+        (verb, name): (Verb, &str),
+        request: Option<&RequestId>,
+        (at, after): (Timestamp, Option<Timestamp>),
+        then: Then,
+    ) -> Operation {
+        let zone = self.targets.get(name).map_or_else(String::new, |vm| vm.zone.clone());
+        let operation = Operation {
+            name: format!("operation-{}", self.next_number()),
+            verb,
+            target: TargetName::from(name),
+            zone,
+            began: at,
+            progress: Progress::Running,
+        };
+        if let Some(vm) = self.targets.get_mut(name) {
+            vm.pending = Some(Pending { at: after, then, operation: operation.name.clone() });
+        }
+        self.remember(operation.clone(), request.cloned());
+        operation
+    }
+
+    pub(super) fn remember(&mut self, operation: Operation, request: Option<RequestId>) {
+        let surplus = (self.operations.len() + 1).saturating_sub(OPERATIONS_KEPT);
+        self.operations.drain(..surplus);
+        self.operations.push(Begun { operation, request });
+    }
+
+    /// Ends whatever a target is turning into.
+    pub(super) fn end(&mut self, name: &str, failure: Option<CloudError>) {
+        let pending = self.targets.get_mut(name).and_then(|vm| vm.pending.take());
+        let Some(pending) = pending else { return };
+        let progress = failure.map_or(Progress::Done, |error| Progress::Failed { error });
+        if let Some(operation) = self.operation_mut(&pending.operation) {
+            operation.progress = progress;
+        }
+    }
+
+    fn operation_mut(&mut self, name: &str) -> Option<&mut Operation> {
+        let begun = self.operations.iter_mut().find(|begun| begun.operation.name == name)?;
+        Some(&mut begun.operation)
+    }
+
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    /// Decides anew when each target will be taken away, after the rate has changed.
+    pub(super) fn redraw_lifetimes(&mut self, at: Timestamp) {
+        let names: Vec<String> = self.targets.keys().cloned().collect();
+        for name in names {
+            let lifetime = self.draw_lifetime();
+            if let Some(vm) = self.targets.get_mut(&name) {
+                let at_risk = vm.word == "READY" && vm.pricing.is_reclaimable();
+                vm.preempt_at = lifetime.filter(|_| at_risk).map(|lifetime| at.plus(lifetime));
+            }
+        }
+    }
+
+    /// How long a target lives that can be taken away; `None` if that never happens by itself.
+    fn draw_lifetime(&mut self) -> Option<Duration> {
+        let rate = self.timing.preemptions_per_h;
+        if rate <= 0.0 {
+            return None;
+        }
+        self.draws += 1;
+        let random = SeededRandom::new(self.seed.wrapping_add(self.draws));
+        let scale = 1_u64 << 32;
+        #[expect(clippy::cast_precision_loss, reason = "a chance, far below 2⁵³")]
+        let chance = random.below(scale) as f64 / scale as f64;
+        // Being taken away has no memory: the time until then is exponentially distributed.
+        Some(seconds(-(1.0 - chance).ln() * 3600.0 / rate))
+    }
+}

@@ -1,0 +1,124 @@
+//! The fleet that a data file implies: every target that it names, with what is unknown guessed from the
+//! name, once.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::fleet::SimTarget;
+use crate::model::ids::TargetName;
+use crate::model::registry::Registry;
+use crate::model::target::{Pricing, Registration};
+
+/// The zone of targets of which nobody knows a zone.
+const NOWHERE: &str = "sim-a";
+/// The type of targets whose name does not tell one.
+const USUAL: &str = "v2-8";
+/// The origin of a registration that rests on a guess.
+pub const GUESSED: &str = "guessed";
+
+static TYPE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"v\d+[a-z]*-\d+").expect("the pattern is fixed"));
+
+/// Every target of a data file, except this machine itself.
+pub fn fleet(registry: &Registry) -> Vec<SimTarget> {
+    let names = registry.names().into_iter();
+    let targets = names.filter_map(|name| registry.target(&name)).filter(|t| !t.is_local());
+    targets
+        .map(|target| {
+            let guess = guess(&target.name);
+            SimTarget {
+                zone: target.zone.unwrap_or(guess.zone),
+                accelerator: target.accelerator.unwrap_or(guess.accelerator),
+                pricing: target.pricing,
+                name: target.name,
+            }
+        })
+        .collect()
+}
+
+/// The registrations that are still missing: they hold the guesses, so that nobody guesses again.
+pub fn registrations(registry: &Registry) -> Vec<(TargetName, Registration)> {
+    let known = |name: &TargetName| {
+        registry.registration(name).is_some_and(|known| known.accelerator.is_some())
+    };
+    fleet(registry)
+        .into_iter()
+        .filter(|target| !known(&target.name))
+        .map(|target| {
+            let old = registry.registration(&target.name).cloned();
+            let zone = registry.target(&target.name).and_then(|known| known.zone);
+            let registration = Registration {
+                zone,
+                accelerator: Some(target.accelerator),
+                pricing: target.pricing,
+                origin: Some(GUESSED.to_owned()),
+                ..old.unwrap_or_else(|| Registration {
+                    kind: "tpu".to_owned(),
+                    ..Registration::default()
+                })
+            };
+            (target.name, registration)
+        })
+        .collect()
+}
+
+/// What a name alone lets one guess.
+pub(super) fn guess(name: &TargetName) -> SimTarget {
+    let accelerator = TYPE.find(name.as_str()).map_or(USUAL, |found| found.as_str());
+    SimTarget {
+        name: name.clone(),
+        zone: NOWHERE.to_owned(),
+        accelerator: accelerator.to_owned(),
+        pricing: Pricing::OnDemand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::data::Data;
+
+    const DATA: &str = r#"{"users": {}, "id_list": [],
+        "tpu_aliases": {"a": "lab-v4-8-a", "b": "lab-v2-32-pre", "c": "unlisted", "d": "..."},
+        "all_tpus": {"zone-1": ["lab-v4-8-a", "lab-v2-32-pre", "..."], "zone-2": ["big-v5litepod-16"],
+                     "preemptible": ["lab-v2-32-pre"], "spot": ["big-v5litepod-16"]},
+        "targets": {"told-v2-8": {"kind": "tpu", "zone": "zone-3", "type": "v3-32"}}}"#;
+
+    #[test]
+    fn the_fleet_is_every_name_of_the_file_once() {
+        let data = Data::parse(DATA.as_bytes()).unwrap();
+        let mut fleet: Vec<String> = fleet(data.registry())
+            .iter()
+            .map(|t| format!("{} {} {} {}", t.name, t.zone, t.accelerator, t.pricing.as_str()))
+            .collect();
+        fleet.sort();
+        assert_eq!(
+            fleet,
+            [
+                "big-v5litepod-16 zone-2 v5litepod-16 spot",
+                "lab-v2-32-pre zone-1 v2-32 preemptible",
+                "lab-v4-8-a zone-1 v4-8 on-demand",
+                "told-v2-8 zone-3 v3-32 on-demand",
+                "unlisted sim-a v2-8 on-demand",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_guess_is_stored_as_one_and_what_is_known_is_left_alone() {
+        let mut data = Data::parse(DATA.as_bytes()).unwrap();
+        let missing = registrations(data.registry());
+        assert_eq!(missing.len(), 4);
+        assert!(missing.iter().all(|(_, r)| r.origin.as_deref() == Some(GUESSED)));
+        let unlisted = missing.iter().find(|(name, _)| name.as_str() == "unlisted").unwrap();
+        assert_eq!(unlisted.1.zone, None, "the simulator's zone is nobody's knowledge");
+        for (name, registration) in missing {
+            data.registry_mut().register(name, registration);
+        }
+        assert_eq!(registrations(data.registry()), []);
+        let target = data.target(&TargetName::from("lab-v2-32-pre")).unwrap();
+        assert_eq!(target.pricing, Pricing::Preemptible);
+        assert_eq!(target.accelerator.as_deref(), Some("v2-32"));
+    }
+}

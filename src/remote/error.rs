@@ -1,0 +1,69 @@
+//! What can go wrong with a worker, and what a person can do.
+
+use std::io;
+
+use crate::sys::proc::ProcError;
+
+/// A failure on one worker. It says nothing about the others, and nothing about what runs there.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It does not answer. What runs on it is unknown.
+    #[error("worker {worker} at {address} cannot be reached: {reason}")]
+    Unreachable {
+        /// Its index.
+        worker: u32,
+        /// Its address.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// What was asked can be done on no worker.
+    #[error("{what}")]
+    Request {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Processes do not end, not even by SIGKILL.
+    #[error("processes {pids} on worker {worker} do not end")]
+    DoesNotEnd {
+        /// The worker's index.
+        worker: u32,
+        /// Their ids.
+        pids: String,
+    },
+    /// A file operation on the worker failed.
+    #[error("cannot {op} {path} on worker {worker}: {source}")]
+    Io {
+        /// The worker's index.
+        worker: u32,
+        /// What was tried.
+        op: &'static str,
+        /// On which file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program that is needed to reach the worker failed.
+    #[error("worker {worker}: {source}")]
+    Program {
+        /// The worker's index.
+        worker: u32,
+        /// Which one, and how.
+        source: ProcError,
+    },
+}
+
+impl RemoteError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreachable { .. } => {
+                Some("'tpu check-status' says whether the target is up; what runs there is unknown")
+            }
+            Self::DoesNotEnd { .. } => {
+                Some("they hang in the kernel, usually on a dead mount; restart the target")
+            }
+            Self::Request { .. } | Self::Io { .. } | Self::Program { .. } => None,
+        }
+    }
+}

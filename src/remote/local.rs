@@ -1,0 +1,446 @@
+//! Workers that are directories of this machine: those of simulated targets. Real processes, each command
+//! in a process group of its own, which die when the simulator switches their machine off.
+//!
+//! A worker's address is its directory. It is up while the file `environment` is there, and every process
+//! on it carries the variables in that file. `runs/<token>` is one command; see `assets/worker.sh`.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{
+    End, PerWorker, Remote, RemoteError, Running, Said, Started, Stopped, Stream, Work, Worker,
+};
+use crate::model::ids::LaunchToken;
+use crate::sys::clock::Clock;
+use crate::sys::proc::{self, Spawn};
+use crate::sys::procs::{self, Process, Signal, Table};
+use crate::sys::random::{OsRandom, Random as _};
+
+/// What runs on the worker; the same for every kind of worker.
+const WRAPPER: &str = include_str!("../../assets/worker.sh");
+/// The wrapper's exit codes.
+const DOWN: i32 = 3;
+const STARTED_BEFORE: i32 = 4;
+/// How long each signal is given before the next.
+const PATIENCE: [(Signal, Duration); 3] = [
+    (Signal::Interrupt, Duration::from_secs(3)),
+    (Signal::Terminate, Duration::from_secs(10)),
+    (Signal::Kill, Duration::from_secs(5)),
+];
+/// How often we look whether something has changed.
+const POLL: Duration = Duration::from_millis(20);
+/// The most that is read of a command's output at once.
+const GULP: u64 = 1 << 20;
+
+/// The door to them.
+pub struct LocalRemote {
+    clock: Arc<dyn Clock>,
+}
+
+impl LocalRemote {
+    /// A door. The clock must be the machine's own: the processes are real.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock }
+    }
+}
+
+/// A machine and one of the commands on it.
+#[derive(Clone, Debug)]
+struct Run {
+    worker: u32,
+    machine: PathBuf,
+    token: LaunchToken,
+}
+
+impl Run {
+    /// A token becomes the name of a directory.
+    fn of(worker: &Worker, token: &LaunchToken) -> Result<Self, RemoteError> {
+        let text = token.as_str();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if text.is_empty() || !text.chars().all(plain) {
+            return Err(RemoteError::Request { what: format!("'{text}' is no launch token") });
+        }
+        let machine = PathBuf::from(&worker.address);
+        Ok(Self { worker: worker.index, machine, token: token.clone() })
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.machine.join("runs").join(self.token.as_str())
+    }
+
+    /// Process id and start time in one of its files.
+    fn recorded(&self, file: &str) -> Option<(u32, u64)> {
+        let text = fs::read_to_string(self.dir().join(file)).ok()?;
+        let (pid, start) = text.trim().split_once(' ')?;
+        Some((pid.parse().ok()?, start.parse().ok()?))
+    }
+
+    fn exit(&self) -> Option<i32> {
+        fs::read_to_string(self.dir().join("exit")).ok()?.trim().parse().ok()
+    }
+
+    /// Its processes without its guard, which ends with them and writes down how.
+    fn processes(&self) -> io::Result<Vec<Process>> {
+        let table = Table::read()?;
+        let guard = self.recorded("guard").map(|(pid, _)| pid);
+        let mut found: BTreeMap<u32, Process> = BTreeMap::new();
+        let mut add = |processes: Vec<&Process>| {
+            let ours = processes.into_iter().filter(|p| !p.zombie && Some(p.pid) != guard);
+            found.extend(ours.map(|process| (process.pid, process.clone())));
+        };
+        let uid = rustix::process::getuid().as_raw();
+        let here = table.with_variable("TPU_MACHINE", &self.machine.to_string_lossy(), uid);
+        let launched: Vec<u32> =
+            table.with_token(self.token.as_str(), uid).iter().map(|process| process.pid).collect();
+        add(here.into_iter().filter(|process| launched.contains(&process.pid)).collect());
+        // A program may have thrown its variables away; its group is still its own.
+        if let Some((group, _)) = self.recorded("pid").filter(|(p, s)| procs::is_alive(*p, *s)) {
+            add(table.group(group));
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// Whether somebody still watches over it. A start that has not got so far counts as well.
+    fn is_watched(&self) -> bool {
+        match self.recorded("guard") {
+            Some((pid, start)) => procs::is_alive(pid, start),
+            None => self.processes().is_ok_and(|processes| !processes.is_empty()),
+        }
+    }
+
+    fn unreachable(&self, reason: &str) -> RemoteError {
+        RemoteError::Unreachable {
+            worker: self.worker,
+            address: self.machine.display().to_string(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn io(&self, op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RemoteError {
+        let (worker, path) = (self.worker, path.display().to_string());
+        move |source| RemoteError::Io { worker, op, path, source }
+    }
+
+    /// The variables of the machine, which is up if there are any.
+    fn environment(&self) -> Result<Vec<(OsString, OsString)>, RemoteError> {
+        let bytes = fs::read(self.machine.join("environment"))
+            .map_err(|_| self.unreachable("the machine is down"))?;
+        Ok(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
+    }
+
+    fn start(&self, work: &Work) -> Result<Started, RemoteError> {
+        let environment = self.environment()?;
+        let run = self.dir();
+        if run.exists() {
+            return Ok(Started::Already);
+        }
+        let new = self.machine.join("runs").join(format!(".new-{}", OsRandom.hex(8)));
+        fs::create_dir_all(&new).map_err(self.io("create", &new))?;
+        let started = self.hand_over(work, environment, &new, &run);
+        if !matches!(started, Ok(Started::New)) {
+            // Nobody else has its name; what cannot be removed is no run.
+            drop(fs::remove_dir_all(&new));
+        }
+        started
+    }
+
+    fn hand_over(
+        &self,
+        work: &Work,
+        environment: Vec<(OsString, OsString)>,
+        new: &Path,
+        run: &Path,
+    ) -> Result<Started, RemoteError> {
+        let files: [(&str, Vec<u8>); 5] = [
+            ("argv", nul_ended(work.argv.iter().map(|word| word.as_bytes().to_vec()))?),
+            ("env", nul_ended(work.env.iter().map(|(name, value)| joined(name, value)))?),
+            ("token", format!("{}\n", self.token).into_bytes()),
+            ("worker", format!("{}\n", self.worker).into_bytes()),
+            ("worker.sh", WRAPPER.as_bytes().to_vec()),
+        ];
+        let dir = work.dir.iter().map(|dir| dir.as_os_str().as_bytes().to_vec());
+        let dir = work.dir.as_ref().map(|_| nul_ended(dir)).transpose()?.map(|dir| ("dir", dir));
+        for (name, bytes) in files.into_iter().chain(dir) {
+            let path = new.join(name);
+            fs::File::create(&path)
+                .and_then(|mut file| file.write_all(&bytes))
+                .map_err(self.io("write", &path))?;
+        }
+        let mut spawn = Spawn::new("bash")
+            .args([new.join("worker.sh").as_os_str(), new.as_os_str(), run.as_os_str()])
+            .env("TPU_LAUNCH", self.token.as_str())
+            .env_remove("TPU_WORKER");
+        for (name, value) in environment {
+            spawn = spawn.env(name, value);
+        }
+        let output = proc::run(&spawn)
+            .map_err(|source| RemoteError::Program { worker: self.worker, source })?;
+        match output.status.shell_code() {
+            0 => Ok(Started::New),
+            DOWN => Err(self.unreachable("the machine is down")),
+            STARTED_BEFORE => Ok(Started::Already),
+            _ if !self.machine.join("environment").exists() => {
+                Err(self.unreachable("the machine went down"))
+            }
+            code => {
+                let what =
+                    format!("the start failed with exit code {code}: {}", output.complaint());
+                Err(self.unreachable(&what))
+            }
+        }
+    }
+
+    fn stop(&self, clock: &dyn Clock) -> Result<Stopped, RemoteError> {
+        self.environment()?;
+        let look = || self.processes().map_err(self.io("read", Path::new("/proc")));
+        // A program may leave its group and throw its variables away once it is signalled: what was
+        // found once stays ours.
+        let mut known: BTreeMap<(u32, u64), Process> = BTreeMap::new();
+        for (signal, patience) in PATIENCE {
+            let deadline = clock.monotonic() + patience;
+            let mut signalled: Vec<(u32, u64)> = Vec::new();
+            loop {
+                known.extend(look()?.into_iter().map(|p| ((p.pid, p.start), p)));
+                let alive = known.values().filter(|p| procs::is_alive(p.pid, p.start));
+                let alive: Vec<&Process> = alive.collect();
+                if alive.is_empty() && !self.is_watched() {
+                    let count = known.len();
+                    return Ok(if count == 0 {
+                        Stopped::NotRunning
+                    } else {
+                        Stopped::Ended(count)
+                    });
+                }
+                for process in alive {
+                    let name = (process.pid, process.start);
+                    if !signalled.contains(&name) {
+                        procs::signal(process, signal).map_err(self.io("signal", &self.dir()))?;
+                        signalled.push(name);
+                    }
+                }
+                if clock.monotonic() >= deadline {
+                    break;
+                }
+                clock.sleep(POLL);
+            }
+        }
+        let pids: Vec<String> = known
+            .values()
+            .filter(|process| procs::is_alive(process.pid, process.start))
+            .map(|process| process.pid.to_string())
+            .collect();
+        Err(RemoteError::DoesNotEnd { worker: self.worker, pids: pids.join(", ") })
+    }
+}
+
+/// `NAME=VALUE`.
+fn joined(name: &OsStr, value: &OsStr) -> Vec<u8> {
+    [name.as_bytes(), b"=", value.as_bytes()].concat()
+}
+
+fn pair(bytes: &[u8]) -> Option<(OsString, OsString)> {
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    let (name, value) = bytes.split_at_checked(at)?;
+    let value = value.get(1..)?;
+    Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
+}
+
+fn nul_ended(words: impl Iterator<Item = Vec<u8>>) -> Result<Vec<u8>, RemoteError> {
+    let mut bytes = Vec::new();
+    for word in words {
+        if word.contains(&0) {
+            let what = "no argument and no variable can hold a NUL byte".to_owned();
+            return Err(RemoteError::Request { what });
+        }
+        bytes.extend(word);
+        bytes.push(0);
+    }
+    Ok(bytes)
+}
+
+/// Does something on every worker at a time.
+fn on_each<T: Send>(
+    workers: &[Worker],
+    act: impl Fn(&Worker) -> Result<T, RemoteError> + Sync,
+) -> PerWorker<T> {
+    /// More at once would only be in each other's way.
+    const AT_ONCE: usize = 32;
+    let mut answers = Vec::new();
+    for some in workers.chunks(AT_ONCE) {
+        let act = &act;
+        std::thread::scope(|scope| {
+            let begun: Vec<_> = some
+                .iter()
+                .map(|worker| (worker.index, scope.spawn(move || act(worker))))
+                .collect();
+            for (index, thread) in begun {
+                let what =
+                    || RemoteError::Request { what: "a thread of ours ended early".to_owned() };
+                answers.push((index, thread.join().unwrap_or_else(|_| Err(what()))));
+            }
+        });
+    }
+    answers
+}
+
+impl Remote for LocalRemote {
+    fn start(&self, workers: &[Worker], work: &Work, token: &LaunchToken) -> PerWorker<Started> {
+        on_each(workers, |worker| {
+            if work.argv.is_empty() {
+                return Err(RemoteError::Request {
+                    what: "there is no command to start".to_owned(),
+                });
+            }
+            Run::of(worker, token)?.start(work)
+        })
+    }
+
+    fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream {
+        let mut heard = Vec::new();
+        let mut tails = Vec::new();
+        for worker in workers {
+            match Run::of(worker, token) {
+                Ok(run) => {
+                    let offset = from.get(&worker.index).copied().unwrap_or(0);
+                    tails.push(Tail { run, offset, partial: Vec::new() });
+                }
+                Err(e) => heard.push((worker.index, Said::End(End::Lost(e.to_string())))),
+            }
+        }
+        Box::new(Tails { clock: Arc::clone(&self.clock), tails, heard: heard.into() })
+    }
+
+    fn stop(&self, workers: &[Worker], token: &LaunchToken) -> PerWorker<Stopped> {
+        on_each(workers, |worker| Run::of(worker, token)?.stop(&*self.clock))
+    }
+
+    fn probe(&self, workers: &[Worker]) -> PerWorker<Vec<Running>> {
+        on_each(workers, |worker| {
+            let probe = Run::of(worker, &LaunchToken::from("probe"))?;
+            probe.environment()?;
+            let runs = probe.machine.join("runs");
+            let names = match fs::read_dir(&runs) {
+                Ok(entries) => {
+                    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+                }
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+                Err(e) => return Err(probe.io("list", &runs)(e)),
+            };
+            let mut found = Vec::new();
+            for token in names.filter(|name| !name.starts_with('.')) {
+                let run = Run { token: LaunchToken::new(token), ..probe.clone() };
+                let processes = run.processes().map_err(run.io("read", Path::new("/proc")))?;
+                found.push(Running {
+                    exit: run.exit(),
+                    processes: processes.iter().map(|process| process.pid).collect(),
+                    token: run.token,
+                });
+            }
+            found.sort_by(|a, b| a.token.cmp(&b.token));
+            Ok(found)
+        })
+    }
+}
+
+/// The output of one command, read as it grows.
+struct Tail {
+    run: Run,
+    /// Bytes that were handed on or are in `partial`.
+    offset: u64,
+    /// The beginning of a line.
+    partial: Vec<u8>,
+}
+
+impl Tail {
+    /// What is new, and how it ended if it has.
+    fn look(&mut self) -> (Vec<Said>, Option<End>) {
+        // In this order: what was written before the exit, or before the death, is not missed.
+        let up = self.run.machine.join("environment").exists();
+        let watched = self.run.is_watched();
+        let exit = self.run.exit();
+        let mut said = Vec::new();
+        while self.read(&mut said) {}
+        let end = match exit {
+            Some(code) => Some(End::Exit(code)),
+            None if !up => Some(End::Lost("the machine is gone".to_owned())),
+            None if watched => None,
+            None if self.run.dir().exists() => {
+                Some(End::Lost("its processes are gone, and no exit code was recorded".to_owned()))
+            }
+            None => Some(End::Lost("it was never started there".to_owned())),
+        };
+        if end.is_some() && !self.partial.is_empty() {
+            let bytes = std::mem::take(&mut self.partial);
+            said.push(Said::Line { bytes, end: self.offset });
+        }
+        (said, end)
+    }
+
+    /// Reads some more; whether there was anything. A file that is not there yet, or no more, says
+    /// nothing.
+    fn read(&mut self, said: &mut Vec<Said>) -> bool {
+        let mut bytes = Vec::new();
+        let read = fs::File::open(self.run.dir().join("out")).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.offset))?;
+            file.take(GULP).read_to_end(&mut bytes)
+        });
+        if read.is_err() || bytes.is_empty() {
+            return false;
+        }
+        for byte in bytes {
+            // A carriage return and a line feed end one line, not two.
+            if byte != b'\n' && self.partial.last() == Some(&b'\r') {
+                self.hand_on(said);
+            }
+            self.partial.push(byte);
+            self.offset += 1;
+            if byte == b'\n' {
+                self.hand_on(said);
+            }
+        }
+        true
+    }
+
+    fn hand_on(&mut self, said: &mut Vec<Said>) {
+        let bytes = std::mem::take(&mut self.partial);
+        said.push(Said::Line { bytes, end: self.offset });
+    }
+}
+
+/// All of them, by turns.
+struct Tails {
+    clock: Arc<dyn Clock>,
+    tails: Vec<Tail>,
+    heard: std::collections::VecDeque<(u32, Said)>,
+}
+
+impl Iterator for Tails {
+    type Item = (u32, Said);
+
+    fn next(&mut self) -> Option<(u32, Said)> {
+        loop {
+            if let Some(said) = self.heard.pop_front() {
+                return Some(said);
+            }
+            if self.tails.is_empty() {
+                return None;
+            }
+            let heard = &mut self.heard;
+            self.tails.retain_mut(|tail| {
+                let (said, end) = tail.look();
+                let said = said.into_iter().chain(end.clone().map(Said::End));
+                heard.extend(said.map(|said| (tail.run.worker, said)));
+                end.is_none()
+            });
+            if self.heard.is_empty() && !self.tails.is_empty() {
+                self.clock.sleep(POLL);
+            }
+        }
+    }
+}

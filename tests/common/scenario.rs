@@ -277,16 +277,8 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn fact(&self) -> TargetFact {
-        TargetFact {
-            name: TargetName::new(self.name.clone()),
-            zone: None,
-            accelerator: None,
-            state: self.state,
-            raw_state: format!("{:?}", self.state).to_uppercase(),
-            symptoms: Vec::new(),
-            endpoints: Vec::new(),
-            observed_at: ago(self.age),
-        }
+        let raw = format!("{:?}", self.state).to_uppercase();
+        TargetFact::new(TargetName::new(self.name.clone()), self.state, raw, ago(self.age))
     }
 }
 

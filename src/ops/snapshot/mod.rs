@@ -9,8 +9,9 @@ mod observe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::cloud::none::NoCloud;
 use crate::model::data::{Data, User};
-use crate::model::facts::{ErrorKind, PaneFact, TargetFact, TargetState, TmuxFact};
+use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, StartTime, Status, StoredVerdict};
 use crate::model::lineage::Lineage;
@@ -167,7 +168,8 @@ impl Viewer<'_> {
     /// Puts a record and what was observed together.
     fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> JobView {
         let Self { ctx, data, now } = *self;
-        let target = unwatched(job, now);
+        // No provider of targets is connected to a look yet: nobody watches.
+        let target = NoCloud::fact(job.tpu.clone(), now);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
@@ -217,20 +219,6 @@ impl Viewer<'_> {
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),
             shown,
         }
-    }
-}
-
-/// No provider of targets is connected to a look: what it says about them is that nobody watches.
-fn unwatched(job: &Job, now: Timestamp) -> TargetFact {
-    TargetFact {
-        name: job.tpu.clone(),
-        zone: None,
-        accelerator: None,
-        state: TargetState::NotWatched,
-        raw_state: "not watched".to_owned(),
-        symptoms: Vec::new(),
-        endpoints: Vec::new(),
-        observed_at: now,
     }
 }
 

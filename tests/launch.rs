@@ -342,7 +342,7 @@ fn script_mode_passes_plain_values_and_refuses_what_the_script_would_take_apart(
     assert_eq!(words, wanted);
     // It ended without a word: that is no success, whatever its exit code.
     let record = env.wait_status(1, "error");
-    assert_eq!(record["extra_configs"], "'--config.training.learning_rate=a b' '--config.x=1e-3'");
+    assert_eq!(record["extra_configs"], "'--config.training.learning_rate=a b' --config.x=1e-3");
 }
 
 #[test]

@@ -21,14 +21,14 @@ pub(super) struct App {
     /// What the process was started with.
     pub(super) env: Env,
     /// The command, for the journal and for those who wait for our lock.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     ctx: OnceCell<Ctx>,
 }
 
 impl App {
     /// Wraps what was typed. Nothing is opened yet.
-    pub(super) fn new(global: Globals, env: Env, name: &'static str) -> Self {
-        Self { global, env, name, ctx: OnceCell::new() }
+    pub(super) fn new(global: Globals, env: Env, name: &str) -> Self {
+        Self { global, env, name: name.to_owned(), ctx: OnceCell::new() }
     }
 
     /// The effects. Opening them reads the settings files and nothing else.
@@ -54,7 +54,7 @@ impl App {
             data: self.data_path(&settings)?,
             tmux_socket: self.global.tmux_socket.clone(),
             env: self.env.clone(),
-            actor: self.name.to_owned(),
+            actor: self.name.clone(),
             tpu: Self::program(),
             layers,
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
@@ -72,7 +72,7 @@ impl App {
             data: root.join("data.json"),
             tmux_socket: Some("demo".to_owned()),
             env,
-            actor: self.name.to_owned(),
+            actor: self.name.clone(),
             tpu: Self::program(),
             layers: Vec::new(),
             patterns: None,

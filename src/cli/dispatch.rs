@@ -1,6 +1,5 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
-use clap::CommandFactory as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,14 +20,13 @@ use super::commands::{
 use super::print::Output;
 use super::screen;
 
-/// Runs what was typed.
-pub(super) fn run(cli: Cli, env: Env) -> Outcome {
-    let Some(command) = cli.command else {
-        return bare(App::new(cli.global, env, "tpu"));
-    };
-    let app = App::new(cli.global, env, name_of(&command));
-    let output = run_command(app, command)?;
-    Ok(output)
+/// Runs what was typed; `name` is the command's, for the journal.
+pub(super) fn run(cli: Cli, name: &str, env: Env) -> Outcome {
+    let app = App::new(cli.global, env, name);
+    match cli.command {
+        Some(command) => run_command(app, command),
+        None => bare(app),
+    }
 }
 
 fn run_command(app: App, command: Command) -> Outcome {
@@ -193,20 +191,4 @@ fn demo_train(words: &[String]) -> Outcome {
         }
         Err(error) => Err(Error::failed(error.to_string())),
     }
-}
-
-/// The name of a command as typed, for the journal.
-fn name_of(command: &Command) -> &'static str {
-    let shown = format!("{command:?}");
-    let variant = shown.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    let kebab = variant.chars().fold(String::new(), |mut name, c| {
-        if c.is_ascii_uppercase() && !name.is_empty() {
-            name.push('-');
-        }
-        name.push(c.to_ascii_lowercase());
-        name
-    });
-    let known = Cli::command();
-    let found = known.get_subcommands().find(|sub| sub.get_name() == kebab);
-    found.map_or("tpu", |sub| Box::leak(sub.get_name().to_owned().into_boxed_str()))
 }

@@ -16,7 +16,7 @@ mod screen;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::ops::Error;
 use crate::sys::env::Env;
@@ -36,12 +36,16 @@ pub fn main() -> ExitCode {
     if let Some(code) = print::complete(&env) {
         return code;
     }
-    let cli = match Cli::try_parse_from(rewritten.clone()) {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches_from(&rewritten).and_then(|matches| {
+        let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
+        Cli::from_arg_matches(&matches).map(|cli| (cli, name))
+    });
+    let (cli, name) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return print::usage_error(&error, &rewritten),
     };
     let global = cli.global.clone();
-    match dispatch::run(cli, env) {
+    match dispatch::run(cli, &name, env) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),
     }

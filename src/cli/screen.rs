@@ -77,7 +77,7 @@ pub(super) fn open(ctx: Ctx, options: Options) -> Result<(), Error> {
     let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx));
     monitor::run(&backend, options).map_err(|error| match error {
         MonitorError::NoTerminal => {
-            Error::usage("the monitor needs a terminal").hint("`tpu check` shows the same as text")
+            Error::failed("the monitor needs a terminal").hint("`tpu check` shows the same as text")
         }
         other => Error::failed(other.to_string())
             .hint("`tpu check` shows the same as text; TERM names the kind of terminal"),

@@ -20,6 +20,7 @@ pub mod registry;
 pub mod rules;
 pub mod settings;
 pub mod target;
+pub mod target_fact;
 pub mod time;
 mod user;
 pub mod view;

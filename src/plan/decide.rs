@@ -116,7 +116,8 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         Err(held) => return Decision { reason: held.reason, ..decision },
     };
     decision.event = Some(kind);
-    let chosen = is_ours(situation)
+    let chosen = is_wanted(job, kind)
+        .and_then(|()| is_ours(situation))
         .and_then(|()| choose(situation, kind))
         .and_then(|choice| is_free(situation).map(|()| choice));
     let choice = match chosen {
@@ -162,7 +163,19 @@ fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
     }
 }
 
-/// Whether it is for us to act: watched from here, seen lately, not left to a person, in nobody's hands.
+/// Whether anybody wants something to happen by itself. What a person has ruled out needs no facts.
+fn is_wanted(job: &Job, kind: ErrorKind) -> Result<(), Held> {
+    if !job.monitor {
+        return Err("MONITOR only observes this job (monitor=false)".into());
+    }
+    let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
+    if !some_rule_acts && begun(job).is_none() {
+        return Err(format!("the rule for {kind} is pass: nothing happens by itself").into());
+    }
+    Ok(())
+}
+
+/// Whether it is for us to act: watched from here, seen lately, in nobody's hands.
 fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     let Situation { job, facts, owners, .. } = situation;
     match &facts.window {
@@ -177,9 +190,6 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     let age_s = facts.now.seconds_since(situation.looked_at);
     if age_s > LOOK_LIMIT_S {
         return Err(format!("nothing on what was seen {age_s} s ago").into());
-    }
-    if !job.monitor {
-        return Err("MONITOR only observes this job (monitor=false)".into());
     }
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
         return Err(Held { reason: stopped.clone(), stopped: true });

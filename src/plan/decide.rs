@@ -38,7 +38,7 @@ pub struct Situation<'a> {
     pub me: Option<&'a str>,
     /// What is known of those who have begun something with the job.
     pub owners: Owners<'a>,
-    /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter`].
+    /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter_of`].
     pub jitter: f64,
 }
 

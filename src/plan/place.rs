@@ -22,17 +22,18 @@ pub enum Window<'a> {
 ///
 /// A pane counts if its `@tpu_launch` is the launch's token. A pane without marks (made by the original)
 /// counts by session and index, if the record has no launch of ours. Equal indices of other users or of
-/// later launches never do.
+/// later launches never do. A record that does not say where its window lives is missed only on a server
+/// that has its user's session; on any other one nothing is known.
 pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
     let (here, panes) = match tmux {
         TmuxFact::Unknown { reason } => return Window::Unknown(reason.clone()),
         TmuxFact::Up { place, panes } => (place, Some(panes)),
         TmuxFact::Down { place } => (place, None),
     };
-    if let Some(place) = &job.place {
-        if let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some()) {
-            return verdict;
-        }
+    if let Some(place) = &job.place
+        && let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some())
+    {
+        return verdict;
     }
     let Some(panes) = panes else {
         return Window::Unknown(format!("no tmux server answers on {}", here.socket));

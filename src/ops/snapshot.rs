@@ -333,6 +333,7 @@ fn view(
     let ended = job.launch.as_ref().and_then(|launch| launch.ended);
     let decision = decide(&Situation {
         job,
+        lineage: &lineage,
         shown: &shown,
         facts: &facts,
         looked_at: now,

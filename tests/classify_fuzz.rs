@@ -72,6 +72,14 @@ proptest! {
         prop_assert!(text.windows(part.len().max(1)).any(|w| w == part) || part.is_empty());
     }
 
+}
+
+proptest! {
+    // Each case prepares the whole set of rules once more, which is dear.
+    #![proptest_config(ProptestConfig {
+        cases: 24, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
     #[test]
     fn overlays_never_panic(text in "\\PC{0,200}") {
         let _unused = Classifier::with_overlay(&text, "lab.toml").1;

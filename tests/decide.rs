@@ -4,7 +4,7 @@
 mod always;
 
 use serde::Deserialize;
-use tpu::model::ids::JobId;
+use tpu::model::ids::{JobId, WindowId};
 use tpu::model::job::Lease;
 use tpu::plan::decide::{Decision, Owners, Situation, decide};
 use tpu::plan::diagnose::{Facts, diagnose};
@@ -41,6 +41,8 @@ struct Around {
     /// Live jobs of other lineages on the target, `bob/3`.
     rivals: Vec<String>,
     me: Option<String>,
+    /// Later attempts of the lineage, known by their own links.
+    later: Vec<u32>,
     lease_owner_alive: Option<bool>,
     intent_owner_alive: Option<bool>,
     /// Owner of the target's lease, and whether it is there.
@@ -108,8 +110,10 @@ fn decision(case: &Case) -> Decision {
     let rivals: Vec<JobId> = around.rivals.iter().map(|id| JobId::parse(id).unwrap()).collect();
     let target_lease: Option<(Lease, bool)> =
         around.target_lease.as_ref().map(|(owner, alive)| (scenario::lease(owner, 20), *alive));
+    let lineage: Vec<WindowId> = [7].iter().chain(&around.later).copied().map(WindowId).collect();
     decide(&Situation {
         job: &job,
+        lineage: &lineage,
         shown: &shown,
         facts: &facts,
         looked_at: ago(around.looked),

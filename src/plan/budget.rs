@@ -176,3 +176,69 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
         Some(_) => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::job::{Launch, LaunchMode};
+
+    /// A child that lived for so many seconds, whose lineage has been through `recovery`.
+    fn child(lasted_s: Option<i64>, recovery: Recovery) -> Job {
+        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let mut job = Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned());
+        let at = Timestamp::from_second(1_000);
+        job.father = Some(WindowId(6));
+        job.launch = Some(Launch {
+            token: LaunchToken::from("t7"),
+            mode: LaunchMode::Native,
+            at,
+            confirmed: true,
+            exit: None,
+            ended: lasted_s.map(|seconds| at.plus_seconds(seconds)),
+        });
+        job.recovery = Some(recovery);
+        job
+    }
+
+    #[test]
+    fn only_a_known_life_of_an_own_failure_counts_for_or_against_a_crash_loop() {
+        let quick = |lasted_s, kind| {
+            inherited(&child(lasted_s, Recovery { quick: 2, ..Recovery::default() }), kind).quick
+        };
+        assert_eq!(quick(Some(60), ErrorKind::Grpc), 3);
+        assert_eq!(quick(Some(61), ErrorKind::Grpc), 0);
+        assert_eq!(quick(None, ErrorKind::Lost), 2, "nobody knows when it ended");
+        assert_eq!(quick(Some(5), ErrorKind::Preempted), 2, "that was not the program");
+        assert_eq!(quick(Some(900), ErrorKind::Preempted), 2);
+    }
+
+    #[test]
+    fn progress_that_was_noted_begins_one_row_and_not_every_following_one() {
+        let noted = Recovery { infra: 5, capacity_row: 4, progressed: true, ..Recovery::default() };
+        let mut job = child(None, noted);
+        let now = Timestamp::from_second(2_000);
+        for row in 1..4 {
+            let counts = spent(&job, &Progress::default(), ErrorKind::Grpc, now);
+            assert_eq!((counts.infra, counts.capacity_row), (row, 0));
+            assert_eq!(counts.last_action_at, Some(now));
+            job.recovery = Some(counts);
+        }
+    }
+
+    #[test]
+    fn a_child_begins_with_the_counts_and_without_the_judgement_of_its_parent() {
+        let parent = Recovery {
+            capacity: 3,
+            infra: 2,
+            best: Mark { epoch: None, step: Some(900) },
+            progressed: true,
+            judged: Some(Timestamp::from_second(1_500)),
+            stopped: Some("enough".to_owned()),
+            ..Recovery::default()
+        };
+        let born = inherited(&child(Some(500), parent.clone()), ErrorKind::Grpc);
+        let expected = Recovery { progressed: false, judged: None, stopped: None, ..parent };
+        assert_eq!(born, expected);
+    }
+}

@@ -12,7 +12,7 @@ use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
 use super::diagnose::Facts;
 use super::place::Window;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, WindowId};
 use crate::model::job::{Job, KILLING, Lease, Status};
 use crate::model::rules::Action;
 use crate::model::time::Timestamp;
@@ -26,6 +26,8 @@ pub const LOOK_LIMIT_S: u64 = 60;
 pub struct Situation<'a> {
     /// The record.
     pub job: &'a Job,
+    /// The windows of its lineage, first to leaf: a child may be known by its own link alone.
+    pub lineage: &'a [WindowId],
     /// What `diagnose` made of it and of `facts`.
     pub shown: &'a Shown,
     /// The facts; `facts.now` is the clock.
@@ -38,7 +40,7 @@ pub struct Situation<'a> {
     pub me: Option<&'a str>,
     /// What is known of those who have begun something with the job.
     pub owners: Owners<'a>,
-    /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter`].
+    /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter_of`].
     pub jitter: f64,
 }
 
@@ -148,7 +150,8 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
 /// The failure of a job that could be acted on. Only the leaf of a lineage has one.
 fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
     let job = situation.job;
-    if let Some(child) = job.child {
+    let leaf = situation.lineage.last().copied().filter(|leaf| *leaf != job.windows_id);
+    if let Some(child) = job.child.or(leaf) {
         return Err(format!("it goes on in window {child}").into());
     }
     if let Some(unknown) = &situation.shown.unknown {

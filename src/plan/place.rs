@@ -22,7 +22,8 @@ pub enum Window<'a> {
 ///
 /// A pane counts if its `@tpu_launch` is the launch's token. A pane without marks (made by the original)
 /// counts by session and index, if the record has no launch of ours. Equal indices of other users or of
-/// later launches never do.
+/// later launches never do. A record that does not say where its window lives is missed only on a server
+/// that has its user's session; on any other one nothing is known.
 pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
     let (here, panes) = match tmux {
         TmuxFact::Unknown { reason } => return Window::Unknown(reason.clone()),

@@ -155,10 +155,10 @@ impl Record {
         let mut place = here();
         match self.place.as_deref() {
             None => {}
-            Some("host") => place.host = "other".to_owned(),
-            Some("boot") => place.boot = "other".to_owned(),
+            Some("host") => "other".clone_into(&mut place.host),
+            Some("boot") => "other".clone_into(&mut place.boot),
             Some("user") => place.uid = 2,
-            Some("socket") => place.socket = "/other".to_owned(),
+            Some("socket") => "/other".clone_into(&mut place.socket),
             Some("server") => place.server_pid = 11,
             Some(other) => panic!("place = {other}"),
         }

@@ -177,6 +177,7 @@ impl Viewer<'_> {
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
         let decision = decide(&Situation {
             job,
+            lineage: &lineage,
             shown: &shown,
             facts: &facts,
             looked_at: now,

@@ -406,25 +406,6 @@ mod tests {
     }
 
     #[test]
-    fn only_a_usable_target_is_flagged_and_only_a_wait_gets_stuck() {
-        let begin = Timestamp::from_second(1_000);
-        let mut fact = TargetFact::new(TargetName::from("t"), TargetState::Ready, "READY", begin);
-        assert!(!fact.is_flagged());
-        fact.health = Some("UNHEALTHY_MAINTENANCE".to_owned());
-        assert!(fact.is_flagged());
-        fact.state = TargetState::Pending;
-        assert!(!fact.is_flagged());
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(9_000)), None, "nobody knows since when");
-        fact.since = Some(begin);
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(1_800)), None);
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(1_801)), Some(1_801));
-        fact.state = TargetState::Deleting;
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(901)), Some(901));
-        fact.state = TargetState::Unknown;
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(99_999)), None);
-    }
-
-    #[test]
     fn the_share_done_comes_from_whatever_was_printed() {
         let by_step = Progress { step: Some(25), total: Some(100), ..Progress::default() };
         assert_eq!(by_step.fraction(), Some(0.25));

@@ -84,6 +84,8 @@ fn open_windows(env: &TestEnv, chains: &[Chain], places: &[(&str, Vec<u64>)]) {
 #[test]
 fn records_are_kept_or_archived_and_ancestors_stay_with_a_live_leaf() {
     let env = TestEnv::new();
+    // The server must outlive the sessions of each round.
+    env.tmux().run(&["new-session", "-d", "-s", "keeper", "exec sleep 1000"]);
     let config =
         Config { cases: 12, max_shrink_iters: 16, failure_persistence: None, ..Config::default() };
     let commands = proptest::sample::select(vec![

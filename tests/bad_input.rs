@@ -261,7 +261,9 @@ fn complaints(
     let (said, advice) = if json {
         let name = ["", "failed", "usage", "not-found", "refused", "state", "unreachable"];
         let document: Value = serde_json::from_str(&output.stderr).unwrap_or_default();
-        if document["schema"] != 1 || document["error"]["code"] != name[code as usize] {
+        if document["schema"] != 1
+            || document["error"]["code"] != name[usize::try_from(code).unwrap()]
+        {
             wrong.push("stderr is not the JSON error of schema 1".to_owned());
         }
         let text = |key: &str| document["error"][key].as_str().unwrap_or_default().to_owned();
@@ -368,7 +370,7 @@ fn rights_that_are_missing_are_named() {
         let mut all =
             vec!["--reuid=65534", "--regid=65534", "--clear-groups", program.to_str().unwrap()];
         all.extend(words);
-        env.output(env.spawn_program(setpriv.unwrap(), &all))
+        env.output(&env.spawn_program(setpriv.unwrap(), &all))
     };
     let mut wrong = Vec::new();
     let mut rows = |data_mode: u32,

@@ -34,12 +34,8 @@ fn write_chains(env: &TestEnv, chains: &[Chain]) -> Vec<(&'static str, Vec<u64>)
         let jobs = data["users"][user]["job_data"].as_array_mut().unwrap();
         let first = jobs.len() as u64 + 1;
         let last = first + chain.hows.len() as u64;
-        for window in first..=last {
-            let status = match chain.hows.get((window - first) as usize) {
-                Some(true) => "resumed",
-                Some(false) => "rerunned",
-                None => chain.leaf,
-            };
+        let hows = chain.hows.iter().map(|resumed| if *resumed { "resumed" } else { "rerunned" });
+        for (window, status) in (first..=last).zip(hows.chain([chain.leaf])) {
             let mut job = env.record(user, window, status);
             if status == "error" {
                 job["error"] = "OOM".into();
@@ -88,6 +84,8 @@ fn open_windows(env: &TestEnv, chains: &[Chain], places: &[(&str, Vec<u64>)]) {
 #[test]
 fn records_are_kept_or_archived_and_ancestors_stay_with_a_live_leaf() {
     let env = TestEnv::new();
+    // The server must outlive the sessions of each round.
+    env.tmux().run(&["new-session", "-d", "-s", "keeper", "exec sleep 1000"]);
     let config =
         Config { cases: 12, max_shrink_iters: 16, failure_persistence: None, ..Config::default() };
     let commands = proptest::sample::select(vec![
@@ -207,8 +205,10 @@ fn windows_without_record_are_closed_and_no_others() {
 #[test]
 fn records_go_only_when_their_window_is_gone_for_certain() {
     let env = TestEnv::new();
-    for _ in 0..2 {
+    for window in 1..=2 {
         env.start("exec sleep 1000", &NONE);
+        // Its launcher writes no more: the file is changed by hand below.
+        env.wait_status(window, "running");
     }
     env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 2).unwrap()]);
     // Elsewhere: another host, another socket.

@@ -114,7 +114,7 @@ fn listing_directories_is_one_thread_and_starts_nothing() {
     let alone = |line: &str| {
         let script = format!("ulimit -u 1 && exec {line}");
         let words = [account.as_str(), "--clear-groups", "bash", "-c", script.as_str()];
-        env.output(env.spawn_program(setpriv, &words))
+        env.output(&env.spawn_program(setpriv, &words))
     };
     alone("./tpu ls alice").exits(0).says(&["[DIR]/code-alice"]);
     alone("./tpu ls alice --json").exits(0);

@@ -136,7 +136,7 @@ fn the_job_sees_who_it_is_and_no_secret_is_kept() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{file} can be read by others");
     }
-    let grep = env.output(env.spawn_program("grep", &["-r", "hush-hush", env.root()]));
+    let grep = env.output(&env.spawn_program("grep", &["-r", "hush-hush", env.root()]));
     grep.exits(1);
 }
 

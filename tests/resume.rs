@@ -50,6 +50,24 @@ fn ten_at_once_make_one_child() {
     assert_eq!(std::fs::read_to_string(env.path("children")).unwrap().lines().count(), 1);
 }
 
+/// One has made its plan and is then overtaken: it must not take the winner's child for a leftover.
+#[test]
+fn who_comes_too_late_stops_nothing() {
+    let env = TestEnv::new();
+    let parent = env.start(GOES_ON, &NONE);
+    env.wait_status(parent, "error");
+    let late = env.start_tpu("resume w=1 alice", &[("FAILPOINTS", "resume-planned=sleep(1500)")]);
+    // As long as the late one needs to make its plan. Were it slower, it would be refused earlier.
+    env.tpu("check alice").exits(0);
+    env.tpu("resume w=1 alice").exits(0);
+    let child = env.wait_pid("children");
+    assert_eq!(late.wait(), 4);
+    assert!(lives(&child));
+    assert_eq!(env.jobs("alice").len(), 2);
+    env.touch("go");
+    env.wait_status(2, "finished");
+}
+
 #[test]
 fn arguments_of_the_lineage_are_computed_each_time_and_never_stored() {
     let env = TestEnv::new();

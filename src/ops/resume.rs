@@ -43,6 +43,7 @@ pub struct Again {
 pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     heal::heal(ctx)?;
     let (plan, warnings) = plan(ctx, request)?;
+    fail::fail_point!("resume-planned");
     stop_leftovers(ctx, &request.job)?;
     let launched = attempt::start(ctx, &plan)?;
     Ok(Again { launched, warnings })

@@ -64,11 +64,6 @@ impl TestEnv {
         self.vars.insert(name.into(), value.into());
     }
 
-    /// Removes a variable.
-    pub(crate) fn unset(&mut self, name: &str) {
-        self.vars.remove(OsStr::new(name));
-    }
-
     /// Below the directory of the test.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.tmux.dir().join(below)
@@ -103,7 +98,7 @@ impl TestEnv {
     /// Runs `tpu` with these words.
     #[must_use = "say how it should have ended: .exits(0)"]
     pub(crate) fn tpu_words<W: AsRef<OsStr>>(&self, words: &[W]) -> CommandOutput {
-        self.output(self.spawn(words))
+        self.output(&self.spawn(words))
     }
 
     /// Starts a job of `alice` on `local` that runs a bash script with these words; returns its window.
@@ -143,8 +138,8 @@ impl TestEnv {
 
     /// Runs what `spawn` describes.
     #[must_use = "say how it should have ended: .exits(0)"]
-    pub(crate) fn output(&self, spawn: Spawn) -> CommandOutput {
-        let output = proc::run(&spawn).unwrap();
+    pub(crate) fn output(&self, spawn: &Spawn) -> CommandOutput {
+        let output = proc::run(spawn).unwrap();
         let words = spawn.args.iter().map(|word| word.to_string_lossy().into_owned());
         CommandOutput {
             command: format!(
@@ -463,7 +458,9 @@ fn list(dir: &Path, depth: usize, into: &mut String) {
     let mut entries: Vec<_> = entries.flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
-        *into += &format!("{}{}\n", "  ".repeat(depth), entry.file_name().to_string_lossy());
+        into.push_str(&"  ".repeat(depth));
+        into.push_str(&entry.file_name().to_string_lossy());
+        into.push('\n');
         if depth < 6 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             list(&entry.path(), depth + 1, into);
         }

@@ -33,28 +33,42 @@ record_group() {
     printf '%s %s\n' "$BASHPID" "${20:-0}" >"$state/pid"
 }
 
-enter() {
+# The job's process group is led by a subshell that outlives every signal but SIGKILL and ends with the
+# job's exit code. Were the job itself our foreground job, its death by SIGINT would make bash leave the
+# function that waits for it, and the exit code would be lost.
+lead() {
+    trap '' INT QUIT TERM HUP
+    set +m
     record_group
+}
+
+enter() {
+    trap - INT QUIT TERM HUP
     export TPU_LAUNCH=$token
     cd -- "$dir" || exit 126
 }
 
 run_native() {
     (
-        enter
-        exec "${argv[@]}"
-    ) 2>&1 | (
-        # The log must outlive the job's last words, whatever signal ends the group.
-        trap '' INT QUIT TERM HUP
-        exec tee -a -- "$log"
+        lead
+        # The log outlives the job's last words as well: tee inherits what the leader ignores.
+        (
+            enter
+            exec "${argv[@]}"
+        ) 2>&1 | tee -a -- "$log"
+        exit "${PIPESTATUS[0]}"
     )
-    code=${PIPESTATUS[0]}
+    code=$?
 }
 
 run_script() {
     (
-        enter
-        exec bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
+        lead
+        (
+            enter
+            exec bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
+        )
+        exit "$?"
     )
     code=$?
 }

@@ -14,6 +14,7 @@ mod golden;
 mod hostile;
 mod layers;
 mod original;
+mod races;
 mod store_disk;
 mod store_document;
 mod store_os;

@@ -46,7 +46,7 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
             let Some(sub) = cli.find_subcommand_mut(name) else {
                 let hint = did_you_mean(typed, known.iter().map(String::as_str))
                     .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
-                return Err(Error::not_found(format!("there is no command '{typed}'")).hint(hint));
+                return Err(Error::usage(format!("there is no command '{typed}'")).hint(hint));
             };
             sub.render_help().ansi().to_string()
         }

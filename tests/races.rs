@@ -21,6 +21,10 @@ echo "KeyError: 'lr'"
 echo $$ >"$TPU_TEST_ROOT/pid.new"; mv "$TPU_TEST_ROOT/pid.new" "$TPU_TEST_ROOT/pid-$TPU_JOB_WINDOW"
 exec sleep 1000"#;
 
+/// At once, or so late that the launcher of the stopped job has written its end down; should it need
+/// even longer, there is nothing to see.
+const LATE: [&str; 2] = ["off", "sleep(800)"];
+
 /// Starts a job that has failed by its text and still holds its processes; its window.
 fn hanging(env: &TestEnv) -> u64 {
     let script = HANGS.replace("$TPU_JOB_WINDOW", "${TPU_JOB#*/}");
@@ -38,12 +42,12 @@ fn hanging(env: &TestEnv) -> u64 {
 #[test]
 fn a_failed_job_that_still_hangs_is_stopped_and_resumed() {
     let env = lab();
-    // More than once: its launcher writes the failure down while the resume is on its way.
-    for _ in 0..4 {
+    for late in LATE {
         let window = hanging(&env);
         assert_eq!(env.job("alice", window)["status"], "running", "only the text says so");
         let process = env.wait_pid(&format!("pid-{window}"));
-        drop(env.tpu(&format!("resume w={window}")).exits(0));
+        let points = [("FAILPOINTS", &*format!("resume-stopped={late}"))];
+        assert_eq!(env.start_tpu(&format!("resume w={window}"), &points).wait(), 0, "{late}");
         wait_gone(&process);
         let parent = env.job("alice", window);
         assert_eq!(parent["status"], "resumed");
@@ -57,10 +61,12 @@ fn a_failed_job_that_still_hangs_is_stopped_and_resumed() {
 #[test]
 fn a_job_that_dies_of_ctrl_c_is_not_finished() {
     let env = lab();
-    for script in
-        ["exec sleep 1000", "sleep 1000", "trap 'exit 7' INT; while :; do sleep 0.02; done"]
-    {
-        let script = format!("touch \"$TPU_TEST_ROOT/up-$TPU_LAUNCH\"; {script}");
+    for (before, script) in [
+        ("", "exec sleep 1000"),
+        ("", "sleep 1000"),
+        ("trap 'exit 7' INT", "while :; do sleep 0.02; done"),
+    ] {
+        let script = format!("{before}\ntouch \"$TPU_TEST_ROOT/up-$TPU_LAUNCH\"\n{script}");
         let window = env.start(&script, &[""; 0]);
         let token = env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
         let _up = env.wait_file(&format!("up-{}", token.as_str().unwrap()));
@@ -75,11 +81,11 @@ fn a_job_that_dies_of_ctrl_c_is_not_finished() {
 #[test]
 fn a_live_job_s_window_and_record_go_together() {
     let env = lab();
-    for _ in 0..4 {
+    for late in LATE {
         let window = hanging(&env);
         let process = env.wait_pid(&format!("pid-{window}"));
-        let closed = env.tpu(&format!("kill-window {window} -y")).exits(0);
-        drop(closed.says(&["Archived 1 job, closed 1 window"]));
+        let points = [("FAILPOINTS", &*format!("clean-stopped={late}"))];
+        assert_eq!(env.start_tpu(&format!("kill-window {window} -y"), &points).wait(), 0, "{late}");
         wait_gone(&process);
         assert!(!env.has_window("alice", window));
         assert!(env.jobs("alice").is_empty());
@@ -113,7 +119,8 @@ fn a_window_that_closes_with_its_job_does_not_stop_a_kill() {
     let window =
         env.start("echo $$ >pid.new; mv pid.new \"$1\"; exec sleep 1000", &[env.path("pid")]);
     let process = env.wait_pid("pid");
-    drop(env.tpu(&format!("kill w={window} -y")).exits(0));
+    let points = [("FAILPOINTS", "kill-stopped=sleep(800)")];
+    assert_eq!(env.start_tpu(&format!("kill w={window} -y"), &points).wait(), 0);
     wait_gone(&process);
     let job = env.job("alice", window);
     assert_eq!((&job["status"], &job["extra_msgs"]["intent"]), (&json!("killed"), &json!(null)));

@@ -44,6 +44,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     heal::heal(ctx)?;
     let (plan, warnings) = plan(ctx, request)?;
     stop_leftovers(ctx, &request.job)?;
+    fail::fail_point!("resume-stopped");
     let launched = attempt::start(ctx, &plan)?;
     Ok(Again { launched, warnings })
 }

@@ -112,6 +112,22 @@ fn a_script_that_finishes_before_its_launch_is_confirmed_keeps_its_window() {
 }
 
 #[test]
+fn a_job_that_finishes_while_somebody_looks_has_finished() {
+    let env = lab();
+    let script = "until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.1; done; tpu finish-job alice:0";
+    env.code("alice", "staging.sh", script);
+    drop(env.tpu("run v2-1 -q").exits(0));
+    wait_until("the script", || env.job("alice", 1)["extra_msgs"]["launch"]["confirmed"] == true);
+    // It has read the record, and reads how the job ended only when all is over. Should it be late with
+    // the first, there is nothing to see.
+    let points = [("FAILPOINTS", "look-read=1*sleep(1500)")];
+    let looking = env.start_tpu("wait w=1", &points);
+    env.touch("go");
+    let _finished = env.wait_status(1, "finished");
+    assert_eq!(looking.wait(), 0, "it finished well");
+}
+
+#[test]
 fn a_window_that_closes_with_its_job_does_not_stop_a_kill() {
     let mut env = lab();
     // The shell that the launcher leaves behind ends at once, and the window with it.

@@ -284,17 +284,18 @@ fn ten_kills_at_random_moments_lose_and_repeat_nothing() {
     for _ in 0..10 {
         let random = u32::from_str_radix(&OsRandom.hex(4), 16).unwrap() % 1_200;
         let moment = whole * random / 1_000;
-        let running = lab.env.start_tpu(line, &[]);
+        let started = lab.env.start_tpu(line, &[]);
         clock.sleep(moment);
-        running.kill();
+        started.kill();
         lab.holds();
     }
     // A tmux that was on its way may still open its window; each launch comes to one of two ends.
     wait_until("every launch to be settled", || {
         lab.a_minute_later();
         lab.next_command();
-        let live = |job: &Value| ["starting", "running"].contains(&job["status"].as_str().unwrap());
-        !lab.env.jobs("alice").iter().any(live)
+        let is_open =
+            |job: &Value| ["starting", "running"].contains(&job["status"].as_str().unwrap());
+        !lab.env.jobs("alice").iter().any(is_open)
     });
     lab.holds();
     for job in lab.env.jobs("alice") {

@@ -69,12 +69,12 @@ fn windows(tmux: &PrivateTmux) -> BTreeSet<String> {
 
 /// What a command did to the windows: `-b:1` went, `+b:4` came.
 fn effect(env: &TestEnv, line: &str, code: i32) -> (CommandOutput, Vec<String>) {
-    let before = windows(env.tmux());
+    let old = windows(env.tmux());
     let output = env.tpu(line).exits(code);
-    let after = windows(env.tmux());
-    let gone = before.difference(&after).map(|window| format!("-{window}"));
-    let come = after.difference(&before).map(|window| format!("+{window}"));
-    let all = gone.chain(come).collect();
+    let new = windows(env.tmux());
+    let removed = old.difference(&new).map(|window| format!("-{window}"));
+    let added = new.difference(&old).map(|window| format!("+{window}"));
+    let all = removed.chain(added).collect();
     (output, all)
 }
 

@@ -156,6 +156,7 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
 /// Stops what is left of an ended job, then closes its window.
 fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
     processes::stop(ctx, job, Some(pane))?;
+    fail::fail_point!("clean-stopped");
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
     kill::close(ctx, job, pane, place.server_pid)
 }

@@ -45,6 +45,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     let (plan, warnings) = plan(ctx, request)?;
     fail::fail_point!("resume-planned");
     stop_leftovers(ctx, &request.job)?;
+    fail::fail_point!("resume-stopped");
     let launched = attempt::start(ctx, &plan)?;
     Ok(Again { launched, warnings })
 }

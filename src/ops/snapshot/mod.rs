@@ -42,6 +42,7 @@ fn settled<T>(
     let mut data = ctx.data()?;
     let mut round = 1;
     loop {
+        fail::fail_point!("look-read");
         let (seen, has_ended) = once(&data, &ctx.tmux.look())?;
         if !has_ended || round == ROUNDS {
             return Ok(seen);

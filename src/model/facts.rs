@@ -2,13 +2,15 @@
 //!
 //! Effects produce these values and `plan` reads them; neither knows the other.
 
+mod target;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{JobId, LaunchToken, TargetName};
-use super::target::Pricing;
-use super::time::Timestamp;
+pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
+
+use super::ids::{JobId, LaunchToken};
 
 /// Why a job failed, as stored in the `error` field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -389,173 +391,6 @@ pub enum TmuxFact {
     },
 }
 
-/// The state of a target in the words of its control plane, reduced to what differs for us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TargetState {
-    /// Usable.
-    Ready,
-    /// On its way; never a second create.
-    Pending,
-    /// Taken away: proof of preemption.
-    Preempted,
-    /// Stopped by somebody.
-    Stopped,
-    /// Being deleted.
-    Deleting,
-    /// Not there, by a complete answer.
-    Gone,
-    /// The provider does not watch it (`cloud = none`).
-    NotWatched,
-    /// Nobody knows; nothing follows from it.
-    Unknown,
-}
-
-/// What may be done with a target in a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetStep {
-    /// Start jobs on it.
-    Launch,
-    /// Nothing but wait for it.
-    Wait,
-    /// Delete what is left of it, then create it.
-    DeleteThenCreate,
-    /// Start it.
-    Start,
-    /// Create it.
-    Create,
-    /// Nothing at all.
-    Nothing,
-}
-
-impl TargetState {
-    /// The one thing that the state allows. Only a state that is proof allows anything destructive.
-    pub fn step(self) -> TargetStep {
-        match self {
-            Self::Ready | Self::NotWatched => TargetStep::Launch,
-            Self::Pending | Self::Deleting => TargetStep::Wait,
-            Self::Preempted => TargetStep::DeleteThenCreate,
-            Self::Stopped => TargetStep::Start,
-            Self::Gone => TargetStep::Create,
-            Self::Unknown => TargetStep::Nothing,
-        }
-    }
-
-    /// After how many seconds in this state something is wrong: on its way for 30 minutes, being
-    /// deleted for 15.
-    pub fn stuck_after_s(self) -> Option<u64> {
-        match self {
-            Self::Pending => Some(30 * 60),
-            Self::Deleting => Some(15 * 60),
-            Self::Ready
-            | Self::Preempted
-            | Self::Stopped
-            | Self::Gone
-            | Self::NotWatched
-            | Self::Unknown => None,
-        }
-    }
-}
-
-/// The state of a queued request for a target, reduced to what differs for us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueuedState {
-    /// It waits for resources: adopted after a restart, never made a second time.
-    Waiting,
-    /// Its target exists.
-    Active,
-    /// It has ended without a target and holds quota: deleted with force, then asked for again.
-    Ended,
-    /// Being deleted.
-    Deleting,
-    /// Nobody knows; nothing follows from it.
-    Unknown,
-}
-
-/// A queued request, which has a name and a life of its own beside its target's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueuedFact {
-    /// Name of the request.
-    pub name: String,
-    /// State, reduced.
-    pub state: QueuedState,
-    /// The control plane's own word.
-    pub raw_state: String,
-}
-
-/// What a control plane said about one target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TargetFact {
-    /// Full name.
-    pub name: TargetName,
-    /// Zone, where there are zones.
-    pub zone: Option<String>,
-    /// Accelerator type, where it is known.
-    pub accelerator: Option<String>,
-    /// State, reduced.
-    pub state: TargetState,
-    /// The control plane's own word.
-    pub raw_state: String,
-    /// When that state began, where the control plane says so.
-    pub since: Option<Timestamp>,
-    /// The control plane's word on its health; `None` if it said nothing.
-    pub health: Option<String>,
-    /// What is wrong with it, in the control plane's words.
-    pub symptoms: Vec<String>,
-    /// How it is paid for.
-    pub pricing: Pricing,
-    /// Addresses of the workers, in order.
-    pub endpoints: Vec<String>,
-    /// The request that it was created by, if that was one of ours (label `tpu-request`).
-    pub request: Option<String>,
-    /// The queued request it came from.
-    pub queued: Option<QueuedFact>,
-    /// Which provider said so.
-    pub source: String,
-    /// When the control plane said so.
-    pub observed_at: Timestamp,
-}
-
-impl TargetFact {
-    /// A statement about the state alone; everything else is unsaid.
-    pub fn new(
-        name: TargetName,
-        state: TargetState,
-        raw_state: impl Into<String>,
-        observed_at: Timestamp,
-    ) -> Self {
-        Self {
-            name,
-            zone: None,
-            accelerator: None,
-            state,
-            raw_state: raw_state.into(),
-            since: None,
-            health: None,
-            symptoms: Vec::new(),
-            pricing: Pricing::OnDemand,
-            endpoints: Vec::new(),
-            request: None,
-            queued: None,
-            source: String::new(),
-            observed_at,
-        }
-    }
-
-    /// Whether it is usable and the control plane has something to remark about it.
-    pub fn is_flagged(&self) -> bool {
-        let healthy = self.health.as_deref().is_none_or(|health| health == "HEALTHY");
-        self.state == TargetState::Ready && (!healthy || !self.symptoms.is_empty())
-    }
-
-    /// For how many seconds it has been in its state, if that is longer than it should be.
-    pub fn stuck_for_s(&self, now: Timestamp) -> Option<u64> {
-        let so_far = now.seconds_since(self.since?);
-        (so_far > self.state.stuck_after_s()?).then_some(so_far)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -570,25 +405,6 @@ mod tests {
         assert_eq!(ErrorKind::parse("file error"), Some(ErrorKind::FileError));
         assert_eq!(ErrorKind::parse("deadline exceeded"), Some(ErrorKind::Grpc));
         assert_eq!(ErrorKind::parse("a word"), None);
-    }
-
-    #[test]
-    fn only_a_usable_target_is_flagged_and_only_a_wait_gets_stuck() {
-        let begin = Timestamp::from_second(1_000);
-        let mut fact = TargetFact::new(TargetName::from("t"), TargetState::Ready, "READY", begin);
-        assert!(!fact.is_flagged());
-        fact.health = Some("UNHEALTHY_MAINTENANCE".to_owned());
-        assert!(fact.is_flagged());
-        fact.state = TargetState::Pending;
-        assert!(!fact.is_flagged());
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(9_000)), None, "nobody knows since when");
-        fact.since = Some(begin);
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(1_800)), None);
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(1_801)), Some(1_801));
-        fact.state = TargetState::Deleting;
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(901)), Some(901));
-        fact.state = TargetState::Unknown;
-        assert_eq!(fact.stuck_for_s(begin.plus_seconds(99_999)), None);
     }
 
     #[test]

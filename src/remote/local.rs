@@ -98,8 +98,15 @@ impl Run {
         let here = table.with_variable("TPU_MACHINE", &self.machine.to_string_lossy(), uid);
         let launched: Vec<u32> =
             table.with_token(self.token.as_str(), uid).iter().map(|process| process.pid).collect();
-        add(here.into_iter().filter(|process| launched.contains(&process.pid)).collect());
-        // A program may have thrown its variables away; its group is still its own.
+        let roots: Vec<&Process> = here
+            .into_iter()
+            .filter(|process| launched.contains(&process.pid) && Some(process.pid) != guard)
+            .collect();
+        // A program may start others without its variables: they are below it, or in its group.
+        for process in &roots {
+            add(table.descendants(process.pid));
+        }
+        add(roots);
         if let Some((group, _)) = self.recorded("pid").filter(|(p, s)| procs::is_alive(*p, *s)) {
             add(table.group(group));
         }
@@ -303,17 +310,17 @@ impl Remote for LocalRemote {
 
     fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream {
         let mut heard = Vec::new();
-        let mut tails = Vec::new();
+        let mut open = Vec::new();
         for worker in workers {
             match Run::of(worker, token) {
                 Ok(run) => {
                     let offset = from.get(&worker.index).copied().unwrap_or(0);
-                    tails.push(Tail { run, offset, partial: Vec::new() });
+                    open.push(Tail { run, offset, partial: Vec::new() });
                 }
                 Err(e) => heard.push((worker.index, Said::End(End::Lost(e.to_string())))),
             }
         }
-        Box::new(Tails { clock: Arc::clone(&self.clock), tails, heard: heard.into() })
+        Box::new(Tails { clock: Arc::clone(&self.clock), open, heard: heard.into() })
     }
 
     fn stop(&self, workers: &[Worker], token: &LaunchToken) -> PerWorker<Stopped> {
@@ -416,7 +423,7 @@ impl Tail {
 /// All of them, by turns.
 struct Tails {
     clock: Arc<dyn Clock>,
-    tails: Vec<Tail>,
+    open: Vec<Tail>,
     heard: std::collections::VecDeque<(u32, Said)>,
 }
 
@@ -428,17 +435,17 @@ impl Iterator for Tails {
             if let Some(said) = self.heard.pop_front() {
                 return Some(said);
             }
-            if self.tails.is_empty() {
+            if self.open.is_empty() {
                 return None;
             }
             let heard = &mut self.heard;
-            self.tails.retain_mut(|tail| {
+            self.open.retain_mut(|tail| {
                 let (said, end) = tail.look();
                 let said = said.into_iter().chain(end.clone().map(Said::End));
                 heard.extend(said.map(|said| (tail.run.worker, said)));
                 end.is_none()
             });
-            if self.heard.is_empty() && !self.tails.is_empty() {
+            if self.heard.is_empty() && !self.open.is_empty() {
                 self.clock.sleep(POLL);
             }
         }

@@ -166,7 +166,11 @@ fn kill_all(machines: &Places, whom: Whom) -> io::Result<()> {
                 let programs = table.with_variable(WORKER, &worker.to_string(), uid);
                 here.retain(|process| programs.contains(process));
             }
+            // What a program starts with other variables is still the machine's.
+            let below = here.iter().flat_map(|process| table.descendants(process.pid));
+            let below: Vec<&Process> = below.filter(|process| !process.zombie).collect();
             found.extend(here);
+            found.extend(below);
         }
         empty_looks = if found.is_empty() { empty_looks + 1 } else { 0 };
         for process in &found {

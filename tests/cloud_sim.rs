@@ -347,6 +347,8 @@ fn ready_makes_what_is_missing_and_mends_what_is_not() {
     sim.pull(&Event::Preempt { target: "one".to_owned() });
     sim.pull(&ready("one"));
     assert_eq!(sim.word("one"), "READY");
+    sim.cloud.delete(&at("one"), false).unwrap();
+    assert_eq!(sim.cloud.pull(&ready("one")).unwrap_err().trouble, Trouble::User);
     sim.pull(&ready("lab-v4-32-x"));
     let fleet = sim.cloud.look().unwrap().targets(sim.clock.now());
     let made = fleet.iter().find(|fact| fact.name.as_str() == "lab-v4-32-x").unwrap();

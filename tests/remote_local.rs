@@ -387,6 +387,35 @@ fn programs_can_be_broken_and_refused() {
 }
 
 #[test]
+fn what_runs_behind_a_broken_connection_is_unknown_and_found_again() {
+    let world = World::new();
+    let workers = world.workers("one");
+    let token = LaunchToken::from("t1");
+    world.start("one", &world.script(UNTIL_GO), "t1").remove(0).unwrap();
+    let pid = world.started(&workers[0], "t1");
+    world.sim.pull(&Event::Cut { target: "one".to_owned() });
+    assert!(is_running(pid));
+    assert_eq!(world.sim.word("one"), "READY");
+    assert_eq!(world.hear(&workers, "t1")[&0].1, End::Lost("the connection is broken".to_owned()));
+    for refused in [
+        world.remote.stop(&workers, &token).remove(0).1.map(drop),
+        world.remote.probe(&workers).remove(0).1.map(drop),
+        world.start("one", &world.script("true"), "t2").remove(0).map(drop),
+    ] {
+        assert!(matches!(refused, Err(RemoteError::Unreachable { .. })));
+    }
+    assert!(is_running(pid));
+    world.sim.pull(&Event::Mend { target: "one".to_owned() });
+    assert_eq!(
+        world.start("one", &world.script(UNTIL_GO), "t1")[0].as_ref().unwrap(),
+        &Started::Already
+    );
+    crate::common::tmux::write_file(&world.go(), "");
+    let (text, end) = world.hear(&workers, "t1").remove(&0).unwrap();
+    assert_eq!((text, end), (format!("started {pid}\nover\n"), End::Exit(0)));
+}
+
+#[test]
 fn a_look_at_a_worker_tells_what_runs_and_what_has_ended() {
     let world = World::new();
     let workers = world.workers("one");

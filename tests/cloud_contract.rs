@@ -26,7 +26,7 @@ impl World for Sim {
     }
 
     fn pull(&self, event: Event) {
-        Sim::pull(self, event);
+        Sim::pull(self, &event);
     }
 
     fn pass(&self, seconds: f64) {

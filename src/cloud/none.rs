@@ -2,7 +2,8 @@
 //! is answered so, and every request to change one says how to set a cloud up.
 
 use super::{
-    Answer, Cloud, CloudError, Operation, RequestId, TargetAt, TargetSpec, Trouble, ZoneAnswer,
+    Answer, Cloud, CloudError, EVERYWHERE, Operation, RequestId, TargetAt, TargetSpec, Trouble,
+    ZoneAnswer,
 };
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
@@ -41,7 +42,8 @@ impl Cloud for NoCloud {
             );
             ZoneAnswer { zone: zone.clone(), answer: Answer::Unknown { error, last: None } }
         };
-        zones.iter().map(silent).collect()
+        let all = [EVERYWHERE.to_owned()];
+        if zones.is_empty() { &all } else { zones }.iter().map(silent).collect()
     }
 
     fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, CloudError> {
@@ -91,6 +93,7 @@ mod tests {
         let answers = NoCloud.list(&["a".to_owned(), "b".to_owned()]);
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|a| matches!(a.answer, Answer::Unknown { .. })));
+        assert_eq!(NoCloud.list(&[])[0].zone, EVERYWHERE);
         let fact = NoCloud::fact(TargetName::from("t"), Timestamp::from_second(5));
         assert_eq!(fact.state.step(), TargetStep::Launch);
     }

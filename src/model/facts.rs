@@ -2,11 +2,13 @@
 //!
 //! Effects produce these values and `plan` reads them; neither knows the other.
 
+mod target;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::target_fact::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
+pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
 use super::ids::{JobId, LaunchToken};
 

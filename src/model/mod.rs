@@ -20,7 +20,6 @@ pub mod registry;
 pub mod rules;
 pub mod settings;
 pub mod target;
-pub mod target_fact;
 pub mod time;
 mod user;
 pub mod view;

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::sys::proc::ProcError;
+use crate::sys::stop::StopError;
 
 /// A failure on one worker. It says nothing about the others, and nothing about what runs there.
 #[derive(Debug, thiserror::Error)]
@@ -23,13 +24,13 @@ pub enum RemoteError {
         /// What is wrong with it.
         what: String,
     },
-    /// Processes do not end, not even by SIGKILL.
-    #[error("processes {pids} on worker {worker} do not end")]
-    DoesNotEnd {
-        /// The worker's index.
+    /// What runs there could not be stopped.
+    #[error("worker {worker}: {source}")]
+    Stop {
+        /// Its index.
         worker: u32,
-        /// Their ids.
-        pids: String,
+        /// Why.
+        source: StopError,
     },
     /// A file operation on the worker failed.
     #[error("cannot {op} {path} on worker {worker}: {source}")]
@@ -60,10 +61,12 @@ impl RemoteError {
             Self::Unreachable { .. } => {
                 Some("'tpu check-status' says whether the target is up; what runs there is unknown")
             }
-            Self::DoesNotEnd { .. } => {
+            Self::Stop { source: StopError::DoNotEnd { .. }, .. } => {
                 Some("they hang in the kernel, usually on a dead mount; restart the target")
             }
-            Self::Request { .. } | Self::Io { .. } | Self::Program { .. } => None,
+            Self::Request { .. } | Self::Stop { .. } | Self::Io { .. } | Self::Program { .. } => {
+                None
+            }
         }
     }
 }

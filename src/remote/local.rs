@@ -19,20 +19,17 @@ use super::{
 use crate::model::ids::LaunchToken;
 use crate::sys::clock::Clock;
 use crate::sys::proc::{self, Spawn};
-use crate::sys::procs::{self, Process, Signal, Table};
+use crate::sys::procs::{self, Process, Table};
 use crate::sys::random::{OsRandom, Random as _};
+use crate::sys::stop;
 
 /// What runs on the worker; the same for every kind of worker.
 const WRAPPER: &str = include_str!("../../assets/worker.sh");
 /// The wrapper's exit codes.
 const DOWN: i32 = 3;
 const STARTED_BEFORE: i32 = 4;
-/// How long each signal is given before the next.
-const PATIENCE: [(Signal, Duration); 3] = [
-    (Signal::Interrupt, Duration::from_secs(3)),
-    (Signal::Terminate, Duration::from_secs(10)),
-    (Signal::Kill, Duration::from_secs(5)),
-];
+/// How long a guard may take to write down how its command ended.
+const LAST_LINE: Duration = Duration::from_secs(5);
 /// How often we look whether something has changed.
 const POLL: Duration = Duration::from_millis(20);
 /// The most that is read of a command's output at once.
@@ -50,28 +47,83 @@ impl LocalRemote {
     }
 }
 
-/// A machine and one of the commands on it.
+/// One worker.
 #[derive(Clone, Debug)]
-struct Run {
+struct Machine {
     worker: u32,
-    machine: PathBuf,
-    token: LaunchToken,
+    dir: PathBuf,
 }
 
-impl Run {
-    /// A token becomes the name of a directory.
-    fn of(worker: &Worker, token: &LaunchToken) -> Result<Self, RemoteError> {
+impl Machine {
+    fn of(worker: &Worker) -> Self {
+        Self { worker: worker.index, dir: PathBuf::from(&worker.address) }
+    }
+
+    /// The command of a token, which becomes the name of a directory.
+    fn run(self, token: &LaunchToken) -> Result<Run, RemoteError> {
         let text = token.as_str();
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if text.is_empty() || !text.chars().all(plain) {
             return Err(RemoteError::Request { what: format!("'{text}' is no launch token") });
         }
-        let machine = PathBuf::from(&worker.address);
-        Ok(Self { worker: worker.index, machine, token: token.clone() })
+        Ok(Run { machine: self, token: token.clone() })
     }
 
+    /// The commands that were started on it.
+    fn runs(&self) -> Result<Vec<Run>, RemoteError> {
+        let dir = self.dir.join("runs");
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(self.io("list", &dir)(e)),
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let tokens = names.filter(|name| !name.starts_with('.')).map(LaunchToken::new);
+        Ok(tokens.map(|token| Run { machine: self.clone(), token }).collect())
+    }
+
+    /// Why it cannot be reached, if it cannot.
+    fn silence(&self) -> Option<&'static str> {
+        if self.dir.join("cut").exists() {
+            return Some("the connection is broken");
+        }
+        (!self.dir.join("environment").exists()).then_some("the machine is gone")
+    }
+
+    /// The variables of its processes.
+    fn environment(&self) -> Result<Vec<(OsString, OsString)>, RemoteError> {
+        if let Some(reason) = self.silence() {
+            return Err(self.unreachable(reason));
+        }
+        let path = self.dir.join("environment");
+        let bytes = fs::read(&path).map_err(self.io("read", &path))?;
+        Ok(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
+    }
+
+    fn unreachable(&self, reason: &str) -> RemoteError {
+        RemoteError::Unreachable {
+            worker: self.worker,
+            address: self.dir.display().to_string(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn io(&self, op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RemoteError {
+        let (worker, path) = (self.worker, path.display().to_string());
+        move |source| RemoteError::Io { worker, op, path, source }
+    }
+}
+
+/// A machine and one of the commands on it.
+#[derive(Clone, Debug)]
+struct Run {
+    machine: Machine,
+    token: LaunchToken,
+}
+
+impl Run {
     fn dir(&self) -> PathBuf {
-        self.machine.join("runs").join(self.token.as_str())
+        self.machine.dir.join("runs").join(self.token.as_str())
     }
 
     /// Process id and start time in one of its files.
@@ -95,11 +147,18 @@ impl Run {
             found.extend(ours.map(|process| (process.pid, process.clone())));
         };
         let uid = rustix::process::getuid().as_raw();
-        let here = table.with_variable("TPU_MACHINE", &self.machine.to_string_lossy(), uid);
+        let here = table.with_variable("TPU_MACHINE", &self.machine.dir.to_string_lossy(), uid);
         let launched: Vec<u32> =
             table.with_token(self.token.as_str(), uid).iter().map(|process| process.pid).collect();
-        add(here.into_iter().filter(|process| launched.contains(&process.pid)).collect());
-        // A program may have thrown its variables away; its group is still its own.
+        let roots: Vec<&Process> = here
+            .into_iter()
+            .filter(|process| launched.contains(&process.pid) && Some(process.pid) != guard)
+            .collect();
+        // A program may start others without its variables: they are below it, or in its group.
+        for process in &roots {
+            add(table.descendants(process.pid));
+        }
+        add(roots);
         if let Some((group, _)) = self.recorded("pid").filter(|(p, s)| procs::is_alive(*p, *s)) {
             add(table.group(group));
         }
@@ -114,34 +173,14 @@ impl Run {
         }
     }
 
-    fn unreachable(&self, reason: &str) -> RemoteError {
-        RemoteError::Unreachable {
-            worker: self.worker,
-            address: self.machine.display().to_string(),
-            reason: reason.to_owned(),
-        }
-    }
-
-    fn io(&self, op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RemoteError {
-        let (worker, path) = (self.worker, path.display().to_string());
-        move |source| RemoteError::Io { worker, op, path, source }
-    }
-
-    /// The variables of the machine, which is up if there are any.
-    fn environment(&self) -> Result<Vec<(OsString, OsString)>, RemoteError> {
-        let bytes = fs::read(self.machine.join("environment"))
-            .map_err(|_| self.unreachable("the machine is down"))?;
-        Ok(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
-    }
-
     fn start(&self, work: &Work) -> Result<Started, RemoteError> {
-        let environment = self.environment()?;
+        let environment = self.machine.environment()?;
         let run = self.dir();
         if run.exists() {
             return Ok(Started::Already);
         }
-        let new = self.machine.join("runs").join(format!(".new-{}", OsRandom.hex(8)));
-        fs::create_dir_all(&new).map_err(self.io("create", &new))?;
+        let new = self.machine.dir.join("runs").join(format!(".new-{}", OsRandom.hex(8)));
+        fs::create_dir_all(&new).map_err(self.machine.io("create", &new))?;
         let started = self.hand_over(work, environment, &new, &run);
         if !matches!(started, Ok(Started::New)) {
             // Nobody else has its name; what cannot be removed is no run.
@@ -161,7 +200,7 @@ impl Run {
             ("argv", nul_ended(work.argv.iter().map(|word| word.as_bytes().to_vec()))?),
             ("env", nul_ended(work.env.iter().map(|(name, value)| joined(name, value)))?),
             ("token", format!("{}\n", self.token).into_bytes()),
-            ("worker", format!("{}\n", self.worker).into_bytes()),
+            ("worker", format!("{}\n", self.machine.worker).into_bytes()),
             ("worker.sh", WRAPPER.as_bytes().to_vec()),
         ];
         let dir = work.dir.iter().map(|dir| dir.as_os_str().as_bytes().to_vec());
@@ -170,7 +209,7 @@ impl Run {
             let path = new.join(name);
             fs::File::create(&path)
                 .and_then(|mut file| file.write_all(&bytes))
-                .map_err(self.io("write", &path))?;
+                .map_err(self.machine.io("write", &path))?;
         }
         let mut spawn = Spawn::new("bash")
             .args([new.join("worker.sh").as_os_str(), new.as_os_str(), run.as_os_str()])
@@ -180,62 +219,32 @@ impl Run {
             spawn = spawn.env(name, value);
         }
         let output = proc::run(&spawn)
-            .map_err(|source| RemoteError::Program { worker: self.worker, source })?;
+            .map_err(|source| RemoteError::Program { worker: self.machine.worker, source })?;
         match output.status.shell_code() {
             0 => Ok(Started::New),
-            DOWN => Err(self.unreachable("the machine is down")),
             STARTED_BEFORE => Ok(Started::Already),
-            _ if !self.machine.join("environment").exists() => {
-                Err(self.unreachable("the machine went down"))
+            // It went down meanwhile: what started on it was killed with it.
+            code if code == DOWN || self.machine.silence().is_some() => {
+                Err(self.machine.unreachable("the machine is gone"))
             }
             code => {
                 let what =
                     format!("the start failed with exit code {code}: {}", output.complaint());
-                Err(self.unreachable(&what))
+                Err(self.machine.unreachable(&what))
             }
         }
     }
 
     fn stop(&self, clock: &dyn Clock) -> Result<Stopped, RemoteError> {
-        self.environment()?;
-        let look = || self.processes().map_err(self.io("read", Path::new("/proc")));
-        // A program may leave its group and throw its variables away once it is signalled: what was
-        // found once stays ours.
-        let mut known: BTreeMap<(u32, u64), Process> = BTreeMap::new();
-        for (signal, patience) in PATIENCE {
-            let deadline = clock.monotonic() + patience;
-            let mut signalled: Vec<(u32, u64)> = Vec::new();
-            loop {
-                known.extend(look()?.into_iter().map(|p| ((p.pid, p.start), p)));
-                let alive = known.values().filter(|p| procs::is_alive(p.pid, p.start));
-                let alive: Vec<&Process> = alive.collect();
-                if alive.is_empty() && !self.is_watched() {
-                    let count = known.len();
-                    return Ok(if count == 0 {
-                        Stopped::NotRunning
-                    } else {
-                        Stopped::Ended(count)
-                    });
-                }
-                for process in alive {
-                    let name = (process.pid, process.start);
-                    if !signalled.contains(&name) {
-                        procs::signal(process, signal).map_err(self.io("signal", &self.dir()))?;
-                        signalled.push(name);
-                    }
-                }
-                if clock.monotonic() >= deadline {
-                    break;
-                }
-                clock.sleep(POLL);
-            }
+        self.machine.environment()?;
+        let stopped = stop::stop(clock, || self.processes())
+            .map_err(|source| RemoteError::Stop { worker: self.machine.worker, source })?;
+        // Its guard still writes down how it ended. If it cannot (a full disk), nobody waits for it.
+        let deadline = clock.monotonic() + LAST_LINE;
+        while self.is_watched() && clock.monotonic() < deadline {
+            clock.sleep(POLL);
         }
-        let pids: Vec<String> = known
-            .values()
-            .filter(|process| procs::is_alive(process.pid, process.start))
-            .map(|process| process.pid.to_string())
-            .collect();
-        Err(RemoteError::DoesNotEnd { worker: self.worker, pids: pids.join(", ") })
+        Ok(if stopped == 0 { Stopped::NotRunning } else { Stopped::Ended(stopped) })
     }
 }
 
@@ -297,45 +306,36 @@ impl Remote for LocalRemote {
                     what: "there is no command to start".to_owned(),
                 });
             }
-            Run::of(worker, token)?.start(work)
+            Machine::of(worker).run(token)?.start(work)
         })
     }
 
     fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream {
         let mut heard = Vec::new();
-        let mut tails = Vec::new();
+        let mut open = Vec::new();
         for worker in workers {
-            match Run::of(worker, token) {
+            match Machine::of(worker).run(token) {
                 Ok(run) => {
                     let offset = from.get(&worker.index).copied().unwrap_or(0);
-                    tails.push(Tail { run, offset, partial: Vec::new() });
+                    open.push(Tail { run, offset, partial: Vec::new() });
                 }
                 Err(e) => heard.push((worker.index, Said::End(End::Lost(e.to_string())))),
             }
         }
-        Box::new(Tails { clock: Arc::clone(&self.clock), tails, heard: heard.into() })
+        Box::new(Tails { clock: Arc::clone(&self.clock), open, heard: heard.into() })
     }
 
     fn stop(&self, workers: &[Worker], token: &LaunchToken) -> PerWorker<Stopped> {
-        on_each(workers, |worker| Run::of(worker, token)?.stop(&*self.clock))
+        on_each(workers, |worker| Machine::of(worker).run(token)?.stop(&*self.clock))
     }
 
     fn probe(&self, workers: &[Worker]) -> PerWorker<Vec<Running>> {
         on_each(workers, |worker| {
-            let probe = Run::of(worker, &LaunchToken::from("probe"))?;
-            probe.environment()?;
-            let runs = probe.machine.join("runs");
-            let names = match fs::read_dir(&runs) {
-                Ok(entries) => {
-                    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-                Err(e) => return Err(probe.io("list", &runs)(e)),
-            };
+            let machine = Machine::of(worker);
+            machine.environment()?;
             let mut found = Vec::new();
-            for token in names.filter(|name| !name.starts_with('.')) {
-                let run = Run { token: LaunchToken::new(token), ..probe.clone() };
-                let processes = run.processes().map_err(run.io("read", Path::new("/proc")))?;
+            for run in machine.runs()? {
+                let processes = run.processes().map_err(machine.io("read", Path::new("/proc")))?;
                 found.push(Running {
                     exit: run.exit(),
                     processes: processes.iter().map(|process| process.pid).collect(),
@@ -361,19 +361,20 @@ impl Tail {
     /// What is new, and how it ended if it has.
     fn look(&mut self) -> (Vec<Said>, Option<End>) {
         // In this order: what was written before the exit, or before the death, is not missed.
-        let up = self.run.machine.join("environment").exists();
         let watched = self.run.is_watched();
         let exit = self.run.exit();
+        let silence = self.run.machine.silence();
         let mut said = Vec::new();
-        while self.read(&mut said) {}
-        let end = match exit {
-            Some(code) => Some(End::Exit(code)),
-            None if !up => Some(End::Lost("the machine is gone".to_owned())),
-            None if watched => None,
-            None if self.run.dir().exists() => {
-                Some(End::Lost("its processes are gone, and no exit code was recorded".to_owned()))
+        while silence.is_none() && self.read(&mut said) {}
+        let lost = |why: &str| Some(End::Lost(why.to_owned()));
+        let end = match (silence, exit) {
+            (Some(why), _) => lost(why),
+            (None, Some(code)) => Some(End::Exit(code)),
+            (None, None) if watched => None,
+            (None, None) if self.run.dir().exists() => {
+                lost("its processes are gone, and no exit code was recorded")
             }
-            None => Some(End::Lost("it was never started there".to_owned())),
+            (None, None) => lost("it was never started there"),
         };
         if end.is_some() && !self.partial.is_empty() {
             let bytes = std::mem::take(&mut self.partial);
@@ -416,7 +417,7 @@ impl Tail {
 /// All of them, by turns.
 struct Tails {
     clock: Arc<dyn Clock>,
-    tails: Vec<Tail>,
+    open: Vec<Tail>,
     heard: std::collections::VecDeque<(u32, Said)>,
 }
 
@@ -428,17 +429,17 @@ impl Iterator for Tails {
             if let Some(said) = self.heard.pop_front() {
                 return Some(said);
             }
-            if self.tails.is_empty() {
+            if self.open.is_empty() {
                 return None;
             }
             let heard = &mut self.heard;
-            self.tails.retain_mut(|tail| {
+            self.open.retain_mut(|tail| {
                 let (said, end) = tail.look();
                 let said = said.into_iter().chain(end.clone().map(Said::End));
-                heard.extend(said.map(|said| (tail.run.worker, said)));
+                heard.extend(said.map(|said| (tail.run.machine.worker, said)));
                 end.is_none()
             });
-            if self.heard.is_empty() && !self.tails.is_empty() {
+            if self.heard.is_empty() && !self.open.is_empty() {
                 self.clock.sleep(POLL);
             }
         }

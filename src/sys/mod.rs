@@ -9,3 +9,4 @@ pub mod env;
 pub mod proc;
 pub mod procs;
 pub mod random;
+pub mod stop;

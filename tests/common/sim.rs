@@ -67,8 +67,8 @@ impl Sim {
     }
 
     /// Pulls a string.
-    pub(crate) fn pull(&self, event: Event) {
-        self.cloud.pull(&event).unwrap();
+    pub(crate) fn pull(&self, event: &Event) {
+        self.cloud.pull(event).unwrap();
     }
 
     /// What the zone says about a target; fails the test if the zone says nothing.
@@ -110,7 +110,13 @@ impl Drop for Sim {
     }
 }
 
-fn open(dir: &Path, clock: Arc<dyn Clock>, targets: &[(&str, &str)], machines: bool) -> SimCloud {
+/// A door to the fleet in a directory.
+pub(crate) fn open(
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    targets: &[(&str, &str)],
+    machines: bool,
+) -> SimCloud {
     let target = |(name, accelerator): &(&str, &str)| SimTarget {
         name: TargetName::from(*name),
         zone: ZONE.to_owned(),

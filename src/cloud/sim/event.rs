@@ -82,6 +82,16 @@ pub enum Event {
         /// Which target.
         target: String,
     },
+    /// The way to the target's machines breaks; what runs on them goes on.
+    Cut {
+        /// Which target.
+        target: String,
+    },
+    /// The way is whole again.
+    Mend {
+        /// Which target.
+        target: String,
+    },
     /// Creations fail for want of capacity: of one target, in one zone, or all.
     NoCapacity {
         /// About which target.
@@ -203,6 +213,8 @@ impl Event {
             | Self::Grpc { target }
             | Self::Lock { target }
             | Self::Unlock { target }
+            | Self::Cut { target }
+            | Self::Mend { target }
             | Self::StickDeleting { target, .. }
             | Self::Unstick { target } => target,
             Self::Quota { zone, .. } | Self::Outage { zone, .. } => zone,
@@ -272,7 +284,13 @@ impl Fleet {
                 self.preempt(target, at);
             }
             Event::Ready { target, zone, accelerator, pricing } => {
-                if !self.targets.contains_key(target) {
+                let word = self.targets.get(target).map(|vm| vm.word.as_str());
+                if word == Some("DELETING") {
+                    let message = "it is being deleted; wait, or 'unstick' it";
+                    let doing = format!("make {target} ready");
+                    return Err(CloudError::new(Trouble::User, doing, message));
+                }
+                if word.is_none() {
                     let guess = import::guess(&TargetName::from(target.as_str()));
                     let spec = TargetSpec {
                         name: guess.name,
@@ -286,6 +304,8 @@ impl Fleet {
                 self.end(target, None);
                 self.become_ready(target, at);
                 self.unlock(target)?;
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Mend { boot, workers });
             }
             Event::Say { target, word } => {
                 self.targets.get(target).ok_or_else(|| missing(target))?;
@@ -327,6 +347,16 @@ impl Fleet {
             Event::Unlock { target } => {
                 self.unlock(target)?;
                 self.note(target, "unlocked", at);
+            }
+            Event::Cut { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Cut { boot, workers });
+                self.note(target, "cut off", at);
+            }
+            Event::Mend { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Mend { boot, workers });
+                self.note(target, "connected", at);
             }
             Event::StickDeleting { target, for_s } => {
                 self.targets.get(target).ok_or_else(|| missing(target))?;

@@ -24,6 +24,8 @@ const ENVIRONMENT: &str = "environment";
 const LAST_WORDS: &str = "last-words";
 /// Present while programs end at their start: in the same form.
 const REFUSAL: &str = "refusal";
+/// Present while the way to the machine is broken.
+const CUT: &str = "cut";
 /// A killed process is gone long before.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,6 +44,10 @@ pub(super) enum Power {
     Refuse { boot: u64, workers: u32, code: i32, text: String },
     /// They do so no more.
     Allow { boot: u64, workers: u32 },
+    /// Nobody can reach them; what runs goes on.
+    Cut { boot: u64, workers: u32 },
+    /// They can be reached again.
+    Mend { boot: u64, workers: u32 },
 }
 
 /// Where the machines are. Without a place there are none, and the fleet consists of words alone, as a
@@ -76,9 +82,7 @@ impl Machines {
             }
             Power::Off { boot, workers } => {
                 let machines = machines_of(root, *boot, workers.iter().copied());
-                for (_, machine) in &machines {
-                    remove(&machine.join(ENVIRONMENT))?;
-                }
+                take(&machines, ENVIRONMENT)?;
                 kill_all(&machines, Whom::Everything)
             }
             Power::Remove { boot } => match fs::remove_dir_all(root.join(boot.to_string())) {
@@ -87,22 +91,15 @@ impl Machines {
             },
             Power::Break { boot, workers, code, text } => {
                 let machines = of(*boot, *workers);
-                for (_, machine) in machines.iter().filter(|(_, machine)| machine.is_dir()) {
-                    write(&machine.join(LAST_WORDS), format!("{code}\n{text}").as_bytes())?;
-                }
+                put(&machines, LAST_WORDS, format!("{code}\n{text}").as_bytes())?;
                 kill_all(&machines, Whom::Programs)
             }
             Power::Refuse { boot, workers, code, text } => {
-                let machines = of(*boot, *workers);
-                for (_, machine) in machines.iter().filter(|(_, machine)| machine.is_dir()) {
-                    write(&machine.join(REFUSAL), format!("{code}\n{text}").as_bytes())?;
-                }
-                Ok(())
+                put(&of(*boot, *workers), REFUSAL, format!("{code}\n{text}").as_bytes())
             }
-            Power::Allow { boot, workers } => {
-                let machines = of(*boot, *workers);
-                machines.iter().try_for_each(|(_, machine)| remove(&machine.join(REFUSAL)))
-            }
+            Power::Allow { boot, workers } => take(&of(*boot, *workers), REFUSAL),
+            Power::Cut { boot, workers } => put(&of(*boot, *workers), CUT, b""),
+            Power::Mend { boot, workers } => take(&of(*boot, *workers), CUT),
         }
     }
 }
@@ -118,7 +115,22 @@ fn directory(root: &Path, boot: u64, worker: u32) -> PathBuf {
     root.join(boot.to_string()).join(format!("w{worker}"))
 }
 
+/// Puts a file into the machines that are there.
+fn put(machines: &Places, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut there = machines.iter().filter(|(_, machine)| machine.is_dir());
+    there.try_for_each(|(_, machine)| write(&machine.join(name), bytes))
+}
+
+/// Takes a file away from the machines.
+fn take(machines: &Places, name: &str) -> io::Result<()> {
+    machines.iter().try_for_each(|(_, machine)| remove(&machine.join(name)))
+}
+
 fn switch_on(machine: &Path) -> io::Result<()> {
+    if machine.to_str().is_none() {
+        let what = format!("the path {} is no UTF-8, and is to be an address", machine.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     fs::create_dir_all(machine)?;
     remove(&machine.join(LAST_WORDS))?;
     let mut variables = format!("{MACHINE}=").into_bytes();
@@ -166,7 +178,11 @@ fn kill_all(machines: &Places, whom: Whom) -> io::Result<()> {
                 let programs = table.with_variable(WORKER, &worker.to_string(), uid);
                 here.retain(|process| programs.contains(process));
             }
+            // What a program starts with other variables is still the machine's.
+            let below = here.iter().flat_map(|process| table.descendants(process.pid));
+            let below: Vec<&Process> = below.filter(|process| !process.zombie).collect();
             found.extend(here);
+            found.extend(below);
         }
         empty_looks = if found.is_empty() { empty_looks + 1 } else { 0 };
         for process in &found {

@@ -35,7 +35,7 @@ use crate::store::atomic;
 use crate::store::disk::Disk;
 use crate::store::lock;
 use crate::store::{StoreError, Who};
-use crate::sys::clock::Clock;
+use crate::sys::clock::{Clock, SystemClock};
 use faults::{Called, Delivery};
 use fleet::seconds;
 use machines::Machines;
@@ -137,6 +137,10 @@ impl SimCloud {
         Ok(Some((fleet, bytes)))
     }
 
+    fn new_fleet(&self, now: Timestamp) -> Fleet {
+        Fleet::start(self.config.seed, &self.config.targets, self.machines.clone(), now)
+    }
+
     /// Applies `work` to the fleet as it is now, alone. What it asks of the machines is done before the
     /// fleet is written: when the file says PREEMPTED, the processes are dead.
     fn transact<T>(
@@ -145,6 +149,8 @@ impl SimCloud {
         work: impl FnOnce(&mut Fleet, Timestamp) -> T,
     ) -> Result<T, CloudError> {
         let SimConfig { file, disk, clock, who, .. } = &self.config;
+        // Whoever holds the lock is real, whatever time the fleet lives in.
+        let patience = SystemClock::new();
         let broken = |error: StoreError| {
             let remedy = error.hint();
             CloudError { remedy, ..CloudError::new(Trouble::State, doing, error.to_string()) }
@@ -155,15 +161,10 @@ impl SimCloud {
             // If it cannot be made, the lock says so with its path.
             drop(disk.make_dir(dir, DIR_MODE));
         }
-        lock::with(&**disk, &**clock, who, (lock_file.as_ref(), MODE), || {
+        lock::with(&**disk, &patience, who, (lock_file.as_ref(), MODE), || {
             let now = clock.now();
-            let (mut fleet, before) = match self.read(doing)? {
-                Some((fleet, bytes)) => (fleet, bytes),
-                None => {
-                    let SimConfig { seed, targets, .. } = &self.config;
-                    (Fleet::start(*seed, targets, self.machines.clone(), now), Vec::new())
-                }
-            };
+            let (mut fleet, before) =
+                self.read(doing)?.unwrap_or_else(|| (self.new_fleet(now), Vec::new()));
             fleet.advance(now);
             let result = work(&mut fleet, now);
             for power in std::mem::take(&mut fleet.power) {

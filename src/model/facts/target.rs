@@ -1,10 +1,10 @@
-//! What a control plane says about a target, reduced to what differs for us. Part of [`super::facts`].
+//! What a control plane says about targets, reduced to what differs for us.
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::TargetName;
-use super::target::Pricing;
-use super::time::Timestamp;
+use crate::model::ids::TargetName;
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
 
 /// The state of a target in the words of its control plane, reduced to what differs for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

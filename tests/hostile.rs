@@ -263,7 +263,7 @@ fn from_another_socket_nothing_is_known_and_nothing_is_done() {
             .spawn(&words)
             .env("TMUX_TMPDIR", other.dir())
             .env("TPU_TMUX_SOCKET", other.socket());
-        env.output(spawn)
+        env.output(&spawn)
     };
     for round in ["no server", "a server with the same windows"] {
         let there = windows(&other);

@@ -44,7 +44,7 @@ impl Lab {
             git -c user.name=t -c user.email=t@localhost commit -q -m code";
         let code = env.path("code");
         let commit = env.spawn_program("sh", &["-c", git]).cwd(code);
-        drop(env.output(commit).exits(0));
+        drop(env.output(&commit).exits(0));
         Self { before: serde_json::from_str(&text).unwrap(), env }
     }
 

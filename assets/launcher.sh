@@ -45,13 +45,22 @@ attend() {
     exit $?
 }
 
+# The log is written beside the job and not in its process group, so that it outlives the job's last
+# words.
 run_native() {
-    (attend "${argv[@]}") 2>&1 | (
-        # The log must outlive the job's last words, whatever signal ends the group.
-        trap '' INT QUIT TERM HUP
-        exec tee -a -- "$log"
-    )
+    exec 3> >(exec tee -a -- "$log")
+    writer=$!
+    (attend "${argv[@]}") >&3 2>&1 3>&-
     code=$?
+}
+
+# What the job left running may hold its output open for ever; its end does not wait for that.
+close_log() {
+    exec 3>&-
+    for _ in {1..20}; do
+        kill -0 "$writer" 2>/dev/null || return
+        sleep 0.05
+    done
 }
 
 run_script() {
@@ -65,17 +74,19 @@ code=0
 
 if [ "$code" -eq 0 ]; then
     # Job control gives the job a process group of its own and the terminal with it.
-    set -m -o pipefail
+    set -m
     # stderr stays the terminal: through it bash gives the terminal to the job, and with it Ctrl-C.
     "run_$mode"
-    # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end. Wait for the real one.
-    while stopped=$(jobs -ps) && [ -n "$stopped" ]; do
+    # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end, and it is still a job of this shell. Wait
+    # for the real one.
+    while leader=$(jobs -p) && [ -n "$leader" ]; do
         while [ -n "$(jobs -ps)" ]; do
             sleep 1
         done
-        wait "$stopped"
+        wait "$leader"
         code=$?
     done
+    [ "$mode" = native ] && close_log
     set +m
 fi
 

@@ -28,6 +28,7 @@ mod layers;
 mod monitor_rim;
 mod monitor_rows;
 mod monitor_snapshots;
+mod monitor_tmux;
 mod monitor_update;
 mod original;
 mod races;

@@ -125,8 +125,8 @@ fn run_then_watch(
 /// The full-screen monitor.
 fn monitor(app: App, scope: &check::Scope) -> Outcome {
     let options = screen::options(&app, scope)?;
-    screen::open(app.into_ctx()?, options)?;
-    Ok(Output::default())
+    let code = screen::open(app.into_ctx()?, options)?;
+    Ok(Output { code, ..Output::default() })
 }
 
 /// The tour.
@@ -155,7 +155,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let told = if watched {
         story.set_the_stage(root.path()).and_then(|job| {
             let options = screen::plain_options(app, job)?;
-            screen::open(app.apart(root.path()), options)
+            screen::open(app.apart(root.path()), options).map(drop)
         })
     } else {
         story.tell(root.path())

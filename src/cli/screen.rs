@@ -72,10 +72,15 @@ fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
     })
 }
 
-/// Opens the screen and stays until the person leaves it.
-pub(super) fn open(ctx: Ctx, options: Options) -> Result<(), Error> {
+/// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
+/// and the signal's number, as a shell counts.
+pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
     let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx));
-    monitor::run(&backend, options).map_err(|error| match error {
+    let ended = monitor::run(&backend, options);
+    if let Err(MonitorError::Signal(signal)) = ended {
+        return Ok(u8::try_from(128 + signal).unwrap_or(1));
+    }
+    ended.map(|()| 0).map_err(|error| match error {
         MonitorError::NoTerminal => {
             Error::failed("the monitor needs a terminal").hint("`tpu check` shows the same as text")
         }

@@ -68,10 +68,15 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
         close(ctx, job, pane, server)?;
     }
     fail::fail_point!("kill-closed");
+    let now = ctx.clock.now();
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Killed)?;
         job.intent = None;
+        // Its launcher may have gone with the window before it could say so.
+        if let Some(launch) = job.launch.as_mut() {
+            launch.ended.get_or_insert(now);
+        }
         records::note(tx, id, "killed", format!("{stopped} processes stopped"));
         Ok(())
     })?;

@@ -81,10 +81,13 @@ fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
             });
             continue;
         }
-        run.take().into_iter().for_each(|run| keep(vec![run]));
-        required(part).into_iter().for_each(&mut keep);
+        for words in [run.take().map(|run| vec![run]), required(part)].into_iter().flatten() {
+            keep(words);
+        }
     }
-    run.into_iter().for_each(|run| keep(vec![run]));
+    if let Some(run) = run {
+        keep(vec![run]);
+    }
     best
 }
 

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tpu::classify::report::{BlockReport, LineReport};
 use tpu::classify::{Classifier, Input};
 use tpu::model::facts::{Class, Phase, Progress, Verdict};
 
@@ -295,4 +296,38 @@ fn texts_that_were_hard() {
     for case in json_lines::<Case>(&dir("cases/classify/hard.jsonl")) {
         check_case(&case, case.text.as_bytes());
     }
+}
+
+/// The JSON that scripts read, field by field.
+#[test]
+fn the_json_keeps_its_form() {
+    let text =
+        b"[worker 3] step 1200/5000 loss 0.41\n[worker 3] UNAVAILABLE: Task 2 heartbeat timeout.\n";
+    let verdict = read(text, Some(134));
+    let json = serde_json::to_value(BlockReport::from(&verdict)).unwrap();
+    assert_eq!(
+        json,
+        serde_json::json!({
+            "schema": 1, "class": "grpc", "phase": null,
+            "progress": {
+                "epoch": null, "epochs": null, "step": 1200, "total": 5000, "percent": null,
+                "loss": 0.41, "lr": null, "steps_per_s": null, "eta_s": null,
+            },
+            "evidence": {
+                "source": "text", "rule": "grpc.heartbeat",
+                "line": "[worker 3] UNAVAILABLE: Task 2 heartbeat timeout.",
+                "line_no": 1, "worker": "3",
+            },
+        })
+    );
+    let lines = Classifier::builtin().classify_lines(b"\nKilled\n");
+    let json: Vec<_> =
+        lines.iter().map(|line| serde_json::to_string(&LineReport::from(line)).unwrap()).collect();
+    assert_eq!(
+        json,
+        [
+            r#"{"n":1,"class":"none","rule":null}"#,
+            r#"{"n":2,"class":"killed-by-signal","rule":"signal.shell"}"#
+        ]
+    );
 }

@@ -151,6 +151,7 @@ fn a_day_with_keys() {
     terminal.shows("?");
     terminal.press("y");
     wait_until("the killed one is archived", || env.jobs("alice").len() == 2);
+    terminal.shows("Archived 1 job");
     assert!(env.has_window("alice", 3));
     terminal.press("q");
     terminal.shows("ready>");

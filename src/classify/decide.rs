@@ -3,7 +3,6 @@
 //! Start at [`verdict`]. What makes an earlier failure old is in [`timeline`].
 
 use super::frames::Frames;
-use super::prefix;
 use super::progress::{self, Shown};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
@@ -95,8 +94,8 @@ const PROGRESS: &str = "progress";
 fn read_progress(frames: &Frames<'_>, line: usize) -> Option<Shown> {
     let text = frames.line(line);
     // Without a digit there is no number, and finding prefixes is the dearer part.
-    let prefix = text.iter().any(u8::is_ascii_digit).then(|| prefix::read(text))?;
-    progress::read(text, prefix.header)
+    let start = text.iter().any(u8::is_ascii_digit).then(|| frames.prefix(line).header)?;
+    progress::read(text, start)
 }
 
 /// A block with everything that was found in it.
@@ -265,7 +264,7 @@ impl<'a> Block<'a> {
         let text = self.frames.line(line);
         let from = if text.len() > QUOTE { at.saturating_sub(QUOTE / 4) } else { 0 };
         let piece = text.get(from..text.len().min(from + QUOTE)).unwrap_or_default();
-        let worker = self.frames.prefix(line).worker;
+        let worker = self.frames.worker(line);
         Evidence {
             source: Source::Text,
             rule: rule.to_owned(),

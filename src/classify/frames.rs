@@ -4,11 +4,13 @@
 //! or the width of a window can hide nothing from a rule.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use memchr::{memchr_iter, memrchr_iter};
 
-use super::{prefix, wrap};
+use super::prefix::{self, Prefix};
+use super::wrap;
 use crate::text;
 
 /// A block is read from its last so many lines.
@@ -29,6 +31,8 @@ pub(super) struct Frames<'a> {
     buffer: Cow<'a, [u8]>,
     lines: Vec<Span>,
     physical: usize,
+    /// Filled line by line as they are asked for: most lines never are.
+    prefixes: OnceCell<Vec<OnceCell<Prefix>>>,
 }
 
 impl<'a> Frames<'a> {
@@ -46,7 +50,7 @@ impl<'a> Frames<'a> {
                 .map(|(physical, at)| Span { at, physical })
                 .collect::<Vec<_>>();
             let physical = lines.len();
-            return Self { buffer: Cow::Borrowed(text), lines, physical };
+            return Self::new(Cow::Borrowed(text), lines, physical);
         }
         let mut builder = Builder::default();
         // Escape strings may hold line ends only when cut, so stripping first keeps the line numbers.
@@ -59,6 +63,10 @@ impl<'a> Frames<'a> {
             physical += 1;
         }
         builder.finish(physical)
+    }
+
+    fn new(buffer: Cow<'a, [u8]>, lines: Vec<Span>, physical: usize) -> Self {
+        Self { buffer, lines, physical, prefixes: OnceCell::new() }
     }
 
     /// Number of logical lines.
@@ -94,8 +102,16 @@ impl<'a> Frames<'a> {
     }
 
     /// What stands before the content of a line.
-    pub(super) fn prefix(&self, index: usize) -> prefix::Prefix<'_> {
-        prefix::read(self.line(index))
+    pub(super) fn prefix(&self, index: usize) -> &Prefix {
+        static NOTHING: Prefix = Prefix::NOTHING;
+        let all = self.prefixes.get_or_init(|| vec![OnceCell::new(); self.lines.len()]);
+        all.get(index).map_or(&NOTHING, |one| one.get_or_init(|| prefix::read(self.line(index))))
+    }
+
+    /// The worker whose line it is, if a launcher said so.
+    pub(super) fn worker(&self, index: usize) -> Option<&[u8]> {
+        let at = self.prefix(index).worker.clone()?;
+        self.line(index).get(at)
     }
 }
 
@@ -128,7 +144,7 @@ impl Builder {
 
     /// The finished lines.
     pub(super) fn finish<'a>(self, physical: usize) -> Frames<'a> {
-        Frames { buffer: Cow::Owned(self.buffer), lines: self.lines, physical }
+        Frames::new(Cow::Owned(self.buffer), self.lines, physical)
     }
 }
 

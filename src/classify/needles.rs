@@ -7,26 +7,41 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// Words shorter than this occur everywhere and would sieve nothing.
 const SHORTEST: usize = 2;
+/// More letters than this make the automaton larger and hardly sieve better.
+const LONGEST: usize = 10;
 /// More alternatives than this are not worth a place in the automaton.
 const MOST: usize = 64;
 
-/// The needles of `pattern` in lower case; empty if there are none, so that every line must be tried.
-pub(super) fn of(hir: &Hir) -> Vec<String> {
-    required(hir).filter(|words| weight(words) >= SHORTEST).unwrap_or_default()
+/// A word that a match must hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Needle {
+    /// The word as the pattern has it, or in lower case where case does not matter.
+    pub(super) word: String,
+    /// Whether case matters.
+    pub(super) exact: bool,
+}
+
+/// The needles of a pattern; empty if there are none, so that every line must be tried.
+pub(super) fn of(hir: &Hir) -> Vec<Needle> {
+    let mut words = required(hir).filter(|words| weight(words) >= SHORTEST).unwrap_or_default();
+    for needle in &mut words {
+        let end = (0..=LONGEST).rev().find(|end| needle.word.is_char_boundary(*end));
+        if needle.word.len() > LONGEST {
+            needle.word.truncate(end.unwrap_or(0));
+        }
+    }
+    words
 }
 
 /// The shortest word decides how well a set sieves.
-fn weight(words: &[String]) -> usize {
-    words.iter().map(String::len).min().unwrap_or(0)
+fn weight(words: &[Needle]) -> usize {
+    words.iter().map(|needle| needle.word.len()).min().unwrap_or(0)
 }
 
 /// Words of which one is in every match, or `None` where nothing is known.
-fn required(hir: &Hir) -> Option<Vec<String>> {
+fn required(hir: &Hir) -> Option<Vec<Needle>> {
     match hir.kind() {
-        HirKind::Literal(literal) => {
-            let word = std::str::from_utf8(&literal.0).ok()?;
-            Some(vec![word.to_ascii_lowercase()])
-        }
+        HirKind::Literal(_) | HirKind::Class(_) => letters(hir).map(|needle| vec![needle]),
         HirKind::Capture(capture) => required(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => required(&repetition.sub),
         HirKind::Alternation(branches) => {
@@ -38,41 +53,50 @@ fn required(hir: &Hir) -> Option<Vec<String>> {
             words.dedup();
             (words.len() <= MOST).then_some(words)
         }
-        HirKind::Concat(parts) => {
-            let mut best: Option<Vec<String>> = None;
-            let mut run = String::new();
-            let mut keep = |words: Vec<String>| {
-                if best.as_ref().is_none_or(|old| weight(&words) > weight(old)) {
-                    best = Some(words);
-                }
-            };
-            for part in parts {
-                if let Some(text) = letters(part) {
-                    run.push_str(&text);
-                    continue;
-                }
-                if !run.is_empty() {
-                    keep(vec![std::mem::take(&mut run)]);
-                }
-                if let Some(words) = required(part) {
-                    keep(words);
-                }
-            }
-            if !run.is_empty() {
-                keep(vec![run]);
-            }
-            best
-        }
-        HirKind::Class(_) => letters(hir).map(|word| vec![word]),
+        HirKind::Concat(parts) => best_part(parts),
         HirKind::Empty | HirKind::Look(_) | HirKind::Repetition(_) => None,
     }
 }
 
+/// The set of words that sieves best among the parts of a sequence; neighbouring letters are one word.
+fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
+    let mut best: Option<Vec<Needle>> = None;
+    let mut keep = |words: Vec<Needle>| {
+        if best.as_ref().is_none_or(|old| weight(&words) > weight(old)) {
+            best = Some(words);
+        }
+    };
+    let mut run: Option<Needle> = None;
+    for part in parts {
+        if let Some(next) = letters(part) {
+            run = Some(match run.take() {
+                None => next,
+                Some(run) if run.exact && next.exact => {
+                    Needle { word: run.word + &next.word, exact: true }
+                }
+                Some(run) => {
+                    let word = (run.word + &next.word).to_ascii_lowercase();
+                    Needle { word, exact: false }
+                }
+            });
+            continue;
+        }
+        for words in [run.take().map(|run| vec![run]), required(part)].into_iter().flatten() {
+            keep(words);
+        }
+    }
+    if let Some(run) = run {
+        keep(vec![run]);
+    }
+    best
+}
+
 /// The text that `hir` stands for if it is one text up to case: a literal, or a class such as `[Aa]`.
-fn letters(hir: &Hir) -> Option<String> {
+fn letters(hir: &Hir) -> Option<Needle> {
     match hir.kind() {
         HirKind::Literal(literal) => {
-            Some(std::str::from_utf8(&literal.0).ok()?.to_ascii_lowercase())
+            let word = std::str::from_utf8(&literal.0).ok()?.to_owned();
+            Some(Needle { word, exact: true })
         }
         HirKind::Class(class) => {
             let ranges: Vec<(u32, u32)> = match class {
@@ -91,7 +115,7 @@ fn letters(hir: &Hir) -> Option<String> {
                     return None;
                 }
             }
-            folded.map(String::from)
+            folded.map(|letter| Needle { word: letter.to_string(), exact: false })
         }
         HirKind::Empty
         | HirKind::Look(_)
@@ -107,17 +131,18 @@ mod tests {
     use super::*;
 
     fn needles(pattern: &str) -> Vec<String> {
-        let hir = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
-        of(&{ hir }.parse(pattern).unwrap())
+        let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+        let needles = of(&parser.parse(pattern).unwrap());
+        needles.into_iter().map(|n| if n.exact { n.word } else { format!("~{}", n.word) }).collect()
     }
 
     #[test]
     fn the_longest_required_word_wins() {
-        assert_eq!(needles("Broken pipe"), ["broken pipe"]);
-        assert_eq!(needles(r"\bport (?:22|2222): Connection (?:refused|reset)"), [": connection "]);
-        assert_eq!(needles("(?i)out of memory"), ["out of memory"]);
+        assert_eq!(needles("Broken pipe"), ["Broken pip"]);
+        assert_eq!(needles(r"\bport (?:22|2222): Connection (?:refused|reset)"), [": Connecti"]);
+        assert_eq!(needles("(?i)out of Memory"), ["~out of mem"]);
         assert_eq!(needles(r"a+b*(?:memory)?x"), Vec::<String>::new());
-        assert_eq!(needles(r"(?:Killed|Aborted)$"), ["aborted", "killed"]);
+        assert_eq!(needles(r"(?:Killed|(?i:aborted))$"), ["Killed", "~aborted"]);
         assert_eq!(needles(r"\d+ of \d+|x"), Vec::<String>::new());
     }
 }

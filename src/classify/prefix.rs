@@ -2,15 +2,16 @@
 //!
 //! Rules that begin with `^` are tried at each place where content may start ([`Prefix::starts`]).
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
 /// The beginning of one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prefix<'a> {
-    /// The worker, rank or process number that a launcher put in front.
-    pub(super) worker: Option<&'a [u8]>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Prefix {
+    /// Where the worker, rank or process number stands that a launcher put in front.
+    pub(super) worker: Option<Range<usize>>,
     /// Blanks between the launcher's part and the text.
     pub(super) indent: usize,
     /// Where the launcher's part and the indent end: here a logger's header may begin.
@@ -21,7 +22,11 @@ pub(super) struct Prefix<'a> {
     pub(super) bar: usize,
 }
 
-impl Prefix<'_> {
+impl Prefix {
+    /// The prefix of a line that is not there.
+    pub(super) const NOTHING: Self =
+        Self { worker: None, indent: 0, launcher: 0, header: 0, bar: 0 };
+
     /// The places at which content may begin, each once.
     pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
         let (launcher, header, bar) = (self.launcher, self.header, self.bar);
@@ -69,28 +74,62 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| compile(HEADERS));
 const REACH: usize = 400;
 
 /// Reads the prefixes of one line.
-pub(super) fn read(line: &[u8]) -> Prefix<'_> {
+pub(super) fn read(line: &[u8]) -> Prefix {
     let head = line.get(..REACH).unwrap_or(line);
     let mut launcher = 0;
     let mut worker = None;
     // Six are more than any real pile of launchers puts there.
     for _ in 0..6 {
         let rest = head.get(launcher..).unwrap_or_default();
+        if !may_be_tag(rest) {
+            break;
+        }
         let Some(caps) = TAG.captures(rest) else { break };
         let tag =
             ["a", "b", "c", "d", "e", "f", "g", "h"].into_iter().find_map(|name| caps.name(name));
-        worker = worker.or_else(|| tag.map(|m| m.as_bytes()));
+        worker = worker.or_else(|| tag.map(|m| launcher + m.start()..launcher + m.end()));
         launcher += caps.get(0).map_or(0, |m| m.end());
     }
     let rest = head.get(launcher..).unwrap_or_default();
     let indent = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-    let header = HEADER.find(rest).map_or(launcher + indent, |m| launcher + m.end());
+    let header = if may_be_header(rest.get(indent..).unwrap_or_default()) {
+        HEADER.find(rest).map_or(launcher + indent, |m| launcher + m.end())
+    } else {
+        launcher + indent
+    };
     Prefix {
         worker,
         indent,
         launcher: launcher + indent,
         header,
         bar: after_bar(line).unwrap_or(header),
+    }
+}
+
+/// A look at a few bytes that spares most lines the expression.
+fn may_be_tag(rest: &[u8]) -> bool {
+    let rest = rest.trim_ascii_start();
+    match rest.first() {
+        Some(b'>' | b'#' | b'|' | b'`' | b'[' | b'(' | b'0'..=b'9') => true,
+        // A name of a host or worker: it ends in a digit, and a colon or a bar follows.
+        Some(b'a'..=b'z' | b'A'..=b'Z') => {
+            let name = rest.get(..64).unwrap_or(rest);
+            memchr::memchr2(b':', b'|', name)
+                .and_then(|end| name.get(..end))
+                .is_some_and(|name| name.trim_ascii_end().last().is_some_and(u8::is_ascii_digit))
+                || rest.starts_with(b"worker")
+                || rest.starts_with(b"rank")
+        }
+        _ => false,
+    }
+}
+
+/// The same for headers of loggers.
+fn may_be_header(rest: &[u8]) -> bool {
+    match rest {
+        [b'I' | b'W' | b'E' | b'F' | b'D', b'0'..=b'9' | b' ', ..] | [b'[', ..] => true,
+        [b'0'..=b'9', ..] => memchr::memmem::find(rest.get(..40).unwrap_or(rest), b": ").is_some(),
+        _ => false,
     }
 }
 
@@ -142,9 +181,9 @@ mod tests {
         ];
         for (line, worker, body) in cases {
             let prefix = read(line.as_bytes());
-            let found = prefix.worker.map_or(String::new(), |w| String::from_utf8_lossy(w).into());
+            let found = prefix.worker.and_then(|at| line.get(at)).unwrap_or_default();
             let rest = line.get(prefix.header..);
-            assert_eq!((found.as_str(), rest), (worker, Some(body)), "{line}");
+            assert_eq!((found, rest), (worker, Some(body)), "{line}");
         }
     }
 

@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::needles;
+use super::needles::{self, Needle};
 use crate::model::facts::{Class, Phase};
 
 /// Where a rule counts.
@@ -78,8 +78,8 @@ pub(super) struct Pattern {
     source: String,
     /// It begins with `^`.
     pub(super) anchored: bool,
-    /// Words of which a match holds at least one, in lower case.
-    pub(super) needles: Vec<String>,
+    /// Words of which a match holds at least one.
+    pub(super) needles: Vec<Needle>,
     compiled: OnceLock<Regex>,
 }
 

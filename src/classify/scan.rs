@@ -1,12 +1,12 @@
 //! Finds which rules match which lines: one pass of an automaton over the words that rules require,
 //! and a regular expression only on a line that holds such a word.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use super::frames::Frames;
-use super::prefix::{self, Prefix};
 use super::rules::{Pattern, Rule, RuleFile, Scope, Weight};
 use crate::model::facts::{Class, ErrorKind};
 
@@ -38,16 +38,25 @@ pub(super) struct RuleSet {
 #[derive(Debug)]
 struct Sieve {
     automaton: Option<AhoCorasick>,
-    /// Rules of each needle.
-    owners: Vec<Vec<usize>>,
+    /// For each word of the automaton, the rules that look for it.
+    owners: Vec<Vec<Owner>>,
     /// Rules without a needle: tried on every line.
     always: Vec<usize>,
 }
 
+/// A rule that looks for a word.
+#[derive(Debug, PartialEq, Eq)]
+struct Owner {
+    rule: usize,
+    /// The word as it must be written, where case matters.
+    exact: Option<String>,
+}
+
 impl Sieve {
-    fn new(rules: &[Rule], wanted: impl Fn(&Rule) -> bool) -> Self {
-        let mut needles: Vec<&str> = Vec::new();
-        let mut owners: Vec<Vec<usize>> = Vec::new();
+    fn new(rules: &[Rule], kind: AhoCorasickKind, wanted: impl Fn(&Rule) -> bool) -> Self {
+        let mut words: Vec<String> = Vec::new();
+        let mut owners: Vec<Vec<Owner>> = Vec::new();
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let mut always = Vec::new();
         for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| wanted(rule)) {
             if rule.patterns.iter().any(|pattern| pattern.needles.is_empty()) {
@@ -55,32 +64,31 @@ impl Sieve {
                 continue;
             }
             for needle in rule.patterns.iter().flat_map(|pattern| &pattern.needles) {
-                let known = needles.iter().position(|known| known == needle);
-                let at = known.unwrap_or(needles.len());
-                if known.is_none() {
-                    needles.push(needle);
+                let word = needle.word.to_ascii_lowercase();
+                let at = *known.entry(word.clone()).or_insert(words.len());
+                if at == words.len() {
+                    words.push(word);
                     owners.push(Vec::new());
                 }
+                let owner = Owner { rule: index, exact: needle.exact.then(|| needle.word.clone()) };
                 if let Some(owners) = owners.get_mut(at)
-                    && !owners.contains(&index)
+                    && !owners.contains(&owner)
                 {
-                    owners.push(index);
+                    owners.push(owner);
                 }
             }
         }
         // If it cannot be built (too large), every rule is tried on every line: slow, never wrong.
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&needles)
-            .ok();
+        let automaton =
+            AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&words).ok();
         if automaton.is_none() {
             always = (0..rules.len()).filter(|i| rules.get(*i).is_some_and(&wanted)).collect();
         }
         Self { automaton, owners, always }
     }
 
-    /// Calls `found` with each line and rule that are worth a try, lines in rising order.
+    /// Calls `found` with each line and rule that are worth a try. Rules that are always tried come
+    /// first, for all lines; otherwise lines rise.
     fn candidates(
         &self,
         frames: &Frames<'_>,
@@ -89,10 +97,8 @@ impl Sieve {
     ) {
         let lines = frames.spans().get(range.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
-        if !self.always.is_empty() {
-            for line in range.clone() {
-                self.always.iter().for_each(|rule| found(line, *rule));
-            }
+        for line in range.clone() {
+            self.always.iter().for_each(|rule| found(line, *rule));
         }
         let Some(automaton) = &self.automaton else { return };
         let text = frames.buffer().get(first.at.start..last.at.end).unwrap_or_default();
@@ -104,10 +110,12 @@ impl Sieve {
                 line += lines.get(line..).unwrap_or_default().partition_point(|s| s.at.end <= at);
                 tried.clear();
             }
-            for rule in self.owners.get(needle.pattern().as_usize()).into_iter().flatten() {
-                if !tried.contains(rule) {
-                    tried.push(*rule);
-                    found(range.start + line, *rule);
+            let word = text.get(needle.range()).unwrap_or_default();
+            for owner in self.owners.get(needle.pattern().as_usize()).into_iter().flatten() {
+                let spelt = owner.exact.as_ref().is_none_or(|exact| exact.as_bytes() == word);
+                if spelt && !tried.contains(&owner.rule) {
+                    tried.push(owner.rule);
+                    found(range.start + line, owner.rule);
                 }
             }
         }
@@ -120,8 +128,10 @@ impl RuleSet {
         let rules = file.rules;
         let lives = |rule: &Rule| rule.class == Class::Running;
         let excuses = |rule: &Rule| rule.weight == Weight::Overrules || !rule.clears.is_empty();
-        let deciding = Sieve::new(&rules, |rule| !lives(rule) || excuses(rule));
-        let living = Sieve::new(&rules, lives);
+        let deciding =
+            Sieve::new(&rules, AhoCorasickKind::DFA, |rule| !lives(rule) || excuses(rule));
+        // It reads a few lines only, so being quick to build counts for more than being quick.
+        let living = Sieve::new(&rules, AhoCorasickKind::ContiguousNFA, lives);
         Self { rules, deciding, living }
     }
 
@@ -170,7 +180,6 @@ impl RuleSet {
         alone: bool,
     ) -> Vec<Hit> {
         let mut hits = Vec::new();
-        let mut read: Option<(usize, Prefix<'_>)> = None;
         sieve.candidates(frames, range, |line, index| {
             let Some(rule) = self.rules.get(index) else { return };
             let counts = match rule.scope {
@@ -181,12 +190,7 @@ impl RuleSet {
             if !counts {
                 return;
             }
-            let text = frames.line(line);
-            let prefix = match &read {
-                Some((at, prefix)) if *at == line => *prefix,
-                _ => read.insert((line, prefix::read(text))).1,
-            };
-            if let Some(at) = matches(rule, text, prefix) {
+            if let Some(at) = matches(rule, frames, line) {
                 hits.push(Hit { line, rule: index, at });
             }
         });
@@ -233,10 +237,7 @@ impl RuleSet {
         let Some(rule) = self.rules.get(index).filter(|rule| rule.class == Class::Running) else {
             return false;
         };
-        (0..frames.len()).any(|line| {
-            let text = frames.line(line);
-            matches(rule, text, prefix::read(text)).is_some()
-        })
+        (0..frames.len()).any(|line| matches(rule, frames, line).is_some())
     }
 
     /// Of several rules that match one line, the one that says most about it.
@@ -280,13 +281,14 @@ fn rank(class: Class) -> u8 {
     }
 }
 
-/// Where `rule` matches `line`.
-fn matches(rule: &Rule, line: &[u8], prefix: Prefix<'_>) -> Option<Range<usize>> {
+/// Where `rule` matches the line of that index.
+fn matches(rule: &Rule, frames: &Frames<'_>, index: usize) -> Option<Range<usize>> {
+    let line = frames.line(index);
     let find = |pattern: &Pattern| {
         if !pattern.anchored {
             return pattern.find(line);
         }
-        prefix.starts().find_map(|start| {
+        frames.prefix(index).starts().find_map(|start| {
             let at = pattern.find(line.get(start..)?)?;
             Some(start + at.start..start + at.end)
         })

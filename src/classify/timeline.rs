@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::frames::Frames;
-use super::prefix;
 use super::progress::{self, Shown};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
@@ -45,6 +44,10 @@ pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign
         return Vec::new();
     }
     let signs: Vec<Sign> = hits.iter().filter_map(|hit| sign(set, frames, hit)).collect();
+    if signs.is_empty() {
+        // Noise that looks like a failure is what healthy runs print: nothing more to weigh.
+        return signs;
+    }
     let clears: Vec<(usize, &[Class])> = hits
         .iter()
         .filter_map(|hit| set.rule(hit).map(|rule| (hit.line, rule.clears.as_slice())))
@@ -72,7 +75,7 @@ fn sign(set: &RuleSet, frames: &Frames<'_>, hit: &Hit) -> Option<Sign> {
     }
     // On its line an overruling rule has won already; beside other lines it is a proof like others.
     let weight = rule.weight.min(Weight::Proof);
-    let worker = frames.prefix(hit.line).worker.map(<[u8]>::to_vec);
+    let worker = frames.worker(hit.line).map(<[u8]>::to_vec);
     Some(Sign {
         line: hit.line,
         rule: hit.rule,
@@ -90,9 +93,9 @@ fn steps(frames: &Frames<'_>) -> Vec<Step> {
             if !text.iter().any(u8::is_ascii_digit) {
                 return None;
             }
-            let prefix = prefix::read(text);
+            let prefix = frames.prefix(line);
             let shown = progress::read(text, prefix.header).filter(|shown| shown.clear)?;
-            Some(Step { line, worker: prefix.worker.map(<[u8]>::to_vec), shown })
+            Some(Step { line, worker: frames.worker(line).map(<[u8]>::to_vec), shown })
         })
         .collect()
 }
@@ -186,7 +189,7 @@ fn last_line(frames: &Frames<'_>, head: &Sign) -> usize {
     let mut last = head.line;
     for line in head.line + 1..frames.len().min(head.line + TRACEBACK) {
         let prefix = frames.prefix(line);
-        if prefix.worker != head.worker.as_deref() {
+        if frames.worker(line) != head.worker.as_deref() {
             continue;
         }
         let text = frames.line(line).get(prefix.launcher..).unwrap_or_default();
@@ -242,7 +245,7 @@ impl Quiet {
             let is_sign = known.next_if(|sign| sign.line == line).is_some();
             let text = frames.line(line);
             let indented = matches!(text.first(), Some(b' ' | b'\t'));
-            if !is_sign && !indented && frames.prefix(line).worker.is_none() {
+            if !is_sign && !indented && frames.worker(line).is_none() {
                 sum += text.len() + 1;
             }
         }

@@ -42,14 +42,14 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
     let mut builder = Builder::default();
     let mut open = false;
     for (i, span) in frames.spans().iter().enumerate() {
-        let line = frames.line(i);
+        let text = frames.line(i);
         if open {
-            builder.extend(line, span.physical);
+            builder.extend(text, span.physical);
         } else {
-            builder.push(line, span.physical);
+            builder.push(text, span.physical);
         }
         open = joins(i);
-        if open && columns(line) < width {
+        if open && columns(text) < width {
             // The blank at the edge was dropped by the terminal.
             builder.extend(b" ", span.physical);
         }

@@ -30,6 +30,7 @@ mod monitor_rows;
 mod monitor_snapshots;
 mod monitor_update;
 mod original;
+mod regression;
 mod remote_local;
 mod resume;
 mod store_disk;

@@ -1,0 +1,57 @@
+//! What a review found: one test for each way in which an update, a record, a process or a window went
+//! astray. Each failed before its fix.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, kill_process};
+use serde_json::{Value, json};
+
+use tpu::sys::procs;
+
+use crate::common::env::{TestEnv, lives, wait_gone};
+use crate::common::tmux::{write_file, write_script};
+use crate::common::wait::wait_until;
+
+const NONE: [&str; 0] = [];
+
+/// Starts a process that leaves the job's group and ignores the end of its window; `$HOME/left` holds its
+/// pid. It ends on SIGINT.
+const LEFTOVER: &str = "set -m; setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' \
+    >/dev/null 2>&1 </dev/null & set +m; while [ ! -s \"$HOME/left\" ]; do sleep 0.02; done; ";
+
+/// Starts `tpu` with fail points, as a process that can be stopped and continued.
+#[expect(clippy::disallowed_methods, reason = "the test stops and continues this very process")]
+fn start(env: &TestEnv, line: &str, points: &str) -> Child {
+    let words: Vec<&str> = line.split(' ').collect();
+    let spawn = env.spawn(&words);
+    Command::new(&spawn.program)
+        .args(&spawn.args)
+        .env_clear()
+        .envs(spawn.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
+        .env("FAILPOINTS", points)
+        .current_dir(env.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// A directory of programs that stand before all others; returns the search path without it.
+fn programs(env: &mut TestEnv) -> String {
+    let path = env.tmux().env().var("PATH").unwrap().to_owned();
+    std::fs::create_dir(env.path("programs")).unwrap();
+    env.set("PATH", format!("{}:{path}", env.path("programs").display()));
+    path
+}
+
+#[test]
+fn notes_are_kept_in_the_record_and_go_on_to_its_successor() {
+    let env = TestEnv::new();
+    let words = ["run", "local", "alice", "ssn=too hot?", "-q", "--", "bash", "-c", "exit 1"];
+    drop(env.tpu_words(&words).exits(0));
+    assert_eq!(env.wait_status(1, "error")["extra_msgs"]["spreadsheet_notes"], "too hot?");
+    drop(env.tpu("rerun w=1 alice").exits(0));
+    assert_eq!(env.job("alice", 2)["extra_msgs"]["spreadsheet_notes"], "too hot?");
+}

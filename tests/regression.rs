@@ -55,3 +55,26 @@ fn notes_are_kept_in_the_record_and_go_on_to_its_successor() {
     drop(env.tpu("rerun w=1 alice").exits(0));
     assert_eq!(env.job("alice", 2)["extra_msgs"]["spreadsheet_notes"], "too hot?");
 }
+
+#[test]
+fn a_window_of_another_data_file_is_no_orphan() {
+    let mut env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    let ours = env.data_path();
+    let theirs = env.path("other");
+    std::fs::create_dir(&theirs).unwrap();
+    write_file(&theirs.join("data.json"), &env.two_users().to_string());
+    env.set("TPU_DATA", theirs.join("data.json"));
+    let look = env.tpu("check alice --json").exits(0).json();
+    assert_eq!(look["orphans"], json!([]));
+    drop(env.tpu("-czw alice").exits(0).says(&["closed 0 windows"]));
+    drop(env.tpu("clean alice").exits(0));
+    drop(env.tpu("kill-window 1 alice").exits(4).says(&["hint:"]));
+    assert_eq!(env.windows("alice"), [0, 1]);
+    // A window of our own whose record is gone is one.
+    env.set("TPU_DATA", ours);
+    let two_users = env.two_users();
+    env.write_data(&two_users);
+    drop(env.tpu("-czw alice").exits(0).says(&["closed 1 window"]));
+    assert_eq!(env.windows("alice"), [0]);
+}

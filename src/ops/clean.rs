@@ -277,6 +277,10 @@ fn kill_orphan(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Cleaned, Error> {
         pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 != 0
     });
     match pane {
+        Some(pane) if !claimed(data, pane) && !records::is_of_this_file(ctx, pane) => {
+            Err(Error::refused(format!("the window of {id} is a job's of another data file"))
+                .hint("name that file: --data FILE"))
+        }
         Some(pane) if !claimed(data, pane) => {
             ctx.tmux.close_window(pane, place.server_pid)?;
             Ok(Cleaned { archived: Vec::new(), closed: 1 })

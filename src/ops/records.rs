@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::model::data::Data;
-use crate::model::facts::ErrorKind;
+use crate::model::facts::{ErrorKind, PaneFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::{Event, Job, StoredVerdict};
 use crate::store::Tx;
@@ -47,6 +47,19 @@ pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
         ignored: false,
     });
     Ok(())
+}
+
+/// Whether a pane that no record claims is of no launch, or of one of this data file. Several data files
+/// may have windows on one server, and each closes only its own: those whose launcher lies in its state
+/// directory.
+pub fn is_of_this_file(ctx: &Ctx, pane: &PaneFact) -> bool {
+    match (&pane.launch, &pane.job) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(token), Some(id)) => launcher_file(ctx, id, "spec").is_some_and(|spec| {
+            spec.split(|byte| *byte == 0).next() == Some(token.as_str().as_bytes())
+        }),
+    }
 }
 
 /// The exit code that the launcher wrote beside itself.

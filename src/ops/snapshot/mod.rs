@@ -22,7 +22,7 @@ use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, records};
 use observe::{Seen, observe};
 
 pub use observe::Memory;
@@ -85,7 +85,7 @@ fn look_once(
         jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).collect();
     let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
-            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
+            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
         }
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
     };
@@ -246,12 +246,13 @@ fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
     }
 }
 
-/// Windows of a user's session that no record claims; never the home window 0.
-fn orphans(user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
+/// Windows of a user's session that no record claims; never the home window 0, nor a job's of another
+/// data file.
+fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
     let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
         let claimed = user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
-        if pane.window_index != 0 && !claimed {
+        if pane.window_index != 0 && !claimed && records::is_of_this_file(ctx, pane) {
             orphans.insert(
                 pane.window_index,
                 Orphan {

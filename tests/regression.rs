@@ -78,3 +78,21 @@ fn a_window_of_another_data_file_is_no_orphan() {
     drop(env.tpu("-czw alice").exits(0).says(&["closed 1 window"]));
     assert_eq!(env.windows("alice"), [0]);
 }
+
+#[test]
+fn a_job_that_runs_is_no_failed_launch_because_tmux_stumbled() {
+    let mut env = TestEnv::new();
+    let path = programs(&mut env);
+    let stumbles = format!(
+        "PATH='{path}'\ncase \" $* \" in *' new-window '*' =alice:1 '*)\n  tmux \"$@\" >/dev/null\n  \
+         until grep -q '\"status\": \"running\"' \"$TPU_DATA\"; do sleep 0.02; done\n  \
+         echo 'server exited unexpectedly' >&2; exit 1;;\nesac\nexec tmux \"$@\""
+    );
+    write_script(&env.path("programs/tmux"), &stumbles);
+    let script = "until [ -e \"$HOME/end\" ]; do sleep 0.02; done";
+    let words = ["run", "local", "alice", "-q", "--", "bash", "-c", script];
+    drop(env.tpu_words(&words).exits(6).says(&["alice/1 is started", "hint:"]));
+    assert_eq!(env.job("alice", 1)["status"], "running");
+    env.touch("end");
+    env.wait_status(1, "finished");
+}

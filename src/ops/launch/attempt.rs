@@ -268,13 +268,23 @@ fn confirm(
 }
 
 /// No window came to be: says so in the record, and returns the reason.
+///
+/// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
+/// through, the job runs, whatever tmux said.
 fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
     let written = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, id, token)?;
+        if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
+            return Ok(true);
+        }
         records::fail_launch(job, &error.message)?;
         records::note(tx, id, "error", format!("launch: {error}"));
-        Ok(())
+        Ok(false)
     });
+    if let Ok(true) = written {
+        return Error::new(error.kind, format!("{id} is started, although tmux failed: {error}"))
+            .hint(format!("`tpu check {}` shows it", id.user));
+    }
     let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };
     let mut message = format!("{id} could not be started: {error}");
     if let Err(also) = written {

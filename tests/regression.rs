@@ -96,3 +96,18 @@ fn a_job_that_runs_is_no_failed_launch_because_tmux_stumbled() {
     env.touch("end");
     env.wait_status(1, "finished");
 }
+
+#[test]
+fn a_launch_whose_record_is_cleaned_away_leaves_no_window() {
+    let env = TestEnv::new();
+    let mut running = start(&env, "run local alice -q -- sleep 1000", "launch-written=sleep(2000)");
+    let _written = env.wait_file("tpu-state/jobs/alice/1/launcher.sh");
+    let sleeper = Pid::from_child(&running);
+    kill_process(sleeper, rustix::process::Signal::STOP).unwrap();
+    drop(env.tpu("kill w=1 alice").exits(0));
+    drop(env.tpu("clean alice").exits(0));
+    assert_eq!(env.jobs("alice"), Vec::<Value>::new());
+    kill_process(sleeper, rustix::process::Signal::CONT).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(4));
+    assert_eq!(env.windows("alice"), [0], "a window without a record");
+}

@@ -111,3 +111,27 @@ fn a_launch_whose_record_is_cleaned_away_leaves_no_window() {
     assert_eq!(running.wait().unwrap().code(), Some(4));
     assert_eq!(env.windows("alice"), [0], "a window without a record");
 }
+
+#[test]
+fn what_is_being_killed_gets_no_successor() {
+    let env = TestEnv::new();
+    let stubborn = "set -m; setsid bash -c 'trap \"touch \\\"$HOME/asked\\\"\" INT; \
+        trap \"until [ -e \\\"$HOME/go\\\" ]; do sleep 0.02; done; exit\" TERM; touch \"$HOME/left\"; \
+        while :; do sleep 0.02; done' >/dev/null 2>&1 </dev/null & set +m; \
+        until [ -e \"$HOME/left\" ]; do sleep 0.02; done; exit 3";
+    env.start(stubborn, &NONE);
+    env.wait_status(1, "error");
+    // It has made its plan, and waits for what is left of the parent.
+    let again = env.start_tpu("rerun w=1 alice", &[]);
+    let _asked = env.wait_file("asked");
+    let killer = env.start_tpu("kill w=1 alice", &[("FAILPOINTS", "kill-intended=pause")]);
+    wait_until("the intent is recorded", || {
+        env.job("alice", 1)["extra_msgs"]["intent"]["action"] == "killing"
+    });
+    env.touch("go");
+    assert_eq!(again.wait(), 4);
+    assert_eq!(env.jobs("alice").len(), 1, "a job that is being killed went on");
+    killer.kill();
+    drop(env.tpu("kill w=1 alice").exits(0));
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+}

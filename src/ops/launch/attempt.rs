@@ -6,7 +6,7 @@
 use crate::model::data::Data;
 use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
-use crate::model::job::{Event, Job, Launch, LaunchMode, StartTime, Status, Succession};
+use crate::model::job::{Event, Job, KILLING, Launch, LaunchMode, StartTime, Status, Succession};
 use crate::model::time::Timestamp;
 use crate::ops::records;
 use crate::ops::{Ctx, Error, Kind};
@@ -149,6 +149,11 @@ fn succeed(
     if let Some(other) = job.child {
         return Err(Error::refused(format!("{id} already goes on in window {other}"))
             .hint(format!("tpu check {} shows it", id.user)));
+    }
+    // An action of a rule is what brings us here; a kill ends the lineage.
+    if job.intent.as_ref().is_some_and(|intent| intent.action == KILLING) {
+        return Err(Error::refused(format!("{id} is being killed"))
+            .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
     }
     // Its launcher may have written down, since, the very failure that the facts had shown.
     let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));

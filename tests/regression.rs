@@ -135,3 +135,14 @@ fn what_is_being_killed_gets_no_successor() {
     drop(env.tpu("kill w=1 alice").exits(0));
     assert_eq!(env.job("alice", 1)["status"], "killed");
 }
+
+#[test]
+fn an_end_that_nobody_wrote_down_is_no_kill() {
+    let env = TestEnv::new();
+    // The launcher cannot call back; it still leaves the exit code.
+    env.start("rm -f \"$TPU_BIN\"", &NONE);
+    let _code = env.wait_file("tpu-state/jobs/alice/1/exit");
+    assert_eq!(env.job("alice", 1)["status"], "running");
+    drop(env.tpu("kill w=1 alice").exits(4).says(&["finished"]));
+    assert_eq!(env.job("alice", 1)["status"], "finished");
+}

@@ -146,3 +146,18 @@ fn an_end_that_nobody_wrote_down_is_no_kill() {
     drop(env.tpu("kill w=1 alice").exits(4).says(&["finished"]));
     assert_eq!(env.job("alice", 1)["status"], "finished");
 }
+
+#[test]
+fn the_end_of_an_earlier_job_of_that_number_ends_no_other() {
+    let env = TestEnv::new();
+    env.start("true", &NONE);
+    env.wait_status(1, "finished");
+    drop(env.tpu("clean alice").exits(0));
+    drop(env.tpu("reset-window-num 1 alice").exits(0));
+    let line = "run local alice -q -- true";
+    let claimed = env.start_tpu(line, &[("FAILPOINTS", "launch-claimed=pause")]);
+    wait_until("the claim", || env.jobs("alice").len() == 1);
+    drop(env.tpu("clear-finished alice").exits(0).says(&["Archived 0 jobs"]));
+    assert_eq!(env.job("alice", 1)["status"], "starting");
+    claimed.kill();
+}

@@ -62,9 +62,11 @@ pub fn is_of_this_file(ctx: &Ctx, pane: &PaneFact) -> bool {
     }
 }
 
-/// The exit code that the launcher wrote beside itself.
+/// The exit code that the launcher wrote beside itself, with the token of its launch: the directory may
+/// still be that of an earlier job of this number.
 pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<i32> {
-    job.launch.as_ref()?;
+    let launch = job.launch.as_ref()?;
     let bytes = launcher_file(ctx, &job.id(), "exit")?;
-    std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
+    let (code, token) = std::str::from_utf8(&bytes).ok()?.trim().split_once(' ')?;
+    (token == launch.token.as_str()).then(|| code.parse().ok())?
 }

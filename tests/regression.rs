@@ -161,3 +161,20 @@ fn the_end_of_an_earlier_job_of_that_number_ends_no_other() {
     assert_eq!(env.job("alice", 1)["status"], "starting");
     claimed.kill();
 }
+
+#[test]
+fn the_search_path_does_not_grow_with_each_attempt() {
+    let env = TestEnv::new();
+    env.start("exit 1", &NONE);
+    env.wait_status(1, "error");
+    for window in [1, 2] {
+        drop(env.tpu(&format!("rerun w={window} alice")).exits(0));
+        env.wait_status(window + 1, "error");
+    }
+    let bytes = std::fs::read(env.state_of("alice", 3).join("env")).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let path = text.split('\0').find_map(|pair| pair.strip_prefix("PATH=")).unwrap();
+    let own = env.state_of("alice", 3).join("bin");
+    let of_jobs: Vec<&str> = path.split(':').filter(|dir| dir.contains("tpu-state")).collect();
+    assert_eq!(of_jobs, [own.to_str().unwrap()], "{path}");
+}

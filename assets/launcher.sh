@@ -51,7 +51,8 @@ run_native() {
         trap '' INT QUIT TERM HUP
         exec tee -a -- "$log"
     )
-    code=$?
+    # The job's own: a log that cannot be written (a full disk) is no failure of the job.
+    code=${PIPESTATUS[0]}
 }
 
 run_script() {

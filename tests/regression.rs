@@ -178,3 +178,15 @@ fn the_search_path_does_not_grow_with_each_attempt() {
     let of_jobs: Vec<&str> = path.split(':').filter(|dir| dir.contains("tpu-state")).collect();
     assert_eq!(of_jobs, [own.to_str().unwrap()], "{path}");
 }
+
+#[test]
+fn a_log_that_cannot_be_written_does_not_fail_the_job() {
+    let mut env = TestEnv::new();
+    let _path = programs(&mut env);
+    // As tee does on a full disk: it passes everything on, and ends with 1.
+    write_script(&env.path("programs/tee"), "cat\nexit 1");
+    env.start("echo done", &NONE);
+    env.wait_status(1, "finished");
+    env.start("exit 7", &NONE);
+    assert_eq!(env.wait_status(2, "error")["extra_msgs"]["launch"]["exit"], 7);
+}

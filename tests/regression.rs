@@ -190,3 +190,20 @@ fn a_log_that_cannot_be_written_does_not_fail_the_job() {
     env.start("exit 7", &NONE);
     assert_eq!(env.wait_status(2, "error")["extra_msgs"]["launch"]["exit"], 7);
 }
+
+#[test]
+fn a_lost_directory_costs_no_attempt() {
+    let env = TestEnv::new();
+    let script = "mkdir \"$TPU_LOG_DIR/checkpoint_1\"; echo w >\"$TPU_LOG_DIR/checkpoint_1/w\"; \
+                  exit 3";
+    env.code("alice", "main.sh", "true\n");
+    env.start(script, &NONE);
+    env.wait_status(1, "error");
+    std::fs::remove_dir_all(env.path("code-alice")).unwrap();
+    let before = env.data_bytes();
+    drop(env.tpu("rerun w=1 alice").exits(3).says(&["code-alice", "hint:"]));
+    assert_eq!(env.data_bytes(), before, "the parent may still be continued");
+    // A resume runs the copy of the code, and that is there.
+    drop(env.tpu("resume w=1 alice").exits(0));
+    assert_eq!(env.wait_status(2, "error")["extra_msgs"]["launch"]["exit"], 3);
+}

@@ -47,7 +47,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
             session: plan.session.clone(),
             index: id.window.0,
             name: window_name(plan),
-            cwd: plan.dir.clone().into(),
+            // A resume's own copy is there for certain; the directory it was made from may be gone.
+            cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
             argv: vec!["/bin/bash".to_owned(), launcher],
             job: id.clone(),
             launch: token.clone(),

@@ -207,3 +207,22 @@ fn a_lost_directory_costs_no_attempt() {
     drop(env.tpu("resume w=1 alice").exits(0));
     assert_eq!(env.wait_status(2, "error")["extra_msgs"]["launch"]["exit"], 3);
 }
+
+#[test]
+fn a_copy_that_failed_half_way_is_no_stage_directory() {
+    let env = TestEnv::new();
+    env.code("alice", "main.sh", "true\n");
+    // A path that is as long as paths may be does not fit into a directory with a longer name.
+    let mut deep = env.path("code-alice");
+    while deep.as_os_str().len() < 3_880 {
+        deep.push("d".repeat(200));
+    }
+    std::fs::create_dir_all(&deep).unwrap();
+    let rest = 4_090 - deep.as_os_str().len() - 1;
+    write_file(&deep.join("f".repeat(rest.min(255))), "");
+    env.start("true", &NONE);
+    let job = env.wait_status(1, "error");
+    assert!(env.pane("alice", 1).contains("cannot copy"), "{}", env.pane("alice", 1));
+    let stage = job["stage_dir"].as_str().unwrap();
+    assert!(!Path::new(stage).exists(), "a resume would run what is there");
+}

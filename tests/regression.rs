@@ -226,3 +226,18 @@ fn a_copy_that_failed_half_way_is_no_stage_directory() {
     let stage = job["stage_dir"].as_str().unwrap();
     assert!(!Path::new(stage).exists(), "a resume would run what is there");
 }
+
+#[test]
+fn an_empty_word_of_a_script_takes_nothing_out_of_the_record() {
+    let env = TestEnv::new();
+    let mut data = env.two_users();
+    let mut job = env.record("alice", 1, "running");
+    job["tpu"] = json!("lab-tpuvm-v2-32-1");
+    job["stage_dir"] = json!("/stage");
+    data["users"]["alice"]["job_data"] = json!([job]);
+    env.write_data(&data);
+    drop(env.tpu_words(&["upd-log", "alice:1", "/log", "", "", "now"]).exits(0));
+    let job = env.job("alice", 1);
+    assert_eq!((&job["tpu"], &job["log_dir"]), (&json!("lab-tpuvm-v2-32-1"), &json!("/log")));
+    assert_eq!(job["stage_dir"], "/stage");
+}

@@ -48,15 +48,17 @@ pub struct Begun {
 pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
     let now = ctx.clock.now();
     ctx.transact(|tx| {
-        let target = match tx.data.resolve_target(&begun.target) {
+        // An unset variable of a script comes as an empty word, and says nothing.
+        let said = |word: &String| (!word.is_empty()).then(|| word.clone());
+        let target = said(&begun.target).map(|word| match tx.data.resolve_target(&word) {
             Some(target) => target.name,
-            None => TargetName::new(begun.target.clone()),
-        };
+            None => TargetName::new(word),
+        });
         let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Started)?;
-        job.log_dir = Some(begun.log_dir.clone());
-        job.stage_dir = Some(begun.stage_dir.clone());
-        job.tpu = target;
+        job.log_dir = said(&begun.log_dir).or(job.log_dir.take());
+        job.stage_dir = said(&begun.stage_dir).or(job.stage_dir.take());
+        job.tpu = target.unwrap_or_else(|| job.tpu.clone());
         if job.start_time == StartTime::Unset {
             job.start_time = StartTime::At(now);
         }

@@ -241,3 +241,14 @@ fn an_empty_word_of_a_script_takes_nothing_out_of_the_record() {
     assert_eq!((&job["tpu"], &job["log_dir"]), (&json!("lab-tpuvm-v2-32-1"), &json!("/log")));
     assert_eq!(job["stage_dir"], "/stage");
 }
+
+#[test]
+fn a_process_of_another_launch_cannot_speak_for_the_job() {
+    let mut env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    env.wait_status(1, "running");
+    env.set("TPU_JOB", "alice/1");
+    env.set("TPU_LAUNCH", "of-an-earlier-job-of-that-number");
+    drop(env.tpu("finish-job alice:1").exits(4).says(&["another launch", "hint:"]));
+    assert_eq!(env.job("alice", 1)["status"], "running");
+}

@@ -18,7 +18,15 @@ const LINES: u32 = 2_000;
 pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
     let data = ctx.data()?;
     if let Some(id) = ctx.env.non_empty("TPU_JOB").and_then(JobId::parse) {
-        return job_of(&data, &id).map(Job::id);
+        let job = job_of(&data, &id)?;
+        // What is left of an earlier job of that number must not speak for this one.
+        if let (Some(token), Some(launch)) = (ctx.env.non_empty("TPU_LAUNCH"), &job.launch)
+            && launch.token.as_str() != token
+        {
+            return Err(Error::refused(format!("this process is of another launch than {id}"))
+                .hint("outside of the job: unset TPU_JOB TPU_LAUNCH, and name SESSION:WINDOW"));
+        }
+        return Ok(id);
     }
     let unknown = || {
         Error::usage(format!("'{argument}' is not SESSION:WINDOW"))

@@ -252,3 +252,18 @@ fn a_process_of_another_launch_cannot_speak_for_the_job() {
     drop(env.tpu("finish-job alice:1").exits(4).says(&["another launch", "hint:"]));
     assert_eq!(env.job("alice", 1)["status"], "running");
 }
+
+#[test]
+fn what_the_control_plane_proved_is_not_renamed_by_a_script() {
+    let env = TestEnv::new();
+    let mut data = env.two_users();
+    let mut job = env.record("alice", 1, "error");
+    job["error"] = json!("preempted");
+    job["extra_msgs"]["verdict"] = json!({
+        "kind": "preempted", "rule": "target-state", "line": "x is PREEMPTED", "ignored": false,
+    });
+    data["users"]["alice"]["job_data"] = json!([job]);
+    env.write_data(&data);
+    drop(env.tpu("fail-job alice:1"));
+    assert_eq!(env.job("alice", 1)["error"], "preempted");
+}

@@ -4,6 +4,7 @@ use crate::classify::Input;
 use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
+use crate::plan::answer;
 use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
 use crate::plan::place::Window;
 
@@ -139,12 +140,15 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     });
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        // What the control plane has proved, no text takes back.
+        if job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job) {
+            return Ok(ErrorKind::Preempted);
+        }
         job.apply(&Event::Failed(kind))?;
         job.verdict = Some(kept(kind, &evidence));
         records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
-        Ok(())
-    })?;
-    Ok(kind)
+        Ok(kind)
+    })
 }
 
 /// The launcher asks whether its launch still stands, and lets the code be copied (native mode).

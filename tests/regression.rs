@@ -267,3 +267,15 @@ fn what_the_control_plane_proved_is_not_renamed_by_a_script() {
     drop(env.tpu("fail-job alice:1"));
     assert_eq!(env.job("alice", 1)["error"], "preempted");
 }
+
+#[test]
+fn closing_the_window_of_a_job_kills_it_first() {
+    let env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    env.wait_status(1, "running");
+    drop(env.tpu("kill-window 1 alice").exits(0));
+    assert_eq!(env.windows("alice"), [0]);
+    let archive = std::fs::read_to_string(env.path("tpu-state/archive.jsonl")).unwrap();
+    let line: Value = serde_json::from_str(archive.trim()).unwrap();
+    assert_eq!(line["job"]["status"], "killed");
+}

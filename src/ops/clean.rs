@@ -252,8 +252,9 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> 
     Ok(Cleaned { archived: remove(ctx, user, &jobs)?, closed: 0 })
 }
 
-/// `kill-window`: closes the window of a job and archives its record, without asking the job.
+/// `kill-window`: closes the window of a job, which is killed if it lives, and archives its record.
 pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
+    heal::heal(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
         return kill_orphan(ctx, &data, id);
@@ -265,7 +266,17 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         return Err(Error::refused(format!("{id} goes on in window {child}"))
             .hint(format!("kill that one, then: tpu clean {}", id.user)));
     }
-    archive(ctx, &id.user, &[id.window])
+    // With the intent of a kill: no rule must bring back what ends because its window is closed.
+    // A window that cannot be judged from here stays; `archive` says why.
+    let session = &user_of(&data, &id.user)?.tmux_name;
+    let judged = match place::find(job, session, &ctx.tmux.look()) {
+        Window::Here(_) | Window::Gone | Window::Lost(_) => true,
+        Window::Elsewhere(_) | Window::Unknown(_) => false,
+    };
+    let killed = if judged && job.status.is_live() { Some(kill::kill_one(ctx, id)?) } else { None };
+    let mut cleaned = archive(ctx, &id.user, &[id.window])?;
+    cleaned.closed += killed.map_or(0, |killed| usize::from(killed.window));
+    Ok(cleaned)
 }
 
 /// A window without a record.

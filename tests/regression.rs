@@ -279,3 +279,17 @@ fn closing_the_window_of_a_job_kills_it_first() {
     let line: Value = serde_json::from_str(archive.trim()).unwrap();
     assert_eq!(line["job"]["status"], "killed");
 }
+
+#[test]
+fn a_record_goes_together_with_the_processes_that_outlived_its_window() {
+    for command in ["-czj alice", "clear-error alice"] {
+        let env = TestEnv::new();
+        env.start(&format!("{LEFTOVER} exec sleep 1000"), &NONE);
+        let left = env.wait_pid("left");
+        env.wait_status(1, "running");
+        drop(env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 1).unwrap()]));
+        assert!(lives(&left));
+        drop(env.tpu(command).exits(0).says(&["Archived 1 job"]));
+        wait_gone(&left);
+    }
+}

@@ -149,6 +149,7 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
         close(ctx, job, pane, &tmux)?;
         cleaned.closed += 1;
     }
+    stop_unended(ctx, &gone)?;
     cleaned.archived = remove(ctx, user, &gone)?;
     Ok(cleaned)
 }
@@ -158,6 +159,19 @@ fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), E
     processes::stop(ctx, job, Some(pane))?;
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
     kill::close(ctx, job, pane, place.server_pid)
+}
+
+/// Stops what outlived the windows of jobs whose end nobody saw: without their records nobody would know
+/// whose processes these are.
+fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
+    let unended = |job: &&Job| {
+        let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
+        open && job.status != Status::Killed
+    };
+    for job in jobs.iter().filter(unended) {
+        processes::stop(ctx, job, None)?;
+    }
+    Ok(())
 }
 
 /// Moves records from data.json to the archive, in one transaction. A record that has got a successor
@@ -249,6 +263,7 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> 
         }
     }
     let jobs: Vec<Job> = chosen.iter().filter_map(|window| owner.job(*window)).cloned().collect();
+    stop_unended(ctx, &jobs)?;
     Ok(Cleaned { archived: remove(ctx, user, &jobs)?, closed: 0 })
 }
 

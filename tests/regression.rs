@@ -293,3 +293,15 @@ fn a_record_goes_together_with_the_processes_that_outlived_its_window() {
         wait_gone(&left);
     }
 }
+
+#[test]
+fn a_job_that_was_moved_into_the_home_window_does_not_take_it_along() {
+    let env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    env.wait_status(1, "running");
+    let pane = env.pane_id("alice", 1).unwrap();
+    drop(env.tmux().run(&["join-pane", "-d", "-s", &pane, "-t", "=alice:0"]));
+    drop(env.tpu("kill w=1 alice").exits(0));
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+    assert_eq!(env.windows("alice"), [0], "the session, and with it the server");
+}

@@ -305,3 +305,18 @@ fn a_job_that_was_moved_into_the_home_window_does_not_take_it_along() {
     assert_eq!(env.job("alice", 1)["status"], "killed");
     assert_eq!(env.windows("alice"), [0], "the session, and with it the server");
 }
+
+#[test]
+fn a_window_that_somebody_has_split_stays_the_jobs() {
+    let env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    let job = env.pane_id("alice", 1).unwrap();
+    drop(env.tmux().run(&["split-window", "-b", "-d", "-t", &job, "exec sleep 1000"]));
+    drop(env.tmux().run(&["new-window", "-d", "-t", "=alice:7", "exec sleep 1000"]));
+    let seven = env.pane_id("alice", 7).unwrap();
+    drop(env.tmux().run(&["split-window", "-d", "-t", &seven, "exec sleep 1000"]));
+    drop(env.tpu("-czw alice").exits(0).says(&["closed 1 window."]));
+    assert_eq!(env.windows("alice"), [0, 1]);
+    let panes = env.tmux().run(&["list-panes", "-t", &job, "-F", "#{pane_id}"]);
+    assert_eq!(panes.lines().count(), 2, "a pane of a job's window was closed");
+}

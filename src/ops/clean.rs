@@ -8,7 +8,6 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
 use crate::model::job::{Job, Status};
 use crate::model::lineage::{self, Lineage};
-use crate::model::view::Orphan;
 use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
@@ -211,18 +210,20 @@ pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
     for orphan in &look.orphans {
         // Read again: a launch may have claimed it between.
         let data = ctx.data()?;
-        let Some(pane) = pane_of(panes, orphan) else { continue };
-        if claimed(&data, pane) {
+        let panes = panes_of(panes, &orphan.window_id);
+        if panes.is_empty() || panes.iter().any(|pane| claimed(&data, pane)) {
             continue;
         }
-        ctx.tmux.close_window(pane, place.server_pid)?;
+        for pane in panes {
+            ctx.tmux.close_window(pane, place.server_pid)?;
+        }
         cleaned.closed += 1;
     }
     Ok(cleaned)
 }
 
-fn pane_of<'a>(panes: &'a [PaneFact], orphan: &Orphan) -> Option<&'a PaneFact> {
-    panes.iter().find(|pane| pane.window_id == orphan.window_id)
+fn panes_of<'a>(panes: &'a [PaneFact], window_id: &str) -> Vec<&'a PaneFact> {
+    panes.iter().filter(|pane| pane.window_id == window_id).collect()
 }
 
 /// Whether any record claims a pane.
@@ -299,20 +300,21 @@ fn kill_orphan(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Cleaned, Error> {
     let user = user_of(data, &id.user)?;
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let pane = panes.iter().find(|pane| {
+    let there = panes.iter().find(|pane| {
         pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 != 0
     });
-    match pane {
-        Some(pane) if !claimed(data, pane) && !records::is_of_this_file(ctx, pane) => {
-            Err(Error::refused(format!("the window of {id} is a job's of another data file"))
-                .hint("name that file: --data FILE"))
-        }
-        Some(pane) if !claimed(data, pane) => {
-            ctx.tmux.close_window(pane, place.server_pid)?;
-            Ok(Cleaned { archived: Vec::new(), closed: 1 })
-        }
-        Some(_) | None => job_of(data, id).map(|_| Cleaned::default()),
+    let panes = there.map(|pane| panes_of(panes, &pane.window_id)).unwrap_or_default();
+    if panes.is_empty() || panes.iter().any(|pane| claimed(data, pane)) {
+        return job_of(data, id).map(|_| Cleaned::default());
     }
+    if panes.iter().any(|pane| !records::is_of_this_file(ctx, pane)) {
+        return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
+            .hint("name that file: --data FILE"));
+    }
+    for pane in panes {
+        ctx.tmux.close_window(pane, place.server_pid)?;
+    }
+    Ok(Cleaned { archived: Vec::new(), closed: 1 })
 }
 
 /// tmux gives no answer: nothing is removed.

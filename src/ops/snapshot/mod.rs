@@ -6,7 +6,7 @@
 
 mod observe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cloud::none::NoCloud;
@@ -250,9 +250,14 @@ fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
 /// data file.
 fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
     let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
+    // A window that somebody has split is a job's if one of its panes is.
+    let mut claimed: BTreeSet<u32> = BTreeSet::from([0]);
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
-        let claimed = user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
-        if pane.window_index != 0 && !claimed && records::is_of_this_file(ctx, pane) {
+        let is_jobs = |job| place::is_window_of(job, &user.tmux_name, pane);
+        if user.jobs().iter().any(is_jobs) || !records::is_of_this_file(ctx, pane) {
+            claimed.insert(pane.window_index);
+            orphans.remove(&pane.window_index);
+        } else if !claimed.contains(&pane.window_index) {
             orphans.insert(
                 pane.window_index,
                 Orphan {

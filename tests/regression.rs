@@ -320,3 +320,21 @@ fn a_window_that_somebody_has_split_stays_the_jobs() {
     let panes = env.tmux().run(&["list-panes", "-t", &job, "-F", "#{pane_id}"]);
     assert_eq!(panes.lines().count(), 2, "a pane of a job's window was closed");
 }
+
+#[test]
+fn a_job_that_begins_while_it_is_killed_is_stopped_as_well() {
+    let mut env = TestEnv::new();
+    env.start("exec sleep 1000", &NONE);
+    let token = env.wait_status(1, "running")["extra_msgs"]["launch"]["token"].clone();
+    let path = programs(&mut env);
+    // The first process of the job appears between the last look at processes and the end of the window.
+    let late = format!(
+        "PATH='{path}'\ncase \"$*\" in *kill-*) TPU_LAUNCH={} setsid sleep 1000 >/dev/null 2>&1 & \
+         echo $! >\"$HOME/late\";; esac\nexec tmux \"$@\"",
+        token.as_str().unwrap()
+    );
+    write_script(&env.path("programs/tmux"), &late);
+    drop(env.tpu("kill w=1 alice").exits(0));
+    let pid = std::fs::read_to_string(env.path("late")).unwrap().trim().parse().unwrap();
+    assert!(procs::Process::read(pid).is_none_or(|process| process.zombie), "{pid} is left");
+}

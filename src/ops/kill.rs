@@ -65,10 +65,12 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let (pane, server) = window(ctx, &data, job)?;
-    let stopped = processes::stop(ctx, job, pane.as_ref())?;
+    let mut stopped = processes::stop(ctx, job, pane.as_ref())?;
     fail::fail_point!("kill-stopped");
     if let Some(pane) = &pane {
         close(ctx, job, pane, server)?;
+        // A launcher that was let through a moment ago may have begun the job since we looked.
+        stopped += processes::stop(ctx, job, None)?;
     }
     fail::fail_point!("kill-closed");
     ctx.transact(|tx| {

@@ -338,3 +338,22 @@ fn a_job_that_begins_while_it_is_killed_is_stopped_as_well() {
     let pid = std::fs::read_to_string(env.path("late")).unwrap().trim().parse().unwrap();
     assert!(procs::Process::read(pid).is_none_or(|process| process.zombie), "{pid} is left");
 }
+
+#[test]
+fn a_proven_preemption_is_not_renamed_by_a_claim_of_success_either() {
+    let env = TestEnv::new();
+    let mut data = env.two_users();
+    let mut job = env.record("alice", 1, "error");
+    job["error"] = json!("preempted");
+    job["log_dir"] = json!(env.path("code-alice"));
+    job["extra_msgs"]["verdict"] = json!({
+        "kind": "preempted", "rule": "target-state", "line": "x is PREEMPTED", "ignored": false,
+    });
+    data["users"]["alice"]["job_data"] = json!([job]);
+    env.write_data(&data);
+    let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n\
+                     KeyError: 'lr'\n";
+    env.code("alice", "output.log", traceback);
+    drop(env.tpu("finish-job alice:1").exits(4));
+    assert_eq!(env.job("alice", 1)["error"], "preempted");
+}

@@ -96,6 +96,9 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let contradiction = contradiction(ctx, job);
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        if contradiction.is_some() && is_proven(job) {
+            return Ok(());
+        }
         match &contradiction {
             None => {
                 job.apply(&Event::Finished)?;
@@ -140,8 +143,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     });
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
-        // What the control plane has proved, no text takes back.
-        if job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job) {
+        if is_proven(job) {
             return Ok(ErrorKind::Preempted);
         }
         job.apply(&Event::Failed(kind))?;
@@ -149,6 +151,11 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
         records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
         Ok(kind)
     })
+}
+
+/// Whether the control plane has said why it failed: no text takes that back.
+fn is_proven(job: &Job) -> bool {
+    job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
 }
 
 /// The launcher asks whether its launch still stands, and lets the code be copied (native mode).

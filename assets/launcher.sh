@@ -87,6 +87,8 @@ printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SEC
 "$tpu" launcher exited "$token" "$code"
 
 trap - INT QUIT
+# Whoever works in this shell, or starts a tmux from it, is not the job any more.
+unset TPU_JOB
 cd -- "$dir" 2>/dev/null
 [ -x "${SHELL:-}" ] || SHELL=/bin/bash
 exec "$SHELL"

@@ -357,3 +357,17 @@ fn a_proven_preemption_is_not_renamed_by_a_claim_of_success_either() {
     drop(env.tpu("finish-job alice:1").exits(4));
     assert_eq!(env.job("alice", 1)["error"], "preempted");
 }
+
+#[test]
+fn the_shell_that_a_job_leaves_speaks_for_no_job() {
+    let env = TestEnv::new();
+    env.start("true", &NONE);
+    env.wait_status(1, "finished");
+    let pane = env.pane_id("alice", 1).unwrap();
+    let line = "echo \"[$TPU_JOB]\" >\"$HOME/said\"";
+    drop(env.tmux().run(&["send-keys", "-t", &pane, line, "Enter"]));
+    wait_until("the shell's answer", || {
+        std::fs::read_to_string(env.path("said")).is_ok_and(|said| said.ends_with('\n'))
+    });
+    assert_eq!(env.wait_file("said"), b"[]\n");
+}

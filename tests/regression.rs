@@ -371,3 +371,15 @@ fn the_shell_that_a_job_leaves_speaks_for_no_job() {
     });
     assert_eq!(env.wait_file("said"), b"[]\n");
 }
+
+#[test]
+fn a_failed_job_holds_its_target_until_its_program_ends() {
+    let env = TestEnv::new();
+    env.code("alice", "staging.sh", "tpu fail-job x:1; exec sleep 1000\n");
+    env.code("bob", "staging.sh", "true\n");
+    drop(env.tpu("run v2-1 alice -q").exits(0));
+    env.wait_status(1, "error");
+    drop(env.tpu("run v2-1 bob -q").exits(4).says(&["in use by alice/1", "hint:"]));
+    drop(env.tpu("kill w=1 alice").exits(0));
+    drop(env.tpu("run v2-1 bob -q").exits(0));
+}

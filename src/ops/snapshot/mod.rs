@@ -132,7 +132,7 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         .users()
         .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
-        .filter(|(_, job)| job.tpu == *target && job.status.is_live())
+        .filter(|(_, job)| job.tpu == *target && (job.status.is_live() || is_unended(job)))
         .collect();
     let mut users = TargetUsers::default();
     if claims.is_empty() {
@@ -147,6 +147,12 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
     users
+}
+
+/// Whether a failure is stored and no end of the program: it may be at work still.
+fn is_unended(job: &Job) -> bool {
+    let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
+    open && matches!(job.status, Status::Error(_))
 }
 
 /// The text that belongs to this launch of the job.

@@ -5,7 +5,7 @@
 #   spec   token, job, mode (native|script), directory, log file, path of tpu
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
-# It writes: pid (process group and its start time), exit (the exit code).
+# It writes: pid (process group and its start time), exit (the exit code and the token).
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
@@ -91,12 +91,14 @@ if [ "$code" -eq 0 ]; then
 fi
 
 stty sane 2>/dev/null
-printf '%s\n' "$code" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
+printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
 tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
 printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
 "$tpu" launcher exited "$token" "$code"
 
 trap - INT QUIT
+# Whoever works in this shell, or starts a tmux from it, is not the job any more.
+unset TPU_JOB
 cd -- "$dir" 2>/dev/null
 [ -x "${SHELL:-}" ] || SHELL=/bin/bash
 exec "$SHELL"

@@ -184,6 +184,8 @@ fn the_log_is_complete_and_the_exit_code_is_recorded() {
         (1..=5000).map(|n| n.to_string()).chain(["last words".to_owned()]).collect();
     assert_eq!(text.lines().collect::<Vec<_>>(), wanted);
     let exit = std::fs::read_to_string(env.state_of("alice", window).join("exit")).unwrap();
+    let (exit, token) = exit.trim().split_once(' ').unwrap();
+    assert_eq!(job["extra_msgs"]["launch"]["token"], token);
     assert_eq!(exit.trim(), "7");
     let pane = env.pane_id("alice", window).unwrap();
     let mark = env.tmux().run(&["show-options", "-p", "-v", "-t", &pane, "@tpu_exit"]);

@@ -32,6 +32,7 @@ mod monitor_tmux;
 mod monitor_update;
 mod original;
 mod races;
+mod regression;
 mod remote_local;
 mod resume;
 mod store_disk;

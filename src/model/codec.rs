@@ -75,6 +75,8 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
         job.lease = extra.with("lease", extras::read_lease)?;
         job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
+        // The original's own key: whatever else stands there is not ours to understand.
+        job.notes = extra.get("spreadsheet_notes").and_then(Value::as_str).map(str::to_owned);
     }
     if let Some(value) = record.get("customized_settings") {
         let path = Path::Key(path, "customized_settings");
@@ -216,6 +218,7 @@ fn same_extras(a: &Job, b: &Job) -> bool {
     (a.father, a.child) == (b.father, b.child)
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
+        && a.notes == b.notes
 }
 
 fn extras_value(job: &Job, was: Option<&Job>) -> Value {
@@ -235,6 +238,7 @@ fn extras_value(job: &Job, was: Option<&Job>) -> Value {
     extra!("lease", lease, extras::write_lease);
     extra!("recovery", recovery, extras::write_recovery);
     extra!("verdict", verdict, extras::write_verdict);
+    extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)
 }
 

@@ -4,6 +4,7 @@ use crate::classify::Input;
 use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
+use crate::plan::answer;
 use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
 use crate::plan::place::Window;
 
@@ -18,7 +19,15 @@ const LINES: u32 = 2_000;
 pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
     let data = ctx.data()?;
     if let Some(id) = ctx.env.non_empty("TPU_JOB").and_then(JobId::parse) {
-        return job_of(&data, &id).map(Job::id);
+        let job = job_of(&data, &id)?;
+        // What is left of an earlier job of that number must not speak for this one.
+        if let (Some(token), Some(launch)) = (ctx.env.non_empty("TPU_LAUNCH"), &job.launch)
+            && launch.token.as_str() != token
+        {
+            return Err(Error::refused(format!("this process is of another launch than {id}"))
+                .hint("outside of the job: unset TPU_JOB TPU_LAUNCH, and name SESSION:WINDOW"));
+        }
+        return Ok(id);
     }
     let unknown = || {
         Error::usage(format!("'{argument}' is not SESSION:WINDOW"))
@@ -48,15 +57,17 @@ pub struct Begun {
 pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
     let now = ctx.clock.now();
     ctx.transact(|tx| {
-        let target = match tx.data.resolve_target(&begun.target) {
+        // An unset variable of a script comes as an empty word, and says nothing.
+        let said = |word: &String| (!word.is_empty()).then(|| word.clone());
+        let target = said(&begun.target).map(|word| match tx.data.resolve_target(&word) {
             Some(target) => target.name,
-            None => TargetName::new(begun.target.clone()),
-        };
+            None => TargetName::new(word),
+        });
         let job = job_mut(&mut tx.data, id)?;
         job.apply(&Event::Started)?;
-        job.log_dir = Some(begun.log_dir.clone());
-        job.stage_dir = Some(begun.stage_dir.clone());
-        job.tpu = target;
+        job.log_dir = said(&begun.log_dir).or(job.log_dir.take());
+        job.stage_dir = said(&begun.stage_dir).or(job.stage_dir.take());
+        job.tpu = target.unwrap_or_else(|| job.tpu.clone());
         if job.start_time == StartTime::Unset {
             job.start_time = StartTime::At(now);
         }
@@ -85,6 +96,9 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let contradiction = contradiction(ctx, job);
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        if contradiction.is_some() && is_proven(job) {
+            return Ok(());
+        }
         match &contradiction {
             None => {
                 job.apply(&Event::Finished)?;
@@ -129,12 +143,19 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     });
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        if is_proven(job) {
+            return Ok(ErrorKind::Preempted);
+        }
         job.apply(&Event::Failed(kind))?;
         job.verdict = Some(kept(kind, &evidence));
         records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
-        Ok(())
-    })?;
-    Ok(kind)
+        Ok(kind)
+    })
+}
+
+/// Whether the control plane has said why it failed: no text takes that back.
+fn is_proven(job: &Job) -> bool {
+    job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
 }
 
 /// The launcher asks whether its launch still stands, and lets the code be copied (native mode).

@@ -8,7 +8,6 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
 use crate::model::job::{Job, Status};
 use crate::model::lineage::{self, Lineage};
-use crate::model::view::Orphan;
 use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
@@ -149,6 +148,7 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
         close(ctx, job, pane, &tmux)?;
         cleaned.closed += 1;
     }
+    stop_unended(ctx, &gone)?;
     cleaned.archived = remove(ctx, user, &gone)?;
     Ok(cleaned)
 }
@@ -159,6 +159,19 @@ fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), E
     fail::fail_point!("clean-stopped");
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
     kill::close(ctx, job, pane, place.server_pid)
+}
+
+/// Stops what outlived the windows of jobs whose end nobody saw: without their records nobody would know
+/// whose processes these are.
+fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
+    let unended = |job: &&Job| {
+        let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
+        open && job.status != Status::Killed
+    };
+    for job in jobs.iter().filter(unended) {
+        processes::stop(ctx, job, None)?;
+    }
+    Ok(())
 }
 
 /// Moves records from data.json to the archive, in one transaction. A record that has got a successor
@@ -198,18 +211,20 @@ pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
     for orphan in &look.orphans {
         // Read again: a launch may have claimed it between.
         let data = ctx.data()?;
-        let Some(pane) = pane_of(panes, orphan) else { continue };
-        if claimed(&data, pane) {
+        let panes = panes_of(panes, &orphan.window_id);
+        if panes.is_empty() || panes.iter().any(|pane| claimed(&data, pane)) {
             continue;
         }
-        ctx.tmux.close_window(pane, place.server_pid)?;
+        for pane in panes {
+            ctx.tmux.close_window(pane, place.server_pid)?;
+        }
         cleaned.closed += 1;
     }
     Ok(cleaned)
 }
 
-fn pane_of<'a>(panes: &'a [PaneFact], orphan: &Orphan) -> Option<&'a PaneFact> {
-    panes.iter().find(|pane| pane.window_id == orphan.window_id)
+fn panes_of<'a>(panes: &'a [PaneFact], window_id: &str) -> Vec<&'a PaneFact> {
+    panes.iter().filter(|pane| pane.window_id == window_id).collect()
 }
 
 /// Whether any record claims a pane.
@@ -250,11 +265,13 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> 
         }
     }
     let jobs: Vec<Job> = chosen.iter().filter_map(|window| owner.job(*window)).cloned().collect();
+    stop_unended(ctx, &jobs)?;
     Ok(Cleaned { archived: remove(ctx, user, &jobs)?, closed: 0 })
 }
 
-/// `kill-window`: closes the window of a job and archives its record, without asking the job.
+/// `kill-window`: closes the window of a job, which is killed if it lives, and archives its record.
 pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
+    heal::heal(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
         return kill_orphan(ctx, &data, id);
@@ -266,7 +283,17 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         return Err(Error::refused(format!("{id} goes on in window {child}"))
             .hint(format!("kill that one, then: tpu clean {}", id.user)));
     }
-    archive(ctx, &id.user, &[id.window])
+    // With the intent of a kill: no rule must bring back what ends because its window is closed.
+    // A window that cannot be judged from here stays; `archive` says why.
+    let session = &user_of(&data, &id.user)?.tmux_name;
+    let judged = match place::find(job, session, &ctx.tmux.look()) {
+        Window::Here(_) | Window::Gone | Window::Lost(_) => true,
+        Window::Elsewhere(_) | Window::Unknown(_) => false,
+    };
+    let killed = if judged && job.status.is_live() { Some(kill::kill_one(ctx, id)?) } else { None };
+    let mut cleaned = archive(ctx, &id.user, &[id.window])?;
+    cleaned.closed += killed.map_or(0, |killed| usize::from(killed.window));
+    Ok(cleaned)
 }
 
 /// A window without a record.
@@ -274,16 +301,21 @@ fn kill_orphan(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Cleaned, Error> {
     let user = user_of(data, &id.user)?;
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let pane = panes.iter().find(|pane| {
+    let there = panes.iter().find(|pane| {
         pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 != 0
     });
-    match pane {
-        Some(pane) if !claimed(data, pane) => {
-            ctx.tmux.close_window(pane, place.server_pid)?;
-            Ok(Cleaned { archived: Vec::new(), closed: 1 })
-        }
-        Some(_) | None => job_of(data, id).map(|_| Cleaned::default()),
+    let panes = there.map(|pane| panes_of(panes, &pane.window_id)).unwrap_or_default();
+    if panes.is_empty() || panes.iter().any(|pane| claimed(data, pane)) {
+        return job_of(data, id).map(|_| Cleaned::default());
     }
+    if panes.iter().any(|pane| !records::is_of_this_file(ctx, pane)) {
+        return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
+            .hint("name that file: --data FILE"));
+    }
+    for pane in panes {
+        ctx.tmux.close_window(pane, place.server_pid)?;
+    }
+    Ok(Cleaned { archived: Vec::new(), closed: 1 })
 }
 
 /// tmux gives no answer: nothing is removed.

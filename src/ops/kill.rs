@@ -11,6 +11,7 @@ use crate::plan::place::{self, Window};
 use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
+use super::launch::heal;
 use super::{Ctx, Error, processes, records};
 
 /// What became of one job.
@@ -53,6 +54,8 @@ const AT_ONCE: usize = 16;
 
 /// Kills one job.
 pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
+    // An end that its launcher could not report is an end: such a job is not killed any more.
+    heal::heal(ctx)?;
     let data = ctx.data()?;
     check(ctx, &data, job_of(&data, id)?)?;
     intend(ctx, id)?;
@@ -62,10 +65,12 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let (pane, server) = window(ctx, &data, job)?;
-    let stopped = processes::stop(ctx, job, pane.as_ref())?;
+    let mut stopped = processes::stop(ctx, job, pane.as_ref())?;
     fail::fail_point!("kill-stopped");
     if let Some(pane) = &pane {
         close(ctx, job, pane, server)?;
+        // A launcher that was let through a moment ago may have begun the job since we looked.
+        stopped += processes::stop(ctx, job, None)?;
     }
     fail::fail_point!("kill-closed");
     let now = ctx.clock.now();

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::model::data::Data;
-use crate::model::facts::ErrorKind;
+use crate::model::facts::{ErrorKind, PaneFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::{Event, Job, StoredVerdict};
 use crate::store::Tx;
@@ -49,9 +49,24 @@ pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The exit code that the launcher wrote beside itself.
+/// Whether a pane that no record claims is of no launch, or of one of this data file. Several data files
+/// may have windows on one server, and each closes only its own: those whose launcher lies in its state
+/// directory.
+pub fn is_of_this_file(ctx: &Ctx, pane: &PaneFact) -> bool {
+    match (&pane.launch, &pane.job) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(token), Some(id)) => launcher_file(ctx, id, "spec").is_some_and(|spec| {
+            spec.split(|byte| *byte == 0).next() == Some(token.as_str().as_bytes())
+        }),
+    }
+}
+
+/// The exit code that the launcher wrote beside itself, with the token of its launch: the directory may
+/// still be that of an earlier job of this number.
 pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<i32> {
-    job.launch.as_ref()?;
+    let launch = job.launch.as_ref()?;
     let bytes = launcher_file(ctx, &job.id(), "exit")?;
-    std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
+    let (code, token) = std::str::from_utf8(&bytes).ok()?.trim().split_once(' ')?;
+    (token == launch.token.as_str()).then(|| code.parse().ok())?
 }

@@ -72,6 +72,11 @@ pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String
         (Some(stage), LaunchMode::Script) => stage.clone(),
         _ => job.job_dir.clone(),
     };
+    // A native resume needs the copy of the code alone.
+    if stage_dir.is_none() && !std::path::Path::new(&dir).is_dir() {
+        return Err(Error::not_found(format!("the directory of {id} is gone: {dir}"))
+            .hint("bring it back, or start the code from where it is now: tpu run"));
+    }
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

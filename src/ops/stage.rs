@@ -41,7 +41,13 @@ pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
     if job.father.is_some() && stage.is_dir() {
         return Ok(());
     }
-    copy_code(Path::new(&job.job_dir), stage, &ctx.store.paths().state())
+    // Under its name there is a whole copy or none: a resume runs whatever it finds there.
+    let mut partial = stage.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    copy_code(Path::new(&job.job_dir), partial, &ctx.store.paths().state())?;
+    fs::rename(partial, stage)
+        .map_err(|e| disk("name the stage directory", &stage.to_string_lossy(), &e))
 }
 
 /// Copies the code below `from` to `to`. `state` is our own directory and is never part of the code.

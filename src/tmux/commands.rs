@@ -5,7 +5,7 @@
 //! checks is the thin layer here.
 
 use tmux_interface::{
-    AttachSession, CapturePane, DisplayMessage, IfShell, KillServer, KillWindow, ListPanes,
+    AttachSession, CapturePane, DisplayMessage, IfShell, KillPane, KillServer, ListPanes,
     ListWindows, LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption,
     SourceFile, SwitchClient, TmuxCommand,
 };
@@ -228,7 +228,8 @@ pub(super) fn close_window(pane: &PaneFact, server_pid: u32, refusal: &str) -> C
         .option("renumber-windows")
         .value("off")
         .build();
-    let close = KillWindow::new().target_window(pane.window_id.as_str()).build();
+    // The pane alone: a window goes with its last one, and panes that somebody has put beside it stay.
+    let close = KillPane::new().target_pane(pane.pane_id.as_str()).build();
     guarded(pane, server_pid, &[keep_numbers, close], refusal)
 }
 

@@ -120,7 +120,7 @@ pub trait Tmux: Send + Sync {
     /// lines at the end (the unused part of the screen) are left out, every line ends in a newline.
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
 
-    /// Closes the pane's window if the server's pid, the window, and the pane's `@tpu_launch` are still
+    /// Closes the pane, and with its last pane its window, if the server's pid, the window, and the pane's `@tpu_launch` are still
     /// those of `pane` — checked by the server in the same command, so nobody can come between.
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 

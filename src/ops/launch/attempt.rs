@@ -6,7 +6,7 @@
 use crate::model::data::Data;
 use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
-use crate::model::job::{Event, Job, Launch, LaunchMode, StartTime, Status, Succession};
+use crate::model::job::{Event, Job, KILLING, Launch, LaunchMode, StartTime, Status, Succession};
 use crate::model::time::Timestamp;
 use crate::ops::records;
 use crate::ops::{Ctx, Error, Kind};
@@ -47,7 +47,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
             session: plan.session.clone(),
             index: id.window.0,
             name: window_name(plan),
-            cwd: plan.dir.clone().into(),
+            // A resume's own copy is there for certain; the directory it was made from may be gone.
+            cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
             argv: vec!["/bin/bash".to_owned(), launcher],
             job: id.clone(),
             launch: token.clone(),
@@ -149,6 +150,11 @@ fn succeed(
     if let Some(other) = job.child {
         return Err(Error::refused(format!("{id} already goes on in window {other}"))
             .hint(format!("tpu check {} shows it", id.user)));
+    }
+    // An action of a rule is what brings us here; a kill ends the lineage.
+    if job.intent.as_ref().is_some_and(|intent| intent.action == KILLING) {
+        return Err(Error::refused(format!("{id} is being killed"))
+            .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
     }
     // Its launcher may have written down, since, the very failure that the facts had shown.
     let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
@@ -259,6 +265,12 @@ fn confirm(
             Err(Error::refused(format!("{id} was given up while its window opened"))
                 .hint("its window was closed again; `tpu check` shows the record"))
         }
+        // Killed and cleaned away. Its launcher has found no record either, and started nothing.
+        Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
+            ctx.tmux.close_window(pane, server_pid)?;
+            Err(Error::refused(format!("{id} was cleaned away while its window opened"))
+                .hint("its window was closed again; run it anew"))
+        }
         Err(error) => Err(Error::new(
             error.kind,
             format!("{id} is started, but the record could not be confirmed: {error}"),
@@ -268,13 +280,23 @@ fn confirm(
 }
 
 /// No window came to be: says so in the record, and returns the reason.
+///
+/// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
+/// through, the job runs, whatever tmux said.
 fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
     let written = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, id, token)?;
+        if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
+            return Ok(true);
+        }
         records::fail_launch(job, &error.message)?;
         records::note(tx, id, "error", format!("launch: {error}"));
-        Ok(())
+        Ok(false)
     });
+    if let Ok(true) = written {
+        return Error::new(error.kind, format!("{id} is started, although tmux failed: {error}"))
+            .hint(format!("`tpu check {}` shows it", id.user));
+    }
     let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };
     let mut message = format!("{id} could not be started: {error}");
     if let Err(also) = written {

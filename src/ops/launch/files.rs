@@ -117,7 +117,10 @@ fn environment(
     let path = vars.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
     let mut search = bin.into_os_string();
     search.push(":");
-    search.push(path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin")));
+    search.push(path.map_or_else(
+        || OsString::from("/usr/local/bin:/usr/bin:/bin"),
+        |path| without_jobs(&path, &ctx.store.paths().state().join("jobs")),
+    ));
     set(&mut vars, "PATH", search);
     set(&mut vars, "TPU_JOB", id.to_string().into());
     set(&mut vars, "TPU_DATA", ctx.store.paths().data().as_os_str().to_owned());
@@ -140,6 +143,14 @@ fn environment(
         }
     }
     vars
+}
+
+/// A search path without the directories of other jobs: the parent's, or that of the job inside which
+/// this one is started. With them it would grow by one for each attempt.
+fn without_jobs(path: &OsStr, jobs: &Path) -> OsString {
+    let kept = path.as_bytes().split(|byte| *byte == b':');
+    let kept: Vec<&[u8]> = kept.filter(|dir| !Path::new(&os(dir)).starts_with(jobs)).collect();
+    os(&kept.join(&b':'))
 }
 
 /// Variables that name this very job and are made anew for each.

@@ -6,7 +6,7 @@
 
 mod observe;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::cloud::none::NoCloud;
@@ -22,7 +22,7 @@ use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, records};
 use observe::{Seen, observe};
 
 pub use observe::Memory;
@@ -86,7 +86,7 @@ fn look_once(
         jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).collect();
     let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
-            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(u, panes)).collect()
+            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
         }
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
     };
@@ -133,7 +133,7 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         .users()
         .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
-        .filter(|(_, job)| job.tpu == *target && job.status.is_live())
+        .filter(|(_, job)| job.tpu == *target && (job.status.is_live() || is_unended(job)))
         .collect();
     let mut users = TargetUsers::default();
     if claims.is_empty() {
@@ -148,6 +148,12 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
     users
+}
+
+/// Whether a failure is stored and no end of the program: it may be at work still.
+fn is_unended(job: &Job) -> bool {
+    let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
+    open && matches!(job.status, Status::Error(_))
 }
 
 /// The text that belongs to this launch of the job.
@@ -248,12 +254,18 @@ fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
     }
 }
 
-/// Windows of a user's session that no record claims; never the home window 0.
-fn orphans(user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
+/// Windows of a user's session that no record claims; never the home window 0, nor a job's of another
+/// data file.
+fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
     let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
+    // A window that somebody has split is a job's if one of its panes is.
+    let mut claimed: BTreeSet<u32> = BTreeSet::from([0]);
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
-        let claimed = user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane));
-        if pane.window_index != 0 && !claimed {
+        let is_jobs = |job| place::is_window_of(job, &user.tmux_name, pane);
+        if user.jobs().iter().any(is_jobs) || !records::is_of_this_file(ctx, pane) {
+            claimed.insert(pane.window_index);
+            orphans.remove(&pane.window_index);
+        } else if !claimed.contains(&pane.window_index) {
             orphans.insert(
                 pane.window_index,
                 Orphan {

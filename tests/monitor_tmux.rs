@@ -43,16 +43,25 @@ impl Terminal {
         self.tmux.run(&["capture-pane", "-p", "-t", "person"])
     }
 
+    /// Waits until something is so; what the screen showed is part of the failure.
+    #[track_caller]
+    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until(what, &mut is_so);
+        }));
+        assert!(caught.is_ok(), "waited in vain: {what}\n{}", self.screen());
+    }
+
     /// Waits until the screen holds `text`.
     #[track_caller]
     fn shows(&self, text: &str) {
-        wait_until(&format!("the screen shows {text:?}"), || self.screen().contains(text));
+        self.until(&format!("the screen shows {text:?}"), || self.screen().contains(text));
     }
 
     /// Waits until the screen no longer holds `text`.
     #[track_caller]
     fn hides(&self, text: &str) {
-        wait_until(&format!("the screen hides {text:?}"), || !self.screen().contains(text));
+        self.until(&format!("the screen hides {text:?}"), || !self.screen().contains(text));
     }
 
     fn press(&self, key: &str) {
@@ -123,7 +132,7 @@ fn a_day_with_keys() {
     terminal.press("G");
     terminal.shows("▸ 2");
     terminal.press("r");
-    wait_until("there is a child", || env.jobs("alice").len() == 3);
+    terminal.until("there is a child", || env.jobs("alice").len() == 3);
     env.wait_status(3, "running");
     terminal.shows("3 +1");
 
@@ -141,7 +150,7 @@ fn a_day_with_keys() {
     terminal.types("sweep");
     terminal.tmux.run(&["resize-window", "-t", "person", "-x", "80", "-y", "24"]);
     terminal.press("Enter");
-    wait_until("the tag is stored", || env.job("alice", 3)["job_tags"] == "sweep");
+    terminal.until("the tag is stored", || env.job("alice", 3)["job_tags"] == "sweep");
     terminal.press("l");
     terminal.shows("step 1/1000");
     terminal.press("Escape");
@@ -150,7 +159,7 @@ fn a_day_with_keys() {
     terminal.press("c");
     terminal.shows("?");
     terminal.press("y");
-    wait_until("the killed one is archived", || env.jobs("alice").len() == 2);
+    terminal.until("the killed one is archived", || env.jobs("alice").len() == 2);
     terminal.shows("Archived 1 job");
     assert!(env.has_window("alice", 3));
     terminal.press("q");

@@ -383,3 +383,23 @@ fn a_failed_job_holds_its_target_until_its_program_ends() {
     drop(env.tpu("kill w=1 alice").exits(0));
     drop(env.tpu("run v2-1 bob -q").exits(0));
 }
+
+#[test]
+fn a_command_that_ends_well_has_finished_whatever_its_text_had_shown() {
+    let env = TestEnv::new();
+    let window = env.start(
+        "until [ -e \"$TPU_DATA.go\" ]; do read -r -t 0.05 <> <(:); done; exit 0",
+        &[] as &[&str],
+    );
+    env.wait_status(window, "running");
+    env.tpu(&format!("fail-job alice:{window}")).exits(0);
+    env.wait_status(window, "error");
+    env.touch("data.json.go");
+    env.wait_status(window, "finished");
+}
+
+#[test]
+fn two_users_in_one_command_are_one_too_many() {
+    let env = TestEnv::new();
+    env.tpu("ls alice --user bob").exits(2).says(&["alice", "bob"]);
+}

@@ -139,6 +139,12 @@ impl App {
     pub(super) fn user(&self, data: &Data, word: Option<UserName>) -> Result<UserName, Error> {
         let settings = self.ctx()?.settings(None)?;
         let flag = self.global.user.as_deref().map(UserName::from);
+        if let (Some(word), Some(flag)) = (&word, &flag)
+            && word != flag
+        {
+            return Err(Error::usage(format!("two users are named: {word} and --user {flag}"))
+                .hint("name one"));
+        }
         if let Some(name) = word.or(flag).or(settings.user.as_deref().map(UserName::from)) {
             return user_of(data, &name).map(|user| user.name.clone());
         }

@@ -132,8 +132,9 @@ pub enum Event {
     Started,
     /// It ended well (`finish-job`, exit 0 in native mode).
     Finished,
-    /// A person insists that it ended well (`finish-job --force`).
-    FinishedByForce,
+    /// It ended well for certain, whatever the text has shown: exit code 0 of a command, `finish-job` after
+    /// the text has gone on, or a person who insists.
+    FinishedByProof,
     /// It failed.
     Failed(ErrorKind),
     /// A person stopped it.
@@ -151,7 +152,7 @@ impl Event {
     fn verb(&self) -> &'static str {
         match self {
             Self::Started => "start",
-            Self::Finished | Self::FinishedByForce => "finish",
+            Self::Finished | Self::FinishedByProof => "finish",
             Self::Failed(_) => "fail",
             Self::Killed => "be killed",
             Self::Superseded(s) | Self::SupersededByForce(s) => match s {
@@ -425,7 +426,7 @@ impl Job {
         match event {
             Event::Started if live => Some(S::Running),
             Event::Finished if live => Some(S::Finished),
-            Event::FinishedByForce if live || matches!(status, S::Error(_)) => Some(S::Finished),
+            Event::FinishedByProof if live || matches!(status, S::Error(_)) => Some(S::Finished),
             Event::Failed(kind) if live || matches!(status, S::Error(_)) => Some(S::Error(*kind)),
             Event::Killed if live || matches!(status, S::Error(_)) => Some(S::Killed),
             Event::Superseded(how) if matches!(status, S::Error(_)) => {
@@ -435,7 +436,7 @@ impl Job {
             Event::ErrorWithdrawn if matches!(status, S::Error(_)) => Some(S::Running),
             Event::Started
             | Event::Finished
-            | Event::FinishedByForce
+            | Event::FinishedByProof
             | Event::Failed(_)
             | Event::Killed
             | Event::Superseded(_)
@@ -498,7 +499,7 @@ mod tests {
         let with_error: Vec<_> = live.iter().cloned().chain([Status::Error(grpc)]).collect();
         row(Event::Started, &live, |_| Status::Running);
         row(Event::Finished, &live, |_| Status::Finished);
-        row(Event::FinishedByForce, &with_error, |_| Status::Finished);
+        row(Event::FinishedByProof, &with_error, |_| Status::Finished);
         row(Event::Failed(oom), &with_error, |_| Status::Error(ErrorKind::Oom));
         row(Event::Killed, &with_error, |_| Status::Killed);
         row(Event::Superseded(Succession::Resume), &[Status::Error(grpc)], |s| {

@@ -88,7 +88,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     }
     if force {
         return ctx.transact(|tx| {
-            job_mut(&mut tx.data, id)?.apply(&Event::FinishedByForce)?;
+            job_mut(&mut tx.data, id)?.apply(&Event::FinishedByProof)?;
             records::note(tx, id, "finished", "by finish-job --force");
             Ok(())
         });
@@ -101,7 +101,9 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
         }
         match &contradiction {
             None => {
-                job.apply(&Event::Finished)?;
+                // An error that the text had shown gives way: the text has gone on since.
+                let mended = matches!(job.status, Status::Error(_)) && !is_proven(job);
+                job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
                 records::note(tx, id, "finished", "by finish-job");
             }
             Some((kind, evidence)) => {
@@ -214,8 +216,10 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         launch.exit = Some(code);
         launch.ended = Some(now);
         launch.confirmed = true;
-        // Whoever kills it writes the status; a final one stays.
-        if job.intent.is_some() || !job.status.is_live() {
+        // Whoever kills it writes the status; a final one stays. An error that the text had shown while
+        // the command was at work gives way to a good end, and to nothing else.
+        let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
+        if job.intent.is_some() || job.child.is_some() || !(job.status.is_live() || mended) {
             return Ok(());
         }
         let line = if let Status::Error(kind) = &shown.status {
@@ -225,7 +229,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
             job.verdict = Some(verdict);
             line
         } else {
-            job.apply(&Event::Finished)?;
+            job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
             format!("exit code {code}")
         };
         let kind = if shown.status == Status::Finished { "finished" } else { "error" };

@@ -1,6 +1,7 @@
 //! `resume` and `rerun`: a new attempt that succeeds an old one, once.
 
 use crate::model::data::{Data, User};
+use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
@@ -132,6 +133,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         return Err(Error::refused(format!("{id} is {}", view.shown.status))
             .hint(format!("stop it first: tpu kill w={} {}", id.window, id.user)));
     }
+    still_at_work(ctx, job, view.pane_id.as_deref())?;
     let failed = view.failure().is_some();
     if !failed && !request.force {
         return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
@@ -146,6 +148,26 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         failed: unrecorded_failure(&view),
         forced: !failed,
     })
+}
+
+/// A window of the original has no launcher that could tell its job's processes from a person's: while
+/// anything runs below its shell, the job may be at work, whatever its text shows.
+fn still_at_work(ctx: &Ctx, job: &Job, pane_id: Option<&str>) -> Result<(), Error> {
+    let TmuxFact::Up { panes, .. } = ctx.tmux.look() else { return Ok(()) };
+    let pane = panes.iter().find(|pane| Some(pane.pane_id.as_str()) == pane_id);
+    if job.launch.is_some() || pane.is_none() {
+        return Ok(());
+    }
+    match processes::of_job(ctx, job, pane)?.first() {
+        None => Ok(()),
+        Some(process) => Err(Error::refused(format!(
+            "process {} ({}) still runs in the window of {}",
+            process.pid,
+            process.name,
+            job.id()
+        ))
+        .hint(format!("stop it first: tpu kill w={} {}", job.windows_id, job.user))),
+    }
 }
 
 /// The target of the new attempt; a resume stays with the accelerator type.

@@ -193,6 +193,10 @@ fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
     if let Some(evidence) = judged_as_preemption(job, kind, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
+    // The text was taken for a failure while the command was at work; its end says better.
+    if let Some(code) = facts.exit.filter(|code| *code == 0 && is_native(job)) {
+        return Conclusion::new(Status::Finished, Some(exit_fact(code)));
+    }
     let Some(verdict) = &facts.verdict else { return Conclusion::stored(job) };
     if is_in_progress_again(job, kind, verdict, facts) {
         return Conclusion::new(Status::Running, None);

@@ -17,6 +17,7 @@ mod cli_table;
 mod cloud_contract;
 mod cloud_sim;
 mod crash;
+mod daemon;
 mod decide;
 mod diagnose;
 mod display;

@@ -243,7 +243,19 @@ pub enum Command {
     /// Forget a target
     DelRegistered(Words),
 
-    // -- MONITOR's settings and log
+    // -- MONITOR: what happens by itself
+    /// Run, start or stop MONITOR, or ask what it plans
+    #[command(
+        after_help = "Examples:\n  tpu daemon start\n  tpu daemon status\n  tpu daemon plan --json"
+    )]
+    Daemon(Daemon),
+    /// Ask MONITOR to look at once
+    Ack,
+    /// Print what MONITOR has seen and done (-Ml)
+    #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
+    MonitorLog(MonitorLog),
+    /// Begin MONITOR's log anew; the history keeps everything (-Mc)
+    ClearMonitorLog,
     /// Change a setting of MONITOR (-smc)
     SetMonitorConfig(Words),
     /// Show the settings of MONITOR (-gmc)
@@ -409,6 +421,40 @@ pub struct History {
     /// Window, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
+    /// The last N events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub lines: usize,
+}
+
+/// `tpu daemon`.
+#[derive(Debug, Args)]
+pub struct Daemon {
+    /// What to do with it
+    #[command(subcommand)]
+    pub step: DaemonStep,
+}
+
+/// What can be done with MONITOR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub enum DaemonStep {
+    /// Run it here, until Ctrl-C or SIGTERM
+    Run,
+    /// Start it in a tmux session of its own (tpu-MONITOR)
+    Start,
+    /// End it; jobs go on
+    Stop,
+    /// Say whether it runs (exit code 0) or not (1)
+    Status,
+    /// Say what would happen next to each job, and why
+    Plan,
+}
+
+/// `tpu -Ml`.
+#[derive(Debug, Args)]
+pub struct MonitorLog {
+    /// Time zone: us, cn, or a name such as Europe/Berlin [default: yours]
+    #[arg(value_name = "ZONE")]
+    pub zone: Option<String>,
     /// The last N events
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub lines: usize,

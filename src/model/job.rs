@@ -230,7 +230,7 @@ pub struct Intent {
     pub action: String,
     /// Since when.
     pub at: Timestamp,
-    /// Who began it: `host:pid` and the command.
+    /// Who began it: an owner as in [`Lease::owner`].
     pub by: String,
 }
 
@@ -396,6 +396,21 @@ impl Job {
     /// `alice/7`.
     pub fn id(&self) -> JobId {
         JobId::new(self.user.clone(), self.windows_id)
+    }
+
+    /// Whether a kill has begun and is not complete: no rule fires on it, and nothing starts it again.
+    pub fn is_being_killed(&self) -> bool {
+        self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
+    }
+
+    /// Notes that its window exists: the launch, and the action that asked for it, are complete.
+    pub fn confirm_launch(&mut self) {
+        if let Some(launch) = self.launch.as_mut() {
+            launch.confirmed = true;
+        }
+        if !self.is_being_killed() {
+            self.intent = None;
+        }
     }
 
     /// Changes the status by an event, or refuses. The only way a status changes.

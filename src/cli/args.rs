@@ -7,6 +7,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+mod monitor;
+
+pub use monitor::{Daemon, DaemonStep, MonitorLog};
+
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
 #[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
@@ -32,6 +36,7 @@ Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           check, logs W, explain W  how jobs are, what they print, why they fail
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
+          daemon start              MONITOR: bring jobs back by their rules
 Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
@@ -421,40 +426,6 @@ pub struct History {
     /// Window, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
-    /// The last N events
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    pub lines: usize,
-}
-
-/// `tpu daemon`.
-#[derive(Debug, Args)]
-pub struct Daemon {
-    /// What to do with it
-    #[command(subcommand)]
-    pub step: DaemonStep,
-}
-
-/// What can be done with MONITOR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
-pub enum DaemonStep {
-    /// Run it here, until Ctrl-C or SIGTERM
-    Run,
-    /// Start it in a tmux session of its own (tpu-MONITOR)
-    Start,
-    /// End it; jobs go on
-    Stop,
-    /// Say whether it runs (exit code 0) or not (1)
-    Status,
-    /// Say what would happen next to each job, and why
-    Plan,
-}
-
-/// `tpu -Ml`.
-#[derive(Debug, Args)]
-pub struct MonitorLog {
-    /// Time zone: us, cn, or a name such as Europe/Berlin [default: yours]
-    #[arg(value_name = "ZONE")]
-    pub zone: Option<String>,
     /// The last N events
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub lines: usize,

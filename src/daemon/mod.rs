@@ -8,6 +8,7 @@
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
+mod checks;
 mod crew;
 mod pulse;
 mod turn;
@@ -22,6 +23,7 @@ use crate::model::time::Timestamp;
 use crate::ops::snapshot::Memory;
 use crate::ops::{Ctx, Error, watch};
 
+use checks::Checks;
 use crew::Crew;
 use pulse::Pulse;
 use turn::Turn;
@@ -51,6 +53,7 @@ struct Monitor<'a> {
     since: Timestamp,
     /// What went wrong in the last turn, to be said once.
     trouble: Option<String>,
+    checks: Checks,
 }
 
 impl<'a> Monitor<'a> {
@@ -62,6 +65,7 @@ impl<'a> Monitor<'a> {
             crew: Crew::default(),
             since: ctx.clock.now(),
             trouble: None,
+            checks: Checks::default(),
         }
     }
 
@@ -72,6 +76,7 @@ impl<'a> Monitor<'a> {
             ctx.store.paths().data().display(),
             ctx.env.pid
         ));
+        self.journal("MONITOR begins");
         let mut pulse = Pulse::default();
         let mut last = None;
         let mut next = ctx.clock.monotonic();
@@ -92,11 +97,13 @@ impl<'a> Monitor<'a> {
                 last = Some(ctx.clock.monotonic());
                 next = now + turn.rest;
                 pulse.has_live_jobs = turn.has_live_jobs;
+                self.checks.run(ctx, now);
             }
             ctx.clock.sleep(POLL);
         }
         self.crew.finish(&*ctx.clock, LAST_WORDS);
         watch::forget(ctx);
+        self.journal("MONITOR was asked to end");
         self.say("MONITOR has ended");
     }
 
@@ -131,6 +138,13 @@ impl<'a> Monitor<'a> {
             self.say(&line);
         }
         turn
+    }
+
+    /// A line for the journal, about MONITOR itself.
+    fn journal(&mut self, text: &str) {
+        if let Err(error) = watch::note(self.ctx, watch::ACTOR, "daemon", text) {
+            self.say(&format!("trouble: {error}"));
+        }
     }
 
     /// A line for whoever looks at the window; the journal holds what matters.

@@ -245,6 +245,15 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
+/// An owner as people call it: `process 12 on host` for `host:boot:12:start`.
+pub fn who(owner: &str) -> String {
+    let mut parts = owner.rsplitn(4, ':').skip(1);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(pid), Some(_boot), Some(host)) => format!("process {pid} on {host}"),
+        _ => owner.to_owned(),
+    }
+}
+
 /// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
 /// parent's, brought up to date. The counts are kept and not read off the ancestors, because those may
 /// be archived while the leaf lives. `plan::budget` gives the numbers their meaning.
@@ -522,6 +531,12 @@ mod tests {
         row(Event::ErrorWithdrawn, &[Status::Error(grpc)], |_| Status::Running);
         let ended: Vec<_> = all_statuses().into_iter().filter(|s| !s.is_live()).collect();
         row(Event::SupersededByForce(Succession::Rerun), &ended, |s| Status::Rerunned(s.error()));
+    }
+
+    #[test]
+    fn an_owner_is_named_so_that_a_person_can_find_it() {
+        assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
+        assert_eq!(who("somebody"), "somebody");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! A lease is free once its owner is provably dead, and otherwise after its deadline.
 
 use crate::model::ids::JobId;
-use crate::model::job::{Job, Lease};
+use crate::model::job::{Job, Lease, who};
 use crate::model::time::Timestamp;
 use crate::sys::env::Env;
 use crate::sys::procs;
@@ -61,14 +61,6 @@ pub fn is_alive(env: &Env, owner: &str) -> Option<bool> {
     }
     // Without boot ids a boot is not noticed; pid and start time are then all there is.
     Some(boot == env.boot_id && procs::is_alive(pid, start))
-}
-
-/// An owner as people call it: `process 12 on host`.
-pub fn who(owner: &str) -> String {
-    match Parts::of(owner) {
-        Some(parts) => format!("process {} on {}", parts.pid, parts.host),
-        None => owner.to_owned(),
-    }
 }
 
 struct Parts<'a> {
@@ -177,11 +169,5 @@ mod tests {
         assert_eq!(is_alive(&env, &other_host), None);
         assert_eq!(is_alive(&env, &format!("{hostname}:{boot_id}:{pid}:0")), None);
         assert_eq!(is_alive(&env, "testhost:12"), None, "from before there were owners");
-    }
-
-    #[test]
-    fn a_host_name_may_hold_colons() {
-        assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1");
-        assert_eq!(who("somebody"), "somebody");
     }
 }

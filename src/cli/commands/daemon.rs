@@ -6,6 +6,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::MonitorLog;
 use crate::cli::print::{Output, json as as_json};
+use crate::model::facts::ErrorKind;
+use crate::model::rules::Action;
 use crate::model::time::{self, zone_of};
 use crate::model::view::{MonitorHealth, Next};
 use crate::ops::outlook::{self, Entry};
@@ -79,9 +81,9 @@ pub(in crate::cli) fn plan(app: &App) -> Outcome {
                 "user": entry.view.id.user,
                 "window": entry.view.id.window,
                 "status": entry.view.shown.status.word().unwrap_or("starting"),
-                "error": entry.view.failure().map(|kind| kind.as_str()),
+                "error": entry.view.failure().map(ErrorKind::as_str),
                 "evidence": entry.view.shown.evidence,
-                "rule": entry.view.rule_action().map(|action| action.as_str()),
+                "rule": entry.view.rule_action().map(Action::as_str),
                 "next": entry.next,
                 "reason": entry.reason,
                 "progress": as_json::progress(&entry.view.shown.progress),
@@ -123,14 +125,13 @@ pub(in crate::cli) fn ack(app: &App) -> Outcome {
 /// `-Ml`.
 pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     let ctx = app.ctx()?;
-    let name = match &args.zone {
-        Some(zone) => zone.clone(),
-        None => {
-            let data = ctx.data()?;
-            // Whose zone is only a matter of taste: without a user it is the settings'.
-            let user = app.user(&data, None).ok();
-            ctx.settings(user.as_ref().and_then(|name| data.user(name)))?.time_zone
-        }
+    let name = if let Some(zone) = &args.zone {
+        zone.clone()
+    } else {
+        let data = ctx.data()?;
+        // Whose zone is only a matter of taste: without a user it is the settings'.
+        let user = app.user(&data, None).ok();
+        ctx.settings(user.as_ref().and_then(|name| data.user(name)))?.time_zone
     };
     let zone = zone_of(&name).ok_or_else(|| {
         Error::usage(format!("no time zone '{name}'"))

@@ -159,8 +159,8 @@ fn a_lost_peer_is_answered_once_and_the_run_ends_as_if_nothing_had_happened() {
 fn a_monitor_that_is_killed_at_any_step_of_a_resume_is_succeeded_and_the_child_starts_once() {
     std::thread::scope(|scope| {
         for point in [
-            "again-leased",
-            "again-stopped",
+            "resume-leased",
+            "resume-stopped",
             "launch-claimed",
             "launch-written",
             "launch-opened",
@@ -181,7 +181,7 @@ fn killed_at(point: &str) {
         let window = leaf["windows_id"].as_u64().unwrap();
         let written = lab.env.state_of("alice", window).join("launcher.sh").is_file();
         match point {
-            "again-leased" | "again-stopped" => leaf["extra_msgs"]["lease"].is_object(),
+            "resume-leased" | "resume-stopped" => leaf["extra_msgs"]["lease"].is_object(),
             "launch-claimed" => window != parent,
             "launch-written" => window != parent && written,
             _ => window != parent && !lab.children("a").is_empty(),

@@ -26,6 +26,7 @@ mod hostile;
 mod kill;
 mod launch;
 mod layers;
+mod lease;
 mod monitor_rim;
 mod monitor_rows;
 mod monitor_snapshots;

@@ -46,6 +46,7 @@ pub struct Again {
 pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     heal::heal(ctx)?;
     let (plan, warnings) = plan(ctx, request)?;
+    fail::fail_point!("resume-planned");
     let lease = lease::take(ctx, &request.job, |_| Ok(()))?;
     let launched = under_lease(ctx, request, &plan, &lease)?;
     Ok(Again { launched, warnings })
@@ -54,9 +55,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
 /// the child, or, where no child could be made, in the one that gives the lease back.
 pub fn by_rule(ctx: &Ctx, request: &AgainRequest, reaction: &Reaction) -> Result<Again, Error> {
-    fail::fail_point!("again-decided");
     let lease = lease::take(ctx, &request.job, |job| still_holds(job, &reaction.seen))?;
-    fail::fail_point!("again-leased");
     let (mut plan, warnings) = match plan(ctx, request) {
         Ok(plan) => plan,
         Err(error) => return Err(not_made(ctx, &lease, reaction, error)),
@@ -77,8 +76,9 @@ fn under_lease(
     plan: &LaunchPlan,
     lease: &Held,
 ) -> Result<Launched, Error> {
+    fail::fail_point!("resume-leased");
     let done = stop_leftovers(ctx, &request.job).and_then(|()| {
-        fail::fail_point!("again-stopped");
+        fail::fail_point!("resume-stopped");
         lease::renew(ctx, lease)?;
         attempt::start(ctx, plan, Some(lease))
     });

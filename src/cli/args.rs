@@ -7,6 +7,10 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+mod monitor;
+
+pub use monitor::{Daemon, DaemonStep, MonitorLog};
+
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
 #[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
@@ -32,6 +36,7 @@ Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           check, logs W, explain W  how jobs are, what they print, why they fail
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
+          daemon start              MONITOR: bring jobs back by their rules
 Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
@@ -243,7 +248,19 @@ pub enum Command {
     /// Forget a target
     DelRegistered(Words),
 
-    // -- MONITOR's settings and log
+    // -- MONITOR: what happens by itself
+    /// Run, start or stop MONITOR, or ask what it plans
+    #[command(
+        after_help = "Examples:\n  tpu daemon start\n  tpu daemon status\n  tpu daemon plan --json"
+    )]
+    Daemon(Daemon),
+    /// Ask MONITOR to look at once
+    Ack,
+    /// Print what MONITOR has seen and done (-Ml)
+    #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
+    MonitorLog(MonitorLog),
+    /// Begin MONITOR's log anew; the history keeps everything (-Mc)
+    ClearMonitorLog,
     /// Change a setting of MONITOR (-smc)
     SetMonitorConfig(Words),
     /// Show the settings of MONITOR (-gmc)

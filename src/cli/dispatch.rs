@@ -7,15 +7,15 @@ use serde_json::json;
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
-use crate::ops::{Error, clean};
+use crate::ops::{Error, clean, watch};
 use crate::sys::env::Env;
 
 use super::Outcome;
 use super::app::App;
-use super::args::{Cli, Command};
+use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
-    again, aliases, attach, callbacks, check, classify, dirs, doctor, help, history, kill, logs,
-    records, run, settings, sweep, targets, users, wait,
+    again, aliases, attach, callbacks, check, classify, daemon as monitor_cmds, dirs, doctor, help,
+    history, kill, logs, records, run, settings, sweep, targets, users, wait,
 };
 use super::print::Output;
 use super::screen;
@@ -75,6 +75,10 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::ListTpuAliases => targets::list_aliases(&app),
         Command::Register(args) => targets::register(&app, &args),
         Command::DelRegistered(args) => targets::forget(&app, &args.words),
+        Command::Daemon(args) => daemon(app, args.step),
+        Command::Ack => monitor_cmds::ack(&app),
+        Command::MonitorLog(args) => monitor_cmds::log(&app, &args),
+        Command::ClearMonitorLog => monitor_cmds::clear_log(&app),
         Command::SetMonitorConfig(args) => settings::set_monitor(&app, &args.words),
         Command::GetMonitorConfig => settings::get_monitor(&app),
         Command::UpdLog(args) => callbacks::upd_log(&app, &args.words),
@@ -129,6 +133,35 @@ fn monitor(app: App, scope: &check::Scope) -> Outcome {
     Ok(Output { code, ..Output::default() })
 }
 
+/// MONITOR.
+fn daemon(app: App, step: DaemonStep) -> Outcome {
+    match step {
+        DaemonStep::Run => {
+            let stop = stop_signals()?;
+            let mut ctx = app.into_ctx()?;
+            watch::ACTOR.clone_into(&mut ctx.actor);
+            crate::daemon::run(&Arc::new(ctx), &stop, &mut std::io::stdout())?;
+            Ok(Output::default())
+        }
+        DaemonStep::Start => monitor_cmds::start(&app),
+        DaemonStep::Stop => monitor_cmds::stop(&app),
+        DaemonStep::Status => monitor_cmds::status(&app),
+        DaemonStep::Plan => monitor_cmds::plan(&app),
+    }
+}
+
+/// Set once a person or the system asks this process to end.
+fn stop_signals() -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in
+        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
+    {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
+    }
+    Ok(stop)
+}
+
 /// The tour.
 fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let sabotage = args.sabotage.as_deref().map(|word| {
@@ -137,13 +170,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         })
     });
     let sabotage = sabotage.transpose()?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in
-        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
-    {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
-    }
+    let stop = stop_signals()?;
     let root = tempfile::Builder::new()
         .prefix("tpu-demo-")
         .tempdir()

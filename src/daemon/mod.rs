@@ -1,1 +1,156 @@
-//! (skeleton)
+//! MONITOR: gather, decide, act, over and over. **It knows nothing that a person could not do**: what it
+//! gathers is `ops::snapshot`, what it decides is `plan::decide`, what it does are the same `ops` that
+//! keys and commands call.
+//!
+//! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
+//! actions out, each lineage on its own. `ops::service` starts and ends a MONITOR in its tmux session,
+//! `ops::watch` is how everybody else sees it.
+//!
+//! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
+
+mod checks;
+mod crew;
+mod pulse;
+mod turn;
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::model::time::Timestamp;
+use crate::ops::snapshot::Memory;
+use crate::ops::{Ctx, Error, watch};
+
+use checks::Checks;
+use crew::Crew;
+use pulse::Pulse;
+use turn::Turn;
+
+/// How often it is asked whether something has happened.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Between two turns, whatever happens.
+const AT_LEAST: Duration = Duration::from_millis(250);
+
+/// Actions under way get so long to end, once MONITOR is to end; what is then not complete is completed
+/// by the next one.
+const LAST_WORDS: Duration = Duration::from_secs(7);
+
+/// Runs MONITOR until `stop` is set. Refused if one runs already at this place.
+pub fn run(ctx: &Arc<Ctx>, stop: &AtomicBool, out: &mut dyn Write) -> Result<(), Error> {
+    // Without a data file there is nothing to watch, and nowhere to say so later.
+    ctx.data()?;
+    watch::as_monitor(ctx, || Monitor::new(ctx, out).serve(stop))
+}
+
+struct Monitor<'a> {
+    ctx: &'a Arc<Ctx>,
+    out: &'a mut dyn Write,
+    memory: Memory,
+    crew: Crew,
+    since: Timestamp,
+    /// What went wrong in the last turn, to be said once.
+    trouble: Option<String>,
+    checks: Checks,
+}
+
+impl<'a> Monitor<'a> {
+    fn new(ctx: &'a Arc<Ctx>, out: &'a mut dyn Write) -> Self {
+        Self {
+            ctx,
+            out,
+            memory: Memory::default(),
+            crew: Crew::default(),
+            since: ctx.clock.now(),
+            trouble: None,
+            checks: Checks::default(),
+        }
+    }
+
+    fn serve(&mut self, stop: &AtomicBool) {
+        let ctx = self.ctx;
+        self.say(&format!(
+            "MONITOR watches {} (process {})",
+            ctx.store.paths().data().display(),
+            ctx.env.pid
+        ));
+        self.journal("MONITOR begins");
+        let mut pulse = Pulse::default();
+        let mut last = None;
+        let mut next = ctx.clock.monotonic();
+        while !stop.load(Ordering::Relaxed) {
+            let now = ctx.clock.monotonic();
+            let beat = pulse.beat(ctx, now);
+            let rested = last.is_none_or(|last| now >= last + AT_LEAST);
+            // An action that has ended may be the reason for the next one.
+            let done = self.crew.reap();
+            if done {
+                next = now;
+            }
+            if beat {
+                next = now;
+            }
+            if rested && now >= next {
+                let turn = self.turn();
+                last = Some(ctx.clock.monotonic());
+                next = now + turn.rest;
+                pulse.has_live_jobs = turn.has_live_jobs;
+                self.checks.run(ctx, now);
+            }
+            ctx.clock.sleep(POLL);
+        }
+        self.crew.finish(&*ctx.clock, LAST_WORDS);
+        watch::forget(ctx);
+        self.journal("MONITOR was asked to end");
+        self.say("MONITOR has ended");
+    }
+
+    /// One turn, whatever it runs into.
+    fn turn(&mut self) -> Turn {
+        let ctx = self.ctx;
+        let turned =
+            catch_unwind(AssertUnwindSafe(|| turn::turn(ctx, &mut self.memory, &mut self.crew)));
+        let result = turned.unwrap_or_else(|_| {
+            // What was remembered may be half of something.
+            self.memory = Memory::default();
+            Err(Error::failed("a turn was cut short by a defect of tpu")
+                .hint("please report what `tpu history` and this window show"))
+        });
+        let noted = watch::note_turn(ctx, self.since);
+        let (turn, trouble) = match result {
+            Ok(turn) => (turn, noted.err()),
+            Err(error) => (Turn::default(), Some(error)),
+        };
+        let trouble = trouble.map(|error| error.message);
+        if trouble != self.trouble {
+            match &trouble {
+                Some(trouble) => self.say(&format!("trouble: {trouble}")),
+                None => self.say("all is well again"),
+            }
+            self.trouble = trouble;
+        }
+        for warning in ctx.take_warnings() {
+            self.say(&format!("warning: {warning}"));
+        }
+        for line in self.crew.take_report() {
+            self.say(&line);
+        }
+        turn
+    }
+
+    /// A line for the journal, about MONITOR itself.
+    fn journal(&mut self, text: &str) {
+        if let Err(error) = watch::note(self.ctx, watch::ACTOR, "daemon", text) {
+            self.say(&format!("trouble: {error}"));
+        }
+    }
+
+    /// A line for whoever looks at the window; the journal holds what matters.
+    fn say(&mut self, line: &str) {
+        let now = self.ctx.clock.now().to_rfc3339();
+        // A window that has gone is no reason to stop watching.
+        drop(writeln!(self.out, "{now}  {line}").and_then(|()| self.out.flush()));
+    }
+}

@@ -231,7 +231,7 @@ pub struct Intent {
     pub action: String,
     /// Since when.
     pub at: Timestamp,
-    /// Who began it: `host:pid` and the command.
+    /// Who began it: an owner as in [`Lease::owner`].
     pub by: String,
 }
 
@@ -244,6 +244,15 @@ pub struct Lease {
     pub fence: u64,
     /// Free after this instant, unless renewed.
     pub until: Timestamp,
+}
+
+/// An owner as people call it: `process 12 on host` for `host:boot:12:start`.
+pub fn who(owner: &str) -> String {
+    let mut parts = owner.rsplitn(4, ':').skip(1);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(pid), Some(_boot), Some(host)) => format!("process {pid} on {host}"),
+        _ => owner.to_owned(),
+    }
 }
 
 /// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
@@ -399,6 +408,21 @@ impl Job {
         JobId::new(self.user.clone(), self.windows_id)
     }
 
+    /// Whether a kill has begun and is not complete: no rule fires on it, and nothing starts it again.
+    pub fn is_being_killed(&self) -> bool {
+        self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
+    }
+
+    /// Notes that its window exists: the launch, and the action that asked for it, are complete.
+    pub fn confirm_launch(&mut self) {
+        if let Some(launch) = self.launch.as_mut() {
+            launch.confirmed = true;
+        }
+        if !self.is_being_killed() {
+            self.intent = None;
+        }
+    }
+
     /// Changes the status by an event, or refuses. The only way a status changes.
     ///
     /// Final statuses stay; a job with a child is never finished by a callback; an error is left only by
@@ -508,6 +532,12 @@ mod tests {
         row(Event::ErrorWithdrawn, &[Status::Error(grpc)], |_| Status::Running);
         let ended: Vec<_> = all_statuses().into_iter().filter(|s| !s.is_live()).collect();
         row(Event::SupersededByForce(Succession::Rerun), &ended, |s| Status::Rerunned(s.error()));
+    }
+
+    #[test]
+    fn an_owner_is_named_so_that_a_person_can_find_it() {
+        assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
+        assert_eq!(who("somebody"), "somebody");
     }
 
     #[test]

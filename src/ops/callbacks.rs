@@ -71,9 +71,7 @@ pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
         if job.start_time == StartTime::Unset {
             job.start_time = StartTime::At(now);
         }
-        if let Some(launch) = job.launch.as_mut() {
-            launch.confirmed = true;
-        }
+        job.confirm_launch();
         records::note(tx, id, "started", format!("logs in {}", begun.log_dir));
         Ok(())
     })
@@ -165,13 +163,11 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     let id = launched(ctx, token)?;
     let job = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
-        if !job.status.is_live() || job.intent.is_some() {
+        if !job.status.is_live() || job.is_being_killed() {
             return Err(Error::refused(format!("{id} is {}: it is not started", job.status))
                 .hint("`tpu check` shows why"));
         }
-        if let Some(launch) = job.launch.as_mut() {
-            launch.confirmed = true;
-        }
+        job.confirm_launch();
         Ok(job.clone())
     })?;
     if job.launch.as_ref().is_none_or(|launch| launch.mode == LaunchMode::Script) {
@@ -180,7 +176,7 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     stage::prepare(ctx, &job)?;
     ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
-        if job.intent.is_some() {
+        if job.is_being_killed() {
             return Err(Error::refused(format!("{id} is being killed: it is not started"))
                 .hint("nothing is left to do here; close this window"));
         }
@@ -210,16 +206,18 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);
         let Some(launch) = job.launch.as_mut() else { return Ok(()) };
-        if launch.ended.is_some() {
+        if launch.exit.is_some() {
             return Ok(());
         }
         launch.exit = Some(code);
-        launch.ended = Some(now);
-        launch.confirmed = true;
+        // A successor may have ended it already.
+        launch.ended.get_or_insert(now);
+        job.confirm_launch();
         // Whoever kills it writes the status; a final one stays. An error that the text had shown while
         // the command was at work gives way to a good end, and to nothing else.
         let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
-        if job.intent.is_some() || job.child.is_some() || !(job.status.is_live() || mended) {
+        let is_open = job.status.is_live() || mended && job.intent.is_none();
+        if job.is_being_killed() || job.child.is_some() || !is_open {
             return Ok(());
         }
         let line = if let Status::Error(kind) = &shown.status {

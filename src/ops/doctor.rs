@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
+use crate::model::job::who;
 use crate::model::lineage;
 use crate::plan::place::{self, Window};
 use crate::store::StoreError;
@@ -138,14 +139,15 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
                 ));
             }
             if let Some(intent) = &job.intent {
+                let remedy = if job.is_being_killed() {
+                    format!("complete it: tpu kill w={} {}", id.window, user.name)
+                } else {
+                    "MONITOR completes it: tpu daemon start".to_owned()
+                };
+                let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));
                 findings.push(warning(
-                    format!(
-                        "{id} is {} since {} (by {})",
-                        intent.action,
-                        intent.at.to_rfc3339(),
-                        intent.by
-                    ),
-                    format!("complete it: tpu kill w={} {}", id.window, user.name),
+                    format!("{action} of {id} is not complete since {since} (by {by})"),
+                    remedy,
                 ));
             }
         }

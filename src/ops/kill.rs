@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use crate::model::data::Data;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::JobId;
-use crate::model::job::{Event, Intent, Job, KILLING};
+use crate::model::job::{Event, Intent, Job, KILLING, Status};
 use crate::plan::place::{self, Window};
 use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::heal;
-use super::{Ctx, Error, processes, records};
+use super::{Ctx, Error, lease, processes, records};
 
 /// What became of one job.
 #[derive(Debug)]
@@ -76,6 +76,11 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     let now = ctx.clock.now();
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        if job.status == Status::Killed {
+            // Somebody else completed what had been begun.
+            job.intent = None;
+            return Ok(());
+        }
         job.apply(&Event::Killed)?;
         job.intent = None;
         // Its launcher may have gone with the window before it could say so.
@@ -142,13 +147,12 @@ fn intend(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         let job = job_mut(&mut tx.data, id)?;
         let mut trial = job.clone();
         trial.apply(&Event::Killed)?;
-        if job.intent.is_none() {
-            job.intent = Some(Intent {
-                action: KILLING.to_owned(),
-                at: now,
-                by: format!("{}:{}", ctx.env.hostname, ctx.env.pid),
-            });
-        }
+        // Whatever was being done about it: a kill is above a rule. Whoever repeats a kill takes it over.
+        let at = match &job.intent {
+            Some(intent) if intent.action == KILLING => intent.at,
+            Some(_) | None => now,
+        };
+        job.intent = Some(Intent { action: KILLING.to_owned(), at, by: lease::me(&ctx.env) });
         Ok(())
     })
 }

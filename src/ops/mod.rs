@@ -11,6 +11,7 @@ pub mod open;
 pub mod snapshot;
 
 pub mod launch;
+pub mod lease;
 pub mod resume;
 
 pub mod attach;
@@ -22,6 +23,7 @@ pub mod kill;
 pub mod logs;
 pub mod panes;
 pub mod processes;
+pub mod record_facts;
 pub mod records;
 pub mod rules;
 pub mod stage;
@@ -32,6 +34,10 @@ pub mod doctor;
 pub mod settings;
 pub mod targets;
 pub mod users;
+pub mod watch;
+
+pub mod outlook;
+pub mod service;
 
 pub use ctx::Ctx;
 pub use error::{Error, Kind};

@@ -1,9 +1,9 @@
 //! What the window of a job shows now.
 
 use crate::model::facts::TmuxFact;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, LaunchToken, UserName, WindowId};
 use crate::plan::place::{self, Window};
-use crate::tmux::Capture;
+use crate::tmux::{Capture, NewWindow};
 
 use super::ctx::{job_of, user_of};
 use super::snapshot::since_launch;
@@ -29,4 +29,20 @@ pub fn read(
     let capture = Capture { pane_id: pane.pane_id.clone(), history: lines, colours };
     let text = ctx.tmux.capture(&[capture])?.into_iter().next().flatten();
     Ok(text.map(|text| since_launch(job, &text).to_vec()))
+}
+
+/// Opens a window for a program of ours that is no job, in a session that no user has. It carries the
+/// marks of a window of ours all the same, so that nobody takes it for a person's.
+pub fn open_own(ctx: &Ctx, session: &str, index: u32, argv: Vec<String>) -> Result<(), Error> {
+    let window = NewWindow {
+        session: session.to_owned(),
+        index,
+        name: session.to_owned(),
+        cwd: ctx.store.paths().dir().to_owned(),
+        argv,
+        job: JobId::new(UserName::from(session), WindowId(index)),
+        launch: LaunchToken::new(ctx.random.hex(16)),
+    };
+    ctx.tmux.open_window(&window)?;
+    Ok(())
 }

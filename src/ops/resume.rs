@@ -10,13 +10,16 @@ use crate::model::target::Target;
 use regex::Regex;
 
 use super::checkpoint::{self, Checkpoints};
-use super::ctx::{job_of, user_of};
+use crate::plan::budget;
+
+use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
 use super::launch::check::{self, HISTORY};
-use super::launch::plan::{LaunchPlan, Parent};
+use super::launch::plan::{LaunchPlan, Parent, Reaction};
 use super::launch::{files, heal};
+use super::lease::{self, Held};
 use super::snapshot::{self, unrecorded_failure};
-use super::{Ctx, Error, processes};
+use super::{Ctx, Error, Kind, processes, records};
 
 /// `tpu resume` or `tpu rerun`, resolved.
 #[derive(Clone, Debug)]
@@ -45,10 +48,87 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     heal::heal(ctx)?;
     let (plan, warnings) = plan(ctx, request)?;
     fail::fail_point!("resume-planned");
-    stop_leftovers(ctx, &request.job)?;
-    fail::fail_point!("resume-stopped");
-    let launched = attempt::start(ctx, &plan)?;
+    let lease = lease::take(ctx, &request.job, |_| Ok(()))?;
+    let launched = under_lease(ctx, request, &plan, &lease)?;
     Ok(Again { launched, warnings })
+}
+
+/// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
+/// the child, or, where no child could be made, in the one that gives the lease back.
+pub fn by_rule(ctx: &Ctx, request: &AgainRequest, reaction: &Reaction) -> Result<Again, Error> {
+    let lease = lease::take(ctx, &request.job, |job| still_holds(job, &reaction.seen))?;
+    let (mut plan, warnings) = match plan(ctx, request) {
+        Ok(plan) => plan,
+        Err(error) => return Err(not_made(ctx, &lease, reaction, error)),
+    };
+    if let Some(parent) = plan.parent.as_mut() {
+        parent.reaction = Some(reaction.clone());
+    }
+    match under_lease(ctx, request, &plan, &lease) {
+        Ok(launched) => Ok(Again { launched, warnings }),
+        Err(error) => Err(not_made(ctx, &lease, reaction, error)),
+    }
+}
+
+/// Stops what is left of the lineage, and starts the successor.
+fn under_lease(
+    ctx: &Ctx,
+    request: &AgainRequest,
+    plan: &LaunchPlan,
+    lease: &Held,
+) -> Result<Launched, Error> {
+    fail::fail_point!("resume-leased");
+    let done = stop_leftovers(ctx, &request.job).and_then(|()| {
+        fail::fail_point!("resume-stopped");
+        lease::renew(ctx, lease)?;
+        attempt::start(ctx, plan, Some(lease))
+    });
+    if done.is_err() {
+        // It runs out by itself; the error at hand says more than this one could.
+        drop(lease::release(ctx, lease));
+    }
+    done
+}
+
+/// Whether a decision about `seen` is one about the record as it is now.
+fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
+    let basis = |job: &Job| {
+        (
+            job.status.clone(),
+            job.child,
+            job.intent.clone(),
+            (job.monitor, job.rules.clone()),
+            job.launch.clone(),
+            job.recovery.clone(),
+        )
+    };
+    if basis(job) == basis(seen) {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{} has changed since it was looked at", job.id()))
+        .hint("it is looked at again"))
+}
+
+/// Counts a reaction that came to nothing, so that it is repeated later and not for ever.
+fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error {
+    let counted = ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, &lease.job)?;
+        // What cannot be asked now, or has been overtaken, is no attempt.
+        let is_tried = matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
+        let stands = still_holds(job, &reaction.seen).is_ok();
+        lease.check(job)?;
+        lease::free(job, now);
+        if is_tried && stands {
+            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
+            let why = error.message.lines().next().unwrap_or_default();
+            records::note(tx, &lease.job, "not-resumed", why.to_owned());
+        }
+        Ok(())
+    });
+    // The lease may be lost or the record gone; the first error says more.
+    drop(counted);
+    error
 }
 
 /// Checks a request and completes it to a plan; also what a person should know.
@@ -116,7 +196,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         return Err(Error::refused(format!("{id} already goes on in window {child}"))
             .hint(format!("tpu {verb} w={child} {}", id.user)));
     }
-    if let Some(intent) = &job.intent {
+    if let Some(intent) = job.intent.as_ref().filter(|_| job.is_being_killed()) {
         return Err(Error::refused(format!(
             "{id} is {} (since {})",
             intent.action,
@@ -147,6 +227,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         seen: job.status.clone(),
         failed: unrecorded_failure(&view),
         forced: !failed,
+        reaction: None,
     })
 }
 

@@ -13,7 +13,7 @@ use super::diagnose::Facts;
 use super::place::Window;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, WindowId};
-use crate::model::job::{Job, KILLING, Lease, Status};
+use crate::model::job::{Job, KILLING, Lease, Status, who};
 use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
@@ -200,11 +200,11 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     if let Some(intent) = &job.intent
         && (intent.action == KILLING || owners.intent == Some(true))
     {
-        return Err(format!("{} is under way, begun by {}", intent.action, intent.by).into());
+        return Err(format!("{} is under way, begun by {}", intent.action, who(&intent.by)).into());
     }
     let held = job.lease.as_ref().filter(|lease| is_held(situation, lease, owners.lease));
     match held {
-        Some(lease) => Err(format!("{} is acting on it", lease.owner).into()),
+        Some(lease) => Err(format!("{} is acting on it", who(&lease.owner)).into()),
         None => Ok(()),
     }
 }
@@ -220,7 +220,7 @@ fn is_held(situation: &Situation<'_>, lease: &Lease, alive: Option<bool>) -> boo
 fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
     let Situation { job, facts, .. } = situation;
     let (action, reason) = if let Some((action, by)) = begun(job) {
-        (action, format!("{action} was begun by {by} and has to be completed"))
+        (action, format!("{action} was begun by {} and has to be completed", who(by)))
     } else {
         let action = by_rule(situation, kind)?;
         (action, format!("the rule for {kind} is {action}"))
@@ -351,7 +351,7 @@ fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
     }
     match situation.owners.target {
         Some((lease, alive)) if is_held(situation, lease, alive) => {
-            Err(format!("{} is working on {tpu}", lease.owner).into())
+            Err(format!("{} is working on {tpu}", who(&lease.owner)).into())
         }
         Some(_) | None => Ok(()),
     }

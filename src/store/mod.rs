@@ -176,11 +176,15 @@ impl Store {
         })
     }
 
-    /// Runs `work` as the only MONITOR of this data file. If there is one already, `work` does not run and
-    /// the answer is who that is.
-    pub fn as_monitor<T>(&self, work: impl FnOnce() -> T) -> Result<Result<T, Holder>, StoreError> {
+    /// Runs `work` as the only MONITOR of this data file and place. If there is one already, `work` does
+    /// not run and the answer is who that is.
+    pub fn as_monitor<T>(
+        &self,
+        place: &str,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        let path = self.paths.daemon_lock();
+        let path = self.paths.daemon_lock(place);
         let mut work = Some(work);
         let lock = (path.as_path(), DATA_MODE);
         let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, &mut work)?;

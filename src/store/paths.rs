@@ -87,9 +87,14 @@ impl Paths {
         self.state().join("archive.jsonl")
     }
 
-    /// Held by the one MONITOR of this data file.
-    pub fn daemon_lock(&self) -> PathBuf {
-        self.state().join("daemon.lock")
+    /// Held by the one MONITOR of this data file and of one place, which `place` names in plain letters.
+    pub fn daemon_lock(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.lock"))
+    }
+
+    /// What that MONITOR says about itself.
+    pub fn daemon_note(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.json"))
     }
 
     /// The simulated fleet.

@@ -1,5 +1,6 @@
 //! `tpu history`: the journal.
 
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use crate::cli::Outcome;
@@ -9,6 +10,7 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::time::zone_of;
 use crate::ops::Error;
+use crate::ops::watch::Event;
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
@@ -40,8 +42,17 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         }
     }
     events.reverse();
+    let mut text = lines(&events, &zone);
+    if events.is_empty() {
+        "Nothing has happened yet.".clone_into(&mut text);
+    }
+    Ok(Output::new(text, json!({ "events": events })))
+}
+
+/// Events for people, one on each line.
+pub(super) fn lines(events: &[Event], zone: &TimeZone) -> String {
     let mut text = String::new();
-    for event in &events {
+    for event in events {
         let job = match (&event.user, event.job) {
             (Some(user), Some(window)) => format!("{user}/{window}"),
             (Some(user), None) => user.to_string(),
@@ -50,13 +61,10 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         let what = crate::text::escape(&event.text);
         text += &format!(
             "{}  {job:<12} {:<10} {what}  ({})\n",
-            event.at.display_in(&zone),
+            event.at.display_in(zone),
             event.kind,
             event.actor
         );
     }
-    if events.is_empty() {
-        "Nothing has happened yet.".clone_into(&mut text);
-    }
-    Ok(Output::new(text, json!({ "events": events })))
+    text
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::facts::{ErrorKind, Progress};
-use crate::model::view::{JobView, Snapshot};
+use crate::model::view::{JobView, MonitorHealth, Snapshot};
 
 /// The document of `check --json`.
 pub(in crate::cli) fn snapshot(snapshot: &Snapshot) -> Value {
@@ -11,7 +11,18 @@ pub(in crate::cli) fn snapshot(snapshot: &Snapshot) -> Value {
         "generated_at": snapshot.at.to_rfc3339(),
         "jobs": snapshot.jobs.iter().map(job).collect::<Vec<_>>(),
         "orphans": snapshot.orphans,
+        "monitor": monitor(&snapshot.monitor),
     })
+}
+
+/// Whether MONITOR runs, and how long ago it last turned.
+fn monitor(health: &MonitorHealth) -> Value {
+    match health {
+        MonitorHealth::NotRunning => json!({ "running": false }),
+        MonitorHealth::Running { turn_age_s } => {
+            json!({ "running": true, "turn_age_s": turn_age_s })
+        }
+    }
 }
 
 /// One job.
@@ -49,6 +60,6 @@ pub(in crate::cli) fn job(view: &JobView) -> Value {
 }
 
 /// Progress, or `null` if there is none.
-fn progress(progress: &Progress) -> Value {
+pub(in crate::cli) fn progress(progress: &Progress) -> Value {
     if progress.is_empty() { Value::Null } else { json!(progress) }
 }

@@ -6,10 +6,12 @@
 use crate::model::data::Data;
 use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
-use crate::model::job::{Event, Job, KILLING, Launch, LaunchMode, StartTime, Status, Succession};
+use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status, Succession};
 use crate::model::time::Timestamp;
+use crate::ops::lease::{self, Held};
 use crate::ops::records;
 use crate::ops::{Ctx, Error, Kind};
+use crate::plan::budget;
 use crate::store::Tx;
 use crate::tmux::NewWindow;
 
@@ -31,13 +33,18 @@ pub struct Launched {
     pub parent: Option<WindowId>,
 }
 
-/// Starts the attempt.
-pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<Launched, Error> {
+/// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
+/// the new attempt takes over and gives back once its window is open.
+pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
     ctx.tmux.ensure_session(&plan.session, plan.history)?;
     let (place, highest) = survey(ctx, &plan.session)?;
     let token = LaunchToken::new(ctx.random.hex(16));
     let id = ctx.transact(|tx| {
-        claim(tx, plan, &Claim { token: &token, place: &place, highest, now: ctx.clock.now() })
+        claim(
+            tx,
+            plan,
+            &Claim { token: &token, place: &place, highest, now: ctx.clock.now(), lease },
+        )
     })?;
     fail::fail_point!("launch-claimed");
 
@@ -96,6 +103,7 @@ struct Claim<'a> {
     place: &'a Place,
     highest: u32,
     now: Timestamp,
+    lease: Option<&'a Held>,
 }
 
 /// The first transaction: everything that could have changed since the check is checked again, then the
@@ -108,10 +116,10 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
     })?;
     let window = user.next_window(Some(claim.highest));
     let id = JobId::new(plan.user.clone(), window);
+    let mut job = record(plan, &id, claim);
     if let Some(parent) = &plan.parent {
-        succeed(tx, plan, parent, window)?;
+        succeed(tx, parent, claim, &mut job)?;
     }
-    let job = record(plan, &id, claim);
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
     user.push_job(job);
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
@@ -138,23 +146,23 @@ fn target_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     }
 }
 
-/// Marks the parent, if it is still as it was when the plan was made: one child for each.
+/// Marks the parent, if it is still as it was when the plan was made: one child for each. What the
+/// lineage remembers, and the right to act on it, go on with the child.
 fn succeed(
     tx: &mut Tx<'_>,
-    plan: &LaunchPlan,
     parent: &Parent,
-    child: WindowId,
+    claim: &Claim<'_>,
+    child: &mut Job,
 ) -> Result<(), Error> {
-    let id = JobId::new(plan.user.clone(), parent.window);
+    let id = JobId::new(child.user.clone(), parent.window);
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     if let Some(other) = job.child {
         return Err(Error::refused(format!("{id} already goes on in window {other}"))
             .hint(format!("tpu check {} shows it", id.user)));
     }
-    // An action of a rule is what brings us here; a kill ends the lineage.
-    if job.intent.as_ref().is_some_and(|intent| intent.action == KILLING) {
+    if job.is_being_killed() {
         return Err(Error::refused(format!("{id} is being killed"))
-            .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
+            .hint(format!("`tpu check {}` shows what came of it", id.user)));
     }
     // Its launcher may have written down, since, the very failure that the facts had shown.
     let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
@@ -162,17 +170,38 @@ fn succeed(
         return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
             .hint("look again, then try again"));
     }
+    if let Some(lease) = claim.lease {
+        lease.check(job)?;
+    }
     if let Some((kind, verdict)) = &parent.failed {
         job.apply(&Event::Failed(*kind))?;
         job.verdict = Some(verdict.clone());
+    }
+    if let Some(launch) = job.launch.as_mut().filter(|launch| launch.confirmed) {
+        // Its processes have been stopped: whatever its window still says, it is over.
+        launch.ended.get_or_insert(claim.now);
+    }
+    if let Some(reaction) = &parent.reaction {
+        // What was begun before, and not completed, has been counted then.
+        let is_counted = job.intent.is_some();
+        if !is_counted {
+            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, claim.now));
+        }
+        child.recovery = Some(budget::inherited(job, reaction.event));
+        child.intent = claim.lease.map(|lease| Intent {
+            action: parent.how.verb().to_owned(),
+            at: claim.now,
+            by: lease.owner.clone(),
+        });
     }
     job.apply(&if parent.forced {
         Event::SupersededByForce(parent.how)
     } else {
         Event::Superseded(parent.how)
     })?;
-    job.child = Some(child);
+    job.child = Some(child.windows_id);
     job.intent = None;
+    child.lease = job.lease.take();
     Ok(())
 }
 
@@ -251,11 +280,13 @@ fn confirm(
     server_pid: u32,
 ) -> Result<(), Error> {
     let stands = ctx.transact(|tx| {
+        let now = tx.now;
         let job = records::of_launch(&mut tx.data, id, token)?;
-        let Some(launch) = job.launch.as_mut() else { return Ok(false) };
+        lease::free(job, now);
+        let Some(launch) = &job.launch else { return Ok(false) };
         // Its launcher was let through: the launch worked, whatever has become of the job since.
         let has_begun = launch.confirmed || launch.ended.is_some();
-        launch.confirmed = true;
+        job.confirm_launch();
         Ok(has_begun || job.status.is_live())
     });
     match stands {
@@ -290,6 +321,8 @@ fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
             return Ok(true);
         }
         records::fail_launch(job, &error.message)?;
+        // What was to be done has been tried to its end.
+        job.intent = None;
         records::note(tx, id, "error", format!("launch: {error}"));
         Ok(false)
     });

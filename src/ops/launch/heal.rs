@@ -6,7 +6,7 @@
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
-use crate::ops::{Ctx, Error, Kind, records};
+use crate::ops::{Ctx, Error, Kind, lease, records};
 use crate::plan::diagnose::LAUNCH_LIMIT_S;
 use crate::plan::place::{self, Window};
 
@@ -29,8 +29,8 @@ pub fn heal(ctx: &Ctx) -> Result<(), Error> {
         let cured = match cure {
             Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code),
             Cure::Adopt(id) => ctx.transact(|tx| {
-                if let Some(launch) = tx.data.job_mut(&id).and_then(|job| job.launch.as_mut()) {
-                    launch.confirmed = true;
+                if let Some(job) = tx.data.job_mut(&id) {
+                    job.confirm_launch();
                 }
                 Ok(())
             }),
@@ -78,7 +78,9 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
         let overdue = job
             .launch
             .as_ref()
-            .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S);
+            .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S)
+            // Whoever was opening it is dead: nobody will, and the next MONITOR goes on from here.
+            || job.intent.as_ref().is_some_and(|i| lease::is_alive(&ctx.env, &i.by) == Some(false));
         match place::find(job, session, &tmux) {
             Window::Here(_) => cures.push(Cure::Adopt(job.id())),
             Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),

@@ -49,7 +49,7 @@ pub struct LaunchRequest {
 pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
     heal::heal(ctx)?;
     let plan = check::check(ctx, request)?;
-    attempt::start(ctx, &plan)
+    attempt::start(ctx, &plan, None)
 }
 
 /// What [`launch`] would do; nothing is changed.

@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::model::facts::ErrorKind;
+use crate::model::facts::{ErrorKind, Progress};
 use crate::model::ids::{JobId, UserName, WindowId};
-use crate::model::job::{LaunchMode, Status, StoredVerdict, Succession};
+use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
 use crate::model::target::Target;
 
@@ -70,6 +70,20 @@ pub struct Parent {
     pub failed: Option<(ErrorKind, StoredVerdict)>,
     /// It need not have failed.
     pub forced: bool,
+    /// What MONITOR answers with the new attempt; `None` if a person asked for it, which begins the
+    /// counts anew.
+    pub reaction: Option<Reaction>,
+}
+
+/// A failure that a rule answers. It is counted when the attempt is claimed, in the same transaction.
+#[derive(Clone, Debug)]
+pub struct Reaction {
+    /// The failure.
+    pub event: ErrorKind,
+    /// How far the failed attempt came.
+    pub progress: Progress,
+    /// The record on which the decision rests: it holds only while the record stands so.
+    pub seen: Job,
 }
 
 /// Directories below which native mode makes its own.

@@ -17,12 +17,12 @@ use crate::model::job::{Job, StartTime, Status, StoredVerdict};
 use crate::model::lineage::Lineage;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Orphan, Shown, Snapshot, TmuxHealth};
-use crate::plan::decide::{Owners, Situation, decide};
+use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
 
-use super::{Ctx, Error, records};
+use super::{Ctx, Error, lease, records, watch};
 use observe::{Seen, observe};
 
 pub use observe::Memory;
@@ -58,7 +58,30 @@ fn settled<T>(
 
 /// Looks at the jobs of one user, or of everybody.
 pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
-    settled(ctx, |data, tmux| look_once(ctx, memory, user, (data, tmux)))
+    settled(ctx, |data, tmux| {
+        let (snapshot, _, has_ended) = look_once(ctx, memory, user, (data, tmux))?;
+        Ok((snapshot, has_ended))
+    })
+}
+
+/// A look at everybody's jobs with what is to be done about each: what MONITOR acts on, and what
+/// `tpu daemon plan` prints.
+#[derive(Debug)]
+pub struct Survey {
+    /// The look.
+    pub snapshot: Snapshot,
+    /// One for each of its jobs, in its order.
+    pub decisions: Vec<Decision>,
+    /// The records that it saw.
+    pub data: Arc<Data>,
+}
+
+/// Looks at everything and decides about every job.
+pub fn survey(ctx: &Ctx, memory: &mut Memory) -> Result<Survey, Error> {
+    settled(ctx, |data, tmux| {
+        let (snapshot, decisions, has_ended) = look_once(ctx, memory, None, (data, tmux))?;
+        Ok((Survey { snapshot, decisions, data: Arc::clone(data) }, has_ended))
+    })
 }
 
 /// One look; also whether a job has ended whose record says otherwise.
@@ -67,7 +90,7 @@ fn look_once(
     memory: &mut Memory,
     user: Option<&UserName>,
     (data, tmux): (&Data, &TmuxFact),
-) -> Result<(Snapshot, bool), Error> {
+) -> Result<(Snapshot, Vec<Decision>, bool), Error> {
     if let Some(name) = user {
         super::ctx::user_of(data, name)?;
     }
@@ -81,9 +104,9 @@ fn look_once(
     let now = ctx.clock.now();
     let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
-    let viewer = Viewer { ctx, data, now };
-    let views =
-        jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).collect();
+    let viewer = Viewer::new(ctx, data, now);
+    let (views, decisions) =
+        jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).unzip();
     let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
             data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
@@ -101,9 +124,9 @@ fn look_once(
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
         },
-        monitor: MonitorHealth::NotRunning,
+        monitor: viewer.monitor,
     };
-    Ok((snapshot, has_ended))
+    Ok((snapshot, decisions, has_ended))
 }
 
 /// One job as it stands now.
@@ -113,7 +136,7 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let user = super::ctx::user_of(data, &id.user)?;
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
-        let view = Viewer { ctx, data, now: ctx.clock.now() }.view(user, job, seen);
+        let (view, _) = Viewer::new(ctx, data, ctx.clock.now()).view(user, job, seen);
         Ok((view, seen.has_ended(job)))
     })
 }
@@ -169,12 +192,17 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
+    monitor: MonitorHealth,
 }
 
-impl Viewer<'_> {
-    /// Puts a record and what was observed together.
-    fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> JobView {
-        let Self { ctx, data, now } = *self;
+impl<'a> Viewer<'a> {
+    fn new(ctx: &'a Ctx, data: &'a Data, now: Timestamp) -> Self {
+        Self { ctx, data, now, monitor: watch::health(ctx) }
+    }
+
+    /// Puts a record and what was observed together, and decides about it.
+    fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> (JobView, Decision) {
+        let Self { ctx, data, now, .. } = *self;
         // No provider of targets is connected to a look yet: nobody watches.
         let target = NoCloud::fact(job.tpu.clone(), now);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
@@ -190,11 +218,18 @@ impl Viewer<'_> {
             looked_at: now,
             rivals: &rivals(data, job, &lineage),
             me: None,
-            owners: Owners::default(),
+            owners: Owners {
+                lease: job.lease.as_ref().and_then(|l| lease::is_alive(&ctx.env, &l.owner)),
+                intent: job.intent.as_ref().and_then(|i| lease::is_alive(&ctx.env, &i.by)),
+                target: None,
+            },
             jitter: backoff::jitter_of(job),
         });
-        let next = next::next(&decision, now);
-        JobView {
+        let next = match (next::next(&decision, now), &self.monitor) {
+            (Some(next), MonitorHealth::NotRunning) => Some(next::without_monitor(next)),
+            (next, _) => next,
+        };
+        let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
             lineage,
@@ -226,7 +261,8 @@ impl Viewer<'_> {
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),
             shown,
-        }
+        };
+        (view, decision)
     }
 }
 

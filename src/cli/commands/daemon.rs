@@ -1,0 +1,153 @@
+//! What is printed about MONITOR: how it is, what it plans, what it has done; and `ack`.
+
+use serde_json::{Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::MonitorLog;
+use crate::cli::print::{Output, json as as_json};
+use crate::model::facts::ErrorKind;
+use crate::model::rules::Action;
+use crate::model::time::{self, zone_of};
+use crate::model::view::{MonitorHealth, Next};
+use crate::ops::outlook::{self, Entry};
+use crate::ops::{Error, service, watch};
+
+use super::history;
+
+/// What people are told when nothing happens by itself.
+const OFF: &str = "MONITOR does not run: nothing happens by itself until `tpu daemon start`";
+
+/// `daemon start`.
+pub(in crate::cli) fn start(app: &App) -> Outcome {
+    let mut flags = Vec::new();
+    if let Some(settings) = &app.global.settings {
+        let path = app.env.cwd.join(settings);
+        flags.extend(["--settings".to_owned(), path.display().to_string()]);
+    }
+    let note = service::start(app.ctx()?, &flags)?;
+    Ok(Output::new(
+        format!("MONITOR runs: process {}, tmux session {}.", note.pid, service::SESSION),
+        json!({ "running": true, "pid": note.pid, "session": service::SESSION }),
+    ))
+}
+
+/// `daemon stop`.
+pub(in crate::cli) fn stop(app: &App) -> Outcome {
+    let pid = service::stop(app.ctx()?)?;
+    let text = "MONITOR has ended; jobs go on, and nothing happens by itself any more.";
+    Ok(Output::new(text, json!({ "running": false, "pid": pid })))
+}
+
+/// `daemon status`: exit code 0 if it runs, 1 if not.
+pub(in crate::cli) fn status(app: &App) -> Outcome {
+    let ctx = app.ctx()?;
+    let now = ctx.clock.now();
+    let Some(note) = watch::running(ctx) else {
+        let output = Output::new(format!("{OFF}."), json!({ "running": false }));
+        return Ok(Output { code: 1, ..output });
+    };
+    let (up, turn) = (now.seconds_since(note.since), now.seconds_since(note.turned));
+    let text = format!(
+        "MONITOR runs: process {}, for {}; last turn {} ago.",
+        note.pid,
+        time::age(up),
+        time::age(turn)
+    );
+    Ok(Output::new(
+        text,
+        json!({
+            "running": true, "pid": note.pid, "since": note.since.to_rfc3339(), "turn_age_s": turn,
+        }),
+    ))
+}
+
+/// `daemon plan`: for every job the verdict, the rule that will fire, when, and what budget is left.
+pub(in crate::cli) fn plan(app: &App) -> Outcome {
+    let plan = outlook::plan(app.ctx()?)?;
+    let mut text = String::new();
+    for entry in &plan.jobs {
+        let id = entry.view.id.to_string();
+        text += &format!("{id:<12} {:<20} {}\n", entry.view.shown.status.to_string(), line(entry));
+    }
+    if plan.jobs.is_empty() {
+        "There are no jobs.".clone_into(&mut text);
+    }
+    let jobs: Vec<Value> = plan
+        .jobs
+        .iter()
+        .map(|entry| {
+            json!({
+                "user": entry.view.id.user,
+                "window": entry.view.id.window,
+                "status": entry.view.shown.status.word().unwrap_or("starting"),
+                "error": entry.view.failure().map(ErrorKind::as_str),
+                "evidence": entry.view.shown.evidence,
+                "rule": entry.view.rule_action().map(Action::as_str),
+                "next": entry.next,
+                "reason": entry.reason,
+                "progress": as_json::progress(&entry.view.shown.progress),
+            })
+        })
+        .collect();
+    let running = plan.monitor != MonitorHealth::NotRunning;
+    let json = json!({
+        "generated_at": plan.at.to_rfc3339(), "monitor": { "running": running }, "jobs": jobs,
+    });
+    let notes = if running { Vec::new() } else { vec![OFF.to_owned()] };
+    Ok(Output::new(text, json).notes(notes))
+}
+
+/// What is planned for one job, on one line.
+fn line(entry: &Entry) -> String {
+    let Some(next) = &entry.next else { return entry.reason.clone() };
+    let Next { action, in_s, budget_left, reason } = next;
+    let when = match in_s {
+        Some(0) => " now".to_owned(),
+        Some(seconds) => format!(" in {}", time::age(*seconds)),
+        None => String::new(),
+    };
+    let left = budget_left.map(|left| format!(" ({left} left)")).unwrap_or_default();
+    format!("{action}{when}{left}: {reason}")
+}
+
+/// `ack`.
+pub(in crate::cli) fn ack(app: &App) -> Outcome {
+    let running = watch::ack(app.ctx()?)? != MonitorHealth::NotRunning;
+    let json = json!({ "monitor": { "running": running } });
+    Ok(if running {
+        Output::new("MONITOR looks at once.", json)
+    } else {
+        Output::new("Noted for the next MONITOR.", json).notes(vec![OFF.to_owned()])
+    })
+}
+
+/// `-Ml`.
+pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
+    let ctx = app.ctx()?;
+    let name = if let Some(zone) = &args.zone {
+        zone.clone()
+    } else {
+        let data = ctx.data()?;
+        // Whose zone is only a matter of taste: without a user it is the settings'.
+        let user = app.user(&data, None).ok();
+        ctx.settings(user.as_ref().and_then(|name| data.user(name)))?.time_zone
+    };
+    let zone = zone_of(&name).ok_or_else(|| {
+        Error::usage(format!("no time zone '{name}'"))
+            .hint("us, cn, or a name such as Europe/Berlin: tpu -Ml cn")
+    })?;
+    let events = watch::log(ctx, args.lines)?;
+    let mut text = history::lines(&events, &zone);
+    if events.is_empty() {
+        "MONITOR has seen and done nothing yet.".clone_into(&mut text);
+    }
+    Ok(Output::new(text, json!({ "events": events })))
+}
+
+/// `-Mc`.
+pub(in crate::cli) fn clear_log(app: &App) -> Outcome {
+    watch::clear_log(app.ctx()?)?;
+    let text = "MONITOR's log begins anew; `tpu history` keeps what was in it.";
+    Ok(Output::new(text, json!({ "cleared": true })))
+}

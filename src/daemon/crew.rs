@@ -1,0 +1,117 @@
+//! Carries actions out, each on a thread of its own: a lineage that takes its time holds no other up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::model::ids::JobId;
+use crate::model::job::Succession;
+use crate::ops::launch::plan::Reaction;
+use crate::ops::resume::{self, AgainRequest};
+use crate::ops::{Ctx, Error, kill};
+use crate::sys::clock::Clock;
+
+/// Actions at the same time. More wait for the next turn.
+const AT_ONCE: usize = 16;
+
+/// How often the last ones are looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What is to be done with a job.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Complete a kill.
+    Kill,
+    /// Start its successor.
+    Again(Succession, Box<Reaction>),
+}
+
+/// The actions under way, by the job that each is about.
+#[derive(Debug, Default)]
+pub(super) struct Crew {
+    at_work: BTreeMap<JobId, JoinHandle<Result<String, Error>>>,
+    /// The last trouble with each job, so that it is said once.
+    trouble: BTreeMap<JobId, String>,
+    report: Vec<String>,
+}
+
+impl Crew {
+    /// Whether something is being done with the job.
+    pub(super) fn is_busy(&self, job: &JobId) -> bool {
+        self.at_work.contains_key(job)
+    }
+
+    /// Begins a task, unless the job or the whole crew is busy.
+    pub(super) fn set_to(&mut self, ctx: &Arc<Ctx>, job: JobId, task: Task) {
+        if self.at_work.len() >= AT_ONCE || self.is_busy(&job) {
+            return;
+        }
+        let (ctx, id) = (Arc::clone(ctx), job.clone());
+        self.at_work.insert(job, std::thread::spawn(move || carry_out(&ctx, &id, task)));
+    }
+
+    /// Takes note of what has ended. Whether anything has.
+    pub(super) fn reap(&mut self) -> bool {
+        let done: Vec<JobId> = self
+            .at_work
+            .iter()
+            .filter(|(_, thread)| thread.is_finished())
+            .map(|(job, _)| job.clone())
+            .collect();
+        for job in &done {
+            let Some(thread) = self.at_work.remove(job) else { continue };
+            let result = thread.join().unwrap_or_else(|_| {
+                Err(Error::failed("cut short by a defect of tpu")
+                    .hint("please report what MONITOR's window shows"))
+            });
+            match result {
+                Ok(line) => {
+                    self.trouble.remove(job);
+                    self.report.push(line);
+                }
+                Err(error) => {
+                    let line = format!("{job}: {error}");
+                    if self.trouble.insert(job.clone(), line.clone()).as_ref() != Some(&line) {
+                        self.report.push(line);
+                    }
+                }
+            }
+        }
+        !done.is_empty()
+    }
+
+    /// What is to be said about ended tasks.
+    pub(super) fn take_report(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.report)
+    }
+
+    /// Waits for the tasks under way, but not for ever.
+    pub(super) fn finish(&mut self, clock: &dyn Clock, patience: Duration) {
+        let deadline = clock.monotonic() + patience;
+        while !self.at_work.is_empty() && clock.monotonic() < deadline {
+            self.reap();
+            clock.sleep(POLL);
+        }
+    }
+}
+
+fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
+    match task {
+        Task::Kill => {
+            kill::kill_one(ctx, id)?;
+            Ok(format!("{id}: a kill was completed"))
+        }
+        Task::Again(how, reaction) => {
+            let request = AgainRequest { job: id.clone(), how, target: None, force: false };
+            let again = resume::by_rule(ctx, &request, &reaction)?;
+            let child = again.launched.job.window;
+            let mut line =
+                format!("{id}: {} after {}, in window {child}", how.verb(), reaction.event);
+            for warning in again.warnings {
+                line += &format!("; {warning}");
+            }
+            Ok(line)
+        }
+    }
+}

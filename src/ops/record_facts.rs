@@ -1,0 +1,153 @@
+//! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
+//! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
+
+use crate::model::facts::{ErrorKind, Source};
+use crate::model::ids::JobId;
+use crate::model::job::{Event, Job, Recovery, Status};
+use crate::model::view::JobView;
+use crate::plan::budget;
+use crate::plan::decide::Decision;
+
+use super::ctx::{job_mut, job_of};
+use super::snapshot::{Survey, stored_verdict};
+use super::{Ctx, Error, Kind, callbacks, records};
+
+/// Something that a record is to say.
+#[derive(Clone, Debug, PartialEq)]
+enum Change {
+    /// Its command has ended with this code.
+    Exited(i32),
+    /// It has failed, and nothing of it is at work any more.
+    Failed(ErrorKind),
+    /// The program has shown itself.
+    Started,
+    /// The error was none: it goes on.
+    Withdrawn,
+    /// It has come further than its lineage had come.
+    Progressed,
+    /// The lineage is over, for this reason.
+    Stopped(String),
+}
+
+/// Brings the records up to what a survey saw. Returns how many changed.
+pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
+    let mut written = 0;
+    for (view, decision) in survey.snapshot.jobs.iter().zip(&survey.decisions) {
+        let seen = job_of(&survey.data, &view.id)?;
+        for change in changes(seen, view, decision) {
+            match write(ctx, seen, view, &change) {
+                Ok(()) => written += 1,
+                // Somebody else has written or archived it since: the next look sees what.
+                Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// What the record of `view` is to say. A failure that only the text shows is none of it while the
+/// program may be at work: whoever acts on it writes it.
+fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if job.is_being_killed() || view.shown.unknown.is_some() || job.child.is_some() {
+        return changes;
+    }
+    if let (Some(code), true) = (view.exit_code, job.status.is_live()) {
+        changes.push(Change::Exited(code));
+        return changes;
+    }
+    match (&job.status, &view.shown.status) {
+        (stored, Status::Error(kind)) if stored.is_live() => {
+            let by_fact = view
+                .shown
+                .evidence
+                .as_ref()
+                .is_some_and(|evidence| matches!(evidence.source, Source::Exit | Source::Api));
+            if by_fact {
+                changes.push(Change::Failed(*kind));
+            }
+        }
+        (Status::Error(stored), Status::Error(kind)) if stored != kind => {
+            changes.push(Change::Failed(*kind));
+        }
+        (Status::Unset | Status::Starting, Status::Running) => changes.push(Change::Started),
+        (Status::Error(_), Status::Running) => changes.push(Change::Withdrawn),
+        _ => {}
+    }
+    let is_new = job.recovery.as_ref().is_some_and(|recovery| !recovery.progressed);
+    if is_new && budget::has_progressed(job, &view.shown.progress) {
+        changes.push(Change::Progressed);
+    }
+    let stopped = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref());
+    if decision.stopped && stopped != Some(&decision.reason) {
+        changes.push(Change::Stopped(decision.reason.clone()));
+    }
+    changes
+}
+
+/// Writes one change, if the record still is what was seen.
+fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), Error> {
+    let id = &view.id;
+    if let Change::Exited(code) = change {
+        return callbacks::record_end(ctx, id, *code);
+    }
+    ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, id)?;
+        unchanged(id, job, seen)?;
+        let (kind, text) = match change {
+            Change::Exited(_) => return Ok(()),
+            Change::Failed(kind) => {
+                job.apply(&Event::Failed(*kind))?;
+                let verdict = stored_verdict(*kind, &view.shown);
+                let text = format!("{kind}: {}", verdict.line);
+                job.verdict = Some(verdict);
+                // After a restart of the machine nobody knows when it ended.
+                if view.window_alive == Some(false)
+                    && *kind == ErrorKind::Lost
+                    && !is_restart(view)
+                    && let Some(launch) = job.launch.as_mut()
+                {
+                    launch.ended.get_or_insert(now);
+                }
+                ("error", text)
+            }
+            Change::Started => {
+                job.apply(&Event::Started)?;
+                ("started", "it prints".to_owned())
+            }
+            Change::Withdrawn => {
+                job.apply(&Event::ErrorWithdrawn)?;
+                ("progress", "it goes on by itself".to_owned())
+            }
+            Change::Progressed => {
+                job.recovery.get_or_insert_with(Recovery::default).progressed = true;
+                ("progress", "further than before: failures are counted anew".to_owned())
+            }
+            Change::Stopped(reason) => {
+                job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());
+                ("stopped", reason.clone())
+            }
+        };
+        records::note(tx, id, kind, text);
+        Ok(())
+    })
+}
+
+/// Whether its window went with its server or its machine.
+fn is_restart(view: &JobView) -> bool {
+    view.shown.evidence.as_ref().is_some_and(|evidence| evidence.rule == "window-lost")
+}
+
+fn unchanged(id: &JobId, job: &Job, seen: &Job) -> Result<(), Error> {
+    let is_same = job.launch.as_ref().map(|l| &l.token) == seen.launch.as_ref().map(|l| &l.token)
+        && job.status == seen.status
+        && job.child == seen.child
+        && !job.is_being_killed();
+    if is_same {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{id} has changed since it was looked at"))
+        .hint("it is looked at again"))
+}

@@ -1,0 +1,98 @@
+//! Starts a MONITOR in a tmux session of its own, and ends the one that runs.
+
+use std::time::Duration;
+
+use crate::model::facts::TmuxFact;
+use crate::sys::procs;
+
+use super::launch::check::{HISTORY, kept_environment};
+use super::watch::{self, Note};
+use super::{Ctx, Error, panes};
+
+/// The session in which it runs.
+pub const SESSION: &str = "tpu-MONITOR";
+
+/// How long it may take to begin, and to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often we look.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Starts MONITOR in the background, and waits until it has turned once. `flags` are the global flags
+/// that it is to have. Refused if one runs.
+pub fn start(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
+    ctx.data()?;
+    if let Some(note) = watch::running(ctx) {
+        return Err(Error::refused(format!("MONITOR runs already: process {}", note.pid))
+            .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it"));
+    }
+    ctx.tmux.ensure_session(SESSION, HISTORY)?;
+    let index = free_index(&ctx.tmux.look());
+    panes::open_own(ctx, SESSION, index, argv(ctx, flags)?)?;
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    while ctx.clock.monotonic() < deadline {
+        if let Some(note) = watch::running(ctx) {
+            return Ok(note);
+        }
+        ctx.clock.sleep(POLL);
+    }
+    Err(Error::failed("MONITOR did not begin").hint("`tpu daemon run` shows what is wrong"))
+}
+
+/// The first window behind those that are there.
+fn free_index(tmux: &TmuxFact) -> u32 {
+    match tmux {
+        TmuxFact::Up { panes, .. } => {
+            let ours = panes.iter().filter(|pane| pane.session == SESSION);
+            ours.map(|pane| pane.window_index).max().map_or(1, |index| index + 1)
+        }
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 1,
+    }
+}
+
+/// `env NAME=VALUE… tpu FLAGS… daemon run`: a new window has the environment of the tmux server, which
+/// may know nothing of what this `tpu` was started with.
+fn argv(ctx: &Ctx, flags: &[String]) -> Result<Vec<String>, Error> {
+    const MORE: [&str; 7] =
+        ["HOME", "TZ", "TMUX_TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "FAILPOINTS", "LANG"];
+    let more = MORE.iter().filter_map(|name| {
+        let value = ctx.env.var_os(name)?;
+        Some(((*name).into(), value.to_owned()))
+    });
+    let mut argv = vec!["env".to_owned()];
+    for (name, value) in kept_environment(ctx).into_iter().chain(more) {
+        // What is no text cannot stand on tmux's command line; nothing that tpu reads is.
+        if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
+            argv.push(format!("{name}={value}"));
+        }
+    }
+    let text = |path: &std::path::Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| {
+            Error::state(format!("this path is no UTF-8: {}", path.display()))
+                .hint("keep data.json in a directory with a plain name (--data FILE)")
+        })
+    };
+    argv.push(text(&ctx.tpu)?);
+    argv.extend(["--data".to_owned(), text(ctx.store.paths().data())?]);
+    argv.extend(ctx.tmux_socket.iter().flat_map(|s| ["--tmux-socket".to_owned(), s.clone()]));
+    argv.extend(flags.iter().cloned());
+    argv.extend(["daemon".to_owned(), "run".to_owned()]);
+    Ok(argv)
+}
+
+/// Ends the MONITOR of this place, and waits until it has ended. Refused if none runs.
+pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
+    let Some(process) = watch::ask_to_end(ctx)? else {
+        return Err(Error::refused("MONITOR does not run").hint("`tpu daemon start` starts it"));
+    };
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    while procs::is_alive(process.pid, process.start) {
+        if ctx.clock.monotonic() >= deadline {
+            return Err(Error::failed(format!("process {} does not end", process.pid)).hint(
+                format!("`kill -9 {}` does no harm: the next MONITOR goes on", process.pid),
+            ));
+        }
+        ctx.clock.sleep(POLL);
+    }
+    Ok(process.pid)
+}

@@ -1,0 +1,160 @@
+//! MONITOR as everybody else sees it: whether one runs at this place, since when, and when it last turned.
+//!
+//! That there is one at most is held by a lock that dies with it. What it says about itself stands in a
+//! note beside the lock; the note counts while its writer lives.
+
+use std::os::unix::ffi::OsStrExt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::time::Timestamp;
+use crate::model::view::MonitorHealth;
+use crate::store::atomic;
+
+pub use crate::store::Event;
+
+use crate::sys::procs::{self, Process, Signal};
+
+use super::{Ctx, Error, lease};
+
+/// Who acts in the journal when MONITOR does.
+pub const ACTOR: &str = "MONITOR";
+
+/// Mode of the note: the lab's group reads it.
+const NOTE_MODE: u32 = 0o660;
+
+/// What a MONITOR says about itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Who it is, as an owner of leases.
+    pub owner: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Start time of that process, in ticks since boot.
+    pub start: u64,
+    /// When it began.
+    pub since: Timestamp,
+    /// When its last turn ended.
+    pub turned: Timestamp,
+}
+
+/// Names the place that this process looks at (host, account, tmux socket) in plain letters. One data file
+/// on several hosts has one MONITOR on each.
+fn place(ctx: &Ctx) -> String {
+    let socket = ctx.tmux_socket.as_deref().unwrap_or("default");
+    let directory = ctx.env.var_os("TMUX_TMPDIR").map(OsStrExt::as_bytes).unwrap_or_default();
+    let parts =
+        [ctx.env.hostname.as_bytes(), &ctx.env.uid.to_le_bytes(), directory, socket.as_bytes()];
+    // FNV-1a, which stays the same from one build to the next.
+    let hash = parts.join(&0).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Runs `work` as the only MONITOR of this data file and place; refused when there is one already.
+pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
+    ctx.store.as_monitor(&place(ctx), work)?.map_err(|holder| {
+        Error::refused(format!("MONITOR runs already: {holder}"))
+            .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")
+    })
+}
+
+/// Says that this process is MONITOR and has just turned.
+pub fn note_turn(ctx: &Ctx, since: Timestamp) -> Result<(), Error> {
+    let note = Note {
+        owner: lease::me(&ctx.env),
+        pid: ctx.env.pid,
+        start: ctx.env.started,
+        since,
+        turned: ctx.clock.now(),
+    };
+    let bytes = serde_json::to_vec(&note).unwrap_or_default();
+    let path = ctx.store.paths().daemon_note(&place(ctx));
+    Ok(atomic::write_file(&**ctx.store.disk(), &path, &bytes, NOTE_MODE)?)
+}
+
+/// Takes the note away: this MONITOR is ending.
+pub fn forget(ctx: &Ctx) {
+    // Its writer is gone in a moment, and with that the note counts no more.
+    drop(ctx.store.disk().remove(&ctx.store.paths().daemon_note(&place(ctx))));
+}
+
+/// The MONITOR that runs at this place.
+pub fn running(ctx: &Ctx) -> Option<Note> {
+    let path = ctx.store.paths().daemon_note(&place(ctx));
+    let bytes = ctx.store.disk().read(&path).ok()?.bytes;
+    let note: Note = serde_json::from_slice(&bytes).ok()?;
+    (lease::is_alive(&ctx.env, &note.owner) == Some(true)).then_some(note)
+}
+
+/// The same in short.
+pub fn health(ctx: &Ctx) -> MonitorHealth {
+    match running(ctx) {
+        Some(note) => {
+            MonitorHealth::Running { turn_age_s: ctx.clock.now().seconds_since(note.turned) }
+        }
+        None => MonitorHealth::NotRunning,
+    }
+}
+
+/// Asks MONITOR to look at once. It is remembered when none runs.
+pub fn ack(ctx: &Ctx) -> Result<MonitorHealth, Error> {
+    ctx.transact(|tx| {
+        tx.data.set_ack(true);
+        Ok(())
+    })?;
+    Ok(health(ctx))
+}
+
+/// Asks the MONITOR of this place to end. `None` if there is none; else its process, which may take some
+/// seconds.
+pub fn ask_to_end(ctx: &Ctx) -> Result<Option<Process>, Error> {
+    let Some(note) = running(ctx) else { return Ok(None) };
+    let Some(process) = Process::read(note.pid).filter(|found| found.start == note.start) else {
+        return Ok(None);
+    };
+    procs::signal(&process, Signal::Terminate).map_err(|e| {
+        Error::refused(format!("cannot end process {}: {e}", note.pid))
+            .hint("the account that started MONITOR must end it")
+    })?;
+    Ok(Some(process))
+}
+
+/// The kind of the event behind which MONITOR's log begins anew.
+const CLEARED: &str = "log-cleared";
+
+/// What MONITOR has seen and done since its log was last cleared: the newest `most` events, oldest first.
+pub fn log(ctx: &Ctx, most: usize) -> Result<Vec<Event>, Error> {
+    let mut events = Vec::new();
+    for event in ctx.store.events() {
+        let event = event?;
+        if event.kind == CLEARED || events.len() == most {
+            break;
+        }
+        if event.actor == ACTOR {
+            events.push(event);
+        }
+    }
+    events.reverse();
+    Ok(events)
+}
+
+/// Begins MONITOR's log anew. The journal keeps what was in it.
+pub fn clear_log(ctx: &Ctx) -> Result<(), Error> {
+    note(ctx, &ctx.actor, CLEARED, "MONITOR's log begins anew")
+}
+
+/// Notes something about MONITOR itself.
+pub fn note(ctx: &Ctx, actor: &str, kind: &str, text: &str) -> Result<(), Error> {
+    Ok(ctx.store.note(&[Event {
+        at: ctx.clock.now(),
+        actor: actor.to_owned(),
+        user: None,
+        job: None,
+        kind: kind.to_owned(),
+        text: text.to_owned(),
+        data: Value::Null,
+    }])?)
+}

@@ -172,7 +172,7 @@ fn the_screen_writes_nothing_and_gives_the_terminal_back() {
     env.start(STEPS, &[] as &[&str]);
     env.wait_status(1, "running");
     let terminal = Terminal::new(&env);
-    terminal.command("stty -a >before; clear");
+    terminal.command("stty -a >\"$HOME/before\"; clear");
     terminal.hides("stty");
     let before = env.data_bytes();
     terminal.command(&format!("{TPU} monitor alice; echo code-$?"));
@@ -189,7 +189,7 @@ fn the_screen_writes_nothing_and_gives_the_terminal_back() {
     let child = table.descendants(shell).into_iter().find(|process| process.name == "tpu").unwrap();
     tpu::sys::procs::signal(child, tpu::sys::procs::Signal::Terminate).unwrap();
     terminal.shows("code-143");
-    terminal.command("stty -a >after; cmp before after && echo same");
+    terminal.command("stty -a >\"$HOME/after\"; cmp \"$HOME/before\" \"$HOME/after\" && echo same");
     terminal.shows("same");
     assert!(!terminal.screen().contains("r resume"), "the alternate screen is left");
 }

@@ -157,7 +157,7 @@ fn a_day_with_keys() {
 
     // Clean away what has ended; what lives stays.
     terminal.press("c");
-    terminal.shows("?");
+    terminal.shows("Clean 1 job");
     terminal.press("y");
     terminal.until("the killed one is archived", || env.jobs("alice").len() == 2);
     terminal.shows("Archived 1 job");

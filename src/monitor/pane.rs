@@ -47,6 +47,20 @@ impl PaneText {
         spans.iter().map(|span| span.content.as_ref()).collect()
     }
 
+    /// The newest rows of a panel `width` columns wide, oldest first: long lines go on in the next row.
+    pub fn newest_rows(&self, width: usize, rows: usize) -> Vec<Line<'static>> {
+        let mut newest: Vec<Line<'static>> = Vec::new();
+        for line in self.lines.iter().rev() {
+            if newest.len() >= rows {
+                break;
+            }
+            newest.extend(folded(line, width.max(1)).into_iter().rev());
+        }
+        newest.truncate(rows);
+        newest.reverse();
+        newest
+    }
+
     /// Number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
@@ -74,6 +88,36 @@ impl PaneText {
             }
         }
         None
+    }
+}
+
+/// A line in pieces of at most `width` columns, each with its colours.
+fn folded(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
+    let mut rows = vec![Line::default()];
+    let mut used = 0;
+    for span in &line.spans {
+        let mut piece = String::new();
+        for c in span.content.chars() {
+            let columns = crate::text::width(c.encode_utf8(&mut [0; 4]));
+            if used + columns > width && used > 0 {
+                push(&mut rows, &mut piece, span.style);
+                rows.push(Line::default());
+                used = 0;
+            }
+            piece.push(c);
+            used += columns;
+        }
+        push(&mut rows, &mut piece, span.style);
+    }
+    rows
+}
+
+/// Adds a piece to the last row.
+fn push(rows: &mut [Line<'static>], piece: &mut String, style: Style) {
+    if let Some(row) = rows.last_mut()
+        && !piece.is_empty()
+    {
+        row.spans.push(Span::styled(std::mem::take(piece), style));
     }
 }
 

@@ -41,12 +41,9 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let mut facts = facts(model, job, width);
     facts.truncate(most);
     let output_rows = usize::from(inner.height).saturating_sub(facts.len() + 1);
-    let output = output(model, job);
-    let shown = output.len().min(output_rows);
     let mut lines = facts;
     lines.push(divider(model, job, width));
-    let above = output.len().saturating_sub(shown);
-    lines.extend(output.lines.into_iter().skip(above));
+    lines.extend(output(model, job).newest_rows(width, output_rows));
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
     }

@@ -123,7 +123,9 @@ fn a_day_with_keys() {
 
     // Another one fails by itself and is resumed by a key; the parent folds under its child.
     let second = env.start(STEPS, &[] as &[&str]);
-    env.wait_status(second, "running");
+    let log = env.wait_status(second, "running")["log_dir"].as_str().unwrap().to_owned();
+    let first = std::path::Path::new(&log).join("checkpoints/step_1");
+    terminal.until("there is something to resume from", || first.is_file());
     terminal.shows("▸");
     env.touch("data.json.stop");
     env.wait_status(second, "error");

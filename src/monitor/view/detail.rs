@@ -110,7 +110,14 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     }
     if job.failure().is_some() || job.next.is_some() {
         let reason = job.next.as_ref().map(|next| outside(&next.reason)).unwrap_or_default();
-        let next = dotted([words::rule(job), words::outlook(job, model.snapshot.as_ref()), reason]);
+        // Why nothing happens is a whole sentence; what happens wants its reason beside it.
+        let acts = job.next.as_ref().is_some_and(|next| next.action != "pass");
+        let outlook = if acts || reason.is_empty() {
+            words::outlook(job, model.snapshot.as_ref())
+        } else {
+            String::new()
+        };
+        let next = dotted([outlook, reason]);
         lines.extend(
             wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
         );

@@ -32,6 +32,7 @@ mod monitor_rows;
 mod monitor_snapshots;
 mod monitor_update;
 mod original;
+mod reapply;
 mod remote_local;
 mod resume;
 mod store_disk;

@@ -81,7 +81,9 @@ impl Ctx {
             CloudKind::None => Box::new(NoCloud),
             CloudKind::Sim => Box::new(super::fleet::simulator(self)),
             CloudKind::Google => {
-                self.warn(["this tpu cannot speak to the cloud 'google': no target is watched".to_owned()]);
+                self.warn([
+                    "this tpu cannot speak to the cloud 'google': no target is watched".to_owned()
+                ]);
                 Box::new(NoCloud)
             }
         });
@@ -96,7 +98,11 @@ impl Ctx {
             return machine;
         }
         let Ok(data) = self.data() else { return machine };
-        data.users().iter().map(|user| of(Some(user))).find(|kind| *kind != machine).unwrap_or(machine)
+        data.users()
+            .iter()
+            .map(|user| of(Some(user)))
+            .find(|kind| *kind != machine)
+            .unwrap_or(machine)
     }
 
     /// Keeps warnings until somebody shows them.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::cloud::none::NoCloud;
-use crate::cloud::sim::{SimCloud, SimConfig, import};
+use crate::cloud::sim::{Event, SimCloud, SimConfig, import};
 use crate::cloud::{Answer, CloudError, Trouble};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
@@ -78,7 +78,9 @@ impl Fleet {
 
     /// The zones that said nothing, and why.
     pub fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.zones.iter().filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
+        self.zones
+            .iter()
+            .filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
     }
 }
 
@@ -99,6 +101,60 @@ pub fn simulator(ctx: &Ctx) -> SimCloud {
         seed: ctx.random.below(u64::MAX),
         targets,
     })
+}
+
+/// A string of the simulator, about one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// It is taken away.
+    Preempt,
+    /// It is READY, and made if it is not there.
+    Ready,
+    /// Programs on it lose their connection to each other.
+    Grpc,
+    /// Somebody else holds its accelerators.
+    Lock,
+    /// They are free again.
+    Unlock,
+    /// There is capacity for it.
+    Capacity,
+    /// Its creation fails, so many times or until there is capacity again.
+    NoCapacity {
+        /// How many times.
+        times: Option<u32>,
+    },
+}
+
+/// The simulated cloud, for whoever plays its part.
+pub struct Simulator(SimCloud);
+
+impl Simulator {
+    /// Opens the fleet beside the data file.
+    pub fn open(ctx: &Ctx) -> Self {
+        Self(simulator(ctx))
+    }
+
+    /// Every target, in the order of their names.
+    pub fn targets(&self, ctx: &Ctx) -> Result<Vec<TargetFact>, Error> {
+        Ok(self.0.look()?.targets(ctx.clock.now()))
+    }
+
+    /// Lets something happen to a target.
+    pub fn pull(&self, name: &TargetName, what: &Pull) -> Result<(), Error> {
+        let target = name.as_str().to_owned();
+        let event = match what {
+            Pull::Preempt => Event::Preempt { target },
+            Pull::Ready => Event::Ready { target, zone: None, accelerator: None, pricing: None },
+            Pull::Grpc => Event::Grpc { target },
+            Pull::Lock => Event::Lock { target },
+            Pull::Unlock => Event::Unlock { target },
+            Pull::Capacity => Event::Capacity { target: Some(target), zone: None },
+            Pull::NoCapacity { times } => {
+                Event::NoCapacity { target: Some(target), zone: None, times: *times, for_s: None }
+            }
+        };
+        Ok(self.0.pull(&event)?)
+    }
 }
 
 impl From<CloudError> for Error {

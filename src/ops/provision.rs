@@ -13,10 +13,11 @@ use crate::cloud::{
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
-use crate::model::target::Pricing;
+use crate::model::settings::CloudKind;
+use crate::model::target::{LOCAL, Pricing, Target};
 
 use super::fleet::Fleet;
-use super::{Ctx, Error, snapshot};
+use super::{Ctx, Error, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -156,6 +157,7 @@ pub fn make_ready(
                 fail::fail_point!("reapply-deleted");
             }
             TargetStep::Create => {
+                anew = false;
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
                     adopt::create(ctx.cloud(), spec, request)
                 })?;
@@ -175,6 +177,87 @@ pub fn make_ready(
             }
         }
     }
+}
+
+/// What a person can do to a target, beside making it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Take it away for good.
+    Delete,
+    /// Start it.
+    Start,
+    /// Stop it; it keeps its name and its disk.
+    Stop,
+    /// Restart its machines.
+    Restart,
+}
+
+impl Change {
+    /// As typed.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// Makes a target usable for a person: creates it if it is not there, or waits for it; `anew` deletes it
+/// first. Noted before it is asked for.
+pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<TargetFact, Error> {
+    is_watched(ctx, name)?;
+    alone(ctx, name, || {
+        let data = ctx.data()?;
+        if anew {
+            unused(ctx, name, None)?;
+        }
+        let seen = Fleet::ask(ctx).fact(&data, name);
+        let seen_nothing = seen.state == TargetState::Unknown && data.target(name).is_none();
+        let spec = spec(&data, name, wish, &seen)?;
+        remember(ctx, &spec)?;
+        let verb = if anew { "reapply" } else { "apply" };
+        let was = if seen_nothing { "new" } else { seen.raw_state.as_str() };
+        watch::note(ctx, &ctx.actor, verb, &format!("{name}, which is {was}"))?;
+        let request = RequestId(ctx.random.hex(16));
+        make_ready(ctx, &spec, &request, anew, &mut || Ok(()))
+    })
+}
+
+/// Changes a target for a person; returns what it is afterwards.
+pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, Error> {
+    let name = &target.name;
+    is_watched(ctx, name)?;
+    alone(ctx, name, || {
+        if change != Change::Start {
+            unused(ctx, name, None)?;
+        }
+        watch::note(ctx, &ctx.actor, change.verb(), name.as_str())?;
+        let verb = match change {
+            Change::Delete => Verb::Delete,
+            Change::Start => Verb::Start,
+            Change::Stop => Verb::Stop,
+            Change::Restart => Verb::Reboot,
+        };
+        let seen = Fleet::ask(ctx).fact(&*ctx.data()?, name);
+        let at = TargetAt::new(name.clone(), seen.zone.or_else(|| target.zone.clone()));
+        turn(ctx, &at, verb, &mut || Ok(()))?;
+        Ok(Fleet::ask(ctx).fact(&*ctx.data()?, name))
+    })
+}
+
+/// Refuses what has no control plane.
+fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
+    if name.as_str() == LOCAL {
+        return Err(Error::refused("`local` is this machine and always there")
+            .hint("run there with: tpu run local -- COMMAND"));
+    }
+    if ctx.cloud().kind() == CloudKind::None {
+        let doing = format!("change {name}");
+        return Err(CloudError::new(Trouble::NoCloud, doing, "no cloud is set up").into());
+    }
+    Ok(())
 }
 
 /// One change of a target, until it is done. The caller works on the target [`alone`].

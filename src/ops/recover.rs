@@ -22,12 +22,7 @@ use super::{Ctx, Error, Kind, records};
 const RENEW_S: u64 = 20;
 
 /// Carries out `reapply`, `wait` or `restart` for a lineage, and then resumes it.
-pub fn recover(
-    ctx: &Ctx,
-    id: &JobId,
-    action: Action,
-    reaction: &Reaction,
-) -> Result<Again, Error> {
+pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Result<Again, Error> {
     let lease = lease::take(ctx, id, |job| resume::still_holds(job, &reaction.seen))?;
     let done = intend(ctx, &lease, action, reaction).and_then(|()| {
         fail::fail_point!("reapply-intended");

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tpu::model::ids::UserName;
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::env::Env;
 use tpu::sys::procs::Process;
 
 use crate::common::env::{Running, TestEnv, lives, wait_gone};
@@ -210,10 +211,10 @@ fn killed_at(point: &str) {
 
 #[test]
 fn a_monitor_a_resume_and_a_kill_at_the_same_time_leave_one_child_or_none() {
-    /// Rounds; so many windows are open at the same time.
-    const ROUNDS: usize = 20;
+    // So many windows are open at the same time. `TPU_SLOW_TESTS=1` asks for the whole promise.
+    let rounds = if Env::read().non_empty("TPU_SLOW_TESTS").is_some() { 100 } else { 20 };
     let lab = Lab::new();
-    let windows: Vec<(String, u64)> = (0..ROUNDS)
+    let windows: Vec<(String, u64)> = (0..rounds)
         .map(|round| {
             let name = round.to_string();
             let window = lab.run(&format!("{RECOVERS}{LOST_PEER}exit 134"), &[&name]);

@@ -34,6 +34,7 @@ mod monitor_tmux;
 mod monitor_update;
 mod original;
 mod races;
+mod reapply;
 mod regression;
 mod remote_local;
 mod resume;

@@ -126,6 +126,12 @@ impl App {
                 layers.push((origin, layer));
             }
         }
+        if let Some(cloud) = &self.global.cloud {
+            let origin = Origin::Flag("--cloud".to_owned());
+            let mut layer = Layer::default();
+            layer.set("cloud", cloud, &origin)?;
+            layers.push((origin, layer));
+        }
         Ok(layers)
     }
 

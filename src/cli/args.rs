@@ -7,9 +7,13 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+mod callbacks;
 mod monitor;
+mod targets;
 
+pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use monitor::{Daemon, DaemonStep, MonitorLog};
+pub use targets::{Apply, CheckStatus, OneTarget, Register, Sim, SimEvent};
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
@@ -43,7 +47,7 @@ Learn:    tldr, help COMMAND        a short tour, one command with all its flags
           help --all                every command
 
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
-          --yes, --no-input, --dry-run, --color WHEN, --help, --version";
+          --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, -h, --version";
 
 /// Flags that stand before or after any command.
 #[derive(Debug, Clone, Args)]
@@ -61,6 +65,9 @@ pub struct Globals {
     /// tmux server to use (tmux -L NAME)
     #[arg(long, global = true, value_name = "NAME", env = "TPU_TMUX_SOCKET", hide_env = true)]
     pub tmux_socket: Option<String>,
+    /// Control plane of the targets: none, sim, google
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cloud: Option<String>,
     /// Print one JSON document on stdout and nothing else
     #[arg(long, global = true)]
     pub json: bool,
@@ -247,6 +254,30 @@ pub enum Command {
     Register(Register),
     /// Forget a target
     DelRegistered(Words),
+
+    /// Create a target, or wait for one that is on its way
+    #[command(
+        after_help = "Examples:\n  tpu apply v2-32-p2\n  tpu apply lab-v4-8-1 --type v4-8 --zone us-central2-b --spot"
+    )]
+    Apply(Apply),
+    /// Delete a target and create it again
+    #[command(after_help = "Examples:\n  tpu reapply v2-32-p2\n  tpu reapply v2-32-p2 --spot -y")]
+    Reapply(Apply),
+    /// Delete a target
+    Delete(OneTarget),
+    /// Start a stopped target
+    Start(OneTarget),
+    /// Stop a target; it keeps its disk and its name
+    Stop(OneTarget),
+    /// Restart the machines of a target
+    Restart(OneTarget),
+    /// Show what the control plane says about targets
+    CheckStatus(CheckStatus),
+    /// Play the cloud: let things happen to simulated targets
+    #[command(
+        after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"
+    )]
+    Sim(Sim),
 
     // -- MONITOR: what happens by itself
     /// Run, start or stop MONITOR, or ask what it plans
@@ -483,39 +514,6 @@ pub struct GetSettings {
     pub origin: bool,
 }
 
-/// `tpu register`.
-#[derive(Debug, Args)]
-pub struct Register {
-    /// Full name
-    pub name: String,
-    /// Zone
-    #[arg(long)]
-    pub zone: Option<String>,
-    /// Accelerator type, for example v2-32
-    #[arg(long = "type", value_name = "TYPE")]
-    pub accelerator: Option<String>,
-    /// Preemptible
-    #[arg(long, conflicts_with = "spot")]
-    pub pre: bool,
-    /// Spot
-    #[arg(long)]
-    pub spot: bool,
-}
-
-/// `tpu finish-job`, `fail-job`.
-#[derive(Debug, Args)]
-pub struct Finish {
-    /// SESSION:WINDOW
-    #[arg(value_name = "SESSION:WINDOW")]
-    pub window: String,
-    /// Believe it although the text says otherwise
-    #[arg(long)]
-    pub force: bool,
-    /// Exit code of the job
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub exit_code: Option<i32>,
-}
-
 /// `tpu classify`.
 #[derive(Debug, Args)]
 pub struct Classify {
@@ -552,30 +550,4 @@ pub struct Demo {
     /// Break one thing on purpose, to see the demo notice
     #[arg(long, hide = true, value_name = "WHAT")]
     pub sabotage: Option<String>,
-}
-
-/// `tpu launcher`.
-#[derive(Debug, Args)]
-pub struct Launcher {
-    /// What has happened
-    #[command(subcommand)]
-    pub step: LauncherStep,
-}
-
-/// The moments at which the launcher script calls back.
-#[derive(Debug, Subcommand)]
-pub enum LauncherStep {
-    /// The window is open: may the job start?
-    Begin {
-        /// Launch token
-        token: String,
-    },
-    /// The job has ended
-    Exited {
-        /// Launch token
-        token: String,
-        /// Exit code
-        #[arg(allow_negative_numbers = true)]
-        code: i32,
-    },
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
+use crate::ops::provision::Change;
 use crate::ops::{Error, clean, watch};
 use crate::sys::env::Env;
 
@@ -14,8 +15,8 @@ use super::Outcome;
 use super::app::App;
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
-    again, aliases, attach, callbacks, check, classify, daemon as monitor_cmds, dirs, doctor, help,
-    history, kill, logs, records, run, settings, sweep, targets, users, wait,
+    again, aliases, attach, callbacks, check, classify, cloud, daemon as monitor_cmds, dirs,
+    doctor, help, history, kill, logs, records, run, settings, sweep, targets, users, wait,
 };
 use super::print::Output;
 use super::screen;
@@ -75,6 +76,14 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::ListTpuAliases => targets::list_aliases(&app),
         Command::Register(args) => targets::register(&app, &args),
         Command::DelRegistered(args) => targets::forget(&app, &args.words),
+        Command::Apply(args) => cloud::apply(&app, &args),
+        Command::Reapply(args) => cloud::reapply(&app, &args),
+        Command::Delete(of) => cloud::change(&app, &of.target, Change::Delete),
+        Command::Start(of) => cloud::change(&app, &of.target, Change::Start),
+        Command::Stop(of) => cloud::change(&app, &of.target, Change::Stop),
+        Command::Restart(of) => cloud::change(&app, &of.target, Change::Restart),
+        Command::CheckStatus(args) => cloud::check_status(&app, &args),
+        Command::Sim(args) => cloud::sim(&app, &args.event),
         Command::Daemon(args) => daemon(app, args.step),
         Command::Ack => monitor_cmds::ack(&app),
         Command::MonitorLog(args) => monitor_cmds::log(&app, &args),

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::model::ids::JobId;
 use crate::model::job::Succession;
+use crate::model::rules::Action;
 use crate::ops::launch::plan::Reaction;
-use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, kill};
+use crate::ops::resume::{self, Again, AgainRequest};
+use crate::ops::{Ctx, Error, kill, recover};
 use crate::sys::clock::Clock;
 
 /// Actions at the same time. More wait for the next turn.
@@ -25,6 +26,8 @@ pub(super) enum Task {
     Kill,
     /// Start its successor.
     Again(Succession, Box<Reaction>),
+    /// Make its target usable, then start its successor.
+    Recover(Action, Box<Reaction>),
 }
 
 /// The actions under way, by the job that each is about.
@@ -105,13 +108,21 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
         Task::Again(how, reaction) => {
             let request = AgainRequest { job: id.clone(), how, target: None, force: false };
             let again = resume::by_rule(ctx, &request, &reaction)?;
-            let child = again.launched.job.window;
-            let mut line =
-                format!("{id}: {} after {}, in window {child}", how.verb(), reaction.event);
-            for warning in again.warnings {
-                line += &format!("; {warning}");
-            }
-            Ok(line)
+            Ok(brought_back(id, how.verb(), &reaction, again))
+        }
+        Task::Recover(action, reaction) => {
+            let again = recover::recover(ctx, id, action, &reaction)?;
+            Ok(brought_back(id, action.as_str(), &reaction, again))
         }
     }
+}
+
+/// What was done, on one line.
+fn brought_back(id: &JobId, verb: &str, reaction: &Reaction, again: Again) -> String {
+    let child = again.launched.job.window;
+    let mut line = format!("{id}: {verb} after {}, in window {child}", reaction.event);
+    for warning in again.warnings {
+        line += &format!("; {warning}");
+    }
+    line
 }

@@ -18,6 +18,9 @@ use super::crew::{Crew, Task};
 /// A kill of somebody of whom nobody knows whether he lives is completed after so many seconds.
 const KILL_OVERDUE_S: u64 = 60;
 
+/// Seconds between two looks at something that was begun.
+const IN_FLIGHT_S: u64 = 2;
+
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 
@@ -60,6 +63,9 @@ pub(super) fn turn(ctx: &Arc<Ctx>, memory: &mut Memory, crew: &mut Crew) -> Resu
         .filter(|decision| decision.action != Action::Pass && !crew.is_busy(&decision.job))
         .filter_map(|decision| decision.not_before)
         .map(|at| at.seconds_since(now).max(1));
+    // What was begun and waits for its target: an operation in flight is looked at by itself.
+    let is_begun = survey.data.jobs().any(|job| job.intent.is_some());
+    let regular = if is_begun { regular.min(IN_FLIGHT_S) } else { regular };
     let rest_s = due_s.min().map_or(regular, |due| due.min(regular));
     Ok(Turn {
         rest: Duration::from_secs(rest_s),
@@ -99,13 +105,15 @@ fn act(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) -> Result<(), Error> {
 
 /// What carries a decision out.
 fn task(seen: &Job, decision: &Decision, progress: &Progress) -> Option<Task> {
-    let how = match decision.action {
-        Action::Resume => Succession::Resume,
-        Action::Rerun => Succession::Rerun,
-        // `decide` asks for these only where a control plane watches the target, and none is connected.
-        Action::Pass | Action::Reapply | Action::Restart | Action::Wait => return None,
-    };
     let reaction =
         Reaction { event: decision.event?, progress: progress.clone(), seen: seen.clone() };
-    Some(Task::Again(how, Box::new(reaction)))
+    let reaction = Box::new(reaction);
+    Some(match decision.action {
+        Action::Pass => return None,
+        Action::Resume => Task::Again(Succession::Resume, reaction),
+        Action::Rerun => Task::Again(Succession::Rerun, reaction),
+        action @ (Action::Reapply | Action::Restart | Action::Wait) => {
+            Task::Recover(action, reaction)
+        }
+    })
 }

@@ -413,12 +413,12 @@ impl Job {
         self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
     }
 
-    /// Notes that its window exists: the launch, and the action that asked for it, are complete.
+    /// Notes that its window exists: the launch, and the action that asked for it, are complete. What has
+    /// been begun since then is another matter.
     pub fn confirm_launch(&mut self) {
-        if let Some(launch) = self.launch.as_mut() {
-            launch.confirmed = true;
-        }
-        if !self.is_being_killed() {
+        let Some(launch) = self.launch.as_mut() else { return };
+        let is_news = !std::mem::replace(&mut launch.confirmed, true);
+        if is_news && !self.is_being_killed() {
             self.intent = None;
         }
     }

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::classify::Classifier;
+use crate::cloud::Cloud;
+use crate::cloud::none::NoCloud;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::settings::{Layer, Origin, Settings};
+use crate::model::settings::{CloudKind, Layer, Origin, Settings};
 use crate::store::{Store, Tx};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
@@ -40,6 +42,8 @@ pub struct Ctx {
     pub patterns: Option<PathBuf>,
     /// The classifier, prepared when it is first needed.
     pub classifier: OnceLock<Option<Classifier>>,
+    /// The control plane, chosen by the settings when it is first needed.
+    pub cloud: OnceLock<Box<dyn Cloud>>,
     /// What a person should know, although nothing failed.
     pub warnings: Mutex<Vec<String>>,
 }
@@ -69,6 +73,36 @@ impl Ctx {
             Some(classifier)
         });
         own.as_ref().unwrap_or_else(|| Classifier::builtin())
+    }
+
+    /// The control plane that the settings name.
+    pub fn cloud(&self) -> &dyn Cloud {
+        let door = self.cloud.get_or_init(|| match self.cloud_kind() {
+            CloudKind::None => Box::new(NoCloud),
+            CloudKind::Sim => Box::new(super::fleet::simulator(self)),
+            CloudKind::Google => {
+                self.warn([
+                    "this tpu cannot speak to the cloud 'google': no target is watched".to_owned()
+                ]);
+                Box::new(NoCloud)
+            }
+        });
+        &**door
+    }
+
+    /// What the machine's settings say, else what the first user says who says anything.
+    fn cloud_kind(&self) -> CloudKind {
+        let of = |user| self.settings(user).map_or(CloudKind::None, |settings| settings.cloud);
+        let machine = of(None);
+        if machine != CloudKind::None {
+            return machine;
+        }
+        let Ok(data) = self.data() else { return machine };
+        data.users()
+            .iter()
+            .map(|user| of(Some(user)))
+            .find(|kind| *kind != machine)
+            .unwrap_or(machine)
     }
 
     /// Keeps warnings until somebody shows them.

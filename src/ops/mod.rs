@@ -10,8 +10,11 @@ pub mod open;
 
 pub mod snapshot;
 
+pub mod fleet;
 pub mod launch;
 pub mod lease;
+pub mod provision;
+pub mod recover;
 pub mod resume;
 
 pub mod attach;

@@ -50,6 +50,7 @@ pub fn open(opening: Opening) -> Ctx {
         layers,
         patterns,
         classifier: OnceLock::new(),
+        cloud: OnceLock::new(),
         warnings: Mutex::new(Vec::new()),
     }
 }

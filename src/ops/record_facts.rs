@@ -1,10 +1,12 @@
 //! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
 //! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
 
-use crate::model::facts::{ErrorKind, Source};
+use crate::model::facts::{ErrorKind, Source, TargetFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Job, Recovery, Status};
+use crate::model::time::Timestamp;
 use crate::model::view::JobView;
+use crate::plan::answer::{self, Judgement};
 use crate::plan::budget;
 use crate::plan::decide::Decision;
 
@@ -25,6 +27,8 @@ enum Change {
     Withdrawn,
     /// It has come further than its lineage had come.
     Progressed,
+    /// The control plane's answer on which its end is judged was given at this instant.
+    Judged(Timestamp),
     /// The lineage is over, for this reason.
     Stopped(String),
 }
@@ -34,7 +38,10 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
     let mut written = 0;
     for (view, decision) in survey.snapshot.jobs.iter().zip(&survey.decisions) {
         let seen = job_of(&survey.data, &view.id)?;
-        for change in changes(seen, view, decision) {
+        let fact = survey.fleet.fact(&survey.data, &seen.tpu);
+        let mut changes = changes(seen, view, decision);
+        changes.extend(judged(seen, &fact, survey.snapshot.at));
+        for change in changes {
             match write(ctx, seen, view, &change) {
                 Ok(()) => written += 1,
                 // Somebody else has written or archived it since: the next look sees what.
@@ -86,6 +93,15 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     changes
 }
 
+/// The first answer after an end settles it; what becomes of the target later does not matter.
+fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
+    let is_open = matches!(job.status, Status::Error(_)) && answer::judged_at(job).is_none();
+    match answer::judgement(job, Some(fact), now) {
+        Judgement::Judged(at) if is_open && job.child.is_none() => Some(Change::Judged(at)),
+        Judgement::Judged(_) | Judgement::NotWatched | Judgement::Open(_) => None,
+    }
+}
+
 /// Writes one change, if the record still is what was seen.
 fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), Error> {
     let id = &view.id;
@@ -124,6 +140,10 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
             Change::Progressed => {
                 job.recovery.get_or_insert_with(Recovery::default).progressed = true;
                 ("progress", "further than before: failures are counted anew".to_owned())
+            }
+            Change::Judged(at) => {
+                job.recovery.get_or_insert_with(Recovery::default).judged = Some(*at);
+                ("judged", format!("{} was asked since it ended", seen.tpu))
             }
             Change::Stopped(reason) => {
                 job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());

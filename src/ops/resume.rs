@@ -57,17 +57,23 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
 /// the child, or, where no child could be made, in the one that gives the lease back.
 pub fn by_rule(ctx: &Ctx, request: &AgainRequest, reaction: &Reaction) -> Result<Again, Error> {
     let lease = lease::take(ctx, &request.job, |job| still_holds(job, &reaction.seen))?;
-    let (mut plan, warnings) = match plan(ctx, request) {
-        Ok(plan) => plan,
-        Err(error) => return Err(not_made(ctx, &lease, reaction, error)),
-    };
+    by_rule_under(ctx, request, reaction, &lease)
+        .map_err(|error| not_made(ctx, &lease, reaction, error))
+}
+
+/// The same under a lease that the caller has.
+pub(super) fn by_rule_under(
+    ctx: &Ctx,
+    request: &AgainRequest,
+    reaction: &Reaction,
+    lease: &Held,
+) -> Result<Again, Error> {
+    let (mut plan, warnings) = plan(ctx, request)?;
     if let Some(parent) = plan.parent.as_mut() {
         parent.reaction = Some(reaction.clone());
     }
-    match under_lease(ctx, request, &plan, &lease) {
-        Ok(launched) => Ok(Again { launched, warnings }),
-        Err(error) => Err(not_made(ctx, &lease, reaction, error)),
-    }
+    let launched = under_lease(ctx, request, &plan, lease)?;
+    Ok(Again { launched, warnings })
 }
 
 /// Stops what is left of the lineage, and starts the successor.
@@ -91,7 +97,7 @@ fn under_lease(
 }
 
 /// Whether a decision about `seen` is one about the record as it is now.
-fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
+pub(super) fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
     let basis = |job: &Job| {
         (
             job.status.clone(),

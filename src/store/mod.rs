@@ -33,7 +33,7 @@ pub use paths::Paths;
 pub use txn::{Committed, Tx};
 
 use crate::model::data::Data;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::sys::clock::Clock;
 use disk::{Contents, Stat};
 use error::At as _;
@@ -184,11 +184,30 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        let path = self.paths.daemon_lock(place);
+        self.alone(&self.paths.daemon_lock(place), work)
+    }
+
+    /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
+    /// the answer is who that is.
+    pub fn on_target<T>(
+        &self,
+        target: &TargetName,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
+        self.state_dir()?;
+        self.alone(&self.paths.target_lock(target), work)
+    }
+
+    /// Runs `work` under a lock of its own, if nobody else holds it.
+    fn alone<T>(
+        &self,
+        path: &Path,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
         let mut work = Some(work);
-        let lock = (path.as_path(), DATA_MODE);
-        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, &mut work)?;
-        Ok(done.ok_or_else(|| lock::holder(&*self.disk, &path, self.clock.now())))
+        let done =
+            lock::attempt(&*self.disk, &*self.clock, &self.who, (path, DATA_MODE), &mut work)?;
+        Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))
     }
 
     /// Makes the directory of one job, and those above it.

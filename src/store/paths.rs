@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 
 /// The files and directories that belong to one data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,18 +57,9 @@ impl Paths {
         self.dir.join("tpu-state")
     }
 
-    /// The directory of one job: launcher, exit code, environment. User names come from the file and
-    /// may hold anything, so what is no plain character is escaped.
+    /// The directory of one job: launcher, exit code, environment.
     pub fn job(&self, id: &JobId) -> PathBuf {
-        let mut user = String::new();
-        for byte in id.user.as_str().bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
-                user.push(char::from(byte));
-            } else {
-                // Writing to a String cannot fail.
-                let _ = write!(user, "%{byte:02x}");
-            }
-        }
+        let user = plain(id.user.as_str());
         self.state().join("jobs").join(user).join(id.window.to_string())
     }
 
@@ -97,8 +88,28 @@ impl Paths {
         self.state().join(format!("daemon-{place}.json"))
     }
 
+    /// Held by whoever works on a target.
+    pub fn target_lock(&self, target: &TargetName) -> PathBuf {
+        self.state().join(format!("target-{}.lock", plain(target.as_str())))
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")
     }
+}
+
+/// A name from the file, which may hold anything, as the name of a file: what is no plain character is
+/// escaped.
+fn plain(name: &str) -> String {
+    let mut plain = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            plain.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(plain, "%{byte:02x}");
+        }
+    }
+    plain
 }

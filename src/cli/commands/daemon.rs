@@ -25,6 +25,9 @@ pub(in crate::cli) fn start(app: &App) -> Outcome {
         let path = app.env.cwd.join(settings);
         flags.extend(["--settings".to_owned(), path.display().to_string()]);
     }
+    if let Some(cloud) = &app.global.cloud {
+        flags.extend(["--cloud".to_owned(), cloud.clone()]);
+    }
     let note = service::start(app.ctx()?, &flags)?;
     Ok(Output::new(
         format!("MONITOR runs: process {}, tmux session {}.", note.pid, service::SESSION),

@@ -6,6 +6,7 @@ pub(super) mod attach;
 pub(super) mod callbacks;
 pub(super) mod check;
 pub(super) mod classify;
+pub(super) mod cloud;
 pub(super) mod daemon;
 pub(super) mod dirs;
 pub(super) mod doctor;

@@ -149,6 +149,7 @@ impl Globals {
             settings: None,
             user: None,
             tmux_socket: None,
+            cloud: None,
             json: false,
             yes: false,
             no_input: false,

@@ -9,7 +9,6 @@ mod observe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::cloud::none::NoCloud;
 use crate::model::data::{Data, User};
 use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
@@ -22,6 +21,7 @@ use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
 
+use super::fleet::Fleet;
 use super::{Ctx, Error, lease, records, watch};
 use observe::{Seen, observe};
 
@@ -59,8 +59,8 @@ fn settled<T>(
 /// Looks at the jobs of one user, or of everybody.
 pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
     settled(ctx, |data, tmux| {
-        let (snapshot, _, has_ended) = look_once(ctx, memory, user, (data, tmux))?;
-        Ok((snapshot, has_ended))
+        let looked = look_once(ctx, memory, user, (data, tmux))?;
+        Ok((looked.snapshot, looked.has_ended))
     })
 }
 
@@ -74,23 +74,35 @@ pub struct Survey {
     pub decisions: Vec<Decision>,
     /// The records that it saw.
     pub data: Arc<Data>,
+    /// What was said about the targets.
+    pub fleet: Fleet,
+}
+
+/// Everything that one look gives.
+struct Looked {
+    snapshot: Snapshot,
+    decisions: Vec<Decision>,
+    fleet: Fleet,
+    /// Whether a job has ended whose record says otherwise.
+    has_ended: bool,
 }
 
 /// Looks at everything and decides about every job.
 pub fn survey(ctx: &Ctx, memory: &mut Memory) -> Result<Survey, Error> {
     settled(ctx, |data, tmux| {
-        let (snapshot, decisions, has_ended) = look_once(ctx, memory, None, (data, tmux))?;
-        Ok((Survey { snapshot, decisions, data: Arc::clone(data) }, has_ended))
+        let Looked { snapshot, decisions, fleet, has_ended } =
+            look_once(ctx, memory, None, (data, tmux))?;
+        Ok((Survey { snapshot, decisions, data: Arc::clone(data), fleet }, has_ended))
     })
 }
 
-/// One look; also whether a job has ended whose record says otherwise.
+/// One look.
 fn look_once(
     ctx: &Ctx,
     memory: &mut Memory,
     user: Option<&UserName>,
     (data, tmux): (&Data, &TmuxFact),
-) -> Result<(Snapshot, Vec<Decision>, bool), Error> {
+) -> Result<Looked, Error> {
     if let Some(name) = user {
         super::ctx::user_of(data, name)?;
     }
@@ -126,7 +138,7 @@ fn look_once(
         },
         monitor: viewer.monitor,
     };
-    Ok((snapshot, decisions, has_ended))
+    Ok(Looked { snapshot, decisions, fleet: viewer.fleet, has_ended })
 }
 
 /// One job as it stands now.
@@ -193,18 +205,18 @@ struct Viewer<'a> {
     data: &'a Data,
     now: Timestamp,
     monitor: MonitorHealth,
+    fleet: Fleet,
 }
 
 impl<'a> Viewer<'a> {
     fn new(ctx: &'a Ctx, data: &'a Data, now: Timestamp) -> Self {
-        Self { ctx, data, now, monitor: watch::health(ctx) }
+        Self { ctx, data, now, monitor: watch::health(ctx), fleet: Fleet::ask(ctx) }
     }
 
     /// Puts a record and what was observed together, and decides about it.
     fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
-        // No provider of targets is connected to a look yet: nobody watches.
-        let target = NoCloud::fact(job.tpu.clone(), now);
+        let target = self.fleet.fact(data, &job.tpu);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();

@@ -1,0 +1,162 @@
+//! Targets through their control plane: state, creation, deletion; and the strings of the simulator.
+
+use serde_json::{Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Apply, CheckStatus, SimEvent};
+use crate::cli::print::Output;
+use crate::model::facts::TargetFact;
+use crate::model::ids::TargetName;
+use crate::model::target::{Pricing, Target};
+use crate::model::time;
+use crate::ops::launch::check::resolve_target;
+use crate::ops::provision::{self, Change, Wish};
+use crate::ops::{Error, fleet};
+
+/// `apply`: creates a target that is not there, or waits for one that is on its way.
+pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
+    provide(app, args, false)
+}
+
+/// `reapply`: deletes a target and creates it again.
+pub(in crate::cli) fn reapply(app: &App, args: &Apply) -> Outcome {
+    provide(app, args, true)
+}
+
+fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
+    let ctx = app.ctx()?;
+    // A name that nothing knows yet may be asked for.
+    let name = match ctx.data()?.resolve_target(&args.target) {
+        Some(target) => target.name,
+        None => TargetName::new(args.target.clone()),
+    };
+    let pricing = match (args.spot, args.pre, args.norm) {
+        (true, ..) => Some(Pricing::Spot),
+        (_, true, _) => Some(Pricing::Preemptible),
+        (.., true) => Some(Pricing::OnDemand),
+        _ => None,
+    };
+    let wish = Wish {
+        zone: args.zone.clone(),
+        accelerator: args.accelerator.clone(),
+        pricing,
+        runtime_version: args.version.clone(),
+    };
+    if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
+        return Err(
+            Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
+        );
+    }
+    let fact = provision::provide(ctx, &name, &wish, anew)?;
+    Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
+        .notes(ctx.take_warnings()))
+}
+
+/// `delete`, `start`, `stop`, `restart`.
+pub(in crate::cli) fn change(app: &App, typed: &str, change: Change) -> Outcome {
+    let ctx = app.ctx()?;
+    let target = target(app, typed)?;
+    if change != Change::Start
+        && !app.confirm(&format!("{} {}? What runs there ends.", change.verb(), target.name))?
+    {
+        return Err(
+            Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
+        );
+    }
+    let fact = provision::change(ctx, &target, change)?;
+    Ok(Output::new(
+        format!("{} is {}.", target.name, fact.raw_state),
+        json!({ "target": one(&fact) }),
+    ))
+}
+
+/// `check-status`.
+pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let asked = fleet::Fleet::ask(ctx);
+    let names = match &args.target {
+        Some(typed) => vec![target(app, typed)?.name],
+        None => data.registry().names(),
+    };
+    let facts: Vec<TargetFact> = names.iter().map(|name| asked.fact(&data, name)).collect();
+    let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
+    let silent = asked.silent().map(|(zone, why)| format!("zone {zone} said nothing: {why}"));
+    let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
+    Ok(Output::new(text, json).notes(silent.collect()).notes(ctx.take_warnings()))
+}
+
+/// `sim`: always about the simulator, whatever `cloud` says.
+pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
+    let ctx = app.ctx()?;
+    let simulator = fleet::Simulator::open(ctx);
+    let name = |typed: &str| match ctx.data().ok().and_then(|data| data.resolve_target(typed)) {
+        Some(target) => target.name,
+        None => TargetName::from(typed),
+    };
+    let (name, what) = match event {
+        SimEvent::List => {
+            let facts = simulator.targets(ctx)?;
+            let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
+            let text = if facts.is_empty() {
+                "No simulated targets; `tpu sim ready NAME` makes one.".to_owned()
+            } else {
+                table(&facts)
+            };
+            return Ok(Output::new(text, json));
+        }
+        SimEvent::Preempt(of) => (name(&of.target), fleet::Pull::Preempt),
+        SimEvent::Ready(of) => (name(&of.target), fleet::Pull::Ready),
+        SimEvent::Grpc(of) => (name(&of.target), fleet::Pull::Grpc),
+        SimEvent::Lock { target, off: false } => (name(target), fleet::Pull::Lock),
+        SimEvent::Lock { target, off: true } => (name(target), fleet::Pull::Unlock),
+        SimEvent::Capacity { target, off: false, .. } => (name(target), fleet::Pull::Capacity),
+        SimEvent::Capacity { target, off: true, times } => {
+            (name(target), fleet::Pull::NoCapacity { times: *times })
+        }
+    };
+    simulator.pull(&name, &what)?;
+    let facts = simulator.targets(ctx)?;
+    let word = facts.iter().find(|fact| fact.name == name).map(|fact| fact.raw_state.clone());
+    let word = word.unwrap_or_else(|| "not there".to_owned());
+    Ok(Output::new(format!("{name} is {word}."), json!({ "target": name, "state": word })))
+}
+
+fn target(app: &App, typed: &str) -> Result<Target, Error> {
+    resolve_target(&*app.ctx()?.data()?, typed)
+}
+
+fn table(facts: &[TargetFact]) -> String {
+    let width = facts.iter().map(|fact| fact.name.as_str().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for fact in facts {
+        let zone = fact.zone.as_deref().unwrap_or("-");
+        let accelerator = fact.accelerator.as_deref().unwrap_or("-");
+        let since = fact
+            .since
+            .map(|since| format!(" for {}", time::age(fact.observed_at.seconds_since(since))))
+            .unwrap_or_default();
+        text += &format!(
+            "{:<width$}  {accelerator:<10} {zone:<16} {:<11} {}{since}\n",
+            fact.name,
+            fact.pricing.as_str(),
+            crate::text::escape(&fact.raw_state),
+        );
+    }
+    text
+}
+
+fn one(fact: &TargetFact) -> Value {
+    json!({
+        "name": fact.name,
+        "zone": fact.zone,
+        "type": fact.accelerator,
+        "pricing": fact.pricing.as_str(),
+        "state": fact.state,
+        "raw_state": fact.raw_state,
+        "since": fact.since.map(time::Timestamp::to_rfc3339),
+        "observed_at": fact.observed_at.to_rfc3339(),
+        "source": fact.source,
+    })
+}

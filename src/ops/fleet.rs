@@ -1,0 +1,176 @@
+//! What the control plane says about every target, asked once per look and never once per job.
+//!
+//! A call that failed, a zone that is missing from the answer and a target whose zone nobody knows are
+//! all the same: unknown, and nothing follows.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::cloud::none::NoCloud;
+use crate::cloud::sim::{Event, SimCloud, SimConfig, import};
+use crate::cloud::{Answer, CloudError, Trouble};
+use crate::model::data::Data;
+use crate::model::facts::{TargetFact, TargetState};
+use crate::model::ids::TargetName;
+use crate::model::settings::CloudKind;
+use crate::model::target::LOCAL;
+use crate::model::time::Timestamp;
+use crate::store::Who;
+
+use super::{Ctx, Error, Kind};
+
+/// The answers of one round of questions.
+#[derive(Debug)]
+pub struct Fleet {
+    kind: CloudKind,
+    known: HashMap<TargetName, TargetFact>,
+    zones: BTreeMap<String, Result<Timestamp, String>>,
+    asked_at: Timestamp,
+}
+
+impl Fleet {
+    /// Asks about all zones.
+    pub fn ask(ctx: &Ctx) -> Self {
+        let cloud = ctx.cloud();
+        let asked_at = ctx.clock.now();
+        let mut fleet =
+            Self { kind: cloud.kind(), known: HashMap::new(), zones: BTreeMap::new(), asked_at };
+        if fleet.kind == CloudKind::None {
+            return fleet;
+        }
+        for answer in cloud.list(&[]) {
+            let said = match answer.answer {
+                Answer::Facts { targets, observed_at } => {
+                    fleet.known.extend(targets.into_iter().map(|fact| (fact.name.clone(), fact)));
+                    Ok(observed_at)
+                }
+                Answer::Unknown { error, .. } => Err(error.to_string()),
+            };
+            fleet.zones.insert(answer.zone, said);
+        }
+        fleet
+    }
+
+    /// What is known of a target.
+    pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
+        if self.kind == CloudKind::None || name.as_str() == LOCAL {
+            return NoCloud::fact(name.clone(), self.asked_at);
+        }
+        if let Some(fact) = self.known.get(name) {
+            return fact.clone();
+        }
+        let zone = data.target(name).and_then(|target| target.zone);
+        let (state, word, at) = match zone.as_ref().map(|zone| self.zones.get(zone)) {
+            Some(Some(Ok(at))) => (TargetState::Gone, "not there".to_owned(), *at),
+            Some(Some(Err(why))) => (TargetState::Unknown, why.clone(), self.asked_at),
+            Some(None) => {
+                (TargetState::Unknown, "its zone did not answer".to_owned(), self.asked_at)
+            }
+            None => (TargetState::Unknown, "nobody knows its zone".to_owned(), self.asked_at),
+        };
+        let source = self.kind.as_str().to_owned();
+        TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
+    }
+
+    /// Every target that the control plane has.
+    pub fn targets(&self) -> impl Iterator<Item = &TargetFact> {
+        self.known.values()
+    }
+
+    /// The zones that said nothing, and why.
+    pub fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.zones
+            .iter()
+            .filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
+    }
+}
+
+/// The simulated fleet beside the data file, whatever `cloud` says.
+pub fn simulator(ctx: &Ctx) -> SimCloud {
+    let paths = ctx.store.paths();
+    let targets = ctx.data().map_or_else(|_| Vec::new(), |data| import::fleet(data.registry()));
+    SimCloud::open(SimConfig {
+        file: paths.sim(),
+        machines: Some(paths.state().join("sim")),
+        disk: std::sync::Arc::clone(ctx.store.disk()),
+        clock: std::sync::Arc::clone(&ctx.clock),
+        who: Who {
+            pid: ctx.env.pid,
+            host: ctx.env.hostname.clone(),
+            command: format!("tpu {}", ctx.actor),
+        },
+        seed: ctx.random.below(u64::MAX),
+        targets,
+    })
+}
+
+/// A string of the simulator, about one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pull {
+    /// It is taken away.
+    Preempt,
+    /// It is READY, and made if it is not there.
+    Ready,
+    /// Programs on it lose their connection to each other.
+    Grpc,
+    /// Somebody else holds its accelerators.
+    Lock,
+    /// They are free again.
+    Unlock,
+    /// There is capacity for it.
+    Capacity,
+    /// Its creation fails, so many times or until there is capacity again.
+    NoCapacity {
+        /// How many times.
+        times: Option<u32>,
+    },
+}
+
+/// The simulated cloud, for whoever plays its part.
+pub struct Simulator(SimCloud);
+
+impl Simulator {
+    /// Opens the fleet beside the data file.
+    pub fn open(ctx: &Ctx) -> Self {
+        Self(simulator(ctx))
+    }
+
+    /// Every target, in the order of their names.
+    pub fn targets(&self, ctx: &Ctx) -> Result<Vec<TargetFact>, Error> {
+        Ok(self.0.look()?.targets(ctx.clock.now()))
+    }
+
+    /// Lets something happen to a target.
+    pub fn pull(&self, name: &TargetName, what: &Pull) -> Result<(), Error> {
+        let target = name.as_str().to_owned();
+        let event = match what {
+            Pull::Preempt => Event::Preempt { target },
+            Pull::Ready => Event::Ready { target, zone: None, accelerator: None, pricing: None },
+            Pull::Grpc => Event::Grpc { target },
+            Pull::Lock => Event::Lock { target },
+            Pull::Unlock => Event::Unlock { target },
+            Pull::Capacity => Event::Capacity { target: Some(target), zone: None },
+            Pull::NoCapacity { times } => {
+                Event::NoCapacity { target: Some(target), zone: None, times: *times, for_s: None }
+            }
+        };
+        Ok(self.0.pull(&event)?)
+    }
+}
+
+impl From<CloudError> for Error {
+    fn from(error: CloudError) -> Self {
+        let kind = match error.trouble {
+            Trouble::NoCapacity | Trouble::Quota => Kind::Failed,
+            Trouble::Transient | Trouble::Auth => Kind::Unreachable,
+            Trouble::NotFound => Kind::NotFound,
+            Trouble::AlreadyExists | Trouble::Permission | Trouble::NoCloud | Trouble::User => {
+                Kind::Refused
+            }
+            Trouble::State => Kind::State,
+        };
+        let hint = error
+            .hint()
+            .unwrap_or_else(|| "`tpu check-status TARGET` shows what is there".to_owned());
+        Self::new(kind, error.to_string()).hint(hint)
+    }
+}

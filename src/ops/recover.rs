@@ -1,0 +1,124 @@
+//! Brings a lineage back whose target has to be made usable first: intent, then effect, then the child.
+//!
+//! The intent stands in the leaf before anything is asked of a control plane, with what it costs; every
+//! step after that follows from the state of the target. Whoever finds the intent of a dead owner goes on.
+
+use crate::cloud::{RequestId, Verb};
+use crate::model::facts::TargetState;
+use crate::model::ids::JobId;
+use crate::model::job::{Intent, Job, Succession};
+use crate::model::rules::Action;
+use crate::plan::budget;
+
+use super::ctx::{job_mut, job_of};
+use super::fleet::Fleet;
+use super::launch::plan::Reaction;
+use super::lease::{self, Held};
+use super::provision::{self, Wish};
+use super::resume::{self, Again, AgainRequest};
+use super::{Ctx, Error, Kind, records};
+
+/// A lease is renewed when it has less than this many seconds left.
+const RENEW_S: u64 = 20;
+
+/// Carries out `reapply`, `wait` or `restart` for a lineage, and then resumes it.
+pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Result<Again, Error> {
+    let lease = lease::take(ctx, id, |job| resume::still_holds(job, &reaction.seen))?;
+    let done = intend(ctx, &lease, action, reaction).and_then(|()| {
+        fail::fail_point!("reapply-intended");
+        provide(ctx, &lease, action)?;
+        fail::fail_point!("reapply-ready");
+        let data = ctx.data()?;
+        let reaction = Reaction { seen: job_of(&data, id)?.clone(), ..reaction.clone() };
+        let how = Succession::Resume;
+        let request = AgainRequest { job: id.clone(), how, target: None, force: false };
+        resume::by_rule_under(ctx, &request, &reaction, &lease)
+    });
+    done.map_err(|error| given_up(ctx, &lease, error))
+}
+
+/// Writes the intent and counts the reaction, unless an earlier MONITOR has.
+fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, &lease.job)?;
+        lease.check(job)?;
+        if job.intent.is_none() {
+            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
+        }
+        let at = job.intent.as_ref().map_or(now, |intent| intent.at);
+        let tpu = job.tpu.clone();
+        job.intent =
+            Some(Intent { action: action.as_str().to_owned(), at, by: lease.owner.clone() });
+        records::note(
+            tx,
+            &lease.job,
+            action.as_str(),
+            format!("of {tpu}, after {}", reaction.event),
+        );
+        Ok(())
+    })
+}
+
+/// Makes the target usable.
+fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, &lease.job)?;
+    let name = &job.tpu;
+    provision::alone(ctx, name, || {
+        provision::unused(ctx, name, Some(&lease.job))?;
+        let seen = Fleet::ask(ctx).fact(&data, name);
+        let spec = provision::spec(&data, name, &Wish::default(), &seen)?;
+        provision::remember(ctx, &spec)?;
+        let mut go_on = || may_go_on(ctx, lease);
+        if action == Action::Restart && seen.state == TargetState::Ready {
+            return provision::turn(ctx, &spec.at(), Verb::Reboot, &mut go_on);
+        }
+        let request = request_of(job);
+        provision::make_ready(ctx, &spec, &request, false, &mut go_on).map(drop)
+    })
+}
+
+/// The mark of what is asked for: the same after a crash, another one for the next reaction.
+fn request_of(job: &Job) -> RequestId {
+    let counts = job.recovery.clone().unwrap_or_default();
+    let mark = match &job.launch {
+        Some(launch) => launch.token.as_str().to_owned(),
+        None => job.id().to_string(),
+    };
+    RequestId(format!("{mark}-{}-{}", counts.capacity, counts.infra))
+}
+
+/// Whether the lease is still ours and nobody kills the job; puts the deadline off in time.
+fn may_go_on(ctx: &Ctx, lease: &Held) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, &lease.job)?;
+    lease.check(job)?;
+    if job.is_being_killed() {
+        return Err(Error::refused(format!("{} is being killed", lease.job))
+            .hint("its target is left as it is"));
+    }
+    let left = job.lease.as_ref().map_or(0, |held| held.until.seconds_since(ctx.clock.now()));
+    if left < RENEW_S { lease::renew(ctx, lease) } else { Ok(()) }
+}
+
+/// What cannot succeed is not begun any more: the rules decide again, with back-off. What could not be
+/// asked stays begun.
+fn given_up(ctx: &Ctx, lease: &Held, error: Error) -> Error {
+    let written = ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, &lease.job)?;
+        lease.check(job)?;
+        lease::free(job, now);
+        let is_over = !matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Interrupted);
+        if is_over && !job.is_being_killed() {
+            job.intent = None;
+            let why = error.message.lines().next().unwrap_or_default();
+            records::note(tx, &lease.job, "not-resumed", why.to_owned());
+        }
+        Ok(())
+    });
+    // The lease may be lost or the record gone; the first error says more.
+    drop(written);
+    error
+}

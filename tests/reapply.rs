@@ -1,0 +1,168 @@
+//! MONITOR on the simulated fleet: a target that was taken away is deleted, created again and its job goes
+//! on, once, whatever happens meanwhile; and no target is touched on a doubt.
+
+use serde_json::Value;
+
+use crate::common::env::{Running, TestEnv, wait_gone};
+use crate::common::wait::{wait_for, wait_until};
+
+/// The one target.
+const TARGET: &str = "lab-tpuvm-v2-32-1";
+
+/// Leaves a checkpoint and stays; from a checkpoint it counts itself and goes on until `go` appears.
+const STAGING: &str = r#"
+log=$HOME/logs/$TPU_LAUNCH
+mkdir -p "$log/checkpoint_1" && echo w >"$log/checkpoint_1/data"
+tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
+case " $* " in
+  *load_from=*)
+    echo $$ >>"$HOME/children"
+    until [ -e "$HOME/go" ]; do sleep 0.02; done
+    tpu finish-job "alice:0" ;;
+  *) echo $$ >"$HOME/first"; sleep 1000 ;;
+esac
+"#;
+
+struct Lab {
+    env: TestEnv,
+}
+
+impl Lab {
+    /// A job of alice at work on the target, under `rule`.
+    fn new(rule: &str) -> Self {
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        env.set("TPU_CLOUD", "sim");
+        env.code("alice", "staging.sh", STAGING);
+        drop(env.tpu("sim list").exits(0).says(&[TARGET, "READY"]));
+        drop(env.tpu(&format!("run v2-1 alice rule={rule} -q")).exits(0));
+        env.wait_status(1, "running");
+        let _begun = env.wait_file("first");
+        Self { env }
+    }
+
+    fn monitor(&self, vars: &[(&str, &str)]) -> Running {
+        let running = self.env.start_tpu("daemon run", vars);
+        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        running
+    }
+
+    fn children(&self) -> usize {
+        let text = std::fs::read_to_string(self.env.path("children"));
+        text.map_or(0, |text| text.lines().count())
+    }
+
+    fn state(&self) -> String {
+        let seen = self.env.tpu("check-status v2-1 --json").exits(0).json();
+        seen["targets"][0]["raw_state"].as_str().unwrap().to_owned()
+    }
+
+    /// How often the simulated control plane has begun this with the target.
+    fn begun(&self, verb: &str) -> usize {
+        let text = std::fs::read_to_string(self.env.path("tpu-state/sim.json")).unwrap();
+        let fleet: Value = serde_json::from_str(&text).unwrap();
+        let operations = fleet["operations"].as_array().unwrap();
+        operations.iter().filter(|begun| begun["operation"]["verb"] == verb).count()
+    }
+
+    /// The first job was preempted, and one child of it is at work.
+    fn went_on_once(&self, clue: &str) {
+        wait_until(&format!("the child, {clue}"), || self.children() == 1);
+        let parent = self.env.job("alice", 1);
+        assert_eq!((&parent["status"], &parent["error"]), (&"resumed".into(), &"preempted".into()));
+        let leaf = wait_for("the leaf at work", || {
+            let leaf = self.env.jobs("alice").pop()?;
+            (leaf["status"] == "running").then_some(leaf)
+        });
+        assert_eq!(leaf["extra_msgs"]["recovery"]["capacity"], 1, "{clue}: {leaf:#}");
+        assert_eq!(self.state(), "READY", "{clue}");
+        assert_eq!((self.begun("delete"), self.begun("create")), (1, 1), "{clue}");
+        self.env.touch("go");
+        self.env.wait_status(leaf["windows_id"].as_u64().unwrap(), "finished");
+        assert_eq!(self.children(), 1, "{clue}: it ran more than once");
+    }
+}
+
+#[test]
+fn a_preempted_target_is_made_anew_and_its_job_goes_on() {
+    let lab = Lab::new("pre");
+    let first = lab.env.wait_pid("first");
+    let monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    lab.went_on_once("undisturbed");
+    // Its window was still open: the processes of the old attempt were stopped first.
+    wait_gone(&first);
+    drop(lab.env.tpu("-Ml").exits(0).says(&["preempted", "reapply", "resume"]));
+    drop(monitor);
+}
+
+#[test]
+fn a_monitor_that_is_killed_at_any_step_of_a_reapply_is_succeeded() {
+    std::thread::scope(|scope| {
+        for point in [
+            "reapply-intended",
+            "reapply-deleted",
+            "reapply-asked",
+            "reapply-created",
+            "reapply-ready",
+            "resume-stopped",
+            "launch-claimed",
+        ] {
+            scope.spawn(move || {
+                let lab = Lab::new("pre");
+                let points = format!("{point}=pause");
+                let monitor = lab.monitor(&[("FAILPOINTS", &points)]);
+                drop(lab.env.tpu("sim preempt v2-1").exits(0));
+                drop(lab.env.tpu("ack").exits(0));
+                let intent = || lab.env.job("alice", 1)["extra_msgs"]["intent"].is_object();
+                wait_until(point, || match point {
+                    "reapply-intended" => intent(),
+                    "reapply-deleted" => lab.begun("delete") == 1 && lab.state() == "not there",
+                    "reapply-asked" => lab.begun("create") == 1,
+                    "reapply-created" | "reapply-ready" | "resume-stopped" => {
+                        lab.begun("create") == 1 && lab.state() == "READY"
+                    }
+                    _ => lab.env.jobs("alice").len() == 2,
+                });
+                monitor.kill();
+                let second = lab.monitor(&[]);
+                lab.went_on_once(point);
+                drop(second);
+            });
+        }
+    });
+}
+
+#[test]
+fn nothing_is_touched_on_a_doubt() {
+    // The rule does not ask for it, nobody watches, or the zone says nothing.
+    let lab = Lab::new("resume");
+    let monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    assert_eq!(lab.env.wait_status(1, "error")["error"], "preempted");
+    drop(lab.env.tpu("daemon plan").exits(0).says(&["the rule for preempted is pass"]));
+    assert_eq!((lab.state().as_str(), lab.begun("delete")), ("PREEMPTED", 0));
+    assert_eq!(lab.env.jobs("alice").len(), 1);
+    drop(monitor);
+}
+
+#[test]
+fn without_capacity_it_is_asked_for_again_later_and_not_at_once() {
+    let lab = Lab::new("pre");
+    let monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("sim capacity v2-1 --off --times 1").exits(0));
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    wait_until("the refusal", || {
+        lab.env.tpu("history").exits(0).to_string().contains("not-resumed")
+    });
+    let plan = lab.env.tpu("daemon plan --json").exits(0).json();
+    let next = &plan["jobs"][0]["next"];
+    assert_eq!(next["action"], "reapply");
+    assert!(next["in_s"].as_u64().unwrap() > 40, "{next}");
+    assert_eq!(next["budget_left"], 9_999);
+    assert_eq!(lab.env.jobs("alice").len(), 1);
+    drop(monitor);
+}

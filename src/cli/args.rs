@@ -40,7 +40,7 @@ Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           check, logs W, explain W  how jobs are, what they print, why they fail
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
-          daemon start              MONITOR: bring jobs back by their rules
+          daemon start              bring jobs back by their rules (MONITOR)
 Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
@@ -108,7 +108,7 @@ pub enum Color {
 /// Words of which each may be a user, a window, a `key=value`, …; sorted out by `resolve`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Words {
-    /// Arguments in any order: user, window (7, w=7, 7,9-12), KEY=VALUE
+    /// What it is about, in any order; most commands take a user too
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
 }
@@ -120,8 +120,9 @@ pub enum Command {
     /// Start a job on a target
     #[command(
         after_help = "Examples:\n  tpu run v2-32-p2 alice lr=0.01 tag=baseline rule=resume\n  \
-        tpu run local -- python train.py --steps 1000\n\nKeys: dir=N (or a bare N), tag=, rule=, monitor=, \
-        config aliases, config.…="
+        tpu run local -- python3 train.py --steps 1000\n\nKeys: dir=N (or a bare N), tag=NAME, \
+        rule=RULE (`tpu check-rules` lists them),\n      monitor=false (MONITOR leaves it alone), \
+        config aliases (`tpu -sa`), config.…="
     )]
     Run(Run),
     /// Show every job with its status, progress and evidence
@@ -157,22 +158,26 @@ pub enum Command {
     /// Archive finished, failed and killed jobs
     ClearAll(Words),
     /// Close windows that belong to no record (-czw)
+    #[command(after_help = "Examples:\n  tpu clear-zombie-windows\n  tpu -czw alice")]
     ClearZombieWindows(Words),
     /// Archive records whose window is gone for certain (-czj)
+    #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
     ClearZombieJobs(Words),
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
     AddTag(Words),
     /// Say that a job's error is none, until it prints something else
+    #[command(after_help = "Examples:\n  tpu ignore-error 7\n  tpu ignore-error w=7 alice")]
     IgnoreError(Words),
     /// Show the tables behind rule=
     CheckRules,
     /// Set what happens by itself when a job fails
     #[command(
-        after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun"
+        after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun\n\n`tpu check-rules` lists the rules."
     )]
     SetRule(Words),
     /// Print the stage directory of a job
+    #[command(after_help = "Examples:\n  tpu get-stage-dir 7\n  tpu get-stage-dir w=7 alice")]
     GetStageDir(Words),
     /// Print what a job has printed
     #[command(after_help = "Examples:\n  tpu logs 7 -n 100\n  tpu logs 7 -f --grep loss")]
@@ -199,6 +204,7 @@ pub enum Command {
     )]
     AddUser(AddUser),
     /// Remove a user who has no live jobs
+    #[command(after_help = "Examples:\n  tpu del-user bob")]
     DelUser(Words),
     /// List the users
     ListUsers,
@@ -213,10 +219,13 @@ pub enum Command {
     /// List the directories
     Ls(Words),
     /// Print the path of a slot
+    #[command(after_help = "Examples:\n  tpu get-dir 2\n  tpu get-dir 2 alice")]
     GetDir(Words),
     /// Forget a slot
+    #[command(after_help = "Examples:\n  tpu del-dir 2\n  tpu del-dir 2 alice")]
     DelDir(Words),
     /// Exchange two slots
+    #[command(after_help = "Examples:\n  tpu swap-dir 1 2\n  tpu swap-dir 1 2 alice")]
     SwapDir(Words),
     /// Give a config key a short name (-a)
     #[command(
@@ -224,19 +233,22 @@ pub enum Command {
     )]
     AddConfigAlias(Words),
     /// List the config aliases (-sa)
+    #[command(after_help = "Examples:\n  tpu -sa\n  tpu show-config-alias alice")]
     ShowConfigAlias(Words),
     /// Forget a config alias
+    #[command(after_help = "Examples:\n  tpu del-config-alias lr\n  tpu del-config-alias lr alice")]
     DelConfigAlias(Words),
     /// Show the settings
     GetSettings(GetSettings),
     /// Change a setting
     #[command(
-        after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice"
+        after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
     )]
     SetSettings(Words),
     /// Put the settings back to their defaults
     ResetSettings(Words),
     /// Set the number of the next window
+    #[command(after_help = "Examples:\n  tpu reset-window-num 30\n  tpu reset-window-num 30 alice")]
     ResetWindowNum(Words),
 
     // -- targets
@@ -253,6 +265,7 @@ pub enum Command {
     )]
     Register(Register),
     /// Forget a target
+    #[command(after_help = "Examples:\n  tpu del-registered lab-tpuvm-v2-32-7")]
     DelRegistered(Words),
 
     /// Create a target, or wait for one that is on its way
@@ -293,6 +306,7 @@ pub enum Command {
     /// Begin MONITOR's log anew; the history keeps everything (-Mc)
     ClearMonitorLog,
     /// Change a setting of MONITOR (-smc)
+    #[command(after_help = "Examples:\n  tpu -smc checking_freq 60")]
     SetMonitorConfig(Words),
     /// Show the settings of MONITOR (-gmc)
     GetMonitorConfig,

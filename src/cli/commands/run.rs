@@ -93,8 +93,9 @@ fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> {
     if let Some(word) = sorted.rest.iter().find(|word| has_target && !is_target(word)) {
         let users = data.users().iter().map(|user| user.name.as_str());
         return Err(Error::not_found(format!("'{word}' is neither a user nor a target")).hint(
-            did_you_mean(word, users)
-                .unwrap_or_else(|| "`tpu list-users` lists the users".to_owned()),
+            did_you_mean(word, users).unwrap_or_else(|| {
+                "`tpu list-users` lists the users; a command stands behind --".to_owned()
+            }),
         ));
     }
     match (named, sorted.rest.as_slice()) {

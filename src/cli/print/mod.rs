@@ -104,6 +104,9 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
     }
 }
 
+/// The hint for a flag that resembles none.
+const NO_FLAG: &str = "`tpu help COMMAND` lists the flags; a config is KEY=VALUE, without dashes";
+
 /// clap's message without its own decoration, and a hint that always names the next step.
 fn in_our_words(error: &clap::Error) -> (String, String) {
     let text = error.render().to_string();
@@ -112,6 +115,8 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
     for line in text.lines() {
         let line = line.trim();
         if let Some(tip) = line.strip_prefix("tip: ") {
+            // clap's advice to put what it does not know behind `--` would make a command of it.
+            let tip = if tip.contains("use '-- ") { NO_FLAG } else { tip };
             hint.get_or_insert_with(|| tip.to_owned());
         } else if line.starts_with("Usage:") || line.starts_with("For more information") {
             break;

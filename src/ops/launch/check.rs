@@ -189,7 +189,7 @@ pub fn parse_rules(typed: &str) -> Result<Rules, Error> {
 fn runnable(dir: &str, mode: LaunchMode) -> Result<(), Error> {
     if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
         return Err(Error::not_found(format!("{dir} has no staging.sh and no command is given"))
-            .hint("give a command: tpu run TARGET -- python main.py (or set one: tpu set-settings command …)"));
+            .hint("give a command: tpu run TARGET -- python3 main.py, or another directory: dir=N (`tpu ls` lists them)"));
     }
     Ok(())
 }

@@ -12,9 +12,23 @@
 //!   text                                       pure: ANSI, width, escaping
 //! ```
 //!
-//! Where things go: a new **command** is one file in `ops/` and one in `cli/commands/`; a new **pattern**
-//! is a few lines of `assets/patterns.toml`, no Rust; a new **column** of the screen is one entry in
-//! `monitor/view/columns.rs`; a new **target kind** is one folder in `cloud/`.
+//! Where things go:
+//! - a **command**: what it does in `ops/`, its words in `cli/commands/`, its arguments in `cli/args.rs`,
+//!   one line in `cli/dispatch.rs` (the compiler asks for it); an old spelling in `cli/legacy.rs`.
+//! - a **pattern**: a `[[rule]]` with examples in `assets/patterns.toml`, no Rust. A new *class* of
+//!   failure is a variant of `model::facts::ErrorKind` and a row of each table in `model/rules.rs`.
+//! - a **column** of the screen: an entry of `monitor/view/columns.rs`, if `model::view::JobView` holds the
+//!   value; else also a field there, filled in `ops/snapshot/`.
+//! - a **control plane**: a folder in `cloud/` that implements `Cloud`, and its line in `ops/fleet.rs`.
+//! - a **way to workers**: a file in `remote/` that implements `Remote`. No use case calls one yet: a
+//!   command runs on `local`, and on other targets the users' own `staging.sh` brings its way.
+//!
+//! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background
+//! (`daemon/`, `tpu daemon`). An **attempt** is one record in data.json; attempts that continue one another
+//! are a **lineage**, the newest is its **leaf**. A **launch** is one start of an attempt, known by its
+//! token. A **look** reads all facts once and writes nothing; a **turn** is one round of MONITOR. A
+//! **place** is the host, account and tmux server where a window lives. The **original** is the tool
+//! whose data.json and spellings are kept.
 
 // Pure: no files, processes, sockets, environment or clock.
 pub mod text;

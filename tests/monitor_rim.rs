@@ -14,7 +14,7 @@ use tpu::monitor::effect::Effects;
 use tpu::monitor::feed::{Event, Looks, Rhythm};
 use tpu::monitor::message::{Act, Effect, Message, Problem, Scope, Ticket};
 
-use crate::monitor_snapshots::samples;
+use crate::common::samples;
 
 /// Long enough for a loaded machine; no test waits for it unless it fails.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -6,7 +6,7 @@ use tpu::model::view::JobView;
 use tpu::monitor::filter::Filter;
 use tpu::monitor::rows::rows;
 
-use crate::monitor_snapshots::samples;
+use crate::common::samples;
 
 fn passes(text: &str, change: impl FnOnce(&mut JobView)) -> bool {
     let mut job = samples::job(7);

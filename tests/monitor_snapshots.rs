@@ -1,8 +1,5 @@
 //! Every screen as text, at four sizes, with a fixed clock. Read the `.snap` files as pictures.
 
-#[path = "cases/monitor/samples.rs"]
-pub(crate) mod samples;
-
 use ratatui::style::Color;
 use tpu::model::ids::UserName;
 use tpu::model::time::Timestamp;
@@ -12,6 +9,7 @@ use tpu::monitor::model::Columns;
 use tpu::monitor::pane::PaneText;
 use tpu::monitor::theme::{BUILT_IN, Theme};
 
+use crate::common::samples;
 use crate::common::screen::{SIZES, Screen, text_of};
 
 /// The sample jobs, with alice's lineage selected and its pane read.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::common::samples;
 use crate::common::screen::Screen;
-use crate::monitor_snapshots::samples;
 use tpu::model::ids::{JobId, WindowId};
 use tpu::model::job::Status;
 use tpu::model::view::Snapshot;

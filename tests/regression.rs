@@ -403,3 +403,18 @@ fn two_users_in_one_command_are_one_too_many() {
     let env = TestEnv::new();
     env.tpu("ls alice --user bob").exits(2).says(&["alice", "bob"]);
 }
+
+#[test]
+fn a_dry_run_is_refused_where_there_is_none() {
+    let env = TestEnv::new();
+    let before = env.data_bytes();
+    for line in [
+        "del-user bob",
+        "set-settings monitor_upd_time 9 alice",
+        "-a x config.x alice",
+        "clear alice",
+    ] {
+        env.tpu(&format!("{line} --dry-run")).exits(2).says(&["cannot be tried out"]);
+    }
+    assert_eq!(env.data_bytes(), before);
+}

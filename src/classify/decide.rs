@@ -27,7 +27,7 @@ pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
     let block = Block::read(set, &frames, exit.is_some());
     let stopped = exit.is_some_and(|code| code != 0) || block.idle;
 
-    // The order is the contract (issue 4): the first line that has an answer gives it.
+    // The order is the contract: the first line that has an answer gives it.
     let decided = api(input.api_state)
         .or_else(|| (exit == Some(0)).then(exit_zero))
         .or_else(|| block.proof(&[ErrorKind::Preempted]))

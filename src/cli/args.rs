@@ -8,12 +8,14 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 mod callbacks;
-mod monitor;
+mod daemon;
 mod targets;
+mod tools;
 
 pub use callbacks::{Finish, Launcher, LauncherStep};
-pub use monitor::{Daemon, DaemonStep, MonitorLog};
+pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use targets::{Apply, CheckStatus, OneTarget, Register, Sim, SimEvent};
+pub use tools::{Classify, Demo, Doctor};
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
@@ -526,42 +528,4 @@ pub struct GetSettings {
     /// Where each value comes from
     #[arg(long)]
     pub origin: bool,
-}
-
-/// `tpu classify`.
-#[derive(Debug, Args)]
-pub struct Classify {
-    /// File, or - for standard input
-    pub file: Option<PathBuf>,
-    /// Each line on its own
-    #[arg(long)]
-    pub lines: bool,
-    /// Exit code of the job
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub exit_code: Option<i32>,
-    /// State of the target
-    #[arg(long, value_name = "STATE")]
-    pub api_state: Option<String>,
-    /// Check a pattern file (the lab's own by default) and stop
-    #[arg(long)]
-    pub check_patterns: bool,
-}
-
-/// `tpu doctor`.
-#[derive(Debug, Args)]
-pub struct Doctor {
-    /// Put back a backup of data.json: the newest, or the N-th newest
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1")]
-    pub restore: Option<usize>,
-}
-
-/// `tpu demo`.
-#[derive(Debug, Args)]
-pub struct Demo {
-    /// Tell the story as text, check that it came true, clean up
-    #[arg(long)]
-    pub headless: bool,
-    /// Break one thing on purpose, to see the demo notice
-    #[arg(long, hide = true, value_name = "WHAT")]
-    pub sabotage: Option<String>,
 }

@@ -8,15 +8,15 @@ use serde_json::json;
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
 use crate::ops::provision::Change;
-use crate::ops::{Error, clean, watch};
+use crate::ops::{Error, clean::Ends, watch};
 use crate::sys::env::Env;
 
 use super::Outcome;
 use super::app::App;
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
-    again, aliases, attach, callbacks, check, classify, cloud, daemon as monitor_cmds, dirs,
-    doctor, help, history, kill, logs, records, run, settings, sweep, targets, users, wait,
+    aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
+    doctor, help, history, kill, logs, resume, rules, run, settings, targets, users, wait,
 };
 use super::print::Output;
 use super::screen;
@@ -25,9 +25,58 @@ use super::screen;
 pub(super) fn run(cli: Cli, name: &str, env: Env) -> Outcome {
     let app = App::new(cli.global, env, name);
     match cli.command {
+        Some(command) if app.global.dry_run && acts_at_once(&command) => {
+            Err(Error::usage(format!("{name} cannot be tried out"))
+                .hint("--dry-run is for run, resume, rerun, kill, kill-window and clean"))
+        }
         Some(command) => run_command(app, command),
         None => bare(app),
     }
+}
+
+/// Whether a command changes something and has no dry run: it must not take the flag for nothing.
+fn acts_at_once(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::ClearFinished(_)
+            | Command::ClearError(_)
+            | Command::ClearAll(_)
+            | Command::ClearZombieWindows(_)
+            | Command::ClearZombieJobs(_)
+            | Command::AddTag(_)
+            | Command::IgnoreError(_)
+            | Command::SetRule(_)
+            | Command::AddUser(_)
+            | Command::DelUser(_)
+            | Command::SetCur(_)
+            | Command::SetDir(_)
+            | Command::DelDir(_)
+            | Command::SwapDir(_)
+            | Command::AddConfigAlias(_)
+            | Command::DelConfigAlias(_)
+            | Command::SetSettings(_)
+            | Command::ResetSettings(_)
+            | Command::ResetWindowNum(_)
+            | Command::AddTpuAlias(_)
+            | Command::Register(_)
+            | Command::DelRegistered(_)
+            | Command::Apply(_)
+            | Command::Reapply(_)
+            | Command::Delete(_)
+            | Command::Start(_)
+            | Command::Stop(_)
+            | Command::Restart(_)
+            | Command::Sim(_)
+            | Command::Daemon(_)
+            | Command::Ack
+            | Command::ClearMonitorLog
+            | Command::SetMonitorConfig(_)
+            | Command::UpdLog(_)
+            | Command::FinishJob(_)
+            | Command::FailJob(_)
+            | Command::Doctor(_)
+            | Command::Launcher(_)
+    )
 }
 
 fn run_command(app: App, command: Command) -> Outcome {
@@ -35,22 +84,22 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Run(args) => run_then_watch(app, |app| run::run(app, &args), args.quiet),
         Command::Check(args) => check::check(&app, &args),
         Command::CheckSimp(args) => check::table(&app, &args),
-        Command::Monitor(args) => monitor(app, &check::scope(&args)),
-        Command::Resume(args) => again::resume(&app, &args),
-        Command::Rerun(args) => again::rerun(&app, &args),
+        Command::Monitor(args) => monitor(app, &screen::scope(&args)),
+        Command::Resume(args) => resume::resume(&app, &args),
+        Command::Rerun(args) => resume::rerun(&app, &args),
         Command::Kill(args) => kill::kill(&app, &args),
         Command::KillWindow(args) => kill::kill_window(&app, &args),
-        Command::Clean(args) => sweep::clean(&app, &args),
-        Command::ClearFinished(args) => sweep::clear(&app, &args.words, clean::Ends::Finished),
-        Command::ClearError(args) => sweep::clear(&app, &args.words, clean::Ends::Failed),
-        Command::ClearAll(args) => sweep::clear(&app, &args.words, clean::Ends::All),
-        Command::ClearZombieWindows(args) => sweep::windows(&app, &args.words),
-        Command::ClearZombieJobs(args) => sweep::jobs(&app, &args.words),
-        Command::AddTag(args) => records::add_tag(&app, &args.words),
-        Command::IgnoreError(args) => records::ignore_error(&app, &args.words),
-        Command::CheckRules => Ok(records::check_rules()),
-        Command::SetRule(args) => records::set_rule(&app, &args.words),
-        Command::GetStageDir(args) => records::stage_dir(&app, &args.words),
+        Command::Clean(args) => clean::clean(&app, &args),
+        Command::ClearFinished(args) => clean::clear(&app, &args.words, Ends::Finished),
+        Command::ClearError(args) => clean::clear(&app, &args.words, Ends::Failed),
+        Command::ClearAll(args) => clean::clear(&app, &args.words, Ends::All),
+        Command::ClearZombieWindows(args) => clean::windows(&app, &args.words),
+        Command::ClearZombieJobs(args) => clean::jobs(&app, &args.words),
+        Command::AddTag(args) => rules::add_tag(&app, &args.words),
+        Command::IgnoreError(args) => rules::ignore_error(&app, &args.words),
+        Command::CheckRules => Ok(rules::check_rules()),
+        Command::SetRule(args) => rules::set_rule(&app, &args.words),
+        Command::GetStageDir(args) => rules::stage_dir(&app, &args.words),
         Command::Logs(args) => logs::logs(&app, &args),
         Command::Explain(args) => check::explain(&app, &args.words),
         Command::History(args) => history::history(&app, &args),
@@ -109,7 +158,7 @@ fn run_command(app: App, command: Command) -> Outcome {
 fn bare(app: App) -> Outcome {
     let has_users = app.ctx()?.data().is_ok_and(|data| !data.users().is_empty());
     if has_users && app.on_terminal() {
-        return monitor(app, &check::Scope::default());
+        return monitor(app, &screen::Scope::default());
     }
     Ok(help::welcome())
 }
@@ -130,13 +179,16 @@ fn run_then_watch(
     if !wanted {
         return Ok(ran.output);
     }
-    let scope =
-        check::Scope { user: Some(job.user.clone()), select: Some(job), ..check::Scope::default() };
+    let scope = screen::Scope {
+        user: Some(job.user.clone()),
+        select: Some(job),
+        ..screen::Scope::default()
+    };
     monitor(app, &scope)
 }
 
 /// The full-screen monitor.
-fn monitor(app: App, scope: &check::Scope) -> Outcome {
+fn monitor(app: App, scope: &screen::Scope) -> Outcome {
     let options = screen::options(&app, scope)?;
     let code = screen::open(app.into_ctx()?, options)?;
     Ok(Output { code, ..Output::default() })

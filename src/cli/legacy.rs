@@ -56,8 +56,7 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
 const SHOWING: &[&str] = &["check", "check-simp", "monitor", "caj", "maj"];
 
 /// Global flags that take a value as the next word, so that the command is found behind them.
-const GLOBALS_WITH_VALUE: &[&str] =
-    &["--data", "--settings", "--user", "--tmux-socket", "--cloud", "--color"];
+const GLOBALS_WITH_VALUE: &[&str] = &["--data", "--settings", "--user", "--tmux-socket", "--color"];
 
 /// Rewrites the words after the program's name.
 pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 use crate::model::settings::Settings;
 use crate::model::time::zone_of;
 use crate::monitor::bridge::Bridge;
@@ -12,9 +12,33 @@ use crate::monitor::{self, Backend, MonitorError, Options};
 use crate::ops::{Ctx, Error};
 
 use super::app::App;
-use super::args::Color;
-use super::commands::check::Scope;
+use super::args::{Check, Color};
 use super::resolve;
+
+/// Whose jobs the monitor shows, and how.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    /// One user; everybody if none.
+    pub(super) user: Option<UserName>,
+    /// The words as typed, resolved when the data is read.
+    pub(super) words: Vec<String>,
+    /// Everybody, although there are words.
+    pub(super) all_users: bool,
+    /// `-wdtsv`.
+    pub(super) show: Option<String>,
+    /// The job to begin with.
+    pub(super) select: Option<JobId>,
+}
+
+/// The scope that the words of `monitor` name.
+pub(super) fn scope(args: &Check) -> Scope {
+    Scope {
+        words: args.words.clone(),
+        all_users: args.all_users,
+        show: args.show.clone(),
+        ..Scope::default()
+    }
+}
 
 /// The options for the scope that was typed.
 pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {

@@ -339,11 +339,6 @@ impl Data {
         self.head.conda_env_name = name;
     }
 
-    /// Sets the seconds between two rounds of `maj`.
-    pub fn set_monitor_all_check_time(&mut self, seconds: u32) {
-        self.head.monitor_all_check_time = seconds;
-    }
-
     /// Whether somebody asked MONITOR to look at once (`ack`).
     pub fn ack(&self) -> bool {
         self.head.ack

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::facts::{ErrorKind, Place};
+use super::facts::{ErrorKind, Evidence, Place};
 use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
 use super::rules::Rules;
 use super::time::Timestamp;
@@ -368,6 +368,17 @@ pub struct StoredVerdict {
     pub line: String,
     /// A person said that this is no error; it holds until other text appears.
     pub ignored: bool,
+}
+
+impl StoredVerdict {
+    /// What is kept of the evidence for a failure; evidence may be missing.
+    pub fn new(kind: ErrorKind, evidence: Option<&Evidence>) -> Self {
+        let (rule, line) = match evidence {
+            Some(evidence) => (evidence.rule.clone(), evidence.line.clone()),
+            None => ("unknown".to_owned(), String::new()),
+        };
+        Self { kind, rule, line, ignored: false }
+    }
 }
 
 impl Job {

@@ -40,12 +40,6 @@ impl Registry {
         set_pair(&mut self.aliases, alias.to_owned(), full);
     }
 
-    /// Removes an alias; the full name that it had.
-    pub fn remove_alias(&mut self, alias: &str) -> Option<TargetName> {
-        let at = self.aliases.iter().position(|(known, _)| known == alias)?;
-        Some(self.aliases.remove(at).1)
-    }
-
     /// The zones and the names in each, without the keys that are no zones.
     pub fn zones(&self) -> impl Iterator<Item = (&str, &[TargetName])> {
         self.zones

@@ -97,6 +97,20 @@ pub fn age(seconds: u64) -> String {
     }
 }
 
+/// Reads an age or a time-out as people write it, in seconds: `90s`, `20m`, `2h`, `3d`; a bare number means seconds.
+pub fn parse_age(span: &str) -> Option<u64> {
+    let digits = span.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().ok()?;
+    let unit = match span.strip_prefix(digits)? {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 //! Terms stand side by side and all must hold; `!` before a term turns it round. What is half typed
 //! (`status:`) holds for every job, so that the list does not jump while somebody types.
 
+use crate::model::time;
 use crate::model::view::JobView;
 
 /// A filter as typed, and read.
@@ -80,7 +81,7 @@ fn read_test(word: &str) -> Result<Option<Test>, String> {
             if span.is_empty() {
                 return Ok(None);
             }
-            return match seconds(span) {
+            return match time::parse_age(span) {
                 Some(seconds) => Ok(Some(Test::Age(older, seconds))),
                 None => Err(format!("'{span}' is no span: write 90s, 20m, 2h or 3d")),
             };
@@ -96,20 +97,6 @@ fn read_test(word: &str) -> Result<Option<Test>, String> {
     };
     let value = word.split_once(':').map_or("", |(_, value)| value);
     Ok((!value.is_empty()).then(|| test(value.to_owned())))
-}
-
-/// Reads `90s`, `20m`, `2h`, `3d`; a bare number means seconds.
-fn seconds(span: &str) -> Option<u64> {
-    let digits = span.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().ok()?;
-    let unit = match span.strip_prefix(digits)? {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return None,
-    };
-    number.checked_mul(unit)
 }
 
 fn holds(test: &Test, job: &JobView) -> bool {

@@ -9,11 +9,7 @@ use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
 use crate::plan::place::Window;
 
 use super::ctx::{job_mut, job_of};
-use super::snapshot::stored_verdict;
-use super::{Ctx, Error, logs, panes, records, stage};
-
-/// Lines of the pane that decide why a job ended.
-const LINES: u32 = 2_000;
+use super::{Ctx, Error, logs, records, stage};
 
 /// Which job a callback is about: `$TPU_JOB` first, then the argument `SESSION:WINDOW`.
 pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
@@ -106,7 +102,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
             }
             Some((kind, evidence)) => {
                 job.apply(&Event::Failed(*kind))?;
-                job.verdict = Some(kept(*kind, evidence));
+                job.verdict = Some(StoredVerdict::new(*kind, Some(evidence)));
                 records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
             }
         }
@@ -124,7 +120,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
 
 /// The failure that the output shows, if the newest word is a failure.
 fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
-    let texts = [pane_text(ctx, job), logs::tail_of_output(job)];
+    let texts = [logs::pane_text(ctx, job), logs::tail_of_output(job)];
     texts.into_iter().flatten().find_map(|text| {
         let verdict = classify(ctx, &text, None);
         Some((kind_by_text(&verdict)?, verdict.evidence?))
@@ -135,7 +131,7 @@ fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
 pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
+    let text = logs::pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map_or_else(Verdict::none, |text| classify(ctx, &text, exit_code));
     let kind = kind_by_text(&verdict).unwrap_or(ErrorKind::Unknown);
     let evidence = verdict.evidence.unwrap_or_else(|| {
@@ -147,7 +143,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
             return Ok(ErrorKind::Preempted);
         }
         job.apply(&Event::Failed(kind))?;
-        job.verdict = Some(kept(kind, &evidence));
+        job.verdict = Some(StoredVerdict::new(kind, Some(&evidence)));
         records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
         Ok(kind)
     })
@@ -199,7 +195,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let now = ctx.clock.now();
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
+    let text = logs::pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
     let verdict = text.map(|text| classify(ctx, &text, Some(code)));
     let facts = Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
     ctx.transact(|tx| {
@@ -222,7 +218,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         }
         let line = if let Status::Error(kind) = &shown.status {
             job.apply(&Event::Failed(*kind))?;
-            let verdict = stored_verdict(*kind, &shown);
+            let verdict = StoredVerdict::new(*kind, shown.evidence.as_ref());
             let line = format!("{kind}: {}", verdict.line);
             job.verdict = Some(verdict);
             line
@@ -247,15 +243,6 @@ fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
     })
 }
 
-/// What the job has printed into its window, if its window can be read.
-pub fn pane_text(ctx: &Ctx, job: &Job) -> Option<Vec<u8>> {
-    panes::read(ctx, &job.id(), Some(LINES), false).ok()?
-}
-
 fn classify(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {
     ctx.classifier().classify(&Input { text, exit_code, api_state: None })
-}
-
-fn kept(kind: ErrorKind, evidence: &Evidence) -> StoredVerdict {
-    StoredVerdict { kind, rule: evidence.rule.clone(), line: evidence.line.clone(), ignored: false }
 }

@@ -1,4 +1,4 @@
-//! The one struct of effects. Production and simulation build it differently; nothing else differs.
+//! The one struct of effects. Tests put fakes in; nothing else differs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -8,10 +8,13 @@ use crate::model::ids::JobId;
 use crate::model::job::Job;
 
 use super::ctx::job_of;
-use super::{Ctx, Error, callbacks};
+use super::{Ctx, Error, panes};
 
 /// Bytes at the end of a log file that decide why a job ended.
 const TAIL_BYTES: u64 = 256 * 1024;
+
+/// Lines of a window that decide why a job ended.
+const LINES: u32 = 2_000;
 
 /// Where the output of a job can be read.
 #[derive(Debug)]
@@ -29,11 +32,16 @@ pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
     if let Some(path) = log_file(job).filter(|path| path.is_file()) {
         return Ok(Output::File(path));
     }
-    callbacks::pane_text(ctx, job).map(Output::Text).ok_or_else(|| {
+    pane_text(ctx, job).map(Output::Text).ok_or_else(|| {
         let log = job.log_dir.as_deref().unwrap_or("none was reported");
         Error::not_found(format!("{id} has neither a log file nor a window that can be read"))
             .hint(format!("its log directory: {log}"))
     })
+}
+
+/// What the job has printed into its window, if its window can be read.
+pub fn pane_text(ctx: &Ctx, job: &Job) -> Option<Vec<u8>> {
+    panes::read(ctx, &job.id(), Some(LINES), false).ok()?
 }
 
 /// `<log_dir>/output.log`.

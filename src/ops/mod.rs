@@ -1,46 +1,52 @@
 //! The use cases: one verb, one file, the same function for a key, a command and MONITOR.
 //!
 //! Each is a plain function `(ctx, request) -> Result<outcome, Error>`; [`ctx::Ctx`] holds every effect,
-//! built differently for production and simulation. Nothing here knows terminals. Start with
+//! which tests fill with fakes. Nothing here knows terminals. Start with
 //! [`snapshot`] (how jobs are) and [`launch`] (how one begins).
 
+// What every verb gets and gives.
 pub mod ctx;
 pub mod error;
 pub mod open;
 
+// How jobs are. Looking never writes.
 pub mod snapshot;
 
-pub mod fleet;
-pub mod launch;
-pub mod lease;
-pub mod provision;
-pub mod recover;
-pub mod resume;
-
+// Verbs about jobs.
 pub mod attach;
 pub mod callbacks;
-pub mod checkpoint;
 pub mod classify;
 pub mod clean;
 pub mod kill;
+pub mod launch;
 pub mod logs;
-pub mod panes;
-pub mod processes;
-pub mod record_facts;
-pub mod records;
+pub mod resume;
 pub mod rules;
-pub mod stage;
 
+// Verbs about everything else.
 pub mod aliases;
 pub mod dirs;
 pub mod doctor;
+pub mod provision;
 pub mod settings;
 pub mod targets;
 pub mod users;
+
+// MONITOR: how it is, what it would do, its start and end, what it writes down.
+pub mod outlook;
+pub mod record_facts;
+pub mod recover;
+pub mod service;
 pub mod watch;
 
-pub mod outlook;
-pub mod service;
+// Parts that several verbs share.
+pub mod checkpoint;
+pub mod fleet;
+pub mod lease;
+pub mod panes;
+pub mod processes;
+pub mod records;
+pub mod stage;
 
 pub use ctx::Ctx;
 pub use error::{Error, Kind};

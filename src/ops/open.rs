@@ -1,4 +1,4 @@
-//! Builds the effects of a real run. The simulation builds its own; nothing else differs.
+//! Builds the effects of a real run. Tests build their own; nothing else differs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,33 +1,25 @@
 //! The processes of a job on this machine, and how they are stopped: exactly those, and all of those.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
 
 use crate::model::facts::PaneFact;
 use crate::model::job::Job;
-use crate::sys::procs::{self, Process, Signal, Table};
+use crate::sys::procs::{self, Process, Table};
+use crate::sys::stop::{self, StopError};
 
 use super::{Ctx, Error, records};
-
-/// How long each signal is given before the next.
-const PATIENCE: [(Signal, Duration); 3] = [
-    (Signal::Interrupt, Duration::from_secs(3)),
-    (Signal::Terminate, Duration::from_secs(10)),
-    (Signal::Kill, Duration::from_secs(5)),
-];
-
-/// How often we look whether they are gone.
-const POLL: Duration = Duration::from_millis(40);
 
 /// The live processes of a job.
 ///
 /// A job of ours: its recorded process group (if pid and start time still agree) and every process that
 /// carries its launch token. A job of the original: what runs below its pane's shell.
 pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Process>, Error> {
-    let table = Table::read().map_err(|e| {
-        Error::failed(format!("cannot read the process table: {e}"))
-            .hint("/proc must be mounted to tell which processes are the job's")
-    })?;
+    look(ctx, job, pane).map_err(|e| unreadable(&e))
+}
+
+fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
+    let table = Table::read()?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let mut add = |processes: Vec<&Process>| {
         found.extend(
@@ -60,48 +52,19 @@ fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
     Some((group.parse().ok()?, start.parse().ok()?))
 }
 
-/// Stops the processes of a job: SIGINT, 3 s, SIGTERM, 10 s, SIGKILL. Processes that appear meanwhile
-/// are stopped as well.
+/// Stops the processes of a job as [`stop::stop`] does, and says how many there were.
 pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
-    let mut stopped: BTreeSet<(u32, u64)> = BTreeSet::new();
-    for (signal, patience) in PATIENCE {
-        let deadline = ctx.clock.monotonic() + patience;
-        let mut signalled: BTreeSet<(u32, u64)> = BTreeSet::new();
-        loop {
-            let alive = of_job(ctx, job, pane)?;
-            if alive.is_empty() {
-                return Ok(stopped.len());
-            }
-            for process in &alive {
-                let name = (process.pid, process.start);
-                if signalled.insert(name) {
-                    procs::signal(process, signal).map_err(|e| {
-                        Error::refused(format!(
-                            "cannot stop process {} ({}): {e}",
-                            process.pid, process.name
-                        ))
-                        .hint("whoever owns it must end it; then repeat the command")
-                    })?;
-                    stopped.insert(name);
-                }
-            }
-            if ctx.clock.monotonic() >= deadline {
-                break;
-            }
-            ctx.clock.sleep(POLL);
-        }
-    }
-    let left = of_job(ctx, job, pane)?;
-    match left.first() {
-        None => Ok(stopped.len()),
-        Some(process) => Err(Error::unreachable(format!(
-            "process {} ({}) of {} does not end, not even by SIGKILL",
-            process.pid,
-            process.name,
-            job.id()
-        ))
-        .hint(
-            "it hangs in the kernel, usually on a dead mount; the job stays in the state 'killing'",
-        )),
-    }
+    stop::stop(&*ctx.clock, || look(ctx, job, pane)).map_err(|error| match error {
+        StopError::Look(e) => unreadable(&e),
+        StopError::Signal { .. } => Error::refused(error.to_string())
+            .hint("whoever owns it must end it; then repeat the command"),
+        StopError::DoNotEnd { .. } => Error::unreachable(format!("{}: {error}", job.id())).hint(
+            "they hang in the kernel, usually on a dead mount; the job stays in the state 'killing'",
+        ),
+    })
+}
+
+fn unreadable(error: &io::Error) -> Error {
+    Error::failed(format!("cannot read the process table: {error}"))
+        .hint("/proc must be mounted to tell which processes are the job's")
 }

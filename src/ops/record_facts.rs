@@ -3,7 +3,7 @@
 
 use crate::model::facts::{ErrorKind, Source, TargetFact};
 use crate::model::ids::JobId;
-use crate::model::job::{Event, Job, Recovery, Status};
+use crate::model::job::{Event, Job, Recovery, Status, StoredVerdict};
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
 use crate::plan::answer::{self, Judgement};
@@ -11,7 +11,7 @@ use crate::plan::budget;
 use crate::plan::decide::Decision;
 
 use super::ctx::{job_mut, job_of};
-use super::snapshot::{Survey, stored_verdict};
+use super::snapshot::Survey;
 use super::{Ctx, Error, Kind, callbacks, records};
 
 /// Something that a record is to say.
@@ -116,7 +116,7 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
             Change::Exited(_) => return Ok(()),
             Change::Failed(kind) => {
                 job.apply(&Event::Failed(*kind))?;
-                let verdict = stored_verdict(*kind, &view.shown);
+                let verdict = StoredVerdict::new(*kind, view.shown.evidence.as_ref());
                 let text = format!("{kind}: {}", verdict.line);
                 job.verdict = Some(verdict);
                 // After a restart of the machine nobody knows when it ended.

@@ -348,6 +348,7 @@ fn checkpoint_source(
     if request.force
         && let Some(log) = &job.log_dir
     {
+        warnings.push("no complete checkpoint was found: it may begin at the start".to_owned());
         return Ok(log.clone());
     }
     let place = if looked.is_empty() {

@@ -1,6 +1,5 @@
 //! Tags, rules and withdrawn errors: small changes to one record.
 
-use crate::model::facts::Evidence;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, StoredVerdict};
 use crate::model::rules::Rules;
@@ -33,10 +32,6 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         return Err(Error::refused(format!("{id} is {} and shows no error", view.shown.status))
             .hint(format!("tpu explain w={} {} says why", id.window, id.user)));
     };
-    let (rule, line) = match view.shown.evidence {
-        Some(Evidence { rule, line, .. }) => (rule, line),
-        None => ("unknown".to_owned(), String::new()),
-    };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         if job.status != view.stored {
@@ -46,7 +41,10 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         if !job.status.is_live() {
             job.apply(&Event::ErrorWithdrawn)?;
         }
-        job.verdict = Some(StoredVerdict { kind, rule, line, ignored: true });
+        job.verdict = Some(StoredVerdict {
+            ignored: true,
+            ..StoredVerdict::new(kind, view.shown.evidence.as_ref())
+        });
         records::note(tx, id, "ignored", kind.as_str());
         Ok(())
     })

@@ -1,5 +1,5 @@
 //! A disk in memory that fails on demand: at any operation it can refuse, tear a write in two, or lose
-//! the process or the power. Used by tests and by the simulation.
+//! the process or the power. For tests.
 //!
 //! Contents reach the platter only when they are synced, names only when their directory is; a power
 //! failure takes everything else away. A crash of the process alone takes nothing away.

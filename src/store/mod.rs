@@ -97,11 +97,6 @@ impl Store {
         Ok(data)
     }
 
-    /// The bytes of the present version.
-    pub fn read_bytes(&self) -> Result<Vec<u8>, StoreError> {
-        Ok(self.contents()?.bytes)
-    }
-
     fn contents(&self) -> Result<Contents, StoreError> {
         let path = self.paths.data();
         let mut tries = 0;

@@ -1,5 +1,5 @@
-//! A tmux server in memory, behind the same door and with the same strictness as the real one. Part of
-//! the program: simulations run whole months on it.
+//! A tmux server in memory, behind the same door and with the same strictness as the real one. For
+//! tests, which can also close windows behind a job's back and count what was asked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

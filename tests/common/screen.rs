@@ -14,7 +14,7 @@ use tpu::monitor::theme::Theme;
 use tpu::monitor::update::update;
 use tpu::monitor::view::view;
 
-use crate::monitor_snapshots::samples::NOW;
+use crate::common::samples::NOW;
 
 /// The sizes at which every screen is drawn.
 pub(crate) const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 40), (200, 50)];

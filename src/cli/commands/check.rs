@@ -1,4 +1,4 @@
-//! `tpu check`, `check-simp`, `explain`, and what they share with the monitor: whose jobs, which parts.
+//! `tpu check`, `check-simp`, `explain`: how jobs are, and why.
 
 use serde_json::json;
 
@@ -8,34 +8,8 @@ use crate::cli::args::Check;
 use crate::cli::print::block::{self, Show};
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
-use crate::model::ids::{JobId, UserName};
 use crate::model::view::Snapshot;
 use crate::ops::{Error, snapshot};
-
-/// Whose jobs the monitor shows, and how.
-#[derive(Debug, Default)]
-pub(in crate::cli) struct Scope {
-    /// One user; everybody if none.
-    pub(in crate::cli) user: Option<UserName>,
-    /// The words as typed, resolved when the data is read.
-    pub(in crate::cli) words: Vec<String>,
-    /// Everybody, although there are words.
-    pub(in crate::cli) all_users: bool,
-    /// `-wdtsv`.
-    pub(in crate::cli) show: Option<String>,
-    /// The job to begin with.
-    pub(in crate::cli) select: Option<JobId>,
-}
-
-/// The scope that the words of `monitor` name.
-pub(in crate::cli) fn scope(args: &Check) -> Scope {
-    Scope {
-        words: args.words.clone(),
-        all_users: args.all_users,
-        show: args.show.clone(),
-        ..Scope::default()
-    }
-}
 
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {

@@ -21,10 +21,12 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     let windows = sorted.windows.len() + sorted.numbers.len();
     let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
     let user = match (&sorted.user, window) {
+        // Everybody's events, in the time zone of whoever looks.
         (None, None) => None,
         _ => Some(app.user(&data, sorted.user.clone())?),
     };
-    let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
+    let reader = user.clone().or_else(|| app.user(&data, None).ok());
+    let settings = ctx.settings(reader.as_ref().and_then(|name| data.user(name)))?;
     let zone = zone_of(&settings.time_zone).ok_or_else(|| {
         Error::usage(format!("no time zone '{}'", settings.time_zone))
             .hint("us, cn, or a name such as Europe/Berlin: tpu set-settings time_zone us")

@@ -10,6 +10,7 @@ use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::{Output, json as as_json};
 use crate::cli::resolve;
 use crate::model::job::Status;
+use crate::model::time;
 use crate::model::view::JobView;
 use crate::ops::{Error, snapshot};
 
@@ -73,19 +74,9 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
     Some(output)
 }
 
-/// `90s`, `30m`, `2h`, or seconds.
 fn duration(text: &str) -> Result<Duration, Error> {
-    let bad = || Error::usage(format!("--timeout {text}: not a time")).hint("as in 90s, 30m or 2h");
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h', 'd']) {
-        Some(number) => (number, text.chars().last().unwrap_or('s')),
-        None => (text, 's'),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    let seconds = match unit {
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => 1,
-    };
-    Ok(Duration::from_secs(number.checked_mul(seconds).ok_or_else(bad)?))
+    let seconds = time::parse_age(text).ok_or_else(|| {
+        Error::usage(format!("--timeout {text}: not a time")).hint("as in 90s, 30m or 2h")
+    })?;
+    Ok(Duration::from_secs(seconds))
 }

@@ -6,7 +6,7 @@
 use crate::model::data::Data;
 use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
-use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status, Succession};
+use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::time::Timestamp;
 use crate::ops::lease::{self, Held};
 use crate::ops::records;
@@ -340,9 +340,4 @@ fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
         message,
         hint: error.hint.or(Some(format!("tpu resume or tpu rerun w={}", id.window))),
     }
-}
-
-/// Whether an attempt that relates so to its parent takes over the parent's stage directory.
-pub fn keeps_stage(how: Succession) -> bool {
-    how == Succession::Resume
 }

@@ -15,7 +15,7 @@ use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, StartTime, Status, StoredVerdict};
 use crate::model::lineage::Lineage;
 use crate::model::time::Timestamp;
-use crate::model::view::{JobView, MonitorHealth, Orphan, Shown, Snapshot, TmuxHealth};
+use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
@@ -330,14 +330,6 @@ fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
 /// The failure that the facts show and the record does not hold yet.
 pub fn unrecorded_failure(view: &JobView) -> Option<(ErrorKind, StoredVerdict)> {
     let kind = view.failure()?;
-    (view.stored != view.shown.status).then(|| (kind, stored_verdict(kind, &view.shown)))
-}
-
-/// Evidence as it is kept with the record.
-pub fn stored_verdict(kind: ErrorKind, shown: &Shown) -> StoredVerdict {
-    let (rule, line) = match &shown.evidence {
-        Some(evidence) => (evidence.rule.clone(), evidence.line.clone()),
-        None => ("unknown".to_owned(), String::new()),
-    };
-    StoredVerdict { kind, rule, line, ignored: false }
+    (view.stored != view.shown.status)
+        .then(|| (kind, StoredVerdict::new(kind, view.shown.evidence.as_ref())))
 }

@@ -1,4 +1,4 @@
-//! Small changes to one record, and the tables of rules.
+//! Tags, rules, withdrawn errors and the stage directory of one job; the tables of rules.
 
 use serde_json::{Map, Value, json};
 

@@ -49,7 +49,7 @@ Learn:    tldr, help COMMAND        a short tour, one command with all its flags
           help --all                every command
 
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
-          --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, -h, --version";
+          --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help, -V";
 
 /// Flags that stand before or after any command.
 #[derive(Debug, Clone, Args)]

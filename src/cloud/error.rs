@@ -117,7 +117,7 @@ impl CloudError {
         }
         let hint = match self.trouble {
             Trouble::NoCapacity => {
-                "try another zone, or let it be asked again: tpu applyy TARGET, or the rule 'wait'"
+                "try another zone, ask again later (tpu apply TARGET), or let MONITOR ask: the rule 'wait'"
             }
             Trouble::Quota => {
                 "delete targets that nobody needs (tpu delete TARGET), or ask for more quota; \
@@ -134,8 +134,8 @@ impl CloudError {
             Trouble::Permission => "ask an owner of the project for the permission named above",
             Trouble::User => return None,
             Trouble::NoCloud => {
-                "say which control plane knows your targets: tpu set-settings cloud google \
-                 (or --cloud sim to practise)"
+                "no control plane watches targets here; the simulated one is for practice: \
+                 tpu set-settings cloud sim, or --cloud sim"
             }
             Trouble::State => "mend or remove the simulator's file; it holds no real target",
         };

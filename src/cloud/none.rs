@@ -88,7 +88,7 @@ mod tests {
         ] {
             let error = refused.unwrap_err();
             assert_eq!(error.trouble, Trouble::NoCloud);
-            assert!(error.hint().unwrap().contains("tpu set-settings cloud google"));
+            assert!(error.hint().unwrap().contains("tpu set-settings cloud sim"));
         }
         let answers = NoCloud.list(&["a".to_owned(), "b".to_owned()]);
         assert_eq!(answers.len(), 2);

@@ -435,7 +435,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Any keys in any order: nothing panics, the selection is a row, and nothing is destroyed that a
     /// question on the screen did not name just before.

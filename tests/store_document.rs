@@ -130,6 +130,13 @@ fn what_stands_beside_a_change_keeps_its_bytes() {
     let mut data = parse(text);
     data.job_mut(&JobId::new(alice(), WindowId(4))).unwrap().job_tags = Some("naïve".to_owned());
     assert_eq!(diff(text, &data.to_text()), "-\"job_tags\": null,\n+\"job_tags\": \"naïve\",\n");
+
+    // A backslash before the letter u is no escape of a character, whatever stands after it.
+    let text = r#"{"users": {"alice": {"job_data": [{"windows_id": 1, "dir": "C:\\users"}]}}}"#;
+    let mut data = parse(text);
+    data.job_mut(&JobId::new(alice(), WindowId(1))).unwrap().job_tags = Some("naïve".to_owned());
+    let now = data.to_text();
+    assert!(now.contains("\"job_tags\": \"naïve\""), "{now}");
 }
 
 #[test]

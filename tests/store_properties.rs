@@ -71,6 +71,8 @@ fn laid_out(value: &Value, layout: usize) -> String {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_mutation_touches_only_what_it_must(
         document in any_document(),

@@ -438,7 +438,12 @@ impl Source {
 /// Whether a character beyond ASCII is written as `\uXXXX`. Everybody escapes control characters so.
 fn has_escaped_characters(text: &str) -> bool {
     let digits = |at: usize| text.get(at + 2..at + 5);
-    text.match_indices("\\u").any(|(at, _)| !matches!(digits(at), None | Some("000" | "001")))
+    // `\\u` is an escaped backslash and the letter u.
+    let begins_an_escape = |at: usize| {
+        text.as_bytes().iter().take(at).rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
+    };
+    text.match_indices("\\u")
+        .any(|(at, _)| begins_an_escape(at) && !matches!(digits(at), None | Some("000" | "001")))
 }
 
 fn first_member(text: &str) -> Option<Member<'_>> {

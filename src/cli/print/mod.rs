@@ -36,8 +36,9 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// A result with both faces.
+    /// A result with both faces; `json` is an object.
     pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
+        debug_assert!(json.is_object(), "only members can stand beside `schema`: {json}");
         Self { text: text.into(), json, notes: Vec::new(), code: 0, is_json_lines: false }
     }
 

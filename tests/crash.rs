@@ -1,7 +1,6 @@
 //! SIGKILL of `tpu run` and `tpu resume` at each step of a launch: the next command settles it. Never two
 //! windows for a record, never a window without a record, and the job never runs twice.
 
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rustix::process::{Pid, kill_process};
@@ -235,30 +234,11 @@ fn a_resume_that_is_killed_at_any_step_leaves_one_child() {
     }
 }
 
-/// Starts `tpu` with fail points, as a process that can be stopped and continued. It is killed with the
-/// environment of its test.
-#[expect(clippy::disallowed_methods, reason = "the test stops and continues this very process")]
-fn start(env: &TestEnv, line: &str, points: &str) -> Child {
-    let words: Vec<&str> = line.split(' ').collect();
-    let spawn = env.spawn(&words);
-    Command::new(&spawn.program)
-        .args(&spawn.args)
-        .env_clear()
-        .envs(spawn.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
-        .env("FAILPOINTS", points)
-        .current_dir(env.root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
 #[test]
 fn a_launch_that_was_given_up_does_not_run_when_its_tpu_wakes() {
     let lab = Lab::new();
     let points = "launch-written=sleep(2000)";
-    let mut running = start(&lab.env, "run local alice -q -- bash count.sh", points);
+    let mut running = lab.env.start_at_points("run local alice -q -- bash count.sh", points);
     let _written = lab.env.wait_file("tpu-state/jobs/alice/1/launcher.sh");
     let sleeper = Pid::from_child(&running);
     kill_process(sleeper, rustix::process::Signal::STOP).unwrap();

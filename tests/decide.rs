@@ -12,12 +12,6 @@ use tpu::plan::place;
 
 use super::common::scenario::{self, Api, Record, Text, Tmux, ago, now};
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    case: Vec<Case>,
-}
-
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -67,16 +61,9 @@ struct Does {
 
 #[test]
 fn every_scenario_is_decided_as_the_contract_says() {
-    let mut wrong = Vec::new();
-    for (file, text) in scenario::files("decide") {
-        let cases: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        for case in cases.case {
-            if let Err(difference) = check(&case) {
-                wrong.push(format!("{file}: {}: {difference}", case.name));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    scenario::all_hold("decide", |case: &Case| {
+        check(case).map_err(|difference| format!("{}: {difference}", case.name))
+    });
 }
 
 /// Decides one case; the error says what differs.

@@ -9,12 +9,6 @@ use super::common::scenario::{self, Api, Record, Text, Tmux};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    case: Vec<Case>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Case {
     name: String,
     record: Record,
@@ -41,16 +35,9 @@ struct Shows {
 
 #[test]
 fn every_scenario_shows_what_the_contract_says() {
-    let mut wrong = Vec::new();
-    for (file, text) in scenario::files("diagnose") {
-        let cases: File = toml::from_str(&text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        for case in cases.case {
-            if let Err(difference) = check(&case) {
-                wrong.push(format!("{file}: {}: {difference}", case.name));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    scenario::all_hold("diagnose", |case: &Case| {
+        check(case).map_err(|difference| format!("{}: {difference}", case.name))
+    });
 }
 
 /// Diagnoses one case; the error says what differs.

@@ -194,6 +194,14 @@ fn a_window_closed_by_hand_is_lost() {
     assert_eq!(env.job("b", 1)["status"], "killed");
 }
 
+/// A session with one window that does nothing, which stays although nobody is attached.
+fn idle_session(tmux: &PrivateTmux, name: &str) {
+    let new = ["new-session", "-d", "-s", name, "/bin/sleep", "1000", ";"];
+    let stays = ["set-option", "destroy-unattached", "off", ";"];
+    let serves = ["set-option", "-s", "exit-unattached", "off"];
+    drop(tmux.run(&[&new[..], &stays, &serves].concat()));
+}
+
 #[test]
 fn a_restarted_server_has_lost_the_jobs_and_its_windows_are_left_alone() {
     let env = two_birds();
@@ -215,23 +223,7 @@ fn a_restarted_server_has_lost_the_jobs_and_its_windows_are_left_alone() {
 
     // Another server on the same socket, with windows where the jobs were.
     for session in ["b", "bird"] {
-        let _session = env.tmux().run(&[
-            "new-session",
-            "-d",
-            "-s",
-            session,
-            "/bin/sleep",
-            "1000",
-            ";",
-            "set-option",
-            "destroy-unattached",
-            "off",
-            ";",
-            "set-option",
-            "-s",
-            "exit-unattached",
-            "off",
-        ]);
+        idle_session(env.tmux(), session);
     }
     assert_eq!(windows(env.tmux()), BTreeSet::from(["b:1".to_owned(), "bird:1".to_owned()]));
     drop(env.tpu("check b").exits(0).says(&["error: lost", "the tmux server has been restarted"]));
@@ -282,31 +274,8 @@ fn from_another_socket_nothing_is_known_and_nothing_is_done() {
             assert_eq!(windows(&other), there, "{round}: {}", output.report());
         }
         if there.is_empty() {
-            let _session = other.run(&[
-                "new-session",
-                "-d",
-                "-s",
-                "b",
-                "/bin/sleep",
-                "1000",
-                ";",
-                "set-option",
-                "destroy-unattached",
-                "off",
-                ";",
-                "set-option",
-                "-s",
-                "exit-unattached",
-                "off",
-                ";",
-                "new-window",
-                "-d",
-                "-t",
-                "=b:2",
-                "--",
-                "/bin/sleep",
-                "1000",
-            ]);
+            idle_session(&other, "b");
+            drop(other.run(&["new-window", "-d", "-t", "=b:2", "--", "/bin/sleep", "1000"]));
         } else {
             // With a server to ask: records that live elsewhere are no windowless records.
             drop(from_there("-czj b").exits(0).says(&["Archived 0 jobs"]));

@@ -2,7 +2,6 @@
 //! astray. Each failed before its fix.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
@@ -19,24 +18,6 @@ const NONE: [&str; 0] = [];
 /// pid. It ends on SIGINT.
 const LEFTOVER: &str = "set -m; setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' \
     >/dev/null 2>&1 </dev/null & set +m; while [ ! -s \"$HOME/left\" ]; do sleep 0.02; done; ";
-
-/// Starts `tpu` with fail points, as a process that can be stopped and continued.
-#[expect(clippy::disallowed_methods, reason = "the test stops and continues this very process")]
-fn start(env: &TestEnv, line: &str, points: &str) -> Child {
-    let words: Vec<&str> = line.split(' ').collect();
-    let spawn = env.spawn(&words);
-    Command::new(&spawn.program)
-        .args(&spawn.args)
-        .env_clear()
-        .envs(spawn.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
-        .env("FAILPOINTS", points)
-        .current_dir(env.root())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
 
 /// A directory of programs that stand before all others; returns the search path without it.
 fn programs(env: &mut TestEnv) -> String {
@@ -100,7 +81,8 @@ fn a_job_that_runs_is_no_failed_launch_because_tmux_stumbled() {
 #[test]
 fn a_launch_whose_record_is_cleaned_away_leaves_no_window() {
     let env = TestEnv::new();
-    let mut running = start(&env, "run local alice -q -- sleep 1000", "launch-written=sleep(2000)");
+    let mut running =
+        env.start_at_points("run local alice -q -- sleep 1000", "launch-written=sleep(2000)");
     let _written = env.wait_file("tpu-state/jobs/alice/1/launcher.sh");
     let sleeper = Pid::from_child(&running);
     kill_process(sleeper, rustix::process::Signal::STOP).unwrap();

@@ -1,12 +1,9 @@
 //! Whether something has happened that is worth a look: another version of the data file (an exit, an
 //! `ack`, a command), or another set of windows. Cheap enough to be asked ten times a second.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 
-use crate::model::facts::TmuxFact;
-use crate::ops::Ctx;
+use crate::ops::{Ctx, pulse};
 
 /// Between two questions to tmux, which cost a process each.
 const TMUX_EVERY: Duration = Duration::from_millis(500);
@@ -24,40 +21,16 @@ pub(super) struct Pulse {
 impl Pulse {
     /// Whether anything differs from the last beat. The first one does.
     pub(super) fn beat(&mut self, ctx: &Ctx, now: Duration) -> bool {
-        let data = Some(data_version(ctx));
+        let data = Some(pulse::data(ctx));
         let mut changed = data != self.data;
         self.data = data;
         let is_due = self.asked.is_none_or(|asked| now >= asked + TMUX_EVERY);
         if self.has_live_jobs && is_due {
             self.asked = Some(now);
-            let windows = Some(windows(&ctx.tmux.look()));
+            let windows = Some(pulse::windows(&ctx.tmux.look()));
             changed |= windows != self.windows;
             self.windows = windows;
         }
         changed
     }
-}
-
-fn data_version(ctx: &Ctx) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    if let Ok(stat) = ctx.store.disk().stat(ctx.store.paths().data()) {
-        (stat.file, stat.size, stat.modified).hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-/// Which windows there are, and which of them have ended.
-fn windows(tmux: &TmuxFact) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    match tmux {
-        TmuxFact::Up { place, panes } => {
-            (place.server_pid, place.server_start).hash(&mut hasher);
-            for pane in panes {
-                (&pane.pane_id, pane.dead, pane.exit).hash(&mut hasher);
-            }
-        }
-        TmuxFact::Down { .. } => 0_u8.hash(&mut hasher),
-        TmuxFact::Unknown { .. } => 1_u8.hash(&mut hasher),
-    }
-    hasher.finish()
 }

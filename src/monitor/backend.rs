@@ -18,9 +18,9 @@ pub trait Backend: Send + Sync {
     /// Time since some fixed moment; never jumps.
     fn monotonic(&self) -> Duration;
 
-    /// A number that is cheap to get and changes when the state file or the state of tmux (up, down, another
-    /// server) does. Asked for every second between two looks, so that what breaks or changes is noticed
-    /// soon, however long the interval between looks is. An error where a look would be one.
+    /// A number that is cheap to get and changes when the state file or the windows of tmux do. Asked for
+    /// every second between two looks, so that what breaks or changes is noticed soon, however long the
+    /// interval between looks is.
     fn pulse(&self, scope: &Scope) -> Result<u64, Problem>;
 
     /// A full look at the jobs.

@@ -1,19 +1,16 @@
 //! The [`Backend`] over the use cases: the one place where the screen meets the rest of the program.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::backend::Backend;
 use super::message::{Problem, Scope};
-use crate::model::facts::TmuxFact;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Succession;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, attach, clean, kill, panes, rules, snapshot};
+use crate::ops::{Ctx, Error, attach, clean, kill, panes, pulse, rules, snapshot};
 use crate::sys::proc::{self, Spawn};
 
 /// The use cases, as the screen asks for them.
@@ -60,21 +57,7 @@ impl Backend for Bridge {
     }
 
     fn pulse(&self, _scope: &Scope) -> Result<u64, Problem> {
-        let mut hasher = DefaultHasher::new();
-        let path = self.ctx.store.paths().data();
-        match self.ctx.store.disk().stat(path) {
-            Ok(stat) => (stat.file, stat.size, stat.modified).hash(&mut hasher),
-            Err(_) => {
-                // The full error, in the words of a look.
-                self.ctx.data()?;
-            }
-        }
-        match self.ctx.tmux.look() {
-            TmuxFact::Up { place, .. } => (place.server_pid, place.server_start).hash(&mut hasher),
-            TmuxFact::Down { .. } => 0_u8.hash(&mut hasher),
-            TmuxFact::Unknown { reason } => reason.hash(&mut hasher),
-        }
-        Ok(hasher.finish())
+        Ok(pulse::all(&self.ctx))
     }
 
     fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem> {

@@ -45,6 +45,7 @@ pub mod fleet;
 pub mod lease;
 pub mod panes;
 pub mod processes;
+pub mod pulse;
 pub mod records;
 pub mod stage;
 

@@ -182,6 +182,20 @@ impl FakeDisk {
             }
         }
     }
+
+    /// Adds bytes to a file; a fault in the middle leaves half of them.
+    fn put_bytes(&self, name: &'static str, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        match state.step(name, path) {
+            Step::Do => state.platter.append(path, bytes),
+            Step::Half(error) => Err(error),
+            Step::DoThen(error) => {
+                let half = bytes.get(..bytes.len() / 2).unwrap_or(&[]);
+                state.platter.append(path, half)?;
+                Err(error)
+            }
+        }
+    }
 }
 
 impl State {
@@ -299,17 +313,7 @@ impl Disk for FakeDisk {
             platter.new_file(path, mode);
             Ok(())
         })?;
-        let mut state = self.state();
-        match state.step("write", path) {
-            Step::Do => state.platter.append(path, bytes)?,
-            Step::Half(error) => return Err(error),
-            Step::DoThen(error) => {
-                let half = bytes.get(..bytes.len() / 2).unwrap_or(&[]);
-                state.platter.append(path, half)?;
-                return Err(error);
-            }
-        }
-        drop(state);
+        self.put_bytes("write", path, bytes)?;
         self.look("sync", path, |platter| {
             let file = platter.file(path)?;
             file.synced.clone_from(&file.bytes);
@@ -383,17 +387,7 @@ impl Disk for FakeDisk {
             }
             Ok(())
         })?;
-        let mut state = self.state();
-        match state.step("append", path) {
-            Step::Do => state.platter.append(path, bytes)?,
-            Step::Half(error) => return Err(error),
-            Step::DoThen(error) => {
-                let half = bytes.get(..bytes.len() / 2).unwrap_or(&[]);
-                state.platter.append(path, half)?;
-                return Err(error);
-            }
-        }
-        drop(state);
+        self.put_bytes("append", path, bytes)?;
         if !durable {
             return Ok(());
         }

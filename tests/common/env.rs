@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -136,6 +137,25 @@ impl TestEnv {
         spawn
     }
 
+    /// Starts `tpu` with fail points, as a process that can be stopped and continued. It is killed with
+    /// this environment.
+    #[expect(clippy::disallowed_methods, reason = "the test stops and continues this very process")]
+    pub(crate) fn start_at_points(&self, line: &str, points: &str) -> Child {
+        let words: Vec<&str> = line.split(' ').collect();
+        let spawn = self.spawn(&words);
+        Command::new(&spawn.program)
+            .args(&spawn.args)
+            .env_clear()
+            .envs(spawn.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
+            .env("FAILPOINTS", points)
+            .current_dir(self.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
     /// Runs what `spawn` describes.
     #[must_use = "say how it should have ended: .exits(0)"]
     pub(crate) fn output(&self, spawn: &Spawn) -> CommandOutput {
@@ -159,15 +179,15 @@ impl TestEnv {
     /// Starts `tpu` and leaves it running, with additional variables. It is killed when dropped.
     #[expect(clippy::disallowed_methods, reason = "the test ends this process on purpose")]
     pub(crate) fn start_tpu(&self, line: &str, vars: &[(&str, &str)]) -> Running {
-        let child = std::process::Command::new(TPU)
+        let child = Command::new(TPU)
             .args(line.split_whitespace())
             .env_clear()
             .envs(&self.vars)
             .envs(vars.iter().copied())
             .current_dir(self.tmux.dir())
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         Running(child)
@@ -368,7 +388,7 @@ pub(crate) fn wait_gone(process: &Process) {
 }
 
 /// A `tpu` that is running; killed and reaped when dropped.
-pub(crate) struct Running(std::process::Child);
+pub(crate) struct Running(Child);
 
 impl Running {
     /// SIGKILL, and the end of it.

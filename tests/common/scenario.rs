@@ -1,6 +1,7 @@
 //! One job and what is observed about it, as a scenario file says it: all times in seconds before now.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tpu::model::facts::{
     Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, Source, TargetFact, TargetState,
     TmuxFact, Verdict,
@@ -296,8 +297,27 @@ pub(crate) fn status(text: &str) -> Status {
     Status::from_fields(word, error).unwrap_or_else(|| panic!("status = {text}"))
 }
 
+/// Checks every case of a folder of `tests/cases`, then fails with all that do not hold.
+pub(crate) fn all_hold<Case: DeserializeOwned>(
+    folder: &str,
+    check: impl Fn(&Case) -> Result<(), String>,
+) {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File<Case> {
+        case: Vec<Case>,
+    }
+    let mut wrong = Vec::new();
+    for (name, text) in files(folder) {
+        let file: File<Case> = toml::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let differences = file.case.iter().filter_map(|case| check(case).err());
+        wrong.extend(differences.map(|difference| format!("{name}: {difference}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Every file of a folder of `tests/cases`, by name.
-pub(crate) fn files(folder: &str) -> Vec<(String, String)> {
+fn files(folder: &str) -> Vec<(String, String)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(folder);
     let mut files: Vec<(String, String)> = std::fs::read_dir(&root)
         .unwrap()

@@ -54,14 +54,19 @@ pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
 
 /// Reads every line on its own.
 pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
-    let hits = set.deciding(frames, true);
-    let mut hits = hits.iter().peekable();
-    let mut verdicts: Vec<LineVerdict> = Vec::new();
+    let deciding = set.deciding(frames, true);
+    let living = set.living_alone(frames);
+    let (mut deciding, mut living) = (deciding.iter().peekable(), living.iter().peekable());
+    let mut verdicts: Vec<LineVerdict> = Vec::with_capacity(frames.len());
     for (line, span) in frames.spans().iter().enumerate() {
-        let hit = hits.next_if(|hit| hit.line == line);
+        let alive = living.next_if(|hit| hit.line == line);
+        let hit = deciding.next_if(|hit| hit.line == line).or(alive);
         let (class, rule) = match hit.and_then(|hit| set.rule(hit)) {
             Some(rule) => (rule.class, Some(rule.id.clone())),
-            None => living_line(set, frames, line),
+            None if read_progress(frames, line).is_some() => {
+                (Class::Running, Some(PROGRESS.to_owned()))
+            }
+            None => (Class::None, None),
         };
         let n = span.physical + 1;
         match verdicts.last_mut() {
@@ -75,17 +80,6 @@ pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
         }
     }
     verdicts
-}
-
-fn living_line(set: &RuleSet, frames: &Frames<'_>, line: usize) -> (Class, Option<String>) {
-    if let Some(rule) = set.living(frames, line, true).and_then(|hit| set.rule(&hit).map(|r| &r.id))
-    {
-        return (Class::Running, Some(rule.clone()));
-    }
-    match read_progress(frames, line) {
-        Some(_) => (Class::Running, Some(PROGRESS.to_owned())),
-        None => (Class::None, None),
-    }
 }
 
 /// The evidence's name where the numbers themselves are the evidence.
@@ -149,7 +143,7 @@ impl<'a> Block<'a> {
                 self.fill_numbers(line);
             }
             if self.living.is_none() && !far {
-                self.living = self.set.living(self.frames, line, false);
+                self.living = self.set.living(self.frames, line);
             }
             if self.newest.is_some() && (self.living.is_some() || far) {
                 return;

@@ -21,6 +21,7 @@ mod rules;
 mod scan;
 pub mod stall;
 mod timeline;
+mod words;
 mod wrap;
 
 use std::sync::OnceLock;

@@ -3,12 +3,12 @@
 //! Those words feed one Aho-Corasick automaton, so that a line of a healthy run costs one pass over its
 //! bytes and no regular expression at all.
 
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// Words shorter than this occur everywhere and would sieve nothing.
 const SHORTEST: usize = 2;
 /// More letters than this make the automaton larger and hardly sieve better.
-const LONGEST: usize = 10;
+const LONGEST: usize = 12;
 /// More alternatives than this are not worth a place in the automaton.
 const MOST: usize = 64;
 
@@ -21,21 +21,96 @@ pub(super) struct Needle {
     pub(super) exact: bool,
 }
 
-/// The needles of a pattern; empty if there are none, so that every line must be tried.
-pub(super) fn of(hir: &Hir) -> Vec<Needle> {
-    let mut words = required(hir).filter(|words| weight(words) >= SHORTEST).unwrap_or_default();
-    for needle in &mut words {
-        let end = (0..=LONGEST).rev().find(|end| needle.word.is_char_boundary(*end));
-        if needle.word.len() > LONGEST {
-            needle.word.truncate(end.unwrap_or(0));
-        }
-    }
-    words
+/// The words that a pattern's matches must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needles {
+    /// One of these is in every match; empty if nothing is known, so that every line must be tried.
+    pub(super) words: Vec<Needle>,
+    /// Every match begins with one of them, so that a word elsewhere in a line is worth no try.
+    pub(super) leading: bool,
 }
 
-/// The shortest word decides how well a set sieves.
-fn weight(words: &[Needle]) -> usize {
+/// The needles of a pattern.
+pub(super) fn of(hir: &Hir) -> Needles {
+    let usable = |words: &Vec<Needle>| shortest(words) >= SHORTEST;
+    let best = required(hir).filter(usable);
+    let leading = leading(hir).filter(usable);
+    let cost = |words: &Option<Vec<Needle>>| words.as_ref().map_or(f64::MAX, |words| rarity(words));
+    // A word at the start is worth more than its rarity says: its place is checked before anything else.
+    let at_start = leading.is_some() && cost(&leading) <= cost(&best) * 1e4;
+    let mut words = if at_start { leading } else { best }.unwrap_or_default();
+    for needle in &mut words {
+        let whole = needle.word.as_str();
+        let bounds = (0..=whole.len()).filter(|at| whole.is_char_boundary(*at));
+        // What sentences have in common stands at their beginning: `failed to …`, `connection …`.
+        let cut = if at_start {
+            bounds.rev().find(|end| *end <= LONGEST).and_then(|end| whole.get(..end))
+        } else {
+            let mut bounds = bounds;
+            bounds.find(|from| whole.len() - from <= LONGEST).and_then(|from| whole.get(from..))
+        };
+        needle.word = cut.unwrap_or_default().to_owned();
+    }
+    Needles { words, leading: at_start }
+}
+
+fn shortest(words: &[Needle]) -> usize {
     words.iter().map(|needle| needle.word.len()).min().unwrap_or(0)
+}
+
+/// About how often one of the words occurs at a place of a text: what a set of words costs.
+fn rarity(words: &[Needle]) -> f64 {
+    let letter = |exact: bool, c: char| match c {
+        ' ' => 0.15,
+        'A'..='Z' if exact => 0.01,
+        'a'..='z' | 'A'..='Z' => 0.06,
+        _ => 0.02,
+    };
+    words.iter().map(|n| n.word.chars().map(|c| letter(n.exact, c)).product::<f64>()).sum()
+}
+
+/// Words of which one begins every match, where a pattern is bound to the start of the content.
+fn leading(hir: &Hir) -> Option<Vec<Needle>> {
+    let HirKind::Concat(parts) = hir.kind() else { return None };
+    let (first, rest) = parts.split_first()?;
+    if !matches!(first.kind(), HirKind::Look(Look::Start)) {
+        return None;
+    }
+    starts(rest)
+}
+
+/// Words of which one stands at the start of whatever a sequence matches.
+fn starts(parts: &[Hir]) -> Option<Vec<Needle>> {
+    let run = parts.iter().map_while(letters).reduce(glue);
+    if let Some(run) = run {
+        return Some(vec![run]);
+    }
+    let first = parts.first()?;
+    match first.kind() {
+        HirKind::Capture(capture) => starts(std::slice::from_ref(&capture.sub)),
+        HirKind::Concat(parts) => starts(parts),
+        HirKind::Alternation(branches) => {
+            let mut words = Vec::new();
+            for branch in branches {
+                words.extend(starts(std::slice::from_ref(branch))?);
+            }
+            words.sort();
+            words.dedup();
+            (words.len() <= MOST).then_some(words)
+        }
+        HirKind::Empty
+        | HirKind::Literal(_)
+        | HirKind::Class(_)
+        | HirKind::Look(_)
+        | HirKind::Repetition(_) => None,
+    }
+}
+
+/// Two neighbouring words as one.
+fn glue(one: Needle, two: Needle) -> Needle {
+    let exact = one.exact && two.exact;
+    let word = one.word + &two.word;
+    Needle { word: if exact { word } else { word.to_ascii_lowercase() }, exact }
 }
 
 /// Words of which one is in every match, or `None` where nothing is known.
@@ -62,7 +137,8 @@ fn required(hir: &Hir) -> Option<Vec<Needle>> {
 fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
     let mut best: Option<Vec<Needle>> = None;
     let mut keep = |words: Vec<Needle>| {
-        if best.as_ref().is_none_or(|old| weight(&words) > weight(old)) {
+        let usable = shortest(&words) >= SHORTEST;
+        if usable && best.as_ref().is_none_or(|old| rarity(&words) < rarity(old)) {
             best = Some(words);
         }
     };
@@ -71,13 +147,7 @@ fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
         if let Some(next) = letters(part) {
             run = Some(match run.take() {
                 None => next,
-                Some(run) if run.exact && next.exact => {
-                    Needle { word: run.word + &next.word, exact: true }
-                }
-                Some(run) => {
-                    let word = (run.word + &next.word).to_ascii_lowercase();
-                    Needle { word, exact: false }
-                }
+                Some(run) => glue(run, next),
             });
             continue;
         }
@@ -132,17 +202,27 @@ mod tests {
 
     fn needles(pattern: &str) -> Vec<String> {
         let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
-        let needles = of(&parser.parse(pattern).unwrap());
-        needles.into_iter().map(|n| if n.exact { n.word } else { format!("~{}", n.word) }).collect()
+        let Needles { words, leading } = of(&parser.parse(pattern).unwrap());
+        let words =
+            words.into_iter().map(|n| if n.exact { n.word } else { format!("~{}", n.word) });
+        words.map(|word| if leading { format!("^{word}") } else { word }).collect()
     }
 
     #[test]
-    fn the_longest_required_word_wins() {
-        assert_eq!(needles("Broken pipe"), ["Broken pip"]);
-        assert_eq!(needles(r"\bport (?:22|2222): Connection (?:refused|reset)"), [": Connecti"]);
-        assert_eq!(needles("(?i)out of Memory"), ["~out of mem"]);
+    fn the_rarest_required_word_wins() {
+        assert_eq!(needles("Broken pipe"), ["Broken pipe"]);
+        assert_eq!(needles(r"\bport (?:22|2222): Connection (?:refused|reset)"), [" Connection "]);
+        assert_eq!(needles("(?i)out of Memory"), ["~ut of memory"]);
         assert_eq!(needles(r"a+b*(?:memory)?x"), Vec::<String>::new());
         assert_eq!(needles(r"(?:Killed|(?i:aborted))$"), ["Killed", "~aborted"]);
         assert_eq!(needles(r"\d+ of \d+|x"), Vec::<String>::new());
+        assert_eq!(needles(r"\bOOM (?:error|killed)\b"), ["OOM "]);
+    }
+
+    #[test]
+    fn a_word_at_the_start_is_looked_for_there() {
+        assert_eq!(needles("^Error(?: in|: )"), ["^Error"]);
+        assert_eq!(needles("^(?:Killed|Done): "), ["^Done", "^Killed"]);
+        assert_eq!(needles(r"^\w+: Stale file handle"), ["e file handle".get(1..).unwrap()]);
     }
 }

@@ -39,8 +39,14 @@ impl Prefix {
 /// Tags of launchers. Each is tried again after each, in any order: `2026-… [worker 3] (pid=7) `.
 const TAGS: &str = r"^[\ \t]*(?:
     [>\#|`]\ 
-  | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?\ +
-  | \[(?:worker|rank|host|node|process|proc|task|w)?[\ _\#:=-]*(?P<a>\d+)(?:[,/]\d+)?\](?:<std\w+>)?:?\ 
+  | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?[\ \t]+
+  | \[(?:\d{4}-\d\d-\d\d|\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}\ [A-Z][a-z]{2}\ +\d+)[T\ ]\d\d:\d\d:\d\d[^\]]{0,24}\](?:\[[\w\ .:/-]+\]){0,3}(?:\ -)?\ +
+  | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?:\ -|:|\ \|)?\ +
+  | [A-Z][a-z]{2}\ [\ \d]\d\ \d\d:\d\d:\d\d\ [\w.-]+\ (?:[\w./-]+(?:\[\d+\])?:\ )?
+  | [\w.-]+\ [\w./-]+\[\d+\]:\ (?:(?:error|fatal):\ )?
+  | \[\ *\d+\.\d{6}\]\ +
+  | \[?std(?:err|out)\]?\ ?[:|]\ 
+  | \[(?:worker|rank|host|node|process|proc|task|w)?[\ _\#:=-]*(?P<a>\d+)(?:[,/]\d+)?\](?:<std\w+>)?(?::\ ?|\ )
   | \((?:[\w./-]+,?\ +)*(?:rank=\d+,\ )?pid=(?P<b>\d+)(?:,[^)]*)?\)\ 
   | \((?:worker|rank|host|node|process|task)[\ _\#:=-]*(?P<c>\d+)\)\ 
   | (?:worker|rank|host|node|process|task)[\ _\#-]?(?P<d>\d+)\ ?[:|>]\ 
@@ -56,6 +62,9 @@ const HEADERS: &str = r"^[\ \t]*(?:
     [IWEFD]\d{4}\ \d\d:\d\d:\d\d(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
   | (?:\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ )?[IWEF]\ +(?:\d+\ )?[\w./-]+\.(?:cc|h|py):\d+\]\ *
   | [IWED]\ \d\d-\d\d\ \d\d:\d\d:\d\d\ [\w./]+:\d+\]\ *
+  | \[[IWEF]\d{3,4}\ [\d:.]+\ [\w./-]+:\d+\]\ *
+  | \[[IWEF]\ [\w./-]+\.(?:cpp|cc|h):\d+\]\ *
+  | (?:INFO|DEBUG|ERROR|CRITICAL|FATAL)(?::[\w.]+:\ ?|\ -\ (?:[\w.]+\ -\ +)?|\ \d\d-\d\d\ \d\d:\d\d:\d\d\ \[?[\w./]+\.py:\d+\]\ )
   | \[(?:INFO|WARNING|ERROR|DEBUG)\|[\w.]+:\d+\]\ [\d\ :,.-]+>>\ +
 )";
 
@@ -114,9 +123,9 @@ fn may_be_tag(rest: &[u8]) -> bool {
         // A name of a host or worker: it ends in a digit, and a colon or a bar follows.
         Some(b'a'..=b'z' | b'A'..=b'Z') => {
             let name = rest.get(..64).unwrap_or(rest);
-            memchr::memchr2(b':', b'|', name)
-                .and_then(|end| name.get(..end))
-                .is_some_and(|name| name.trim_ascii_end().last().is_some_and(u8::is_ascii_digit))
+            memchr::memchr2(b':', b'|', name).and_then(|end| name.get(..end)).is_some_and(|name| {
+                name.trim_ascii_end().last().is_some_and(|b| b.is_ascii_digit() || *b == b']')
+            }) || rest.starts_with(b"std")
                 || rest.starts_with(b"worker")
                 || rest.starts_with(b"rank")
         }
@@ -128,6 +137,7 @@ fn may_be_tag(rest: &[u8]) -> bool {
 fn may_be_header(rest: &[u8]) -> bool {
     match rest {
         [b'I' | b'W' | b'E' | b'F' | b'D', b'0'..=b'9' | b' ', ..] | [b'[', ..] => true,
+        [b'I' | b'D' | b'E' | b'C' | b'F', b'N' | b'E' | b'R' | b'A', ..] => true,
         [b'0'..=b'9', ..] => memchr::memmem::find(rest.get(..40).unwrap_or(rest), b": ").is_some(),
         _ => false,
     }
@@ -168,6 +178,14 @@ mod tests {
             ("> ValueError: x", "", "ValueError: x"),
             ("I1120 06:24:39.558033 140614421764992 a.py:6] ValueError: x", "", "ValueError: x"),
             ("  E0926 17:26:32.075402  157988 agent.cc:332] ValueError: x", "", "ValueError: x"),
+            ("[Sun Mar 30 08:24:00 2025] ValueError: x", "", "ValueError: x"),
+            ("[2022-06-08 08:12:42,389][src.train][INFO] - ValueError: x", "", "ValueError: x"),
+            ("[2059991.491436] ValueError: x", "", "ValueError: x"),
+            ("Aug 18 03:19:11 host kernel: ValueError: x", "", "ValueError: x"),
+            ("2026-01-13T09:57:13.04+01:00 mail sshd[13]: ValueError: x", "", "ValueError: x"),
+            ("stderr: ValueError: x", "", "ValueError: x"),
+            ("ERROR:__main__:ValueError: x", "", "ValueError: x"),
+            ("[rank1]:[E528 08:52:46.164295950 Gloo.cpp:145] ValueError: x", "1", "ValueError: x"),
             (
                 "2024-01-31 10:21:35.025511: W external/tsl/a/b.cc:170] ValueError: x",
                 "",

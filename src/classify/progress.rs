@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::words::Words;
 use crate::model::facts::Progress;
 
 /// What one line shows.
@@ -15,19 +16,8 @@ use crate::model::facts::Progress;
 pub(super) struct Shown {
     /// The numbers.
     pub(super) progress: Progress,
-    /// A counter together with a measurement, or a line that begins with the counter: the way programs
-    /// report that a step was made. Prose that mentions a step is not.
-    pub(super) clear: bool,
     /// The loss is NaN or infinite.
     pub(super) diverged: bool,
-}
-
-impl Shown {
-    /// What tells one step from the next.
-    pub(super) fn counter(&self) -> (Option<u64>, Option<u64>) {
-        // Epochs may be fractional; a thousandth is finer than anybody prints.
-        (self.progress.step, self.progress.epoch.map(f64::to_bits))
-    }
 }
 
 /// Longest end of a line that is read: a bar without line ends can be megabytes long.
@@ -49,8 +39,6 @@ macro_rules! patterns {
 }
 
 patterns! {
-    // A cheap look whether a line can show anything.
-    ANY = r"\d%\||steps?\b|step_|\bep(?:och)?s?\b|epoch|iter|\bit/s|\bloss|loss\b|batch|/\d+\ +\[|/\d+\ .*(?:ms/|s/step|it/s)|\d\ it/s|lr\b|update|\beta\b|tokens|progress|\d%";
     TQDM = r"(?P<pc>\d{1,3})%\|[^|]*\|\ *(?P<n>\d+(?:\.\d+)?[kMG]?)/(?P<t>\d+(?:\.\d+)?[kMG]?)\ *(?P<unit>[a-z]*)\ *\[(?P<el>[\d:]+)<(?P<eta>[\d:?]+)(?:,\ *(?P<rate>[\d.]+|\?)\ *(?P<per>[a-z]+/s|s/[a-z]+))?";
     BYTES = r"%\|[^|]*\|\ *[\d.]+[kMGT]?i?B?/[\d.]+[kMGT]?i?B?\ *\[[^\]]*[kMG]i?B/s";
     // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
@@ -74,25 +62,109 @@ patterns! {
     PROSE = r"\b(?:fail\w*|errors?:|exception|abort\w*|crash\w*|exit\w*|stopp\w*|resum\w*|restor\w*|restart\w*|preempt\w*|load(?:ing|ed)\ (?:checkpoint|from)|sav(?:ed|ing)|retry\w*|killed|terminat\w*|raise)\b";
 }
 
+/// What a line must hold for an expression to be worth a try.
+mod hint {
+    pub(super) const STEP: u32 = 1;
+    pub(super) const EPOCH: u32 = 1 << 1;
+    pub(super) const BATCH: u32 = 1 << 2;
+    pub(super) const LOSS: u32 = 1 << 3;
+    pub(super) const LR: u32 = 1 << 4;
+    pub(super) const RATE: u32 = 1 << 5;
+    pub(super) const ETA: u32 = 1 << 6;
+    pub(super) const PERCENT: u32 = 1 << 7;
+    pub(super) const BAR: u32 = 1 << 8;
+
+    /// The words and what each makes worth a try.
+    pub(super) const WORDS: [(&str, u32); 26] = [
+        ("step", STEP),
+        ("it", STEP),
+        ("update", STEP),
+        ("ep", EPOCH),
+        ("batch", BATCH),
+        ("loss", LOSS),
+        ("lr", LR),
+        ("learning", LR),
+        ("steps/s", RATE),
+        ("step/s", RATE),
+        ("it/s", RATE),
+        ("iter", RATE),
+        ("s/it", RATE),
+        ("/step", RATE),
+        ("step_per", RATE),
+        ("steps_per", RATE),
+        (" per s", RATE),
+        ("eta", ETA),
+        ("remaining", ETA),
+        ("time left", ETA),
+        ("%", PERCENT),
+        ("\u{2501}", BAR),
+        ("\u{2578}", BAR),
+        ("[=", BAR),
+        ("[>", BAR),
+        ("[.", BAR),
+    ];
+}
+
+static HINTS: LazyLock<Words> = LazyLock::new(|| {
+    let words: Vec<String> = hint::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect();
+    Words::new(&words).expect("a few short words")
+});
+
+/// Which expressions are worth a try on a line.
+fn hints(body: &[u8]) -> u32 {
+    let mut all = 0;
+    HINTS.each(body, |word| all |= hint::WORDS.get(word).map_or(0, |(_, hint)| *hint));
+    all
+}
+
 /// Reads `line` from `start`, where its content begins.
 pub(super) fn read(line: &[u8], start: usize) -> Option<Shown> {
+    let (body, hints) = worth_reading(line, start)?;
+    let mut shown = Shown::default();
+    read_bars(body, hints, &mut shown.progress);
+    read_counters(body, hints, &mut shown.progress);
+    read_numbers(body, hints, &mut shown);
+    (shown.diverged || !shown.progress.is_empty()).then_some(shown)
+}
+
+/// The counters of a line that reports a step and does nothing else: steps are looked for everywhere.
+pub(super) fn step(line: &[u8], start: usize) -> Option<Counter> {
+    let (body, hints) = worth_reading(line, start)?;
+    let counters = hint::STEP | hint::EPOCH | hint::BATCH | hint::PERCENT | hint::BAR;
+    if hints & counters == 0 && body.first() != Some(&b'[') {
+        return None;
+    }
+    let mut progress = Progress::default();
+    let bar = read_bars(body, hints, &mut progress);
+    read_counters(body, hints, &mut progress);
+    is_clear(body, bar, &progress).then(|| counter(&progress))
+}
+
+/// What tells one step from the next.
+pub(super) type Counter = (Option<u64>, Option<u64>);
+
+fn counter(progress: &Progress) -> Counter {
+    // Epochs may be fractional; a thousandth is finer than anybody prints.
+    (progress.step, progress.epoch.map(f64::to_bits))
+}
+
+fn worth_reading(line: &[u8], start: usize) -> Option<(&[u8], u32)> {
     let body = line.get(start..).unwrap_or_default();
     let body = body.get(body.len().saturating_sub(REACH)..).unwrap_or(body);
     if body.len() < 4 || !body.iter().any(u8::is_ascii_digit) && !has_nan(body) {
         return None;
     }
-    if !ANY.is_match(body) || BYTES.is_match(body) {
-        return None;
-    }
-    let mut shown = Shown::default();
-    let bar = read_bars(body, &mut shown.progress);
-    read_counters(body, &mut shown.progress);
-    read_numbers(body, &mut shown);
-    let progress = &shown.progress;
-    let counts = progress.step.is_some() || progress.epoch.is_some();
-    let measured = bar || METRIC.is_match(body);
-    shown.clear = counts && (measured || STARTS.is_match(body)) && !PROSE.is_match(body);
-    (shown.diverged || !progress.is_empty()).then_some(shown)
+    let hints = hints(body);
+    let bytes = hints & hint::PERCENT != 0 && BYTES.is_match(body);
+    (hints != 0 && !bytes).then_some((body, hints))
+}
+
+/// A counter together with a measurement, or a line that begins with the counter: the way programs
+/// report that a step was made. Prose that mentions a step is not.
+fn is_clear(body: &[u8], bar: bool, progress: &Progress) -> bool {
+    (progress.step.is_some() || progress.epoch.is_some())
+        && (bar || METRIC.is_match(body) || STARTS.is_match(body))
+        && !PROSE.is_match(body)
 }
 
 fn has_nan(body: &[u8]) -> bool {
@@ -100,8 +172,8 @@ fn has_nan(body: &[u8]) -> bool {
 }
 
 /// Progress bars. Returns whether there was one.
-fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
-    if let Some(caps) = last(&TQDM, body) {
+fn read_bars(body: &[u8], hints: u32, progress: &mut Progress) -> bool {
+    if let Some(caps) = hinted(hints, hint::PERCENT, &TQDM, body) {
         progress.percent = number(&caps, "pc");
         let unit = caps.name("unit").map_or(0, |m| m.len());
         // `100%|##| 1.2M/1.2M [..]` counts bytes or examples, still steps of this bar.
@@ -113,7 +185,8 @@ fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
         progress.steps_per_s = rate(number(&caps, "rate"), caps.name("per").map(|m| m.as_bytes()));
         return true;
     }
-    if let Some(caps) = last(&RICH, body).or_else(|| last(&BAR, body)) {
+    let bar = |regex| hinted(hints, hint::BAR, regex, body);
+    if let Some(caps) = bar(&RICH).or_else(|| bar(&BAR)) {
         progress.step = whole(&caps, "n");
         progress.total = whole(&caps, "t");
         return true;
@@ -121,9 +194,9 @@ fn read_bars(body: &[u8], progress: &mut Progress) -> bool {
     false
 }
 
-fn read_counters(body: &[u8], progress: &mut Progress) {
+fn read_counters(body: &[u8], hints: u32, progress: &mut Progress) {
     if progress.step.is_none() {
-        let found = STEP.captures_iter(body).filter(|caps| caps.name("frac").is_none()).last();
+        let found = if hints & hint::STEP == 0 { None } else { last_whole(&STEP, "frac", body) };
         if let Some(caps) = found {
             let unit = match caps.name("k").map(|m| m.as_bytes()) {
                 Some(b"k" | b"K") => 1_000,
@@ -132,23 +205,27 @@ fn read_counters(body: &[u8], progress: &mut Progress) {
             };
             progress.step = whole(&caps, "n").and_then(|n| n.checked_mul(unit));
             progress.total = whole(&caps, "t");
-        } else if let Some(caps) = last(&CLU, body).or_else(|| last(&BATCH, body)) {
+        } else if let Some(caps) =
+            last(&CLU, body).or_else(|| hinted(hints, hint::BATCH, &BATCH, body))
+        {
             progress.step = whole(&caps, "n");
             progress.total = caps.iter().nth(2).flatten().and_then(|m| integer(m.as_bytes()));
         }
     }
+    if hints & hint::EPOCH == 0 {
+        return;
+    }
     let bracket = last(&EPOCH_BRACKET, body);
-    let epoch = bracket
-        .or_else(|| EPOCH.captures_iter(body).filter(|caps| caps.name("bad").is_none()).last());
-    if let Some(caps) = epoch {
+    if let Some(caps) = bracket.or_else(|| last_whole(&EPOCH, "bad", body)) {
         progress.epoch = number(&caps, "n");
         progress.epochs = number(&caps, "t");
     }
 }
 
-fn read_numbers(body: &[u8], shown: &mut Shown) {
+fn read_numbers(body: &[u8], hints: u32, shown: &mut Shown) {
     let mut newest: Option<(bool, f64)> = None;
-    for caps in LOSS.captures_iter(body) {
+    let losses = (hints & hint::LOSS != 0).then(|| LOSS.captures_iter(body));
+    for caps in losses.into_iter().flatten() {
         let name = caps.name("name").map_or(&[][..], |m| m.as_bytes()).to_ascii_lowercase();
         let held_out = caps.name("pre").is_some() || is_held_out(&name);
         let Some(value) = number(&caps, "v") else { continue };
@@ -162,8 +239,8 @@ fn read_numbers(body: &[u8], shown: &mut Shown) {
         shown.diverged = !value.is_finite();
         shown.progress.loss = value.is_finite().then_some(value);
     }
-    shown.progress.lr = last(&LR, body).and_then(|caps| number(&caps, "v"));
-    if shown.progress.steps_per_s.is_none() {
+    shown.progress.lr = hinted(hints, hint::LR, &LR, body).and_then(|caps| number(&caps, "v"));
+    if shown.progress.steps_per_s.is_none() && hints & hint::RATE != 0 {
         shown.progress.steps_per_s =
             last(&RATE, body).and_then(|caps| number(&caps, "v")).or_else(|| {
                 let caps = last(&RATE_AFTER, body)?;
@@ -171,11 +248,12 @@ fn read_numbers(body: &[u8], shown: &mut Shown) {
             });
     }
     if shown.progress.eta_s.is_none() {
-        let eta = last(&ETA, body).and_then(|caps| clock(caps.name("v")?.as_bytes()));
+        let eta =
+            hinted(hints, hint::ETA, &ETA, body).and_then(|caps| clock(caps.name("v")?.as_bytes()));
         shown.progress.eta_s = eta;
     }
     if shown.progress.percent.is_none() {
-        let percent = last(&PERCENT, body);
+        let percent = hinted(hints, hint::PERCENT, &PERCENT, body);
         shown.progress.percent =
             percent.and_then(|caps| number(&caps, "a").or_else(|| number(&caps, "b")));
     }
@@ -183,6 +261,16 @@ fn read_numbers(body: &[u8], shown: &mut Shown) {
 
 fn is_held_out(name: &[u8]) -> bool {
     [&b"val"[..], b"eval", b"test"].iter().any(|word| memchr::memmem::find(name, word).is_some())
+}
+
+/// The last match, where the line holds what the expression needs.
+fn hinted<'h>(hints: u32, needed: u32, regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
+    if hints & needed == 0 { None } else { last(regex, text) }
+}
+
+/// The last match in which the group `spoilt` is empty.
+fn last_whole<'h>(regex: &Regex, spoilt: &str, text: &'h [u8]) -> Option<Captures<'h>> {
+    regex.captures_iter(text).filter(|caps| caps.name(spoilt).is_none()).last()
 }
 
 fn last<'h>(regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
@@ -427,12 +515,12 @@ mod tests {
     #[test]
     fn only_a_report_is_clear() {
         for line in ["step 20", "[1] step 10", "Epoch 3/10", "it 5 loss 2", "[20] train/loss=0.5"] {
-            assert!(shown(line).clear, "{line}");
+            assert!(step(line.as_bytes(), 0).is_some(), "{line}");
         }
         for line in
             ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"]
         {
-            assert!(!shown(line).clear, "{line}");
+            assert!(step(line.as_bytes(), 0).is_none(), "{line}");
         }
     }
 

@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::needles::{self, Needle};
+use super::needles::{self, Needles};
 use crate::model::facts::{Class, Phase};
 
 /// Where a rule counts.
@@ -79,7 +79,7 @@ pub(super) struct Pattern {
     /// It begins with `^`.
     pub(super) anchored: bool,
     /// Words of which a match holds at least one.
-    pub(super) needles: Vec<Needle>,
+    pub(super) needles: Needles,
     compiled: OnceLock<Regex>,
 }
 

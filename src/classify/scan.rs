@@ -1,13 +1,13 @@
 //! Finds which rules match which lines: one pass of an automaton over the words that rules require,
 //! and a regular expression only on a line that holds such a word.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-
 use super::frames::Frames;
 use super::rules::{Pattern, Rule, RuleFile, Scope, Weight};
+use super::words::Words;
 use crate::model::facts::{Class, ErrorKind};
 
 /// Lines at the end of a block that count as its tail.
@@ -20,6 +20,8 @@ pub(super) struct Hit {
     pub(super) line: usize,
     /// Index of the rule.
     pub(super) rule: usize,
+    /// Which of the rule's expressions matched.
+    pattern: usize,
     /// The matched part of the line.
     pub(super) at: Range<usize>,
 }
@@ -32,45 +34,68 @@ pub(super) struct RuleSet {
     deciding: Sieve,
     /// Rules that only say that a job lives: looked for at the end of a text.
     living: Sieve,
+    /// For each rule, whether another one needs it.
+    needed: Vec<bool>,
 }
 
-/// Which lines are worth trying with which rules.
+/// Which lines are worth trying with which expressions.
 #[derive(Debug)]
 struct Sieve {
-    automaton: Option<AhoCorasick>,
-    /// For each word of the automaton, the rules that look for it.
+    words: Option<Words>,
+    /// All expressions that this sieve is for.
+    tries: Vec<Try>,
+    /// For each word of the automaton, the expressions that look for it.
     owners: Vec<Vec<Owner>>,
-    /// Rules without a needle: tried on every line.
+    /// Expressions without a needle: tried on every line. Indexes of `tries`.
     always: Vec<usize>,
 }
 
-/// A rule that looks for a word.
+/// One expression of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Try {
+    rule: usize,
+    pattern: usize,
+}
+
+/// An expression that looks for a word.
 #[derive(Debug, PartialEq, Eq)]
 struct Owner {
-    rule: usize,
+    /// Index of `Sieve::tries`.
+    attempt: usize,
     /// The word as it must be written, where case matters.
     exact: Option<String>,
+    /// The word must stand where content begins.
+    leading: bool,
 }
 
 impl Sieve {
-    fn new(rules: &[Rule], kind: AhoCorasickKind, wanted: impl Fn(&Rule) -> bool) -> Self {
+    fn new(rules: &[Rule], wanted: impl Fn(&Rule) -> bool) -> Self {
         let mut words: Vec<String> = Vec::new();
         let mut owners: Vec<Vec<Owner>> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        let mut tries = Vec::new();
         let mut always = Vec::new();
-        for (index, rule) in rules.iter().enumerate().filter(|(_, rule)| wanted(rule)) {
-            if rule.patterns.iter().any(|pattern| pattern.needles.is_empty()) {
-                always.push(index);
-                continue;
+        let all = rules.iter().enumerate().filter(|(_, rule)| wanted(rule));
+        let all = all.flat_map(|(index, rule)| {
+            let patterns = rule.patterns.iter().enumerate();
+            patterns.map(move |(at, pattern)| (Try { rule: index, pattern: at }, pattern))
+        });
+        for (attempt, pattern) in all {
+            let attempt_index = tries.len();
+            tries.push(attempt);
+            if pattern.needles.words.is_empty() {
+                always.push(attempt_index);
             }
-            for needle in rule.patterns.iter().flat_map(|pattern| &pattern.needles) {
+            for needle in &pattern.needles.words {
                 let word = needle.word.to_ascii_lowercase();
                 let at = *known.entry(word.clone()).or_insert(words.len());
                 if at == words.len() {
                     words.push(word);
                     owners.push(Vec::new());
                 }
-                let owner = Owner { rule: index, exact: needle.exact.then(|| needle.word.clone()) };
+                let exact = needle.exact.then(|| needle.word.clone());
+                let leading = pattern.needles.leading;
+                let owner = Owner { attempt: attempt_index, exact, leading };
                 if let Some(owners) = owners.get_mut(at)
                     && !owners.contains(&owner)
                 {
@@ -79,47 +104,66 @@ impl Sieve {
             }
         }
         // If it cannot be built (too large), every rule is tried on every line: slow, never wrong.
-        let automaton =
-            AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&words).ok();
-        if automaton.is_none() {
-            always = (0..rules.len()).filter(|i| rules.get(*i).is_some_and(&wanted)).collect();
+        let words = Words::new(&words);
+        if words.is_none() {
+            always = (0..tries.len()).collect();
         }
-        Self { automaton, owners, always }
+        Self { words, tries, owners, always }
     }
 
-    /// Calls `found` with each line and rule that are worth a try. Rules that are always tried come
-    /// first, for all lines; otherwise lines rise.
+    /// Calls `found` with each line and expression that are worth a try. Expressions that are always
+    /// tried come first, for all lines; otherwise lines rise.
     fn candidates(
         &self,
         frames: &Frames<'_>,
         range: Range<usize>,
-        mut found: impl FnMut(usize, usize),
+        mut found: impl FnMut(usize, Try),
     ) {
         let lines = frames.spans().get(range.clone()).unwrap_or_default();
         let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return };
-        for line in range.clone() {
-            self.always.iter().for_each(|rule| found(line, *rule));
+        let mut call = |line: usize, attempt: usize| {
+            if let Some(attempt) = self.tries.get(attempt) {
+                found(range.start + line, *attempt);
+            }
+        };
+        for line in 0..lines.len() {
+            self.always.iter().for_each(|attempt| call(line, *attempt));
         }
-        let Some(automaton) = &self.automaton else { return };
+        let Some(words) = &self.words else { return };
         let text = frames.buffer().get(first.at.start..last.at.end).unwrap_or_default();
         let mut line = 0;
         let mut tried: Vec<usize> = Vec::new();
-        for needle in automaton.find_overlapping_iter(text) {
-            let at = first.at.start + needle.end() - 1;
-            if lines.get(line).is_some_and(|span| span.at.end <= at) {
-                line += lines.get(line..).unwrap_or_default().partition_point(|s| s.at.end <= at);
+        for found in words.find(text) {
+            let end = first.at.start + found.end;
+            if lines.get(line).is_some_and(|span| span.at.end < end) {
+                line += lines.get(line..).unwrap_or_default().partition_point(|s| s.at.end < end);
                 tried.clear();
             }
-            let word = text.get(needle.range()).unwrap_or_default();
-            for owner in self.owners.get(needle.pattern().as_usize()).into_iter().flatten() {
+            let start = first.at.start + found.start;
+            let word = frames.buffer().get(start..end).unwrap_or_default();
+            for owner in self.owners.get(found.word).into_iter().flatten() {
                 let spelt = owner.exact.as_ref().is_none_or(|exact| exact.as_bytes() == word);
-                if spelt && !tried.contains(&owner.rule) {
-                    tried.push(owner.rule);
-                    found(range.start + line, owner.rule);
+                if !spelt || tried.contains(&owner.attempt) {
+                    continue;
                 }
+                if owner.leading && !begins(frames, range.start + line, start) {
+                    continue;
+                }
+                tried.push(owner.attempt);
+                call(line, owner.attempt);
             }
         }
     }
+}
+
+/// Whether content may begin at `at`, a place of the buffer that lies in the line of that index.
+fn begins(frames: &Frames<'_>, line: usize, at: usize) -> bool {
+    let from = frames.spans().get(line).map_or(0, |span| span.at.start);
+    let Some(at) = at.checked_sub(from) else { return false };
+    // What stands before content ends in a blank or in punctuation: most words are spared the rest.
+    let before = at.checked_sub(1).and_then(|before| frames.line(line).get(before));
+    before.is_none_or(|b| !b.is_ascii_alphanumeric())
+        && frames.prefix(line).starts().any(|start| start == at)
 }
 
 impl RuleSet {
@@ -128,19 +172,19 @@ impl RuleSet {
         let rules = file.rules;
         let lives = |rule: &Rule| rule.class == Class::Running;
         let excuses = |rule: &Rule| rule.weight == Weight::Overrules || !rule.clears.is_empty();
-        let deciding =
-            Sieve::new(&rules, AhoCorasickKind::DFA, |rule| !lives(rule) || excuses(rule));
-        // It reads a few lines only, so being quick to build counts for more than being quick.
-        let living = Sieve::new(&rules, AhoCorasickKind::ContiguousNFA, lives);
-        Self { rules, deciding, living }
+        let deciding = Sieve::new(&rules, |rule| !lives(rule) || excuses(rule));
+        let living = Sieve::new(&rules, lives);
+        let needs: Vec<&String> = rules.iter().flat_map(|rule| &rule.needs).collect();
+        let needed = rules.iter().map(|rule| needs.contains(&&rule.id)).collect();
+        Self { rules, deciding, living, needed }
     }
 
     /// Ids of rules that cost an expression on every line, for want of a word to look for.
     #[cfg(test)]
     fn unsieved(&self) -> Vec<&str> {
         // Living rules are tried on the last lines only.
-        let indexes = self.deciding.always.iter();
-        indexes.filter_map(|index| self.rules.get(*index)).map(|rule| rule.id.as_str()).collect()
+        let tries = self.deciding.always.iter().filter_map(|index| self.deciding.tries.get(*index));
+        tries.filter_map(|a| self.rules.get(a.rule)).map(|rule| rule.id.as_str()).collect()
     }
 
     /// All rules, in the order of their files.
@@ -156,32 +200,63 @@ impl RuleSet {
     /// For each line that any deciding rule matches, the hit that decides it. `alone` is for lines
     /// that are no block.
     pub(super) fn deciding(&self, frames: &Frames<'_>, alone: bool) -> Vec<Hit> {
-        let mut hits = self.hits(&self.deciding, frames, 0..frames.len(), alone);
-        self.drop_unmet(&mut hits, frames, alone);
-        self.best_per_line(hits)
+        self.best(&self.deciding, frames, 0..frames.len(), deciding_rank, alone)
     }
 
-    /// The living rule that describes a line best.
-    pub(super) fn living(&self, frames: &Frames<'_>, line: usize, alone: bool) -> Option<Hit> {
-        let mut hits = self.hits(&self.living, frames, line..line + 1, alone);
-        self.drop_unmet(&mut hits, frames, alone);
-        // A rule that knows the phase says more than one that does not.
-        hits.into_iter().max_by_key(|hit| {
-            let rule = self.rule(hit);
-            (rule.is_some_and(|r| r.phase.is_some()), std::cmp::Reverse(hit.rule))
-        })
+    /// The living rule that describes a line of a block best.
+    pub(super) fn living(&self, frames: &Frames<'_>, line: usize) -> Option<Hit> {
+        self.best(&self.living, frames, line..line + 1, living_rank, false).pop()
     }
 
-    fn hits(
+    /// For each line that any living rule describes, the one that does it best: lines that are no block.
+    pub(super) fn living_alone(&self, frames: &Frames<'_>) -> Vec<Hit> {
+        self.best(&self.living, frames, 0..frames.len(), living_rank, true)
+    }
+
+    /// The hit of the highest rank for each line that has one.
+    fn best(
         &self,
         sieve: &Sieve,
         frames: &Frames<'_>,
-        range: Range<usize>,
+        lines: Range<usize>,
+        rank: impl Fn(&Rule) -> (Weight, u8),
         alone: bool,
     ) -> Vec<Hit> {
-        let mut hits = Vec::new();
-        sieve.candidates(frames, range, |line, index| {
+        // Between equals the order of the file decides.
+        let rank = |index: usize| Some((rank(self.rules.get(index)?), Reverse(index)));
+        let mut hits = self.hits(sieve, frames, lines, alone, rank);
+        self.drop_unmet(&mut hits, frames, alone);
+        let mut best: Vec<Hit> = Vec::new();
+        for hit in hits {
+            match best.last_mut() {
+                Some(old) if old.line != hit.line => best.push(hit),
+                Some(old) if rank(hit.rule) > rank(old.rule) => *old = hit,
+                Some(_) => {}
+                None => best.push(hit),
+            }
+        }
+        best
+    }
+
+    /// All hits that may be the best of their lines, in order of lines.
+    fn hits<R: Ord>(
+        &self,
+        sieve: &Sieve,
+        frames: &Frames<'_>,
+        lines: Range<usize>,
+        alone: bool,
+        rank: impl Fn(usize) -> R,
+    ) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = Vec::new();
+        // The line at hand and the best rule that surely counts there.
+        let mut won: Option<(usize, usize)> = None;
+        sieve.candidates(frames, lines, |line, Try { rule: index, pattern }| {
             let Some(rule) = self.rules.get(index) else { return };
+            let best = won.filter(|(at, _)| *at == line).map(|(_, best)| best);
+            // What cannot win its line and is needed by no other rule is not worth a look.
+            if best.is_some_and(|best| rank(index) < rank(best)) && !self.is_needed(index) {
+                return;
+            }
             let counts = match rule.scope {
                 Scope::Line => true,
                 Scope::Block => !alone,
@@ -190,13 +265,25 @@ impl RuleSet {
             if !counts {
                 return;
             }
-            if let Some(at) = matches(rule, frames, line) {
-                hits.push(Hit { line, rule: index, at });
+            let Some(at) = rule.patterns.get(pattern).and_then(|p| find(p, frames, line)) else {
+                return;
+            };
+            if taken_back(rule, frames, line) {
+                return;
             }
+            if rule.needs.is_empty() && best.is_none_or(|best| rank(index) > rank(best)) {
+                won = Some((line, index));
+            }
+            hits.push(Hit { line, rule: index, pattern, at });
         });
-        // Rules without a needle come first, for all lines.
-        hits.sort_by_key(|hit| hit.line);
+        // Expressions without a needle come first, for all lines; the others as their words end.
+        hits.sort_by_key(|hit| (hit.line, hit.rule, hit.pattern));
+        hits.dedup_by_key(|hit| (hit.line, hit.rule));
         hits
+    }
+
+    fn is_needed(&self, rule: usize) -> bool {
+        self.needed.get(rule) == Some(&true)
     }
 
     /// Takes out the hits of rules that need another rule which does not match anywhere.
@@ -239,33 +326,20 @@ impl RuleSet {
         };
         (0..frames.len()).any(|line| matches(rule, frames, line).is_some())
     }
+}
 
-    /// Of several rules that match one line, the one that says most about it.
-    fn best_per_line(&self, hits: Vec<Hit>) -> Vec<Hit> {
-        let mut best: Vec<Hit> = Vec::new();
-        for hit in hits {
-            match best.last_mut() {
-                Some(old) if old.line == hit.line => {
-                    if self.rank(&hit) > self.rank(old) {
-                        *old = hit;
-                    }
-                }
-                _ => best.push(hit),
-            }
-        }
-        best
-    }
+/// Of several deciding rules that match one line, the highest says most about it.
+fn deciding_rank(rule: &Rule) -> (Weight, u8) {
+    (rule.weight, class_rank(rule.class))
+}
 
-    /// Higher wins its line.
-    fn rank(&self, hit: &Hit) -> (Weight, u8, std::cmp::Reverse<usize>) {
-        let (weight, class) =
-            self.rule(hit).map_or((Weight::Retry, 0), |rule| (rule.weight, rank(rule.class)));
-        (weight, class, std::cmp::Reverse(hit.rule))
-    }
+/// Of several living rules, one that knows the phase says more than one that does not.
+fn living_rank(rule: &Rule) -> (Weight, u8) {
+    (Weight::Proof, u8::from(rule.phase.is_some()))
 }
 
 /// Which class wins a line that several describe: the narrower cause before the wider.
-fn rank(class: Class) -> u8 {
+fn class_rank(class: Class) -> u8 {
     let Class::Failed(kind) = class else { return u8::from(class == Class::Finished) };
     match kind {
         ErrorKind::Preempted => 12,
@@ -283,18 +357,25 @@ fn rank(class: Class) -> u8 {
 
 /// Where `rule` matches the line of that index.
 fn matches(rule: &Rule, frames: &Frames<'_>, index: usize) -> Option<Range<usize>> {
+    let at = rule.patterns.iter().find_map(|pattern| find(pattern, frames, index))?;
+    if taken_back(rule, frames, index) { None } else { Some(at) }
+}
+
+/// Whether the rule's `unless` takes its match on a line back.
+fn taken_back(rule: &Rule, frames: &Frames<'_>, index: usize) -> bool {
+    rule.unless.iter().any(|pattern| find(pattern, frames, index).is_some())
+}
+
+/// Where `pattern` matches the line of that index.
+fn find(pattern: &Pattern, frames: &Frames<'_>, index: usize) -> Option<Range<usize>> {
     let line = frames.line(index);
-    let find = |pattern: &Pattern| {
-        if !pattern.anchored {
-            return pattern.find(line);
-        }
-        frames.prefix(index).starts().find_map(|start| {
-            let at = pattern.find(line.get(start..)?)?;
-            Some(start + at.start..start + at.end)
-        })
-    };
-    let at = rule.patterns.iter().find_map(find)?;
-    if rule.unless.iter().any(|pattern| find(pattern).is_some()) { None } else { Some(at) }
+    if !pattern.anchored {
+        return pattern.find(line);
+    }
+    frames.prefix(index).starts().find_map(|start| {
+        let at = pattern.find(line.get(start..)?)?;
+        Some(start + at.start..start + at.end)
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::frames::Frames;
-use super::progress::{self, Shown};
+use super::progress::{self, Counter};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
 use crate::model::facts::Class;
@@ -34,7 +34,7 @@ pub(super) struct Sign {
 struct Step {
     line: usize,
     worker: Option<Vec<u8>>,
-    shown: Shown,
+    counter: Counter,
 }
 
 /// Everything that still counts, in order of lines. `ended` is whether the job is known to be over.
@@ -94,8 +94,8 @@ fn steps(frames: &Frames<'_>) -> Vec<Step> {
                 return None;
             }
             let prefix = frames.prefix(line);
-            let shown = progress::read(text, prefix.header).filter(|shown| shown.clear)?;
-            Some(Step { line, worker: frames.worker(line).map(<[u8]>::to_vec), shown })
+            let counter = progress::step(text, prefix.header)?;
+            Some(Step { line, worker: frames.worker(line).map(<[u8]>::to_vec), counter })
         })
         .collect()
 }
@@ -107,7 +107,7 @@ fn steps(frames: &Frames<'_>) -> Vec<Step> {
 /// one step is not enough.
 fn overcome(sign: &Sign, steps: &[Step], ended: bool) -> bool {
     let before = steps.iter().rfind(|step| step.line < sign.line && step.worker == sign.worker);
-    let before = before.map(|step| step.shown.counter());
+    let before = before.map(|step| step.counter);
     let known = |worker: &Option<Vec<u8>>| {
         steps.iter().any(|step| step.line < sign.line && step.worker == *worker)
     };
@@ -121,7 +121,7 @@ fn overcome(sign: &Sign, steps: &[Step], ended: bool) -> bool {
         .iter()
         .filter(|step| step.line > sign.line)
         .filter(speaks)
-        .map(|step| step.shown.counter())
+        .map(|step| step.counter)
         .filter(|counter| Some(*counter) != before)
         .collect();
     new.dedup();
@@ -267,7 +267,7 @@ static PROMPT: LazyLock<Regex> = LazyLock::new(|| {
 fn prompt(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii_end();
     // A comment such as `# completed step` looks like root's bare prompt, so `#` needs a name before it.
-    if line.starts_with(b"#") || !line.iter().any(|b| matches!(b, b'$' | b'#')) {
+    if line.starts_with(b"#") || memchr::memchr2(b'$', b'#', line).is_none() {
         return None;
     }
     let caps = PROMPT.captures(line)?;

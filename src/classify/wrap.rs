@@ -31,7 +31,11 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
     let joins = |i: usize| i + 1 < count && continues(frames.line(i), frames.line(i + 1), width);
     // One longest line is in every text; two of one length, or nearly nothing else, is a width. But rows
     // of a table have one length too, and few of them are followed by anything but a row.
-    let full: Vec<usize> = (0..count).filter(|i| columns(frames.line(*i)) == width).collect();
+    let is_full = |i: &usize| {
+        let line = frames.line(*i);
+        line.len() >= width && columns(line) == width
+    };
+    let full: Vec<usize> = (0..count).filter(is_full).collect();
     let lone = full.first().is_some_and(|i| in_a_word(frames.line(*i), frames.line(i + 1)));
     let few = full.len() < 2 && (count > 3 || width > 60 || !lone);
     let joined = full.iter().filter(|i| joins(**i)).count();

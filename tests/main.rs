@@ -11,6 +11,7 @@ mod common;
 mod bad_input;
 mod classify_corpus;
 mod classify_fuzz;
+mod classify_heldout;
 mod classify_rules;
 mod clean;
 mod cli_table;

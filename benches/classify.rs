@@ -1,6 +1,8 @@
 //! How fast the classifier reads: megabytes of healthy training text, and walls of tracebacks.
 //!
 //! `cargo bench --bench classify`. The floors of issue 4: 200 MB/s healthy, 40 MB/s tracebacks, one core.
+//! Machines differ and are shared: `floor_…` is what a handful of words and expressions alone would cost
+//! on the same text at the same moment, so the ratio to them says more than the figure.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -131,6 +133,41 @@ fn lines_tracebacks(bencher: Bencher<'_, '_>) {
     let text = failures(MEGABYTES);
     let bytes = BytesCount::of_slice(&text);
     bencher.counter(bytes).bench(|| Classifier::builtin().classify_lines(black_box(&text)));
+}
+
+/// Six expressions in one set, line by line: what reading a log costs at the least.
+fn floor(bencher: Bencher<'_, '_>, text: &[u8]) {
+    let set = regex::bytes::RegexSet::new([
+        r"(?-u)Traceback \(most",
+        r"(?-u)[A-Z]\w+Error: ",
+        r"(?-u)UNAVAILABLE: ",
+        r"(?-u)Killed",
+        r"(?-u)step[ =:]+\d+",
+        r"(?-u)loss[ =:]+[\d.]+",
+    ])
+    .expect("the expressions are constants");
+    bencher.counter(BytesCount::of_slice(text)).bench(|| {
+        let lines = black_box(text).split(|b| *b == b'\n');
+        lines.map(|line| set.matches(line).iter().count()).sum::<usize>()
+    });
+}
+
+#[divan::bench(sample_count = 10)]
+fn floor_healthy(bencher: Bencher<'_, '_>) {
+    floor(bencher, healthy(MEGABYTES).as_bytes());
+}
+
+#[divan::bench(sample_count = 10)]
+fn floor_tracebacks(bencher: Bencher<'_, '_>) {
+    floor(bencher, &failures(MEGABYTES));
+}
+
+/// A wall of tracebacks, pane by pane.
+#[divan::bench(sample_count = 10)]
+fn log_tracebacks(bencher: Bencher<'_, '_>) {
+    let text = failures(MEGABYTES);
+    let bytes = BytesCount::of_slice(&text);
+    bencher.counter(bytes).bench(|| text.chunks(PANE).for_each(classify));
 }
 
 /// What the first use costs a process.

@@ -168,7 +168,9 @@ fn mutated_captures_have_a_verdict() {
             0 => made_up,
             _ => captures[which % captures.len()].clone(),
         };
-        changes.iter().for_each(|one| change(&mut text, one, &captures));
+        for one in &changes {
+            change(&mut text, one, &captures);
+        }
         let verdict = std::panic::catch_unwind(|| check(&text, exit_code));
         if let Err(panic) = verdict {
             let shown = String::from_utf8_lossy(&text).escape_debug().to_string();

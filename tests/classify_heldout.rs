@@ -15,7 +15,8 @@ use tpu::sys::env::Env;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    line: String,
+    #[serde(rename = "line")]
+    text: String,
     class: String,
     #[serde(default)]
     accept: Vec<String>,
@@ -43,7 +44,7 @@ fn lines(name: &str) -> Vec<Line> {
 /// The class of each line and the rule that decided.
 fn read(classifier: &Classifier, lines: &[Line]) -> Vec<(&'static str, Option<String>)> {
     let read = |line: &Line| {
-        let verdict = classifier.classify_lines(line.line.as_bytes()).remove(0);
+        let verdict = classifier.classify_lines(line.text.as_bytes()).remove(0);
         (verdict.class.as_str(), verdict.rule)
     };
     lines.iter().map(read).collect()
@@ -56,7 +57,7 @@ fn check(name: &str) {
     let found = read(Classifier::builtin(), &lines);
     let mut wrong = Vec::new();
     for (line, (class, rule)) in lines.iter().zip(&found) {
-        let said = format!("{} expected, {class} by {rule:?}: {}", line.class, line.line);
+        let said = format!("{} expected, {class} by {rule:?}: {}", line.class, line.text);
         let healthy = ["running", "finished"].contains(&line.class.as_str());
         let alarm = !["running", "finished", "none"].contains(class);
         assert!(!(healthy && alarm) || line.accepts(class), "a false alarm: {said}");

@@ -57,8 +57,13 @@ impl<'a> Frames<'a> {
         let plain = text::strip(text);
         let mut physical = 0;
         for at in split(&plain) {
-            for frame in redraws(plain.get(at).unwrap_or_default()) {
-                builder.push(&frame, physical);
+            let line = plain.get(at).unwrap_or_default();
+            if has_controls(line) {
+                for frame in redraws(line) {
+                    builder.push(&frame, physical);
+                }
+            } else {
+                builder.push(line, physical);
             }
             physical += 1;
         }

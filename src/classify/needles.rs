@@ -7,6 +7,8 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// Words shorter than this occur everywhere and would sieve nothing.
 const SHORTEST: usize = 2;
+/// Punctuation is rare enough on its own.
+const PUNCTUATION: [&str; 8] = ["%", "=", "[", "(", "<", "@", ":", "#"];
 /// More letters than this make the automaton larger and hardly sieve better.
 const LONGEST: usize = 12;
 /// More alternatives than this are not worth a place in the automaton.
@@ -32,7 +34,7 @@ pub(super) struct Needles {
 
 /// The needles of a pattern.
 pub(super) fn of(hir: &Hir) -> Needles {
-    let usable = |words: &Vec<Needle>| shortest(words) >= SHORTEST;
+    let usable = |words: &Vec<Needle>| sieves(words);
     let best = required(hir).filter(usable);
     let leading = leading(hir).filter(usable);
     let cost = |words: &Option<Vec<Needle>>| words.as_ref().map_or(f64::MAX, |words| rarity(words));
@@ -54,8 +56,10 @@ pub(super) fn of(hir: &Hir) -> Needles {
     Needles { words, leading: at_start }
 }
 
-fn shortest(words: &[Needle]) -> usize {
-    words.iter().map(|needle| needle.word.len()).min().unwrap_or(0)
+/// Whether each word of a set sieves at all.
+fn sieves(words: &[Needle]) -> bool {
+    let one = |n: &Needle| n.word.len() >= SHORTEST || PUNCTUATION.contains(&n.word.as_str());
+    !words.is_empty() && words.iter().all(one)
 }
 
 /// About how often one of the words occurs at a place of a text: what a set of words costs.
@@ -81,7 +85,7 @@ fn leading(hir: &Hir) -> Option<Vec<Needle>> {
 
 /// Words of which one stands at the start of whatever a sequence matches.
 fn starts(parts: &[Hir]) -> Option<Vec<Needle>> {
-    let run = parts.iter().map_while(letters).reduce(glue);
+    let run = parts.iter().map_while(letters).reduce(|one, two| glue(one, &two));
     if let Some(run) = run {
         return Some(vec![run]);
     }
@@ -107,7 +111,7 @@ fn starts(parts: &[Hir]) -> Option<Vec<Needle>> {
 }
 
 /// Two neighbouring words as one.
-fn glue(one: Needle, two: Needle) -> Needle {
+fn glue(one: Needle, two: &Needle) -> Needle {
     let exact = one.exact && two.exact;
     let word = one.word + &two.word;
     Needle { word: if exact { word } else { word.to_ascii_lowercase() }, exact }
@@ -137,8 +141,7 @@ fn required(hir: &Hir) -> Option<Vec<Needle>> {
 fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
     let mut best: Option<Vec<Needle>> = None;
     let mut keep = |words: Vec<Needle>| {
-        let usable = shortest(&words) >= SHORTEST;
-        if usable && best.as_ref().is_none_or(|old| rarity(&words) < rarity(old)) {
+        if sieves(&words) && best.as_ref().is_none_or(|old| rarity(&words) < rarity(old)) {
             best = Some(words);
         }
     };
@@ -147,7 +150,7 @@ fn best_part(parts: &[Hir]) -> Option<Vec<Needle>> {
         if let Some(next) = letters(part) {
             run = Some(match run.take() {
                 None => next,
-                Some(run) => glue(run, next),
+                Some(run) => glue(run, &next),
             });
             continue;
         }

@@ -94,7 +94,8 @@ pub(super) fn read(line: &[u8]) -> Prefix {
         if !may_be_tag(rest) {
             break;
         }
-        let Some(caps) = TAG.captures(rest) else { break };
+        // Room for groups is made before anything is looked for.
+        let Some(caps) = TAG.is_match(rest).then(|| TAG.captures(rest)).flatten() else { break };
         let tag =
             ["a", "b", "c", "d", "e", "f", "g", "h"].into_iter().find_map(|name| caps.name(name));
         worker = worker.or_else(|| tag.map(|m| launcher + m.start()..launcher + m.end()));
@@ -137,15 +138,17 @@ fn may_be_tag(rest: &[u8]) -> bool {
 /// The same for headers of loggers.
 fn may_be_header(rest: &[u8]) -> bool {
     match rest {
-        [b'I' | b'W' | b'E' | b'F' | b'D', b'0'..=b'9' | b' ', ..] | [b'[', ..] => true,
-        [b'I' | b'D' | b'E' | b'C' | b'F', b'N' | b'E' | b'R' | b'A', ..] => true,
-        [b'0'..=b'9', ..] => memchr::memmem::find(rest.get(..40).unwrap_or(rest), b": ").is_some(),
+        [b'I' | b'W' | b'E' | b'F' | b'D', b'0'..=b'9' | b' ', ..]
+        | [b'I' | b'D' | b'E' | b'C' | b'F', b'N' | b'E' | b'R' | b'A', ..]
+        | [b'[', ..] => true,
+        [b'0'..=b'9', ..] => rest.get(..40).unwrap_or(rest).windows(2).any(|pair| pair == b": "),
         _ => false,
     }
 }
 
 /// Where the text after a tqdm bar begins: bars end in `it/s]`, `s/it, loss=1]` or the like.
 fn after_bar(line: &[u8]) -> Option<usize> {
+    memchr::memchr(b'%', line)?;
     let bar = memchr::memmem::rfind(line, b"%|")?;
     let rest = line.get(bar..)?;
     let open = memchr::memchr(b'[', rest)?;

@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::words::Words;
@@ -75,11 +76,25 @@ mod hint {
     pub(super) const BAR: u32 = 1 << 8;
 
     /// The words and what each makes worth a try.
-    pub(super) const WORDS: [(&str, u32); 26] = [
+    pub(super) const WORDS: [(&str, u32); 40] = [
         ("step", STEP),
-        ("it", STEP),
+        ("iter", STEP),
+        ("itr", STEP),
+        ("it ", STEP),
+        ("it:", STEP),
+        ("it=", STEP),
+        ("it\"", STEP),
+        ("it'", STEP),
+        ("it[", STEP),
+        ("it(", STEP),
         ("update", STEP),
-        ("ep", EPOCH),
+        ("epoch", EPOCH),
+        ("ep ", EPOCH),
+        ("ep:", EPOCH),
+        ("ep=", EPOCH),
+        ("ep\"", EPOCH),
+        ("ep'", EPOCH),
+        ("ep[", EPOCH),
         ("batch", BATCH),
         ("loss", LOSS),
         ("lr", LR),
@@ -168,7 +183,9 @@ fn is_clear(body: &[u8], bar: bool, progress: &Progress) -> bool {
 }
 
 fn has_nan(body: &[u8]) -> bool {
-    memchr::memmem::find(body, b"nan").is_some() || memchr::memmem::find(body, b"inf").is_some()
+    static NUMBERS: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [Finder::new("nan"), Finder::new("inf")]);
+    NUMBERS.iter().any(|finder| finder.find(body).is_some())
 }
 
 /// Progress bars. Returns whether there was one.
@@ -270,11 +287,15 @@ fn hinted<'h>(hints: u32, needed: u32, regex: &Regex, text: &'h [u8]) -> Option<
 
 /// The last match in which the group `spoilt` is empty.
 fn last_whole<'h>(regex: &Regex, spoilt: &str, text: &'h [u8]) -> Option<Captures<'h>> {
-    regex.captures_iter(text).filter(|caps| caps.name(spoilt).is_none()).last()
+    // Room for groups is made before anything is looked for: most lines are spared it.
+    let mut found = regex.is_match(text).then(|| regex.captures_iter(text)).into_iter().flatten();
+    let mut last = None;
+    found.by_ref().filter(|caps| caps.name(spoilt).is_none()).for_each(|caps| last = Some(caps));
+    last
 }
 
 fn last<'h>(regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
-    regex.captures_iter(text).last()
+    regex.is_match(text).then(|| regex.captures_iter(text).last()).flatten()
 }
 
 fn text_of<'h>(caps: &Captures<'h>, name: &str) -> Option<&'h str> {

@@ -156,6 +156,22 @@ impl Sieve {
     }
 }
 
+/// Lines to be read.
+#[derive(Clone, Copy)]
+struct Lines<'a> {
+    frames: &'a Frames<'a>,
+    from: usize,
+    to: usize,
+    /// They are no block: each stands for itself.
+    alone: bool,
+}
+
+impl<'a> Lines<'a> {
+    fn all(frames: &'a Frames<'a>, alone: bool) -> Self {
+        Self { frames, from: 0, to: frames.len(), alone }
+    }
+}
+
 /// Whether content may begin at `at`, a place of the buffer that lies in the line of that index.
 fn begins(frames: &Frames<'_>, line: usize, at: usize) -> bool {
     let from = frames.spans().get(line).map_or(0, |span| span.at.start);
@@ -200,31 +216,31 @@ impl RuleSet {
     /// For each line that any deciding rule matches, the hit that decides it. `alone` is for lines
     /// that are no block.
     pub(super) fn deciding(&self, frames: &Frames<'_>, alone: bool) -> Vec<Hit> {
-        self.best(&self.deciding, frames, 0..frames.len(), deciding_rank, alone)
+        self.best(&self.deciding, Lines::all(frames, alone), deciding_rank)
     }
 
     /// The living rule that describes a line of a block best.
     pub(super) fn living(&self, frames: &Frames<'_>, line: usize) -> Option<Hit> {
-        self.best(&self.living, frames, line..line + 1, living_rank, false).pop()
+        let line = Lines { frames, from: line, to: line + 1, alone: false };
+        self.best(&self.living, line, living_rank).pop()
     }
 
     /// For each line that any living rule describes, the one that does it best: lines that are no block.
     pub(super) fn living_alone(&self, frames: &Frames<'_>) -> Vec<Hit> {
-        self.best(&self.living, frames, 0..frames.len(), living_rank, true)
+        self.best(&self.living, Lines::all(frames, true), living_rank)
     }
 
     /// The hit of the highest rank for each line that has one.
     fn best(
         &self,
         sieve: &Sieve,
-        frames: &Frames<'_>,
-        lines: Range<usize>,
+        lines: Lines<'_>,
         rank: impl Fn(&Rule) -> (Weight, u8),
-        alone: bool,
     ) -> Vec<Hit> {
         // Between equals the order of the file decides.
         let rank = |index: usize| Some((rank(self.rules.get(index)?), Reverse(index)));
-        let mut hits = self.hits(sieve, frames, lines, alone, rank);
+        let Lines { frames, alone, .. } = lines;
+        let mut hits = self.hits(sieve, lines, rank);
         self.drop_unmet(&mut hits, frames, alone);
         let mut best: Vec<Hit> = Vec::new();
         for hit in hits {
@@ -242,15 +258,13 @@ impl RuleSet {
     fn hits<R: Ord>(
         &self,
         sieve: &Sieve,
-        frames: &Frames<'_>,
-        lines: Range<usize>,
-        alone: bool,
+        Lines { frames, from, to, alone }: Lines<'_>,
         rank: impl Fn(usize) -> R,
     ) -> Vec<Hit> {
         let mut hits: Vec<Hit> = Vec::new();
         // The line at hand and the best rule that surely counts there.
         let mut won: Option<(usize, usize)> = None;
-        sieve.candidates(frames, lines, |line, Try { rule: index, pattern }| {
+        sieve.candidates(frames, from..to, |line, Try { rule: index, pattern }| {
             let Some(rule) = self.rules.get(index) else { return };
             let best = won.filter(|(at, _)| *at == line).map(|(_, best)| best);
             // What cannot win its line and is needed by no other rule is not worth a look.

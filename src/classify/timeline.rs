@@ -31,9 +31,9 @@ pub(super) struct Sign {
 }
 
 /// A line that shows a step.
-struct Step {
+struct Step<'a> {
     line: usize,
-    worker: Option<Vec<u8>>,
+    worker: Option<&'a [u8]>,
     counter: Counter,
 }
 
@@ -86,16 +86,18 @@ fn sign(set: &RuleSet, frames: &Frames<'_>, hit: &Hit) -> Option<Sign> {
     })
 }
 
-fn steps(frames: &Frames<'_>) -> Vec<Step> {
+fn steps<'a>(frames: &'a Frames<'_>) -> Vec<Step<'a>> {
     (0..frames.len())
         .filter_map(|line| {
             let text = frames.line(line);
-            if !text.iter().any(u8::is_ascii_digit) {
+            // A frame of a traceback has a line number and shows no step.
+            let frame = text.trim_ascii_start().starts_with(b"File \"");
+            if frame || !text.iter().any(u8::is_ascii_digit) {
                 return None;
             }
             let prefix = frames.prefix(line);
             let counter = progress::step(text, prefix.header)?;
-            Some(Step { line, worker: frames.worker(line).map(<[u8]>::to_vec), counter })
+            Some(Step { line, worker: frames.worker(line), counter })
         })
         .collect()
 }
@@ -105,17 +107,18 @@ fn steps(frames: &Frames<'_>) -> Vec<Step> {
 ///
 /// Bars are drawn a last time when their program ends, so after a finish, and in a job that has `ended`,
 /// one step is not enough.
-fn overcome(sign: &Sign, steps: &[Step], ended: bool) -> bool {
-    let before = steps.iter().rfind(|step| step.line < sign.line && step.worker == sign.worker);
+fn overcome(sign: &Sign, steps: &[Step<'_>], ended: bool) -> bool {
+    let before =
+        steps.iter().rfind(|step| step.line < sign.line && step.worker == sign.worker.as_deref());
     let before = before.map(|step| step.counter);
-    let known = |worker: &Option<Vec<u8>>| {
-        steps.iter().any(|step| step.line < sign.line && step.worker == *worker)
+    let known = |worker: Option<&[u8]>| {
+        steps.iter().any(|step| step.line < sign.line && step.worker == worker)
     };
-    let speaks = |step: &&Step| {
-        step.worker == sign.worker
+    let speaks = |step: &&Step<'_>| {
+        step.worker == sign.worker.as_deref()
             || step.worker.is_none()
             // A launcher's failure is overcome once a worker reports that had not reported before.
-            || (sign.worker.is_none() && !known(&step.worker))
+            || (sign.worker.is_none() && !known(step.worker))
     };
     let mut new: Vec<_> = steps
         .iter()
@@ -293,7 +296,7 @@ impl Prompts {
     }
 
     /// The signs of the newest command that gave any, unless a newer command made steps.
-    fn newest(&self, mut signs: Vec<Sign>, steps: &[Step]) -> Vec<Sign> {
+    fn newest(&self, mut signs: Vec<Sign>, steps: &[Step<'_>]) -> Vec<Sign> {
         let story = |line: usize| self.commands.partition_point(|command| *command <= line);
         let Some(newest) = signs.iter().map(|sign| story(sign.line)).max() else { return signs };
         if steps.last().is_some_and(|step| story(step.line) > newest) {

@@ -140,8 +140,10 @@ mod tests {
     fn quarters_find_what_one_reading_finds() {
         let words = Words::new(&["error".into(), "err".into(), "killed".into()]).unwrap();
         for lines in [0, 1, 7, 100, 999] {
-            let text: String =
-                (0..lines).map(|n| format!("{n} an ErRor, {}\n", ["", "Killed"][n % 2])).collect();
+            let mut text = String::new();
+            for n in 0..lines {
+                text += &format!("{n} an ErRor, {}\n", ["", "Killed"][n % 2]);
+            }
             let mut one = Vec::new();
             words.read(text.as_bytes(), 0, &mut one);
             assert_eq!(words.find(text.as_bytes()), one);

@@ -297,6 +297,14 @@ impl Evidence {
             age_s: None,
         }
     }
+
+    /// Where in the text it stands, for people: `last line`, `line 14 from the end`.
+    pub fn line_in_words(&self) -> Option<String> {
+        match self.line_no? {
+            1 => Some("last line".to_owned()),
+            n => Some(format!("line {n} from the end")),
+        }
+    }
 }
 
 /// What the classifier says about one block of text.

@@ -157,6 +157,10 @@ fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
     let running = if verdict.class == Class::None { job.status.clone() } else { Status::Running };
     match failure_by_text(job, verdict) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
+        // A silence is no failure, but there is a reason to be told.
+        None if verdict.phase == Some(Phase::Stalled) => {
+            Conclusion::new(running, verdict.evidence.clone())
+        }
         None => Conclusion::new(running, None),
     }
 }

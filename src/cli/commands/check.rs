@@ -8,13 +8,16 @@ use crate::cli::args::Check;
 use crate::cli::print::block::{self, Show};
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
-use crate::model::view::Snapshot;
-use crate::ops::{Error, snapshot};
+use crate::model::facts::Source;
+use crate::model::view::{JobView, Snapshot};
+use crate::ops::classify::{self, Circumstances};
+use crate::ops::{Ctx, Error, snapshot};
 
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
-    Ok(Output::new(block::all(&look, show), as_json::snapshot(&look)))
+    let output = Output::new(block::all(&look, show), as_json::snapshot(&look));
+    Ok(output.notes(app.ctx()?.take_warnings()))
 }
 
 /// `check-simp`: a table.
@@ -22,7 +25,7 @@ pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
     let text =
         if look.jobs.is_empty() { block::all(&look, show) } else { table::jobs(&look, show) };
-    Ok(Output::new(text, as_json::snapshot(&look)))
+    Ok(Output::new(text, as_json::snapshot(&look)).notes(app.ctx()?.take_warnings()))
 }
 
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
@@ -59,6 +62,24 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     Ok((look, show))
 }
 
+/// What the output says by itself, and the facts that outrank it where they say something else.
+fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
+    if view.tail.is_empty() {
+        return Ok("text: none was read\n".to_owned());
+    }
+    let (verdict, _) =
+        classify::block(ctx, view.tail.join("\n").as_bytes(), &Circumstances::default())?;
+    let phase = verdict.phase.map(|phase| format!(", {}", phase.as_str())).unwrap_or_default();
+    let class = verdict.class.as_str();
+    let why = verdict.evidence.as_ref().map(|e| format!(": {}", block::evidence(e)));
+    let mut text = format!("text alone: {class}{phase}{}\n", why.unwrap_or_default());
+    let fact = view.shown.evidence.as_ref().filter(|e| e.source != Source::Text);
+    if let Some(fact) = fact {
+        text += &format!("outranks the text: {}\n", block::evidence(fact));
+    }
+    Ok(text)
+}
+
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let id = resolve::one_job(app, words)?;
@@ -74,6 +95,7 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     if let Some(reason) = &view.shown.unknown {
         text += &format!("unknown: {reason}\n");
     }
+    text += &text_alone(app.ctx()?, &view)?;
     text += &match view.window_alive {
         Some(true) => "window: open\n".to_owned(),
         Some(false) => "window: gone\n".to_owned(),
@@ -90,5 +112,6 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     if let Some(dir) = &view.log_dir {
         text += &format!("logs: {dir}\n");
     }
-    Ok(Output::new(text, json!({ "job": as_json::job(&view) })))
+    let output = Output::new(text, json!({ "job": as_json::job(&view) }));
+    Ok(output.notes(app.ctx()?.take_warnings()))
 }

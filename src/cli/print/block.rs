@@ -186,7 +186,7 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
 pub(in crate::cli) fn evidence(evidence: &Evidence) -> String {
     let line = crate::text::escape(evidence.line.trim()).into_owned();
     let mut place = vec![evidence.rule.clone()];
-    place.extend(evidence.line_no.map(|n| format!("line {n} from the end")));
+    place.extend(evidence.line_in_words());
     place.extend(evidence.worker.as_ref().map(|worker| format!("worker {worker}")));
     place.extend(evidence.age_s.map(|age| format!("{} ago", time::age(age))));
     match evidence.source {

@@ -49,11 +49,7 @@ fn say(model: &Model, job: &JobView) -> Said {
 /// Where the evidence stands: `line 14 from the end, worker 2`.
 pub(super) fn place(job: &JobView) -> Option<String> {
     let evidence = job.shown.evidence.as_ref()?;
-    let line = match evidence.line_no {
-        Some(1) => Some("last line".to_owned()),
-        Some(n) => Some(format!("line {n} from the end")),
-        None => None,
-    };
+    let line = evidence.line_in_words();
     let worker = evidence.worker.as_deref().map(|worker| format!("worker {}", outside(worker)));
     let parts: Vec<String> = line.into_iter().chain(worker).collect();
     (!parts.is_empty()).then(|| parts.join(", "))

@@ -2,8 +2,9 @@
 //! only as far back as it takes to decide.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use crate::classify::Input;
+use crate::classify::{Input, stall};
 use crate::model::data::User;
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::job::{Job, Status};
@@ -30,6 +31,8 @@ struct Reading {
     fingerprint: Fingerprint,
     verdict: Verdict,
     tail: Vec<String>,
+    /// The longest pause between its outputs that was seen.
+    usual: Option<Duration>,
 }
 
 /// Changes when a pane prints or its job ends.
@@ -102,7 +105,25 @@ pub(super) fn observe<'a>(
     read(ctx, memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, &seen);
     read(ctx, memory, jobs, &mut seen, undecided);
+    let now = ctx.clock.now();
+    for seen in &mut seen {
+        mark_silence(memory, seen, now);
+    }
     seen
+}
+
+/// Puts the silence of a running job on its verdict.
+fn mark_silence(memory: &Memory, seen: &mut Seen<'_>, now: Timestamp) {
+    // A server that does not say when a pane last printed says nothing about its silence.
+    let Window::Here(pane) = &seen.window else { return };
+    if pane.activity == 0 {
+        return;
+    }
+    if let (Some(verdict), None) = (&mut seen.verdict, seen.exit) {
+        let usual = memory.readings.get(&pane.pane_id).and_then(|reading| reading.usual);
+        let silence = now.seconds_since(Timestamp::from_second(pane.activity.cast_signed()));
+        stall::mark(verdict, Duration::from_secs(silence), usual);
+    }
 }
 
 /// The facts that need no text.
@@ -186,12 +207,20 @@ fn read(
         let tail = last_lines(text);
         seen.verdict = Some(verdict.clone());
         seen.tail.clone_from(&tail);
-        memory.readings.insert(capture.pane_id, Reading { fingerprint, verdict, tail });
+        let usual = usual_pause(memory.readings.get(&capture.pane_id), fingerprint);
+        memory.readings.insert(capture.pane_id, Reading { fingerprint, verdict, tail, usual });
     }
 }
 
 fn capture(pane: &PaneFact, history: u32) -> Capture {
     Capture { pane_id: pane.pane_id.clone(), history: Some(history), colours: false }
+}
+
+/// The longest pause between outputs, after another one.
+fn usual_pause(old: Option<&Reading>, (_, activity, ..): Fingerprint) -> Option<Duration> {
+    let old = old?;
+    let pause = activity.saturating_sub(old.fingerprint.1);
+    old.usual.max((pause > 0).then_some(Duration::from_secs(pause)))
 }
 
 fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {

@@ -4,6 +4,8 @@
 use std::cell::OnceCell;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
@@ -203,6 +205,16 @@ impl App {
             Ok(_) => Ok(line.trim_end_matches('\n').to_owned()),
         }
     }
+}
+
+/// Set once a person or the system asks this process to end, with one of these signals.
+pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&stop))
+            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
+    }
+    Ok(stop)
 }
 
 /// Reads a settings file; one that need not be there is no layer if it is not.

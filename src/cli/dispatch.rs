@@ -1,9 +1,9 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
@@ -12,7 +12,7 @@ use crate::ops::{Error, clean::Ends, watch};
 use crate::sys::env::Env;
 
 use super::Outcome;
-use super::app::App;
+use super::app::{App, asked_to_end};
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
     aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
@@ -198,7 +198,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run => {
-            let stop = stop_signals()?;
+            let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;
             watch::ACTOR.clone_into(&mut ctx.actor);
             crate::daemon::run(&Arc::new(ctx), &stop, &mut std::io::stdout())?;
@@ -211,18 +211,6 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
     }
 }
 
-/// Set once a person or the system asks this process to end.
-fn stop_signals() -> Result<Arc<AtomicBool>, Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in
-        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
-    {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
-    }
-    Ok(stop)
-}
-
 /// The tour.
 fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let sabotage = args.sabotage.as_deref().map(|word| {
@@ -231,7 +219,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         })
     });
     let sabotage = sabotage.transpose()?;
-    let stop = stop_signals()?;
+    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let root = tempfile::Builder::new()
         .prefix("tpu-demo-")
         .tempdir()

@@ -10,8 +10,7 @@ use crate::model::rules::{NAMED, Rules};
 use crate::model::target::{LOCAL, Target};
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
-use crate::ops::snapshot;
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, snapshot, workers};
 
 use super::LaunchRequest;
 use super::plan::{LaunchPlan, Roots};
@@ -38,7 +37,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
         note(&mut problems, passable(configs, mode, request.force));
     }
     if let Some(target) = &target {
-        note(&mut problems, reachable(target, mode));
+        note(&mut problems, reachable(ctx, &data, target, mode));
     }
     let known_dead = target
         .as_ref()
@@ -209,16 +208,10 @@ fn passable(configs: &[String], mode: LaunchMode, force: bool) -> Result<(), Err
     }
 }
 
-/// Native mode on a target without a way to its workers.
-fn reachable(target: &Target, mode: LaunchMode) -> Result<(), Error> {
+/// Native mode needs a way to the workers.
+pub fn reachable(ctx: &Ctx, data: &Data, target: &Target, mode: LaunchMode) -> Result<(), Error> {
     if mode == LaunchMode::Native && !target.is_local() {
-        return Err(Error::refused(format!(
-            "no way to the workers of {} is known, so a command cannot be run there",
-            target.name
-        ))
-        .hint(
-            "use a directory with a staging.sh, which brings its own way, or the target `local`",
-        ));
+        workers::of_target(ctx, data, &target.name)?;
     }
     Ok(())
 }

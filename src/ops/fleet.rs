@@ -9,7 +9,7 @@ use crate::cloud::none::NoCloud;
 use crate::cloud::sim::{Event, SimCloud, SimConfig, import};
 use crate::cloud::{Answer, CloudError, Trouble};
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::LOCAL;
@@ -82,6 +82,18 @@ impl Fleet {
             .iter()
             .filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
     }
+}
+
+/// Why jobs cannot be started on a target as it is, if its control plane says that something can be done
+/// about it: `lab-1 is PREEMPTED`.
+pub fn obstacle(ctx: &Ctx, typed: &str) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    let Some(target) = data.resolve_target(typed).filter(|target| !target.is_local()) else {
+        return Ok(None);
+    };
+    let fact = Fleet::ask(ctx).fact(&data, &target.name);
+    let is_open = !matches!(fact.state.step(), TargetStep::Launch | TargetStep::Nothing);
+    Ok(is_open.then(|| format!("{} is {}", target.name, fact.raw_state)))
 }
 
 /// The simulated fleet beside the data file, whatever `cloud` says.

@@ -65,6 +65,15 @@ pub enum Judgement {
     Open(String),
 }
 
+/// Whether asking again is all that it takes to judge the end of `job`: the control plane answers, and its
+/// latest answer is older than that end.
+pub fn is_asked_too_early(job: &Job, fact: &TargetFact) -> bool {
+    let is_watched = !matches!(fact.state, TargetState::NotWatched | TargetState::Unknown);
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let too_early = ended.is_some_and(|ended| !is_after(fact.observed_at, ended));
+    is_watched && too_early && judged_at(job).is_none()
+}
+
 /// Whether the control plane has spoken since `job` ended. `fact` is its latest answer.
 pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgement {
     if let Some(at) = judged_at(job) {

@@ -44,3 +44,4 @@ mod store_os;
 mod store_properties;
 mod store_reading;
 mod tmux_server;
+mod workers;

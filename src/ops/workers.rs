@@ -260,29 +260,21 @@ struct Listener<'a> {
 impl Listener<'_> {
     /// The exit code; `None` if nobody knows how the command ended there, or whether it has.
     fn listen(mut self) -> Option<i32> {
-        let one = std::slice::from_ref(self.worker);
-        let mut from = BTreeMap::new();
         let mut silent_since = None;
         let mut wait = FIRST_WAIT;
+        let mut heard = BTreeMap::new();
         loop {
-            let reason = match self.start_or_reason() {
-                Some(reason) => reason,
-                None => {
-                    let mut end = End::Lost("it said nothing more".to_owned());
-                    for (worker, said) in self.door.follow(one, self.token, &from) {
-                        match said {
-                            Said::Line { bytes, end } => {
-                                from.insert(worker, end);
-                                (silent_since, wait) = (None, FIRST_WAIT);
-                                self.line(bytes);
-                            }
-                            Said::End(how) => end = how,
-                        }
-                    }
-                    match end {
-                        End::Exit(code) => return Some(code),
-                        End::Lost(reason) => reason,
-                    }
+            let reason = if let Some(reason) = self.start_or_reason() {
+                reason
+            } else {
+                let before = heard.clone();
+                let end = self.hear(&mut heard);
+                if heard != before {
+                    (silent_since, wait) = (None, FIRST_WAIT);
+                }
+                match end {
+                    End::Exit(code) => return Some(code),
+                    End::Lost(reason) => reason,
                 }
             };
             let now = self.ctx.clock.monotonic();
@@ -300,6 +292,22 @@ impl Listener<'_> {
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
         }
+    }
+
+    /// Hands on what the worker says over one connection, from where the last one ended.
+    fn hear(&self, heard: &mut BTreeMap<u32, u64>) -> End {
+        let mut end = End::Lost("it said nothing more".to_owned());
+        let one = std::slice::from_ref(self.worker);
+        for (worker, said) in self.door.follow(one, self.token, &heard.clone()) {
+            match said {
+                Said::Line { bytes, end } => {
+                    heard.insert(worker, end);
+                    self.line(bytes);
+                }
+                Said::End(how) => end = how,
+            }
+        }
+        end
     }
 
     /// Starts the command unless it was; why it could not be.

@@ -61,11 +61,12 @@ guard() {
         command_itself &
         child=$!
         record "$run/pid" "$child"
-        wait "$child"
+        # bash would tell of a signal, where the command said nothing.
+        { wait "$child"; } 2>/dev/null
         code=$?
         # A signal to the guard ends the wait, not the command.
         while kill -0 "$child" 2>/dev/null; do
-            wait "$child"
+            { wait "$child"; } 2>/dev/null
             again=$?
             [ "$again" -eq 127 ] || code=$again
         done

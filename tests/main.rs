@@ -19,6 +19,7 @@ mod cloud_sim;
 mod crash;
 mod daemon;
 mod decide;
+mod demo;
 mod diagnose;
 mod display;
 mod golden;

@@ -215,7 +215,8 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
 fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let sabotage = args.sabotage.as_deref().map(|word| {
         Sabotage::parse(word).ok_or_else(|| {
-            Error::usage(format!("--sabotage {word}: nothing to break")).hint("--sabotage resume")
+            Error::usage(format!("--sabotage {word}: nothing to break"))
+                .hint(Sabotage::WORDS.map(|(word, _)| word).join(", "))
         })
     });
     let sabotage = sabotage.transpose()?;
@@ -224,14 +225,18 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         .prefix("tpu-demo-")
         .tempdir()
         .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
-    let ctx = app.apart(root.path());
+    let mut ctx = app.apart(root.path())?;
+    if sabotage == Some(Sabotage::Classify) {
+        lab::blind_to_oom(&ctx)?;
+        ctx = app.apart(root.path())?;
+    }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
     let watched = !args.headless && app.on_terminal();
     let told = if watched {
         story.set_the_stage(root.path()).and_then(|job| {
             let options = screen::plain_options(app, job)?;
-            screen::open(app.apart(root.path()), options).map(drop)
+            screen::open(app.apart(root.path())?, options).map(drop)
         })
     } else {
         story.tell(root.path())

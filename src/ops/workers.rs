@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use crate::model::data::Data;
-use crate::model::facts::TargetState;
+use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::model::settings::CloudKind;
@@ -93,15 +93,7 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
     let recorded = of_job(ctx, job);
     let (Some(launch), false) = (&job.launch, recorded.is_empty()) else { return Ok(0) };
     let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &job.tpu);
-    let there: Vec<Worker> = match fact.state {
-        TargetState::Preempted | TargetState::Gone | TargetState::Stopped => Vec::new(),
-        TargetState::Ready | TargetState::Pending | TargetState::Deleting
-            if !fact.endpoints.is_empty() =>
-        {
-            recorded.into_iter().filter(|w| fact.endpoints.contains(&w.address)).collect()
-        }
-        _ => recorded,
-    };
+    let there = still_there(&fact, recorded);
     let mut signalled = 0;
     if !there.is_empty() {
         let door = door(ctx).ok_or_else(|| {
@@ -127,6 +119,20 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
     }
     forget(ctx, &job.id());
     Ok(signalled)
+}
+
+/// The workers of a launch whose machines may still be there, by the control plane's word.
+fn still_there(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
+    match fact.state {
+        TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
+        TargetState::Ready | TargetState::Pending | TargetState::Deleting
+            if !fact.endpoints.is_empty() =>
+        {
+            workers.retain(|worker| fact.endpoints.contains(&worker.address));
+        }
+        _ => {}
+    }
+    workers
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.
@@ -173,6 +179,7 @@ pub fn attend(
                     worker,
                     work: &work,
                     token,
+                    target: &job.tpu,
                     stop,
                     say: say.clone(),
                     is_started: started.get(&worker.index).is_none_or(Option::is_none),
@@ -252,6 +259,7 @@ struct Listener<'a> {
     worker: &'a Worker,
     work: &'a Work,
     token: &'a LaunchToken,
+    target: &'a TargetName,
     stop: &'a AtomicBool,
     say: SyncSender<Line>,
     is_started: bool,
@@ -280,7 +288,11 @@ impl Listener<'_> {
             let now = self.ctx.clock.monotonic();
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
-            if self.is_over() || self.stop.load(Ordering::Relaxed) || now > since + PATIENCE {
+            if self.is_over()
+                || self.is_switched_off()
+                || self.stop.load(Ordering::Relaxed)
+                || now > since + PATIENCE
+            {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
                 return None;
             }
@@ -328,6 +340,14 @@ impl Listener<'_> {
         let ours = found.iter().find(|running| running.token == *self.token);
         self.is_started
             && ours.is_none_or(|running| running.exit.is_none() && running.processes.is_empty())
+    }
+
+    /// Whether its control plane says that the machine is gone.
+    fn is_switched_off(&self) -> bool {
+        self.ctx.data().is_ok_and(|data| {
+            let fact = Fleet::ask(self.ctx).fact(&data, self.target);
+            still_there(&fact, vec![self.worker.clone()]).is_empty()
+        })
     }
 
     /// Waits, or until the command is to stop.

@@ -22,6 +22,7 @@ mod decide;
 mod demo;
 mod diagnose;
 mod display;
+mod fleet;
 mod golden;
 mod hostile;
 mod kill;

@@ -14,6 +14,7 @@ use tpu::sys::procs::Process;
 use tpu::sys::random::{OsRandom, Random as _};
 
 use crate::common::env::{Running, TestEnv};
+use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
 /// Notes each attempt, leaves a checkpoint and stays.
@@ -58,8 +59,8 @@ impl Fleet {
 
     /// Plays a story on the simulated cloud.
     fn play(&self, story: &str) {
-        std::fs::write(self.env.path("story.toml"), story).unwrap();
         let file = self.env.path("story.toml");
+        write_file(&file, story);
         let words = ["sim", "play", file.to_str().unwrap()];
         drop(self.env.tpu_words(&words).exits(0));
     }
@@ -249,4 +250,39 @@ fn after_a_restart_of_the_machine_the_rules_act_once() {
     wait_until("a turn", || fleet.env.data()["ack_MONITOR"] == false);
     fleet.all_at_work(2);
     drop(again);
+}
+
+#[test]
+fn without_capacity_for_twenty_tries_the_waits_grow_and_the_same_target_is_made_in_the_end() {
+    let fleet = Fleet::new(1);
+    let name = "lab-spot-1";
+    fleet.play("[timing]\ncreate_s = 0.1\ndelete_s = 0.1\n");
+    let before = fleet.env.data()["targets"][name].clone();
+    drop(fleet.env.tpu(&format!("sim capacity {name} --off --times 20")).exits(0));
+    let monitor = fleet.monitor();
+    fleet.preempt_all();
+    drop(fleet.env.tpu("ack").exits(0));
+    for tried in 1..=20_u64 {
+        let waits = wait_for(&format!("refusal {tried}"), || {
+            let plan = fleet.env.tpu("daemon plan --json").exits(0).json();
+            let counted = fleet.records(name).pop()?["extra_msgs"]["recovery"]["capacity"] == tried;
+            let next = plan["jobs"][0]["next"].clone();
+            (counted && next["budget_left"] == 10_000 - tried && next["in_s"].as_u64()? > 0)
+                .then_some(next)
+        });
+        // 60 s doubling to 300 s, a tenth more at most; some of it has passed since.
+        let spec = (60 << (tried - 1).min(10)).min(300);
+        let in_s = waits["in_s"].as_u64().unwrap();
+        assert!(in_s <= spec + spec / 10 && in_s > spec - 30, "try {tried}: {waits:#}");
+        assert_eq!(fleet.env.jobs("alice").len(), 1);
+        drop(fleet.env.tpu("check").exits(0).says(&["next: ", "preempted"]));
+        fleet.env.a_year_ago("alice", 1);
+    }
+    fleet.all_at_work(2);
+    assert_eq!(fleet.env.data()["targets"][name], before, "what is asked for is remembered");
+    let seen = fleet.env.tpu(&format!("check-status {name} --json")).exits(0).json();
+    let target = &seen["targets"][0];
+    assert_eq!((&target["type"], &target["pricing"]), (&"v2-8".into(), &"spot".into()));
+    assert_eq!(fleet.operations("delete").len(), 1);
+    drop(monitor);
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::model::facts::{Class, ErrorKind, TmuxFact};
 use crate::model::ids::{TargetName, UserName};
@@ -10,6 +11,7 @@ use crate::model::target::{Pricing, Registration};
 use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
+use crate::sys::procs::{self, Signal, Table};
 
 /// The researcher whose jobs come back.
 pub const ALICE: &str = "alice";
@@ -25,6 +27,12 @@ pub const FLEET: [(&str, &str, &str); 3] = [
 
 /// Seconds between two turns of MONITOR in which nothing happens: the demo is a short day.
 const TURN_S: u32 = 5;
+
+/// How long what is left may take to end by itself, once everything has been stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often we look.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What the demo's jobs run: the training that is part of this program.
 const TRAIN: &str = "#!/bin/bash\n\
@@ -109,5 +117,27 @@ pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
     if let TmuxFact::Up { place, .. } = ctx.tmux.look() {
         ctx.tmux.end_server(place.server_pid)?;
     }
-    Ok(())
+    last_words(ctx)
+}
+
+/// Waits for what the windows' launchers still write down, which would come back into a directory that has
+/// been removed; what does not end by itself is ended.
+fn last_words(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.store.paths().data().to_string_lossy().into_owned();
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        let table = Table::read()
+            .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+        let left = table.with_variable("TPU_DATA", &data, ctx.env.uid);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if ctx.clock.monotonic() >= deadline {
+            for process in left {
+                // One that has ended meanwhile is what is wanted.
+                drop(procs::signal(process, Signal::Kill));
+            }
+        }
+        ctx.clock.sleep(POLL);
+    }
 }

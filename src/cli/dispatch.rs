@@ -61,6 +61,7 @@ fn acts_at_once(command: &Command) -> bool {
             | Command::Register(_)
             | Command::DelRegistered(_)
             | Command::Apply(_)
+            | Command::Applyy(_)
             | Command::Reapply(_)
             | Command::Delete(_)
             | Command::Start(_)
@@ -126,6 +127,7 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Register(args) => targets::register(&app, &args),
         Command::DelRegistered(args) => targets::forget(&app, &args.words),
         Command::Apply(args) => cloud::apply(&app, &args),
+        Command::Applyy(args) => cloud::insist(&app, &args),
         Command::Reapply(args) => cloud::reapply(&app, &args),
         Command::Delete(of) => cloud::change(&app, &of.target, Change::Delete),
         Command::Start(of) => cloud::change(&app, &of.target, Change::Start),

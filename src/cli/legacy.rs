@@ -46,7 +46,7 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["run"], "-ssn", "--ask-notes"),
     (&["run"], "--ssn", "--ask-notes"),
     (&["run"], "-auto", "--auto"),
-    (&["apply", "reapply"], "-norm", "--norm"),
+    (&["apply", "applyy", "reapply"], "-norm", "--norm"),
     (&["check", "check-simp", "monitor"], "-nt", "--no-tags"),
     (&["check", "check-simp", "monitor"], "-z", "--zone"),
     (&["check"], "-c", "--leaves"),

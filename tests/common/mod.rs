@@ -1,6 +1,7 @@
 //! What several tests need.
 
 pub(crate) mod env;
+pub(crate) mod rest;
 pub(crate) mod samples;
 pub(crate) mod scenario;
 pub(crate) mod screen;

@@ -146,6 +146,7 @@ pub(crate) fn spec(name: &str) -> TargetSpec {
         accelerator: "v2-8".to_owned(),
         pricing: Pricing::Spot,
         runtime_version: None,
+        queued: false,
     }
 }
 

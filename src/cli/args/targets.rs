@@ -45,6 +45,20 @@ pub struct Apply {
     /// On demand (-norm)
     #[arg(long)]
     pub norm: bool,
+    /// Queue for it: it waits for capacity in its place, and so does this command
+    #[arg(long)]
+    pub queued: bool,
+}
+
+/// `tpu applyy`.
+#[derive(Debug, Args)]
+pub struct Insist {
+    /// What is asked for.
+    #[command(flatten)]
+    pub apply: Apply,
+    /// t=SECONDS between two tries [default: 10], m=TIMES at most [default: 2000]
+    #[arg(value_name = "KEY=VALUE")]
+    pub words: Vec<String>,
 }
 
 /// Commands about one target.

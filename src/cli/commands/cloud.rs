@@ -1,30 +1,50 @@
 //! Targets through their control plane: state, creation, deletion; and the strings of the simulator.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Apply, CheckStatus, SimEvent};
+use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
 use crate::model::time;
 use crate::ops::launch::check::resolve_target;
-use crate::ops::provision::{self, Change, Wish};
+use crate::ops::provision::{self, Change, Insistence, Wish};
 use crate::ops::{Error, fleet};
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, false)
+    provide(app, args, (false, Insistence::ONCE))
 }
 
 /// `reapply`: deletes a target and creates it again.
 pub(in crate::cli) fn reapply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, true)
+    provide(app, args, (true, Insistence::ONCE))
 }
 
-fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
+/// `applyy`: asks again and again while there is no capacity.
+pub(in crate::cli) fn insist(app: &App, args: &Insist) -> Outcome {
+    let mut insistence = Insistence { times: 2_000, every: Duration::from_secs(10) };
+    for word in &args.words {
+        let wrong = || {
+            Error::usage(format!("'{word}' is neither t=SECONDS nor m=TIMES"))
+                .hint("as in: tpu applyy v2-32-p2 t=30 m=100")
+        };
+        let (key, value) = word.split_once('=').ok_or_else(wrong)?;
+        match key {
+            "t" => insistence.every = Duration::from_secs(value.parse().map_err(|_| wrong())?),
+            "m" => insistence.times = value.parse().ok().filter(|m| *m > 0).ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        }
+    }
+    provide(app, &args.apply, (false, insistence))
+}
+
+fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> Outcome {
     let ctx = app.ctx()?;
     // A name that nothing knows yet may be asked for.
     let name = match ctx.data()?.resolve_target(&args.target) {
@@ -42,13 +62,15 @@ fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
         accelerator: args.accelerator.clone(),
         pricing,
         runtime_version: args.version.clone(),
+        queued: args.queued.then_some(true),
     };
     if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
         return Err(
             Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
         );
     }
-    let fact = provision::provide(ctx, &name, &wish, anew)?;
+    let mut tell = |line: &str| app.tell(line);
+    let fact = provision::provide(ctx, &name, &wish, (anew, insistence), &mut tell)?;
     Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
         .notes(ctx.take_warnings()))
 }

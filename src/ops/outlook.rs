@@ -32,7 +32,7 @@ pub struct Plan {
 
 /// Plans for everybody's jobs.
 pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
-    let survey = snapshot::survey(ctx, &mut Memory::default())?;
+    let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)?;
     let at = survey.snapshot.at;
     let entry = |(view, decision): (JobView, Decision)| Entry {
         next: next::next(&decision, at),

@@ -1,10 +1,12 @@
 //! The contract of [`Cloud`], held against every provider: the simulator directly, and Google's API with
 //! the simulator behind it. The same story ends in the same facts.
 
+mod stories;
+
 use std::time::Duration;
 
 use tpu::cloud::adopt::{self, Created};
-use tpu::cloud::sim::{Call, Event};
+use tpu::cloud::sim::{Call, Event, Scenario};
 use tpu::cloud::{
     Answer, Cloud, CloudError, EVERYWHERE, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb,
 };
@@ -19,6 +21,7 @@ use crate::common::sim::{Sim, ZONE, answer, at, fact, spec};
 trait World {
     fn cloud(&self) -> &dyn Cloud;
     fn pull(&self, event: Event);
+    fn play(&self, story: &Scenario);
     /// Lets so much time pass, or waits so long.
     fn pass(&self, seconds: f64);
 }
@@ -30,6 +33,10 @@ impl World for Sim {
 
     fn pull(&self, event: Event) {
         Sim::pull(self, &event);
+    }
+
+    fn play(&self, story: &Scenario) {
+        self.cloud.play(story).unwrap();
     }
 
     fn pass(&self, seconds: f64) {
@@ -44,6 +51,10 @@ impl World for Rest {
 
     fn pull(&self, event: Event) {
         self.sim().pull(&event).unwrap();
+    }
+
+    fn play(&self, story: &Scenario) {
+        self.sim().play(story).unwrap();
     }
 
     fn pass(&self, seconds: f64) {

@@ -16,7 +16,8 @@ use super::app::{App, asked_to_end};
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
     aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
-    doctor, help, history, kill, logs, resume, rules, run, settings, targets, users, wait,
+    doctor, help, history, inventory, kill, logs, resume, rules, run, settings, targets, users,
+    wait,
 };
 use super::print::Output;
 use super::screen;
@@ -134,6 +135,8 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Stop(of) => cloud::change(&app, &of.target, Change::Stop),
         Command::Restart(of) => cloud::change(&app, &of.target, Change::Restart),
         Command::CheckStatus(args) => cloud::check_status(&app, &args),
+        Command::Describe(of) => inventory::describe(&app, &of),
+        Command::Targets(args) => inventory::targets(&app, &args),
         Command::Sim(args) => cloud::sim(&app, &args.event),
         Command::Daemon(args) => daemon(app, args.step),
         Command::Ack => monitor_cmds::ack(&app),

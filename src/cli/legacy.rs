@@ -36,6 +36,8 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("del-register", "del-registered"),
     ("del-reg", "del-registered"),
     ("del-info", "del-registered"),
+    ("-dtpu", "describe"),
+    ("-cktpu", "check-status"),
 ];
 
 /// Later words, for the commands named: what is typed, and what clap is given.

@@ -24,7 +24,7 @@ pub struct Fleet {
     kind: CloudKind,
     /// Every target by name; another zone may have another one of the same.
     known: HashMap<TargetName, Vec<TargetFact>>,
-    zones: BTreeMap<String, Result<Timestamp, String>>,
+    zones: BTreeMap<String, Result<Timestamp, CloudError>>,
     asked_at: Timestamp,
 }
 
@@ -46,7 +46,7 @@ impl Fleet {
                     }
                     Ok(observed_at)
                 }
-                Answer::Unknown { error, .. } => Err(error.to_string()),
+                Answer::Unknown { error, .. } => Err(error),
             };
             fleet.zones.insert(answer.zone, said);
         }
@@ -76,7 +76,7 @@ impl Fleet {
         let said = |zone: &String| self.zones.get(zone).or_else(|| self.zones.get(EVERYWHERE));
         let said = match zone.as_ref().map(said) {
             Some(Some(Ok(at))) => (TargetState::Gone, "not there".to_owned(), *at),
-            Some(Some(Err(why))) => (TargetState::Unknown, why.clone(), self.asked_at),
+            Some(Some(Err(why))) => (TargetState::Unknown, why.to_string(), self.asked_at),
             Some(None) => {
                 (TargetState::Unknown, "its zone did not answer".to_owned(), self.asked_at)
             }
@@ -104,11 +104,13 @@ impl Fleet {
         self.known.values().flatten()
     }
 
-    /// The zones that said nothing, and why.
-    pub fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.zones
-            .iter()
-            .filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
+    /// The zones that said nothing, why, and what to do about it.
+    pub fn silent(&self) -> impl Iterator<Item = (&str, String)> {
+        self.zones.iter().filter_map(|(zone, said)| {
+            let error = said.as_ref().err()?;
+            let remedy = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            Some((zone.as_str(), format!("{error}{remedy}")))
+        })
     }
 }
 

@@ -310,8 +310,14 @@ impl Insistence {
 }
 
 /// Makes a target usable for a person: creates it if it is not there, or waits for it; `anew` deletes it
-/// first. Noted and remembered before it is asked for.
-pub fn provide(
+/// first.
+pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<TargetFact, Error> {
+    insist(ctx, name, wish, (anew, Insistence::ONCE), &mut |_| ())
+}
+
+/// The same, as often as somebody wants, and with word of how it goes. Noted and remembered before it is
+/// asked for.
+pub fn insist(
     ctx: &Ctx,
     name: &TargetName,
     wish: &Wish,

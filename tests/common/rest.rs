@@ -12,10 +12,11 @@ use tpu::cloud::google::{Google, GoogleConfig};
 use tpu::cloud::sim::SimCloud;
 use tpu::model::settings::CloudAuth;
 use tpu::model::time::Timestamp;
-use tpu::sys::clock::{Clock, ManualClock};
+use tpu::sys::clock::{Clock, ManualClock, SystemClock};
 use tpu::sys::env::Env;
 use tpu::sys::random::SeededRandom;
 
+use super::env::TestEnv;
 use super::sim::open;
 
 /// A running emulator and a provider that speaks to it.
@@ -24,11 +25,8 @@ pub(crate) struct Rest {
     pub(crate) google: Google,
     /// The clock of both.
     pub(crate) clock: Arc<ManualClock>,
-    emulator: Arc<Emulator>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-    log: Lines,
-    dir: tempfile::TempDir,
+    served: Served,
+    _dir: tempfile::TempDir,
 }
 
 /// What was asked, line by line.
@@ -52,18 +50,62 @@ impl Rest {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_800_000_000)));
         let sim = open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, targets, false);
+        let served = Served::new(sim);
+        let google = google(&served.endpoint(), &clock, 1);
+        Self { google, clock, served, _dir: dir }
+    }
+
+    /// The simulator behind it.
+    pub(crate) fn sim(&self) -> &SimCloud {
+        self.served.sim()
+    }
+
+    /// Where the API is.
+    pub(crate) fn endpoint(&self) -> String {
+        self.served.endpoint()
+    }
+
+    /// Another process's provider.
+    pub(crate) fn another(&self, list_tries: u32) -> Google {
+        google(&self.endpoint(), &self.clock, list_tries)
+    }
+
+    /// Everything that was asked so far.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.served.asked()
+    }
+}
+
+/// A running emulator, and what it was asked.
+pub(crate) struct Served {
+    emulator: Arc<Emulator>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    log: Lines,
+}
+
+impl Served {
+    fn new(sim: SimCloud) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Lines::default();
         let emulator =
             Emulator::bind(sim, 0, Arc::clone(&stop), Some(Box::new(log.clone()))).unwrap();
         let emulator = Arc::new(emulator);
-        let endpoint = format!("http://{}/", emulator.address().unwrap());
-        let thread = {
-            let emulator = Arc::clone(&emulator);
-            std::thread::spawn(move || emulator.serve().unwrap())
-        };
-        let google = google(&endpoint, &clock, 1);
-        Self { google, clock, emulator, stop, thread: Some(thread), log, dir }
+        let serving = Arc::clone(&emulator);
+        let thread = std::thread::spawn(move || serving.serve().unwrap());
+        Self { emulator, stop, thread: Some(thread), log }
+    }
+
+    /// The fleet beside the data file of a test, for programs that it starts: they are told where it is.
+    pub(crate) fn beside(env: &mut TestEnv) -> Self {
+        let state = env.path("tpu-state");
+        let clock = Arc::new(SystemClock::new());
+        let served = Self::new(open(&state, clock, &[], true));
+        env.set("TPU_CLOUD", "google");
+        env.set("TPU_CLOUD_AUTH", "none");
+        env.set("TPU_PROJECT", "lab");
+        env.set("TPU_CLOUD_ENDPOINT", served.endpoint());
+        served
     }
 
     /// The simulator behind it.
@@ -76,25 +118,15 @@ impl Rest {
         format!("http://{}/", self.emulator.address().unwrap())
     }
 
-    /// Another process's provider.
-    pub(crate) fn another(&self, list_tries: u32) -> Google {
-        google(&self.endpoint(), &self.clock, list_tries)
-    }
-
-    /// Everything that was asked so far, without the alphabet of the protocol: method and path.
+    /// Everything that was asked so far: `at_ms`, `method`, `target`, `body`, `status`.
     pub(crate) fn asked(&self) -> Vec<Value> {
         let lines = self.log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let text = String::from_utf8(lines).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
-
-    /// The directory of the fleet.
-    pub(crate) fn dir(&self) -> &std::path::Path {
-        self.dir.path()
-    }
 }
 
-impl Drop for Rest {
+impl Drop for Served {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

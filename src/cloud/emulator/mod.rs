@@ -108,7 +108,7 @@ impl Served {
             });
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             // A log that cannot be written is no reason not to answer.
-            drop(writeln!(log, "{line}").and_then(|()| log.flush()));
+            drop(log.write_all(format!("{line}\n").as_bytes()).and_then(|()| log.flush()));
         }
         reaction
     }

@@ -264,10 +264,10 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudE
         )
     };
     match error {
-        ureq::Error::HostNotFound if proxy.is_some() => {
+        error if is_unresolved(error) && proxy.is_some() => {
             by_proxy("cannot be found: its name does not resolve".to_owned())
         }
-        ureq::Error::HostNotFound => silent(
+        error if is_unresolved(error) => silent(
             format!("the name '{host}' does not resolve"),
             format!(
                 "check the network and its DNS, or the address: tpu get-settings cloud_endpoint --origin; does it resolve elsewhere: getent hosts {host}"
@@ -307,6 +307,15 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudE
         )
         .remedy("correct it: tpu get-settings cloud_endpoint --origin"),
         other => CloudError::new(Trouble::Transient, ask.doing, through(other.to_string())),
+    }
+}
+
+/// Whether a name has no address. The system's own words come as an error of the connection.
+fn is_unresolved(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound => true,
+        ureq::Error::Io(error) => error.to_string().contains("failed to lookup address"),
+        _ => false,
     }
 }
 

@@ -83,10 +83,10 @@ fn a_list_that_cannot_be_trusted_is_no_list() {
 fn a_page_that_is_missing_makes_the_whole_unknown() {
     let server = Server::new(|asked| {
         let node = json!({"name": "projects/lab/locations/z/nodes/a", "state": "READY"});
-        Some(match asked.line.contains("pageToken") {
-            false => (200, json!({"nodes": [node], "nextPageToken": "2"}).to_string()),
-            true => (503, String::new()),
-        })
+        if asked.line.contains("pageToken") {
+            return Some((503, String::new()));
+        }
+        Some((200, json!({"nodes": [node], "nextPageToken": "2"}).to_string()))
     });
     assert_eq!(refused(&google(&server.url(), &clock(), 1)).trouble, Trouble::Transient);
     let asked = server.asked();
@@ -156,13 +156,10 @@ fn the_fleet_is_one_call_and_queued_resources_are_looked_at_when_there_are_any()
 fn a_target_of_another_zone_is_another_target() {
     let server = Server::new(|asked| {
         let node = |zone: &str, state: &str| json!({"name": format!("projects/lab/locations/{zone}/nodes/a"), "state": state});
-        Some(match asked.line.contains("/queuedResources") {
-            true => (200, "{}".to_owned()),
-            false => {
-                let nodes = [node("z1", "READY"), node("z2", "PREEMPTED")];
-                (200, json!({"nodes": nodes}).to_string())
-            }
-        })
+        let nodes = [node("z1", "READY"), node("z2", "PREEMPTED")];
+        let is_queue = asked.line.contains("/queuedResources");
+        let page = if is_queue { json!({}) } else { json!({"nodes": nodes}) };
+        Some((200, page.to_string()))
     });
     let google = google(&server.url(), &clock(), 1);
     let error = google.delete(&TargetAt::new(TargetName::from("a"), None), true).unwrap_err();

@@ -39,9 +39,8 @@ pub struct Entry {
 impl Entry {
     /// Whether somebody pays for it now.
     pub fn is_in_use(&self) -> bool {
-        matches!(self.fact.state, TargetState::Ready | TargetState::Pending)
-            && !self.fact.endpoints.is_empty()
-            || self.fact.state == TargetState::Ready
+        let is_pending = self.fact.state == TargetState::Pending;
+        self.fact.state == TargetState::Ready || is_pending && !self.fact.endpoints.is_empty()
     }
 
     /// The hours since it was created, where the control plane says when that was.
@@ -329,17 +328,17 @@ fn free_alias(
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     let check = |alias: &str| {
         let is_number = alias.chars().all(|c| c.is_ascii_digit());
-        match alias.is_empty() || is_number || alias == LOCAL || !alias.chars().all(plain) {
-            true => Err(wrong("letters, digits, '_', '-' and '.', and not a number")),
-            false => Ok(()),
+        if alias.is_empty() || is_number || alias == LOCAL || !alias.chars().all(plain) {
+            return Err(wrong("letters, digits, '_', '-' and '.', and not a number"));
         }
+        Ok(())
     };
     if !filled.contains("{n}") {
         check(&filled)?;
-        return match taken.insert(filled.clone()) {
-            true => Ok(filled),
-            false => Err(wrong(&format!("'{filled}' is taken; add {{n}}"))),
-        };
+        if taken.insert(filled.clone()) {
+            return Ok(filled);
+        }
+        return Err(wrong(&format!("'{filled}' is taken; add {{n}}")));
     }
     for number in 1_u32.. {
         let alias = filled.replace("{n}", &number.to_string());

@@ -114,7 +114,8 @@ fn serve(
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     asked.body = String::from_utf8_lossy(&body).into_owned();
-    asked.line = asked.line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
+    let line = asked.line.trim_end().trim_end_matches(" HTTP/1.1").len();
+    asked.line.truncate(line);
     let answered = answer(&asked);
     all.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
     let Some((status, body)) = answered else { return Ok(()) };

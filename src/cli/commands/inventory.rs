@@ -8,10 +8,15 @@ use crate::cli::app::App;
 use crate::cli::args::{OneTarget, Targets, TargetsStep};
 use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
+use crate::model::ids::TargetName;
 use crate::model::time;
 use crate::ops::inventory::{self, Change, Description, Entry, Inventory};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::{Error, Kind};
+
+/// For whoever has no targets yet.
+const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the \
+    cloud has.";
 
 /// `targets`.
 pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
@@ -21,7 +26,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
     let ctx = app.ctx()?;
     let seen = inventory::look(ctx)?;
     let text = match (seen.entries.is_empty(), args.cost) {
-        (true, _) => "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the cloud has.".to_owned(),
+        (true, _) => NONE.to_owned(),
         (_, true) => costs(&seen),
         (_, false) => table(&seen),
     };
@@ -161,7 +166,7 @@ fn import(app: &App, template: Option<&str>) -> Outcome {
     }
     let mut notes = silences(&plan.silent);
     if !plan.absent.is_empty() {
-        let names: Vec<&str> = plan.absent.iter().map(|name| name.as_str()).collect();
+        let names: Vec<&str> = plan.absent.iter().map(TargetName::as_str).collect();
         notes.push(format!(
             "known and not in the cloud: {} (`tpu del-registered NAME` forgets one)",
             names.join(", ")
@@ -224,10 +229,7 @@ fn workers(seen: &Description) -> Option<usize> {
 
 fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
     let fact = &seen.fact;
-    let list = |items: &[String]| match items.is_empty() {
-        true => "-".to_owned(),
-        false => crate::text::escape(&items.join(", ")).into_owned(),
-    };
+    let list = |items: &[String]| dash(Some(items.join(", ")).as_deref().filter(|t| !t.is_empty()));
     let jobs: Vec<String> = seen.jobs.iter().map(ToString::to_string).collect();
     let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let chips = seen.size.0.and_then(|chips| usize::try_from(chips).ok());
@@ -256,5 +258,6 @@ fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
         ("used by", list(&jobs)),
         ("said by", format!("{}, {}", fact.source, fact.observed_at.to_rfc3339())),
     ];
-    lines.iter().map(|(name, value)| format!("{name:<11}{value}\n")).collect()
+    let lines = lines.map(|(name, value)| format!("{name:<11}{value}"));
+    lines.join("\n") + "\n"
 }

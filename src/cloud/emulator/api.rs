@@ -265,7 +265,7 @@ fn enqueue(sim: &SimCloud, request: &Request, place: &Place<'_>) -> (Delivery, G
     through(sim.answered((Call::Create, &doing), &spec.at(), |fleet, _, now| {
         if let Some(there) = fleet.requests.get(&name) {
             // The very same request again: its answer was lost.
-            let is_same = request.parameter("requestId").is_some() && there.request == id;
+            let is_same = request.parameter("requestId").is_some() && there.asked_by == id;
             let begun = id.as_ref().filter(|_| is_same).and_then(|id| fleet.begun_by(id));
             return match begun {
                 Some(operation) => told(fleet, place, &operation.name),
@@ -335,7 +335,7 @@ fn reset(sim: &SimCloud, place: &Place<'_>, name: &str) -> (Delivery, Given) {
         let Some(request) = known.cloned() else {
             return (Delivery::default(), Err(absent(place, "queuedResources", name)));
         };
-        let operation = fleet.enqueue((name, &request.spec), request.request.as_ref(), now);
+        let operation = fleet.enqueue((name, &request.spec), request.asked_by.as_ref(), now);
         if let Some(queued) = fleet.requests.get_mut(name) {
             queued.body = request.body;
         }

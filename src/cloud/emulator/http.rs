@@ -180,14 +180,11 @@ fn decoded(text: &str) -> String {
             b'%' => {
                 let rest = bytes.clone();
                 let (high, low) = (hex(bytes.next()), hex(bytes.next()));
-                match (high, low) {
-                    (Some(high), Some(low)) => {
-                        out.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
-                    }
-                    _ => {
-                        out.push(b'%');
-                        bytes = rest;
-                    }
+                if let (Some(high), Some(low)) = (high, low) {
+                    out.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
+                } else {
+                    out.push(b'%');
+                    bytes = rest;
                 }
             }
             b'+' => out.push(b' '),

@@ -162,7 +162,7 @@ pub(super) fn queued(project: &str, name: &str, request: &Request) -> Value {
     let mut body = request.body.clone();
     body.entry("tpu").or_insert_with(|| {
         let mut node = json!({ "acceleratorType": request.spec.accelerator });
-        if let Some(request) = &request.request {
+        if let Some(request) = &request.asked_by {
             node["labels"] = json!({ LABEL: request.0 });
         }
         json!({ "nodeSpec": [{ "parent": place, "nodeId": request.spec.name, "node": node }] })

@@ -127,10 +127,10 @@ fn start_of(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body.get(..body.len().min(400)).unwrap_or_default());
     let line: Vec<&str> = text.split_whitespace().collect();
     let line = line.join(" ");
-    match line.is_empty() {
-        true => "an empty answer".to_owned(),
-        false => text::cut(&text::escape(&line), 120).into_owned(),
+    if line.is_empty() {
+        return "an empty answer".to_owned();
     }
+    text::cut(&text::escape(&line), 120).into_owned()
 }
 
 #[cfg(test)]

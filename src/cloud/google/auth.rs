@@ -34,7 +34,7 @@ const MARGIN: Duration = Duration::from_secs(60);
 const BORROWED: Duration = Duration::from_secs(15 * 60);
 /// Google's own command line needs about a second.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of a credentials file that are read.
+/// How to become somebody.
 const LOGIN: &str =
     "log in: gcloud auth application-default login, or set $GOOGLE_OAUTH_ACCESS_TOKEN";
 
@@ -272,9 +272,8 @@ impl Credentials {
             ))
             .remedy(LOGIN)
         };
-        let output = match proc::run(&spawn) {
-            Ok(output) => output,
-            Err(_) => return Err(nowhere("gcloud cannot be run")),
+        let Ok(output) = proc::run(&spawn) else {
+            return Err(nowhere("gcloud cannot be run"));
         };
         if !output.status.success() {
             return Err(nowhere("gcloud has none either"));

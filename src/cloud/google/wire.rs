@@ -21,7 +21,7 @@ pub(in crate::cloud) const LABEL: &str = "tpu-request";
 pub(super) fn zone_and_id(name: &str) -> Option<(&str, &str)> {
     let mut parts = name.split('/');
     let zone = parts.by_ref().skip_while(|part| *part != "locations").nth(1)?;
-    let id = parts.last()?;
+    let id = parts.next_back()?;
     (!zone.is_empty() && !id.is_empty()).then_some((zone, id))
 }
 
@@ -86,15 +86,13 @@ pub(super) fn queued(value: &Value, now: Timestamp) -> Vec<Queued> {
             since: value["createTime"].as_str().and_then(Timestamp::parse_rfc3339),
             observed_at: now,
         };
-        match spec["nodeId"].as_str() {
-            Some(node_id) => vec![entry(node_id.to_owned())],
-            None => {
-                let many = &spec["multisliceParams"];
-                let prefix = many["nodeIdPrefix"].as_str().unwrap_or(id);
-                let count = many["nodeCount"].as_u64().unwrap_or(0).min(1_000);
-                (0..count).map(|number| entry(format!("{prefix}-{number}"))).collect()
-            }
+        if let Some(node_id) = spec["nodeId"].as_str() {
+            return vec![entry(node_id.to_owned())];
         }
+        let many = &spec["multisliceParams"];
+        let prefix = many["nodeIdPrefix"].as_str().unwrap_or(id);
+        let count = many["nodeCount"].as_u64().unwrap_or(0).min(1_000);
+        (0..count).map(|number| entry(format!("{prefix}-{number}"))).collect()
     };
     specs.iter().flat_map(of_spec).collect()
 }

@@ -24,8 +24,8 @@ pub(in crate::cloud) struct Request {
     /// What the control plane says about it.
     pub(in crate::cloud) word: String,
     pub(in crate::cloud) since: Timestamp,
-    /// The request that made it.
-    pub(in crate::cloud) request: Option<RequestId>,
+    /// The mark of whoever asked.
+    pub(in crate::cloud) asked_by: Option<RequestId>,
     /// As it was asked for, where it came through the API.
     #[serde(default)]
     pub(in crate::cloud) body: Map<String, Value>,
@@ -48,7 +48,7 @@ impl Fleet {
             spec: spec.clone(),
             word: "WAITING_FOR_RESOURCES".to_owned(),
             since: now,
-            request: request.cloned(),
+            asked_by: request.cloned(),
             body: Map::new(),
             next: Some(now.plus(wait)),
             deletion: None,
@@ -86,7 +86,7 @@ impl Fleet {
             zone: request.spec.zone.clone(),
             accelerator: Some(request.spec.accelerator.clone()),
             pricing: request.spec.pricing,
-            request: request.request.as_ref().map(|request| request.0.clone()),
+            request: request.asked_by.as_ref().map(|request| request.0.clone()),
             word: request.word.clone(),
             since: Some(request.since),
             observed_at: now,
@@ -98,7 +98,7 @@ impl Fleet {
     pub(super) fn turn_request(&mut self, name: &str, at: Timestamp) {
         let Some(request) = self.requests.get(name) else { return };
         let (spec, id, word) =
-            (request.spec.clone(), request.request.clone(), request.word.clone());
+            (request.spec.clone(), request.asked_by.clone(), request.word.clone());
         let target = spec.name.as_str();
         if word == "DELETING" {
             let is_there = self.targets.get(target).is_some_and(|vm| vm.queued.is_some());

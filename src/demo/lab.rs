@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::model::facts::{Class, ErrorKind, TmuxFact};
 use crate::model::ids::{TargetName, UserName};
@@ -10,6 +11,7 @@ use crate::model::target::{Pricing, Registration};
 use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
+use crate::sys::procs::{self, Signal, Table};
 
 /// The researcher whose jobs come back.
 pub const ALICE: &str = "alice";
@@ -25,6 +27,12 @@ pub const FLEET: [(&str, &str, &str); 3] = [
 
 /// Seconds between two turns of MONITOR in which nothing happens: the demo is a short day.
 const TURN_S: u32 = 5;
+
+/// How long what is left may take to end by itself, once everything has been stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often we look.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What the demo's jobs run: the training that is part of this program.
 const TRAIN: &str = "#!/bin/bash\n\
@@ -90,24 +98,73 @@ pub fn blind_to_oom(ctx: &Ctx) -> Result<(), Error> {
     written.map_err(|e| Error::failed(format!("the sabotage failed: {e}")))
 }
 
-/// Ends MONITOR, stops every job, switches the fleet off and ends the lab's own tmux server. The
-/// directory is the caller's.
+/// Ends MONITOR, stops every job, switches the fleet off and ends the lab's own tmux server, each whatever
+/// became of the others. The directory is the caller's. Returns the first thing that did not work.
 pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
-    match service::stop(ctx) {
-        Err(error) if error.kind != Kind::Refused => return Err(error),
-        _ => {}
-    }
+    let mut troubles = Vec::new();
+    let mut note = |result: Result<(), Error>| match result {
+        // It does not run, or is gone already.
+        Err(error) if error.kind == Kind::Refused => {}
+        Err(error) => troubles.push(error),
+        Ok(()) => {}
+    };
+    note(service::stop(ctx).map(drop));
     if let Ok(data) = ctx.data() {
         for job in data.jobs() {
-            processes::stop(ctx, job, None)?;
+            note(processes::stop(ctx, job, None).map(drop));
         }
         let fleet = Simulator::open(ctx);
-        for target in fleet.targets(ctx)? {
-            fleet.pull(&target.name, &Pull::Preempt)?;
+        match fleet.targets(ctx) {
+            Ok(targets) => {
+                for target in targets {
+                    note(fleet.pull(&target.name, &Pull::Preempt));
+                }
+            }
+            Err(error) => note(Err(error)),
         }
     }
-    if let TmuxFact::Up { place, .. } = ctx.tmux.look() {
-        ctx.tmux.end_server(place.server_pid)?;
+    note(end_server(ctx));
+    note(last_words(ctx));
+    troubles.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Ends the lab's tmux server, which may not answer at once.
+fn end_server(ctx: &Ctx) -> Result<(), Error> {
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        match ctx.tmux.look() {
+            TmuxFact::Up { place, .. } => return Ok(ctx.tmux.end_server(place.server_pid)?),
+            TmuxFact::Down { .. } => return Ok(()),
+            TmuxFact::Unknown { reason } if ctx.clock.monotonic() >= deadline => {
+                return Err(Error::unreachable(format!("the demo's tmux server: {reason}"))
+                    .hint("end it by hand: `ps` shows it with its socket `demo`"));
+            }
+            TmuxFact::Unknown { .. } => ctx.clock.sleep(POLL),
+        }
     }
-    Ok(())
+}
+
+/// Waits for what the windows' launchers still write down, which would come back into a directory that has
+/// been removed; what does not end by itself is ended.
+fn last_words(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.store.paths().data().to_string_lossy().into_owned();
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        let table = Table::read()
+            .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+        let left = table.with_variable("TPU_DATA", &data, ctx.env.uid);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if ctx.clock.monotonic() >= deadline + PATIENCE {
+            return Err(Error::failed(format!("{} processes of the demo do not end", left.len())));
+        }
+        if ctx.clock.monotonic() >= deadline {
+            for process in left {
+                // One that has ended meanwhile is what is wanted.
+                drop(procs::signal(process, Signal::Kill));
+            }
+        }
+        ctx.clock.sleep(POLL);
+    }
 }

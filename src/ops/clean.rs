@@ -12,7 +12,7 @@ use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
-use super::{Ctx, Error, kill, processes, records, snapshot};
+use super::{Ctx, Error, kill, processes, records, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), E
 fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     let unended = |job: &&Job| {
         let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
-        open && job.status != Status::Killed
+        open && job.status != Status::Killed || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {
         processes::stop(ctx, job, None)?;

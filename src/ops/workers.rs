@@ -11,9 +11,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::model::data::Data;
@@ -27,6 +27,7 @@ use crate::store::atomic;
 
 use super::ctx::job_of;
 use super::fleet::Fleet;
+use super::snapshot::ASKED_AT_MOST;
 use super::{Ctx, Error, callbacks, records, watch};
 
 /// The file beside the launcher that holds the command of the workers, each word ending in NUL.
@@ -84,6 +85,16 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
     let addresses: Vec<String> =
         words(&bytes).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     Worker::all(&addresses)
+}
+
+/// Whether the command of a job may live on workers, whatever its window says: it was started there, its end
+/// there is not known, and the machines are not known to be gone.
+pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
+    let recorded = of_job(ctx, job);
+    !recorded.is_empty() && {
+        let fact = Fleet::ask(ctx).fact(data, &job.tpu);
+        !still_there(&fact, recorded).is_empty()
+    }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
@@ -169,40 +180,36 @@ pub fn attend(
         .collect();
     let (say, heard) = sync_channel(IN_FLIGHT);
     let over = AtomicBool::new(false);
+    let stopping = AtomicBool::new(false);
+    let control =
+        Control { ctx, target: &job.tpu, told: Mutex::new(None), asked: Mutex::new(None) };
     let code = std::thread::scope(|scope| {
         let listeners: Vec<_> = workers
             .iter()
             .map(|worker| {
                 let listener = Listener {
                     ctx,
+                    control: &control,
                     door: &*door,
                     worker,
                     work: &work,
                     token,
-                    target: &job.tpu,
-                    stop,
+                    stopping: &stopping,
                     say: say.clone(),
                     is_started: started.get(&worker.index).is_none_or(Option::is_none),
                 };
                 scope.spawn(move || listener.listen())
             })
             .collect();
-        drop(say);
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                if stop.load(Ordering::Relaxed) {
-                    // Those that cannot be reached are said by their listeners.
-                    drop(door.stop(&workers, token));
-                    return;
-                }
-                ctx.clock.sleep(POLL);
-            }
+        let asked_to_stop = Stopper { ctx, door: &*door, workers: &workers, token, say };
+        scope.spawn(|| asked_to_stop.wait(stop, &stopping, &over));
+        print(&heard, out, workers.len() > 1, || {
+            let all_ended = listeners.iter().all(std::thread::ScopedJoinHandle::is_finished);
+            over.store(all_ended, Ordering::Relaxed);
         });
-        print(&heard, out, workers.len() > 1);
-        over.store(true, Ordering::Relaxed);
         let ends: Vec<Option<i32>> =
             listeners.into_iter().map(|thread| thread.join().unwrap_or(None)).collect();
-        if ends.iter().all(Option::is_some) {
+        if ends.iter().all(Option::is_some) && is_clear(&*door, &workers, token) {
             forget(ctx, &id);
         }
         ends.into_iter().map(|end| end.unwrap_or(LOST)).max().unwrap_or(0)
@@ -246,6 +253,76 @@ fn os(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
 }
 
+/// Whether the workers themselves say that no process of the launch is left.
+fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool {
+    door.probe(workers).into_iter().all(|(_, found)| {
+        found.is_ok_and(|found| {
+            found.iter().all(|running| running.token != *token || running.processes.is_empty())
+        })
+    })
+}
+
+/// What all listeners of a launch share: the control plane of its target, and MONITOR.
+struct Control<'a> {
+    ctx: &'a Ctx,
+    target: &'a TargetName,
+    /// When MONITOR was last told of a broken connection.
+    told: Mutex<Option<Duration>>,
+    /// When the control plane was last asked, and its answer.
+    asked: Mutex<Option<(Duration, TargetFact)>>,
+}
+
+impl Control<'_> {
+    /// Lets MONITOR ask the control plane at once; it may know why a worker is silent.
+    fn tell(&self) {
+        let now = self.ctx.clock.monotonic();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|last| now >= last + LAST_WAIT) {
+            *told = Some(now);
+            // Nobody may be there to hear it.
+            drop(watch::ack(self.ctx));
+        }
+    }
+
+    /// Whether the control plane says that the machine of a worker is gone.
+    fn has_switched_off(&self, worker: &Worker) -> bool {
+        let now = self.ctx.clock.monotonic();
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.as_ref().is_none_or(|(at, _)| now >= *at + ASKED_AT_MOST) {
+            let Ok(data) = self.ctx.data() else { return false };
+            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
+        }
+        asked.as_ref().is_some_and(|(_, fact)| still_there(fact, vec![worker.clone()]).is_empty())
+    }
+}
+
+/// Stops the command on all workers as often as somebody asks.
+struct Stopper<'a> {
+    ctx: &'a Ctx,
+    door: &'a dyn Remote,
+    workers: &'a [Worker],
+    token: &'a LaunchToken,
+    say: SyncSender<Line>,
+}
+
+impl Stopper<'_> {
+    /// Waits for a wish to stop until everything is over. What cannot be stopped is said.
+    fn wait(self, stop: &AtomicBool, stopping: &AtomicBool, over: &AtomicBool) {
+        while !over.load(Ordering::Relaxed) {
+            if stop.swap(false, Ordering::Relaxed) {
+                stopping.store(true, Ordering::Relaxed);
+                for (worker, answer) in self.door.stop(self.workers, self.token) {
+                    if let Err(error) = answer {
+                        let bytes = format!("tpu: cannot stop it: {error}\n").into_bytes();
+                        drop(self.say.send(Line { worker, bytes }));
+                    }
+                }
+            }
+            self.ctx.clock.sleep(POLL);
+        }
+    }
+}
+
 /// What is to be printed: a line with its end, and whose it is.
 struct Line {
     worker: u32,
@@ -255,12 +332,12 @@ struct Line {
 /// Hears one worker to the end, over as many connections as it takes.
 struct Listener<'a> {
     ctx: &'a Ctx,
+    control: &'a Control<'a>,
     door: &'a dyn Remote,
     worker: &'a Worker,
     work: &'a Work,
     token: &'a LaunchToken,
-    target: &'a TargetName,
-    stop: &'a AtomicBool,
+    stopping: &'a AtomicBool,
     say: SyncSender<Line>,
     is_started: bool,
 }
@@ -275,9 +352,11 @@ impl Listener<'_> {
             let reason = if let Some(reason) = self.start_or_reason() {
                 reason
             } else {
-                let before = heard.clone();
+                let before = (heard.clone(), self.ctx.clock.monotonic());
                 let end = self.hear(&mut heard);
-                if heard != before {
+                let lasted = self.ctx.clock.monotonic().saturating_sub(before.1);
+                // Many programs say nothing on most of their workers: a connection that held was one.
+                if heard != before.0 || lasted >= LAST_WAIT {
                     (silent_since, wait) = (None, FIRST_WAIT);
                 }
                 match end {
@@ -289,8 +368,8 @@ impl Listener<'_> {
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
             if self.is_over()
-                || self.is_switched_off()
-                || self.stop.load(Ordering::Relaxed)
+                || self.control.has_switched_off(self.worker)
+                || self.stopping.load(Ordering::Relaxed)
                 || now > since + PATIENCE
             {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
@@ -298,8 +377,7 @@ impl Listener<'_> {
             }
             if is_new {
                 self.note(&format!("worker {} does not answer: {reason}", self.worker.index));
-                // Its control plane may know why; it is asked at once.
-                drop(watch::ack(self.ctx));
+                self.control.tell();
             }
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
@@ -327,10 +405,23 @@ impl Listener<'_> {
         if self.is_started {
             return None;
         }
+        if self.stopping.load(Ordering::Relaxed) || !self.stands() {
+            return Some("it was not started there, and is to stop".to_owned());
+        }
         let one = std::slice::from_ref(self.worker);
         let answer = self.door.start(one, self.work, self.token).pop()?.1;
         self.is_started = answer.is_ok();
         answer.err().map(|error| error.to_string())
+    }
+
+    /// Whether the launch still is one that may start something.
+    fn stands(&self) -> bool {
+        let Ok(data) = self.ctx.data() else { return false };
+        data.jobs().any(|job| {
+            job.launch.as_ref().is_some_and(|launch| launch.token == *self.token)
+                && job.status.is_live()
+                && !job.is_being_killed()
+        })
     }
 
     /// Whether the worker itself says that nothing of the command is left, and not how it ended.
@@ -342,18 +433,10 @@ impl Listener<'_> {
             && ours.is_none_or(|running| running.exit.is_none() && running.processes.is_empty())
     }
 
-    /// Whether its control plane says that the machine is gone.
-    fn is_switched_off(&self) -> bool {
-        self.ctx.data().is_ok_and(|data| {
-            let fact = Fleet::ask(self.ctx).fact(&data, self.target);
-            still_there(&fact, vec![self.worker.clone()]).is_empty()
-        })
-    }
-
     /// Waits, or until the command is to stop.
     fn rest(&self, wait: Duration) {
         let until = self.ctx.clock.monotonic() + wait;
-        while self.ctx.clock.monotonic() < until && !self.stop.load(Ordering::Relaxed) {
+        while self.ctx.clock.monotonic() < until && !self.stopping.load(Ordering::Relaxed) {
             self.ctx.clock.sleep(POLL);
         }
     }
@@ -369,9 +452,18 @@ impl Listener<'_> {
 }
 
 /// Prints what is heard until everybody has ended; with several workers each line says whose it is.
-fn print(heard: &Receiver<Line>, out: &mut dyn Write, several: bool) {
+/// `look` is called whenever nothing is heard for a moment.
+fn print(heard: &Receiver<Line>, out: &mut dyn Write, several: bool, look: impl Fn()) {
     let mut open_line: Option<u32> = None;
-    for Line { worker, bytes } in heard {
+    loop {
+        let Line { worker, bytes } = match heard.recv_timeout(POLL) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => {
+                look();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
         // A line that is to be written over belongs to its worker alone.
         if open_line.is_some_and(|other| other != worker) {
             drop(out.write_all(b"\n"));

@@ -29,7 +29,8 @@ pub fn is_taken(fact: &TargetFact) -> bool {
 /// The control plane's word that the target of `job` was taken from it: fresh, and younger than the
 /// launch. What was said before the launch is about the target as it was before.
 pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Evidence> {
-    let since_launch = job.launch.as_ref().is_none_or(|launch| fact.observed_at >= launch.at);
+    let since_launch =
+        job.launch.as_ref().is_none_or(|launch| is_after(fact.observed_at, launch.at));
     let about_it = fact.name == job.tpu;
     let rule = if fact.state == TargetState::Gone { GONE } else { TAKEN };
     (about_it && since_launch && is_taken(fact) && is_fresh(fact, now)).then(|| Evidence {
@@ -58,7 +59,7 @@ pub fn judged_at(job: &Job) -> Option<Timestamp> {
     ended.is_none_or(|ended| is_after(judged, ended)).then_some(judged)
 }
 
-/// Whether an answer is younger than an end. Ends are stored in whole seconds: within the same one nobody
+/// Whether an answer is younger than a launch or an end. These are stored in whole seconds: within the same one nobody
 /// can tell which came first.
 fn is_after(answered: Timestamp, ended: Timestamp) -> bool {
     answered.as_second() > ended.as_second()

@@ -13,8 +13,9 @@ use super::diagnose::Facts;
 use super::place::Window;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, WindowId};
-use crate::model::job::{Job, KILLING, Lease, Status, who};
+use crate::model::job::{Job, KILLING, LaunchMode, Lease, Status, who};
 use crate::model::rules::Action;
+use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
@@ -227,7 +228,7 @@ fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
     };
     let choice = Choice { event: kind, action, reason };
     match facts.target {
-        Some(target) if target.state == TargetState::NotWatched => unwatched(choice, target),
+        Some(target) if target.state == TargetState::NotWatched => unwatched(job, choice, target),
         Some(target) if answer::is_fresh(target, facts.now) => watched(job, choice, target),
         Some(_) => Err(format!("the last answer about {} is too old", job.tpu).into()),
         None => Err(format!("nobody has asked about {} yet", job.tpu).into()),
@@ -262,8 +263,14 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
 }
 
 /// An action on a target without a control plane.
-fn unwatched(choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
     match choice.action {
+        Action::Resume | Action::Rerun if is_native && job.tpu.as_str() != LOCAL => Err(format!(
+            "the workers of {} are reached through its control plane, and MONITOR runs without one",
+            target.name
+        )
+        .into()),
         Action::Resume | Action::Rerun if choice.event != ErrorKind::Preempted => Ok(choice),
         Action::Resume
         | Action::Rerun

@@ -23,7 +23,7 @@ use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
 
 use super::fleet::Fleet;
-use super::{Ctx, Error, lease, records, watch};
+use super::{Ctx, Error, lease, records, watch, workers};
 use observe::{Seen, observe};
 
 pub use observe::Memory;
@@ -180,7 +180,10 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         .users()
         .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
-        .filter(|(_, job)| job.tpu == *target && (job.status.is_live() || is_unended(job)))
+        .filter(|(_, job)| job.tpu == *target)
+        .filter(|(_, job)| {
+            job.status.is_live() || is_unended(job) || workers::may_live(ctx, data, job)
+        })
         .collect();
     let mut users = TargetUsers::default();
     if claims.is_empty() {
@@ -191,7 +194,9 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let shown = diagnose(job, &seen.facts(ctx.clock.now()));
         // A program whose text shows a failure may still hold the device: only its end frees it.
-        let over = !shown.status.is_live() && (seen.exit.is_some() || !seen.window_is_here());
+        let over = !shown.status.is_live()
+            && (seen.exit.is_some() || !seen.window_is_here())
+            && !workers::may_live(ctx, data, job);
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
     users

@@ -126,6 +126,7 @@ impl App {
             ("TPU_CLOUD", "cloud"),
             ("TPU_PROJECT", "project"),
             ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
+            ("TPU_CLOUD_AUTH", "cloud_auth"),
         ] {
             if let Some(value) = self.env.non_empty(variable) {
                 let origin = Origin::Environment(variable.to_owned());
@@ -197,6 +198,15 @@ impl App {
         }
         let answer = Self::ask(&format!("{question} [y/N] "))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Says how far a long command is; nobody who reads JSON is told.
+    pub(super) fn tell(&self, line: &str) {
+        use std::io::Write as _;
+        if !self.global.json {
+            // Whoever closed it does not want to know.
+            drop(writeln!(std::io::stderr(), "{}", crate::text::escape(line)));
+        }
     }
 
     /// Asks for a line.

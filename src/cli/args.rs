@@ -14,7 +14,9 @@ mod tools;
 
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
-pub use targets::{Apply, CheckStatus, OneTarget, Register, Sim, SimEvent};
+pub use targets::{
+    Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
+};
 pub use tools::{Classify, Demo, Doctor};
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
@@ -275,6 +277,9 @@ pub enum Command {
         after_help = "Examples:\n  tpu apply v2-32-p2\n  tpu apply lab-v4-8-1 --type v4-8 --zone us-central2-b --spot"
     )]
     Apply(Apply),
+    /// Create a target, asking again and again while there is no capacity
+    #[command(after_help = "Examples:\n  tpu applyy v2-32-p2 t=30 m=100")]
+    Applyy(Insist),
     /// Delete a target and create it again
     #[command(after_help = "Examples:\n  tpu reapply v2-32-p2\n  tpu reapply v2-32-p2 --spot -y")]
     Reapply(Apply),
@@ -288,6 +293,13 @@ pub enum Command {
     Restart(OneTarget),
     /// Show what the control plane says about targets
     CheckStatus(CheckStatus),
+    /// Show all that is known about a target, and who uses it
+    Describe(OneTarget),
+    /// List every target that the cloud or the data file knows; import them; see what they cost
+    #[command(
+        after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --alias '{type}-{pricing}{n}'"
+    )]
+    Targets(Targets),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"

@@ -16,7 +16,8 @@ use super::app::{App, asked_to_end};
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
     aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
-    doctor, help, history, kill, logs, resume, rules, run, settings, targets, users, wait,
+    doctor, help, history, inventory, kill, logs, resume, rules, run, settings, targets, users,
+    wait,
 };
 use super::print::Output;
 use super::screen;
@@ -61,6 +62,7 @@ fn acts_at_once(command: &Command) -> bool {
             | Command::Register(_)
             | Command::DelRegistered(_)
             | Command::Apply(_)
+            | Command::Applyy(_)
             | Command::Reapply(_)
             | Command::Delete(_)
             | Command::Start(_)
@@ -126,12 +128,15 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Register(args) => targets::register(&app, &args),
         Command::DelRegistered(args) => targets::forget(&app, &args.words),
         Command::Apply(args) => cloud::apply(&app, &args),
+        Command::Applyy(args) => cloud::insist(&app, &args),
         Command::Reapply(args) => cloud::reapply(&app, &args),
         Command::Delete(of) => cloud::change(&app, &of.target, Change::Delete),
         Command::Start(of) => cloud::change(&app, &of.target, Change::Start),
         Command::Stop(of) => cloud::change(&app, &of.target, Change::Stop),
         Command::Restart(of) => cloud::change(&app, &of.target, Change::Restart),
         Command::CheckStatus(args) => cloud::check_status(&app, &args),
+        Command::Describe(of) => inventory::describe(&app, &of),
+        Command::Targets(args) => inventory::targets(&app, &args),
         Command::Sim(args) => cloud::sim(&app, &args.event),
         Command::Daemon(args) => daemon(app, args.step),
         Command::Ack => monitor_cmds::ack(&app),

@@ -36,6 +36,8 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("del-register", "del-registered"),
     ("del-reg", "del-registered"),
     ("del-info", "del-registered"),
+    ("-dtpu", "describe"),
+    ("-cktpu", "check-status"),
 ];
 
 /// Later words, for the commands named: what is typed, and what clap is given.
@@ -46,7 +48,7 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["run"], "-ssn", "--ask-notes"),
     (&["run"], "--ssn", "--ask-notes"),
     (&["run"], "-auto", "--auto"),
-    (&["apply", "reapply"], "-norm", "--norm"),
+    (&["apply", "applyy", "reapply"], "-norm", "--norm"),
     (&["check", "check-simp", "monitor"], "-nt", "--no-tags"),
     (&["check", "check-simp", "monitor"], "-z", "--zone"),
     (&["check"], "-c", "--leaves"),

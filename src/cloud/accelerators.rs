@@ -22,6 +22,17 @@ pub fn workers(accelerator: &str) -> Option<u32> {
     }
 }
 
+/// How many chips a target of this type has.
+pub fn chips(accelerator: &str) -> Option<u32> {
+    let (family, size) = parts(accelerator)?;
+    match family {
+        // Two cores on each chip.
+        "v2" | "v3" | "v4" | "v5p" => Some(size.div_ceil(2)),
+        "v5litepod" | "v6e" => Some(size),
+        _ => None,
+    }
+}
+
 /// The version of the machine's software when none is asked for.
 pub fn runtime_version(accelerator: &str) -> Option<&'static str> {
     match parts(accelerator)?.0 {
@@ -75,6 +86,21 @@ mod tests {
         for accelerator in ["", "v2", "v2-", "v2-0", "v2-x", "v9-8", "v2-99999999999", "-8"] {
             assert_eq!(workers(accelerator), None, "{accelerator}");
         }
+    }
+
+    #[test]
+    fn chips_by_type() {
+        for (accelerator, count) in [
+            ("v2-8", 4),
+            ("v3-32", 16),
+            ("v4-8", 4),
+            ("v5p-64", 32),
+            ("v5litepod-16", 16),
+            ("v6e-1", 1),
+        ] {
+            assert_eq!(chips(accelerator), Some(count), "{accelerator}");
+        }
+        assert_eq!(chips("v9-8"), None);
     }
 
     #[test]

@@ -70,6 +70,7 @@ mod tests {
             accelerator: "v2-8".to_owned(),
             pricing: Pricing::Spot,
             runtime_version: None,
+            queued: false,
         };
         let request = RequestId("r1".to_owned());
         let now = Timestamp::from_second(1);

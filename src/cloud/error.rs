@@ -134,7 +134,8 @@ impl CloudError {
             Trouble::Permission => "ask an owner of the project for the permission named above",
             Trouble::User => return None,
             Trouble::NoCloud => {
-                "no control plane watches targets here; the simulated one is for practice: \
+                "no control plane watches targets here. For Cloud TPU: tpu set-settings cloud google, \
+                 tpu set-settings project NAME; the simulated one is for practice: \
                  tpu set-settings cloud sim, or --cloud sim"
             }
             Trouble::State => "mend or remove the simulator's file; it holds no real target",

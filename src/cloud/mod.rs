@@ -6,13 +6,17 @@
 
 pub mod accelerators;
 pub mod adopt;
+pub mod emulator;
 mod error;
+pub mod google;
 pub mod none;
+mod queued;
 pub mod retry;
 pub mod sim;
 pub mod states;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -30,13 +34,18 @@ pub trait Cloud: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> CloudKind;
 
-    /// All targets of some zones, or of every zone it knows if none is named. Exactly one answer for each
-    /// zone that was named; if none was and the whole call failed, a single one, for [`EVERYWHERE`].
+    /// All targets of some zones, or of every zone if none is named. Exactly one answer for each zone that
+    /// was named; if none was and the whole call failed, a single one, for [`EVERYWHERE`]. A provider that
+    /// does not know its zones says by facts for [`EVERYWHERE`] that there is nothing in any other zone.
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer>;
 
+    /// What there is to say about one target. That it is not there is [`Trouble::NotFound`].
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError>;
+
     /// Asks for a target. The same request id asks again for the same thing and never makes a second
-    /// one: a caller that got no answer repeats the call as it was. A new try after a failed operation is
-    /// a new request.
+    /// one: a caller that got no answer repeats the call as it was, and finds the operation or, with
+    /// [`Trouble::AlreadyExists`], the target that this request has made ([`adopt`]). A new try after a
+    /// failed operation is a new request.
     fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError>;
 
     /// Takes a target away for good, in whatever state it is; one that is not there is done. `force` also
@@ -49,14 +58,25 @@ pub trait Cloud: Send + Sync {
     /// Stops a target; it keeps its disk and its name.
     fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError>;
 
+    /// Whether machines can be restarted at once; else a restart is a stop and a start.
+    fn can_reboot(&self) -> bool {
+        true
+    }
+
     /// Restarts the machines of a target; whatever runs on them ends.
     fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError>;
 
-    /// How far an operation is.
+    /// How far an operation is. One that nobody remembers is [`Trouble::NotFound`]: the target's own state
+    /// tells what came of it.
     fn operation(&self, name: &str) -> Result<Operation, CloudError>;
+
+    /// How long to wait before an operation is first asked about, and at most between two questions.
+    fn pace(&self) -> (Duration, Duration) {
+        (Duration::from_millis(200), Duration::from_secs(5))
+    }
 }
 
-/// Stands for every zone, in the answer to a question about all of them that failed as a whole.
+/// Stands for every zone that has no answer of its own.
 pub const EVERYWHERE: &str = "-";
 
 /// The mark of one request, chosen by the caller and stored before it asks.
@@ -108,6 +128,9 @@ pub struct TargetSpec {
     pub pricing: Pricing,
     /// Version of the machine's software; the usual one of the accelerator if `None`.
     pub runtime_version: Option<String>,
+    /// Whether it is asked for by a queued resource, which waits for capacity in its place.
+    #[serde(default)]
+    pub queued: bool,
 }
 
 impl TargetSpec {

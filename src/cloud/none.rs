@@ -46,6 +46,10 @@ impl Cloud for NoCloud {
         if zones.is_empty() { &all } else { zones }.iter().map(silent).collect()
     }
 
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+        refuse(format!("describe {target}"))
+    }
+
     fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, CloudError> {
         refuse(format!("create {}", spec.at()))
     }
@@ -93,6 +97,7 @@ mod tests {
         let answers = NoCloud.list(&["a".to_owned(), "b".to_owned()]);
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|a| matches!(a.answer, Answer::Unknown { .. })));
+        assert_eq!(NoCloud.describe(&at).unwrap_err().trouble, Trouble::NoCloud);
         assert_eq!(NoCloud.list(&[])[0].zone, EVERYWHERE);
         let fact = NoCloud::fact(TargetName::from("t"), Timestamp::from_second(5));
         assert_eq!(fact.state.step(), TargetStep::Launch);

@@ -17,10 +17,20 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 pub fn persistently<T>(
     clock: &dyn Clock,
     random: &dyn Random,
+    call: impl FnMut() -> Result<T, CloudError>,
+) -> Result<T, CloudError> {
+    at_most(TRIES, clock, random, call)
+}
+
+/// The same with another number of tries.
+pub fn at_most<T>(
+    tries: u32,
+    clock: &dyn Clock,
+    random: &dyn Random,
     mut call: impl FnMut() -> Result<T, CloudError>,
 ) -> Result<T, CloudError> {
     let mut wait = FIRST_WAIT;
-    for _ in 1..TRIES {
+    for _ in 1..tries {
         match call() {
             Err(error) if error.trouble.is_worth_repeating() => {}
             answer => return answer,

@@ -15,6 +15,7 @@ pub mod job;
 mod json;
 pub mod lineage;
 mod monitor_config;
+pub mod prices;
 mod read;
 pub mod registry;
 pub mod rules;

@@ -225,6 +225,8 @@ fn read_registration(value: &Value, path: &Path<'_>) -> Result<Registration, Dat
             .unwrap_or_default(),
         ssh_user: fields.with("ssh_user", read::text)?,
         ssh_key: fields.with("ssh_key", read::text)?,
+        runtime_version: fields.with("runtime_version", read::text)?,
+        queued: fields.with("queued", read::flag)?.unwrap_or_default(),
     })
 }
 
@@ -238,5 +240,7 @@ fn write_registration(registration: &Registration) -> Value {
         "addresses": registration.addresses,
         "ssh_user": registration.ssh_user,
         "ssh_key": registration.ssh_key,
+        "runtime_version": registration.runtime_version,
+        "queued": registration.queued,
     })
 }

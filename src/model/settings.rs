@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::prices;
 use super::read::{self, DataError, Path};
 use super::time::zone_of;
 
@@ -35,6 +36,26 @@ impl CloudKind {
     /// Reads the spelling.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::None, Self::Sim, Self::Google].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// How the cloud's API is told who we are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CloudAuth {
+    /// With Google's credentials.
+    #[default]
+    Google,
+    /// Not at all, as an emulator wants it.
+    None,
+}
+
+impl CloudAuth {
+    /// The spelling in settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Google => "google",
+            Self::None => "none",
+        }
     }
 }
 
@@ -167,6 +188,12 @@ settings! {
     project: Option<String> = None, maybe_text;
     /// Address of the cloud's API, for the emulator.
     cloud_endpoint: Option<String> = None, maybe_text;
+    /// How the cloud's API is told who we are; `none` for the emulator.
+    cloud_auth: CloudAuth = CloudAuth::Google, cloud_auth;
+    /// What every new target gets beside what is asked for, in the words of the cloud's API.
+    cloud_node: Map<String, Value> = Map::new(), map;
+    /// What an hour costs: for a type or a family, and one way to pay or all.
+    prices: Map<String, Value> = Map::new(), prices::read;
     /// Colours of the screen.
     theme: String = "default".to_owned(), read::text;
     /// Keys of the screen: action and the keys that cause it.
@@ -240,6 +267,9 @@ impl Settings {
             "cloud" => json!(self.cloud.as_str()),
             "project" => json!(self.project),
             "cloud_endpoint" => json!(self.cloud_endpoint),
+            "cloud_auth" => json!(self.cloud_auth.as_str()),
+            "cloud_node" => json!(self.cloud_node),
+            "prices" => json!(self.prices),
             "theme" => json!(self.theme),
             "keys" => Value::Object(self.keys.iter().map(|(k, v)| (k.clone(), json!(v))).collect()),
             "command" => json!(self.command),
@@ -386,6 +416,13 @@ fn cloud_kind(value: &Value, path: &Path<'_>) -> Result<CloudKind, DataError> {
         .as_str()
         .and_then(CloudKind::parse)
         .ok_or_else(|| path.error("none, sim or google", Some(value)))
+}
+
+fn cloud_auth(value: &Value, path: &Path<'_>) -> Result<CloudAuth, DataError> {
+    [CloudAuth::Google, CloudAuth::None]
+        .into_iter()
+        .find(|auth| value.as_str() == Some(auth.as_str()))
+        .ok_or_else(|| path.error("google or none", Some(value)))
 }
 
 fn map(value: &Value, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {

@@ -61,6 +61,10 @@ pub struct Registration {
     pub ssh_user: Option<String>,
     /// The key file for it.
     pub ssh_key: Option<String>,
+    /// Version of the machines' software, where somebody asked for one.
+    pub runtime_version: Option<String>,
+    /// Whether it is asked for by a queued resource.
+    pub queued: bool,
 }
 
 /// A target as the state file knows it.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::classify::Classifier;
 use crate::cloud::Cloud;
+use crate::cloud::google::{Google, GoogleConfig};
 use crate::cloud::none::NoCloud;
+use crate::cloud::retry;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
@@ -77,32 +79,42 @@ impl Ctx {
 
     /// The control plane that the settings name.
     pub fn cloud(&self) -> &dyn Cloud {
-        let door = self.cloud.get_or_init(|| match self.cloud_kind() {
-            CloudKind::None => Box::new(NoCloud),
-            CloudKind::Sim => Box::new(super::fleet::simulator(self)),
-            CloudKind::Google => {
-                self.warn([
-                    "this tpu cannot speak to the cloud 'google': no target is watched".to_owned()
-                ]);
-                Box::new(NoCloud)
+        let door = self.cloud.get_or_init(|| {
+            let settings = self.cloud_settings();
+            match settings.cloud {
+                CloudKind::None => Box::new(NoCloud),
+                CloudKind::Sim => Box::new(super::fleet::simulator(self)),
+                CloudKind::Google => Box::new(self.google(settings)),
             }
         });
         &**door
     }
 
-    /// What the machine's settings say, else what the first user says who says anything.
-    fn cloud_kind(&self) -> CloudKind {
-        let of = |user| self.settings(user).map_or(CloudKind::None, |settings| settings.cloud);
+    /// The Cloud TPU API, as the settings want it. Nothing is asked yet.
+    fn google(&self, settings: Settings) -> Google {
+        Google::open(GoogleConfig {
+            endpoint: settings.cloud_endpoint,
+            project: settings.project,
+            auth: settings.cloud_auth,
+            node: settings.cloud_node,
+            env: self.env.clone(),
+            clock: Arc::clone(&self.clock),
+            random: Arc::clone(&self.random),
+            list_tries: retry::TRIES,
+        })
+    }
+
+    /// What the machine's settings say about the control plane, else what the first user says who says
+    /// anything.
+    pub fn cloud_settings(&self) -> Settings {
+        let of = |user| self.settings(user).unwrap_or_default();
         let machine = of(None);
-        if machine != CloudKind::None {
+        if machine.cloud != CloudKind::None {
             return machine;
         }
         let Ok(data) = self.data() else { return machine };
-        data.users()
-            .iter()
-            .map(|user| of(Some(user)))
-            .find(|kind| *kind != machine)
-            .unwrap_or(machine)
+        let users = data.users().iter().map(|user| of(Some(user)));
+        users.into_iter().find(|of_user| of_user.cloud != machine.cloud).unwrap_or(machine)
     }
 
     /// Keeps warnings until somebody shows them.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::cloud::none::NoCloud;
 use crate::cloud::sim::{Event, Scenario, SimCloud, SimConfig, import};
-use crate::cloud::{Answer, CloudError, Trouble};
+use crate::cloud::{Answer, CloudError, EVERYWHERE, Trouble};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
@@ -22,8 +22,9 @@ use super::{Ctx, Error, Kind};
 #[derive(Debug)]
 pub struct Fleet {
     kind: CloudKind,
-    known: HashMap<TargetName, TargetFact>,
-    zones: BTreeMap<String, Result<Timestamp, String>>,
+    /// Every target by name; another zone may have another one of the same.
+    known: HashMap<TargetName, Vec<TargetFact>>,
+    zones: BTreeMap<String, Result<Timestamp, CloudError>>,
     asked_at: Timestamp,
 }
 
@@ -40,10 +41,12 @@ impl Fleet {
         for answer in cloud.list(&[]) {
             let said = match answer.answer {
                 Answer::Facts { targets, observed_at } => {
-                    fleet.known.extend(targets.into_iter().map(|fact| (fact.name.clone(), fact)));
+                    for fact in targets {
+                        fleet.known.entry(fact.name.clone()).or_default().push(fact);
+                    }
                     Ok(observed_at)
                 }
-                Answer::Unknown { error, .. } => Err(error.to_string()),
+                Answer::Unknown { error, .. } => Err(error),
             };
             fleet.zones.insert(answer.zone, said);
         }
@@ -55,32 +58,59 @@ impl Fleet {
         if self.kind == CloudKind::None || name.as_str() == LOCAL {
             return NoCloud::fact(name.clone(), self.asked_at);
         }
-        if let Some(fact) = self.known.get(name) {
-            return fact.clone();
-        }
         let zone = data.target(name).and_then(|target| target.zone);
-        let (state, word, at) = match zone.as_ref().map(|zone| self.zones.get(zone)) {
+        let namesakes = self.known.get(name).map(Vec::as_slice).unwrap_or_default();
+        let is_here = |fact: &&TargetFact| fact.zone == zone;
+        match (namesakes.iter().find(is_here), namesakes) {
+            (Some(fact), _) => return fact.clone(),
+            // While its own zone is silent, another zone's target of the same name says nothing about it.
+            (None, [fact]) if !zone.as_ref().is_some_and(|zone| self.is_silent(zone)) => {
+                return fact.clone();
+            }
+            (None, [] | [_]) => {}
+            (None, _) => {
+                let word = "there is one in several zones".to_owned();
+                return self.unseen(name, zone, (TargetState::Unknown, word, self.asked_at));
+            }
+        }
+        let said = |zone: &String| self.zones.get(zone).or_else(|| self.zones.get(EVERYWHERE));
+        let said = match zone.as_ref().map(said) {
             Some(Some(Ok(at))) => (TargetState::Gone, "not there".to_owned(), *at),
-            Some(Some(Err(why))) => (TargetState::Unknown, why.clone(), self.asked_at),
+            Some(Some(Err(why))) => (TargetState::Unknown, why.to_string(), self.asked_at),
             Some(None) => {
                 (TargetState::Unknown, "its zone did not answer".to_owned(), self.asked_at)
             }
             None => (TargetState::Unknown, "nobody knows its zone".to_owned(), self.asked_at),
         };
+        self.unseen(name, zone, said)
+    }
+
+    fn is_silent(&self, zone: &str) -> bool {
+        self.zones.get(zone).is_some_and(Result::is_err)
+    }
+
+    fn unseen(
+        &self,
+        name: &TargetName,
+        zone: Option<String>,
+        (state, word, at): (TargetState, String, Timestamp),
+    ) -> TargetFact {
         let source = self.kind.as_str().to_owned();
         TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
     }
 
     /// Every target that the control plane has.
     pub fn targets(&self) -> impl Iterator<Item = &TargetFact> {
-        self.known.values()
+        self.known.values().flatten()
     }
 
-    /// The zones that said nothing, and why.
-    pub fn silent(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.zones
-            .iter()
-            .filter_map(|(zone, said)| Some((zone.as_str(), said.as_ref().err()?.as_str())))
+    /// The zones that said nothing, why, and what to do about it.
+    pub fn silent(&self) -> impl Iterator<Item = (&str, String)> {
+        self.zones.iter().filter_map(|(zone, said)| {
+            let error = said.as_ref().err()?;
+            let remedy = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            Some((zone.as_str(), format!("{error}{remedy}")))
+        })
     }
 }
 

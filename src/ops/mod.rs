@@ -33,6 +33,8 @@ pub mod targets;
 pub mod users;
 
 // MONITOR: how it is, what it would do, its start and end, what it writes down.
+pub mod emulate;
+pub mod inventory;
 pub mod outlook;
 pub mod record_facts;
 pub mod recover;

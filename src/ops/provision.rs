@@ -11,20 +11,17 @@ use crate::cloud::{
     Cloud, CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb,
 };
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState, TargetStep};
+use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Target};
+use crate::model::time;
 
 use super::fleet::Fleet;
 use super::{Ctx, Error, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
-
-/// The first wait for an operation; it doubles up to the last one.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LAST_WAIT: Duration = Duration::from_secs(5);
 
 /// What is not to be taken from the registration.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +34,8 @@ pub struct Wish {
     pub pricing: Option<Pricing>,
     /// Version of the machine's software.
     pub runtime_version: Option<String>,
+    /// Whether it is asked for by a queued resource.
+    pub queued: Option<bool>,
 }
 
 /// What to ask for: the wish, else what the control plane last said, else the registration.
@@ -48,6 +47,7 @@ pub fn spec(
 ) -> Result<TargetSpec, Error> {
     let known = data.target(name);
     let known = known.as_ref();
+    let remembered = data.registration(name);
     let missing = |what: &str, flag: &str| {
         Error::usage(format!("the {what} of {name} is not known"))
             .hint(format!("tpu register {name} {flag}, or give it here: {flag}"))
@@ -72,7 +72,14 @@ pub fn spec(
             .or_else(|| was_there.then_some(seen.pricing))
             .or_else(|| known.map(|target| target.pricing))
             .unwrap_or_default(),
-        runtime_version: wish.runtime_version.clone(),
+        runtime_version: wish
+            .runtime_version
+            .clone()
+            .or_else(|| remembered.and_then(|registration| registration.runtime_version.clone())),
+        queued: wish
+            .queued
+            .or_else(|| was_there.then(|| seen.queued.is_some()))
+            .unwrap_or_else(|| remembered.is_some_and(|registration| registration.queued)),
     })
 }
 
@@ -87,6 +94,8 @@ pub fn remember(ctx: &Ctx, spec: &TargetSpec) -> Result<(), Error> {
         registration.zone = Some(spec.zone.clone());
         registration.accelerator = Some(spec.accelerator.clone());
         registration.pricing = spec.pricing;
+        registration.runtime_version.clone_from(&spec.runtime_version);
+        registration.queued = spec.queued;
         if registration != before || tx.data.registration(&spec.name).is_none() {
             tx.data.registry_mut().register(spec.name.clone(), registration);
         }
@@ -117,6 +126,44 @@ pub fn unused(ctx: &Ctx, name: &TargetName, but: Option<&JobId>) -> Result<(), E
     }
 }
 
+/// What is asked before each step and may end it, and what is told how the target is.
+pub struct Steps<'a> {
+    /// May end it.
+    pub go_on: &'a mut dyn FnMut() -> Result<(), Error>,
+    /// Is told each new state.
+    pub tell: &'a mut dyn FnMut(&TargetFact),
+}
+
+/// Why a target was not brought to READY.
+#[derive(Debug)]
+enum Stop {
+    /// The control plane would not.
+    Cloud(CloudError),
+    /// Anything else.
+    Other(Error),
+}
+
+impl From<CloudError> for Stop {
+    fn from(error: CloudError) -> Self {
+        Self::Cloud(error)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cloud(error) => error.into(),
+            Stop::Other(error) => error,
+        }
+    }
+}
+
 /// Brings a target to READY. `anew` deletes it first even if it is; `go_on` is asked before each step
 /// and may end it. The caller works on the target [`alone`].
 pub fn make_ready(
@@ -126,56 +173,100 @@ pub fn make_ready(
     anew: bool,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<TargetFact, Error> {
+    let mut steps = Steps { go_on, tell: &mut |_| () };
+    Ok(bring(ctx, spec, request, anew, &mut steps)?)
+}
+
+fn bring(
+    ctx: &Ctx,
+    spec: &TargetSpec,
+    request: &RequestId,
+    anew: bool,
+    steps: &mut Steps<'_>,
+) -> Result<TargetFact, Stop> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
     let mut anew = anew;
-    let mut wait = FIRST_WAIT;
+    let (mut wait, last_wait) = ctx.cloud().pace();
+    let mut told = String::new();
     loop {
-        go_on()?;
+        (steps.go_on)()?;
         let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &spec.name);
+        if told != fact.raw_state {
+            told.clone_from(&fact.raw_state);
+            (steps.tell)(&fact);
+        }
         let step = match fact.state.step() {
             TargetStep::Launch | TargetStep::Start if anew => TargetStep::DeleteThenCreate,
             step => step,
         };
-        if ctx.clock.monotonic() > deadline {
+        // A queued request waits as long as it takes.
+        let is_queued = fact.queued.as_ref().is_some_and(|q| q.state == QueuedState::Waiting);
+        if ctx.clock.monotonic() > deadline && !is_queued {
             return Err(Error::unreachable(format!(
                 "{} is {} for longer than {} min",
                 spec.name,
                 fact.raw_state,
                 PATIENCE.as_secs() / 60
             ))
-            .hint("nothing more was done; look at it in the console of the cloud"));
+            .hint("nothing more was done; look at it in the console of the cloud")
+            .into());
         }
         match step {
             TargetStep::Launch => return Ok(fact),
             TargetStep::Wait => {
                 ctx.clock.sleep(wait);
-                wait = (wait * 2).min(LAST_WAIT);
+                wait = (wait * 2).min(last_wait);
             }
             TargetStep::DeleteThenCreate => {
-                call(ctx, go_on, |cloud| cloud.delete(&spec.at(), true))?;
+                let at = seen_at(spec, &fact);
+                call(ctx, steps.go_on, |cloud| cloud.delete(&at, true))?;
                 anew = false;
                 fail::fail_point!("reapply-deleted");
             }
             TargetStep::Create => {
                 anew = false;
+                if is_there_after_all(ctx, spec)? {
+                    ctx.clock.sleep(wait);
+                    continue;
+                }
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
                     adopt::create(ctx.cloud(), spec, request)
                 })?;
                 fail::fail_point!("reapply-asked");
                 if let Created::Operation(operation) = created {
-                    finish(ctx, go_on, operation)?;
+                    finish(ctx, steps.go_on, operation)?;
                 }
                 fail::fail_point!("reapply-created");
             }
-            TargetStep::Start => call(ctx, go_on, |cloud| cloud.start(&spec.at()))?,
+            TargetStep::Start => {
+                let at = seen_at(spec, &fact);
+                call(ctx, steps.go_on, |cloud| cloud.start(&at))?;
+            }
             TargetStep::Nothing => {
                 return Err(Error::unreachable(format!(
                     "the state of {} is unknown: {}",
                     spec.name, fact.raw_state
                 ))
-                .hint("nothing was done; try again when its control plane answers"));
+                .hint("nothing was done; try again when its control plane answers")
+                .into());
             }
         }
+    }
+}
+
+/// Where the target is that was seen.
+fn seen_at(spec: &TargetSpec, fact: &TargetFact) -> TargetAt {
+    let zone = fact.zone.clone().unwrap_or_else(|| spec.zone.clone());
+    TargetAt::new(spec.name.clone(), Some(zone))
+}
+
+/// Asks about a target that is in no list: only both together say that it is gone.
+fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, CloudError> {
+    let asked = || ctx.cloud().describe(&spec.at());
+    match persistently(&*ctx.clock, &*ctx.random, asked) {
+        Ok(_) => Ok(true),
+        Err(error) if error.trouble == Trouble::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -204,9 +295,35 @@ impl Change {
     }
 }
 
+/// How often a person wants a target to be asked for while there is no capacity.
+#[derive(Clone, Copy, Debug)]
+pub struct Insistence {
+    /// At most so many times.
+    pub times: u32,
+    /// So far apart.
+    pub every: Duration,
+}
+
+impl Insistence {
+    /// Once.
+    pub const ONCE: Self = Self { times: 1, every: Duration::ZERO };
+}
+
 /// Makes a target usable for a person: creates it if it is not there, or waits for it; `anew` deletes it
-/// first. Noted before it is asked for.
+/// first.
 pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<TargetFact, Error> {
+    insist(ctx, name, wish, (anew, Insistence::ONCE), &mut |_| ())
+}
+
+/// The same, as often as somebody wants, and with word of how it goes. Noted and remembered before it is
+/// asked for.
+pub fn insist(
+    ctx: &Ctx,
+    name: &TargetName,
+    wish: &Wish,
+    (anew, insistence): (bool, Insistence),
+    tell: &mut dyn FnMut(&str),
+) -> Result<TargetFact, Error> {
     is_watched(ctx, name)?;
     alone(ctx, name, || {
         let data = ctx.data()?;
@@ -220,9 +337,44 @@ pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<
         let verb = if anew { "reapply" } else { "apply" };
         let was = if seen_nothing { "new" } else { seen.raw_state.as_str() };
         watch::note(ctx, &ctx.actor, verb, &format!("{name}, which is {was}"))?;
-        let request = RequestId(ctx.random.hex(16));
-        make_ready(ctx, &spec, &request, anew, &mut || Ok(()))
+        let mut left = insistence.times;
+        let mut anew = anew;
+        loop {
+            left = left.saturating_sub(1);
+            let request = RequestId(ctx.random.hex(16));
+            let mut say = |fact: &TargetFact| tell(&progress(ctx, fact));
+            let mut steps = Steps { go_on: &mut || Ok(()), tell: &mut say };
+            match bring(ctx, &spec, &request, anew, &mut steps) {
+                Ok(fact) => return Ok(fact),
+                Err(Stop::Cloud(error)) if error.trouble == Trouble::NoCapacity && left > 0 => {
+                    let every = insistence.every.as_secs();
+                    tell(&format!("{error}; asked again in {every} s, {left} times at most"));
+                    ctx.clock.sleep(insistence.every);
+                    // What was there is deleted by now.
+                    anew = false;
+                }
+                Err(stop) => return Err(stop.into()),
+            }
+        }
     })
+}
+
+/// How a target is, for somebody who waits for it.
+fn progress(ctx: &Ctx, fact: &TargetFact) -> String {
+    let now = ctx.clock.now();
+    let since = fact.since.map(|since| format!(" for {}", time::age(now.seconds_since(since))));
+    let queued = fact
+        .queued
+        .as_ref()
+        .map(|queued| format!(" (queued resource {}: {})", queued.name, queued.raw_state));
+    let stuck = fact.stuck_for_s(now).map_or("", |_| ", longer than it should");
+    format!(
+        "{} is {}{}{stuck}{}",
+        fact.name,
+        fact.raw_state,
+        since.unwrap_or_default(),
+        queued.unwrap_or_default()
+    )
 }
 
 /// Changes a target for a person; returns what it is afterwards.
@@ -243,8 +395,23 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
         let seen = Fleet::ask(ctx).fact(&*ctx.data()?, name);
         let at = TargetAt::new(name.clone(), seen.zone.or_else(|| target.zone.clone()));
         turn(ctx, &at, verb, &mut || Ok(()))?;
-        Ok(Fleet::ask(ctx).fact(&*ctx.data()?, name))
+        after(ctx, name, verb)
     })
+}
+
+/// What a target is after a change. A deletion is complete only when target and request are both gone.
+fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> {
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    let (mut wait, last_wait) = ctx.cloud().pace();
+    loop {
+        let fact = Fleet::ask(ctx).fact(&*ctx.data()?, name);
+        let is_going = verb == Verb::Delete && fact.state == TargetState::Deleting;
+        if !is_going || ctx.clock.monotonic() > deadline {
+            return Ok(fact);
+        }
+        ctx.clock.sleep(wait);
+        wait = (wait * 2).min(last_wait);
+    }
 }
 
 /// Refuses what has no control plane.
@@ -267,13 +434,18 @@ pub fn turn(
     verb: Verb,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    call(ctx, go_on, |cloud| match verb {
+    if verb == Verb::Reboot && !ctx.cloud().can_reboot() {
+        turn(ctx, at, Verb::Stop, go_on)?;
+        return turn(ctx, at, Verb::Start, go_on);
+    }
+    let changed = call(ctx, go_on, |cloud| match verb {
         Verb::Delete => cloud.delete(at, true),
         Verb::Start => cloud.start(at),
         Verb::Stop => cloud.stop(at),
         Verb::Reboot => cloud.reboot(at),
         Verb::Create => Err(CloudError::new(Trouble::User, "create", "it takes more than a name")),
-    })
+    });
+    Ok(changed?)
 }
 
 /// Makes a call, and waits until what it began has ended.
@@ -281,28 +453,36 @@ fn call(
     ctx: &Ctx,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
     ask: impl Fn(&dyn Cloud) -> Result<Operation, CloudError>,
-) -> Result<(), Error> {
+) -> Result<(), Stop> {
     let operation = persistently(&*ctx.clock, &*ctx.random, || ask(ctx.cloud()))?;
     finish(ctx, go_on, operation)
 }
 
-/// Waits until an operation has ended.
+/// Waits until an operation has ended. Where nobody remembers it, or it never ends, the state of its
+/// target tells.
 fn finish(
     ctx: &Ctx,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
     mut operation: Operation,
-) -> Result<(), Error> {
-    let mut wait = FIRST_WAIT;
+) -> Result<(), Stop> {
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    let (mut wait, last_wait) = ctx.cloud().pace();
     loop {
         match operation.progress {
             Progress::Done => return Ok(()),
             Progress::Failed { error } => return Err(error.into()),
+            Progress::Running if ctx.clock.monotonic() > deadline => return Ok(()),
             Progress::Running => {}
         }
         go_on()?;
         ctx.clock.sleep(wait);
-        wait = (wait * 2).min(LAST_WAIT);
+        wait = (wait * 2).min(last_wait);
         let name = operation.name.clone();
-        operation = persistently(&*ctx.clock, &*ctx.random, || ctx.cloud().operation(&name))?;
+        let asked = || ctx.cloud().operation(&name);
+        operation = match persistently(&*ctx.clock, &*ctx.random, asked) {
+            Ok(operation) => operation,
+            Err(error) if error.trouble == Trouble::NotFound => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
     }
 }

@@ -1,9 +1,11 @@
 //! What several tests need.
 
 pub(crate) mod env;
+pub(crate) mod rest;
 pub(crate) mod samples;
 pub(crate) mod scenario;
 pub(crate) mod screen;
+pub(crate) mod server;
 pub(crate) mod sim;
 pub(crate) mod tmux;
 pub(crate) mod wait;

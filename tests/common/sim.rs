@@ -102,6 +102,9 @@ impl Sim {
 impl Drop for Sim {
     fn drop(&mut self) {
         // Processes of machines end with them; a test that failed has left some.
+        if !self.machines {
+            return;
+        }
         let Ok(fleet) = self.cloud.look() else { return };
         drop(self.cloud.pull(&Event::Calm));
         for fact in fleet.targets(self.clock.now()) {
@@ -146,6 +149,7 @@ pub(crate) fn spec(name: &str) -> TargetSpec {
         accelerator: "v2-8".to_owned(),
         pricing: Pricing::Spot,
         runtime_version: None,
+        queued: false,
     }
 }
 

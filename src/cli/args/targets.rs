@@ -47,6 +47,20 @@ pub struct Apply {
     /// On demand (-norm)
     #[arg(long)]
     pub norm: bool,
+    /// Queue for it: it waits for capacity in its place, and so does this command
+    #[arg(long)]
+    pub queued: bool,
+}
+
+/// `tpu applyy`.
+#[derive(Debug, Args)]
+pub struct Insist {
+    /// What is asked for.
+    #[command(flatten)]
+    pub apply: Apply,
+    /// t=SECONDS between two tries [default: 10], m=TIMES at most [default: 2000]
+    #[arg(value_name = "KEY=VALUE")]
+    pub words: Vec<String>,
 }
 
 /// Commands about one target.
@@ -63,6 +77,32 @@ pub struct CheckStatus {
     /// Target, alias or full name; all that are known if none
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
+}
+
+/// `tpu targets`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Targets {
+    /// What is in use and what it costs, by zone, type and pricing (prices: `set-settings prices`)
+    #[arg(long)]
+    pub cost: bool,
+    /// What to do with them
+    #[command(subcommand)]
+    pub step: Option<TargetsStep>,
+}
+
+/// What can be done with all targets.
+#[derive(Debug, Subcommand)]
+pub enum TargetsStep {
+    /// Register what the cloud has: shows the difference, and asks
+    #[command(
+        after_help = "Examples:\n  tpu targets import --dry-run\n  tpu targets import --alias '{type}-{pricing}{n}'"
+    )]
+    Import {
+        /// Alias for those without one, from {type} {family} {zone} {pricing} {name} {n}
+        #[arg(long, value_name = "TEMPLATE")]
+        alias: Option<String>,
+    },
 }
 
 /// `tpu sim`.
@@ -93,6 +133,30 @@ pub enum SimEvent {
         /// A scenario, in TOML; - is standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Serve the simulated cloud behind Google's REST API, on this machine, until Ctrl-C
+    Serve {
+        /// Port; any free one if 0
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        port: u16,
+        /// A scenario that begins with it, in TOML
+        #[arg(long, value_name = "FILE")]
+        scenario: Option<PathBuf>,
+        /// Write every request down: a line of JSON each
+        #[arg(long, value_name = "FILE")]
+        log: Option<PathBuf>,
+    },
+    /// Let any event of a scenario happen now
+    #[command(
+        after_help = "Examples:\n  tpu sim event error class=auth call=list times=5\n  tpu sim event lose-answer call=create times=1\n  tpu sim event calm"
+    )]
+    Event {
+        /// Its name
+        #[arg(value_name = "EVENT")]
+        name: String,
+        /// What it needs, as in a scenario
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
     },
     /// Let somebody else hold the accelerators of a target
     Lock {

@@ -1,32 +1,53 @@
 //! Targets through their control plane: state, creation, deletion; and the strings of the simulator.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
-use crate::cli::args::{Apply, CheckStatus, SimEvent};
+use crate::cli::app::{App, asked_to_end};
+use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
-use crate::model::facts::TargetFact;
+use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
 use crate::model::time;
+use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
-use crate::ops::provision::{self, Change, Wish};
-use crate::ops::{Error, fleet};
+use crate::ops::provision::{self, Change, Insistence, Wish};
+use crate::ops::{Error, Kind, fleet};
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, false)
+    provide(app, args, (false, Insistence::ONCE))
 }
 
 /// `reapply`: deletes a target and creates it again.
 pub(in crate::cli) fn reapply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, true)
+    provide(app, args, (true, Insistence::ONCE))
 }
 
-fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
+/// `applyy`: asks again and again while there is no capacity.
+pub(in crate::cli) fn insist(app: &App, args: &Insist) -> Outcome {
+    let mut insistence = Insistence { times: 2_000, every: Duration::from_secs(10) };
+    for word in &args.words {
+        let wrong = || {
+            Error::usage(format!("'{word}' is neither t=SECONDS nor m=TIMES"))
+                .hint("as in: tpu applyy v2-32-p2 t=30 m=100")
+        };
+        let (key, value) = word.split_once('=').ok_or_else(wrong)?;
+        match key {
+            "t" => insistence.every = Duration::from_secs(value.parse().map_err(|_| wrong())?),
+            "m" => insistence.times = value.parse().ok().filter(|m| *m > 0).ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        }
+    }
+    provide(app, &args.apply, (false, insistence))
+}
+
+fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> Outcome {
     let ctx = app.ctx()?;
     // A name that nothing knows yet may be asked for.
     let name = match ctx.data()?.resolve_target(&args.target) {
@@ -44,13 +65,13 @@ fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
         accelerator: args.accelerator.clone(),
         pricing,
         runtime_version: args.version.clone(),
+        queued: args.queued.then_some(true),
     };
     if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
-        return Err(
-            Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
-        );
+        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
-    let fact = provision::provide(ctx, &name, &wish, anew)?;
+    let mut tell = |line: &str| app.tell(line);
+    let fact = provision::insist(ctx, &name, &wish, (anew, insistence), &mut tell)?;
     Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
         .notes(ctx.take_warnings()))
 }
@@ -62,9 +83,7 @@ pub(in crate::cli) fn change(app: &App, typed: &str, change: Change) -> Outcome 
     if change != Change::Start
         && !app.confirm(&format!("{} {}? What runs there ends.", change.verb(), target.name))?
     {
-        return Err(
-            Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
-        );
+        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
     let fact = provision::change(ctx, &target, change)?;
     Ok(Output::new(
@@ -84,9 +103,17 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     };
     let facts: Vec<TargetFact> = names.iter().map(|name| asked.fact(&data, name)).collect();
     let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
-    let silent = asked.silent().map(|(zone, why)| format!("zone {zone} said nothing: {why}"));
+    let silent = asked.silent().map(|(zone, why)| match zone {
+        "-" => format!("the cloud said nothing: {why}"),
+        zone => format!("zone {zone} said nothing: {why}"),
+    });
+    let silent: Vec<String> = silent.collect();
+    // Whoever asks about one target and gets no answer is told so by the exit code.
+    let is_unknown = |fact: &TargetFact| fact.state == TargetState::Unknown;
+    let is_vain = args.target.is_some() && facts.iter().all(is_unknown) && !silent.is_empty();
     let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
-    Ok(Output::new(text, json).notes(silent.collect()).notes(ctx.take_warnings()))
+    let output = Output::new(text, json).notes(silent).notes(ctx.take_warnings());
+    Ok(Output { code: if is_vain { Kind::Unreachable.exit_code() } else { 0 }, ..output })
 }
 
 /// `sim`: always about the simulator, whatever `cloud` says.
@@ -107,6 +134,24 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
                 table(&facts)
             };
             return Ok(Output::new(text, json));
+        }
+        SimEvent::Serve { port, scenario, log } => {
+            let story = match scenario {
+                Some(file) => Some((read_story(file)?, file.display().to_string())),
+                None => None,
+            };
+            let serving = Serving { port: *port, story, log: log.clone() };
+            emulate::serve(
+                ctx,
+                &serving,
+                &asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?,
+                &mut std::io::stdout(),
+            )?;
+            return Ok(Output::default());
+        }
+        SimEvent::Event { name, words } => {
+            emulate::happen(ctx, name, words)?;
+            return Ok(Output::new(format!("It happens: {name}."), json!({ "event": name })));
         }
         SimEvent::Play { file } => {
             let steps = simulator.play(&read_story(file)?, &file.display().to_string())?;
@@ -169,7 +214,7 @@ fn table(facts: &[TargetFact]) -> String {
     text
 }
 
-fn one(fact: &TargetFact) -> Value {
+pub(super) fn one(fact: &TargetFact) -> Value {
     json!({
         "name": fact.name,
         "zone": fact.zone,
@@ -178,6 +223,12 @@ fn one(fact: &TargetFact) -> Value {
         "state": fact.state,
         "raw_state": fact.raw_state,
         "since": fact.since.map(time::Timestamp::to_rfc3339),
+        "created_at": fact.created_at.map(time::Timestamp::to_rfc3339),
+        "health": fact.health,
+        "symptoms": fact.symptoms,
+        "queued": fact.queued.as_ref().map(|queued| {
+            json!({ "name": queued.name, "state": queued.state, "raw_state": queued.raw_state })
+        }),
         "observed_at": fact.observed_at.to_rfc3339(),
         "source": fact.source,
     })

@@ -12,6 +12,7 @@ pub(super) mod dirs;
 pub(super) mod doctor;
 pub(super) mod help;
 pub(super) mod history;
+pub(super) mod inventory;
 pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod resume;

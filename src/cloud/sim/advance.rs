@@ -11,6 +11,8 @@ enum Due {
     Event(usize),
     /// What a target is turning into.
     Change(String),
+    /// What a queued request waits for.
+    Request(String),
     /// A target is taken away.
     Preemption(String),
     /// A target is healthy again.
@@ -32,6 +34,7 @@ impl Fleet {
                     }
                 }
                 Due::Change(name) => self.change(&name, at),
+                Due::Request(name) => self.turn_request(&name, at),
                 Due::Preemption(name) => self.preempt(&name, at),
                 Due::Healing(name) => self.heal(&name, at),
             }
@@ -55,7 +58,11 @@ impl Fleet {
                 vm.heal_at.map(|at| (at, Due::Healing(name.clone()))),
             ]
         });
-        events.chain(targets.flatten()).min_by_key(|(at, _)| *at)
+        let requests = self
+            .requests
+            .iter()
+            .filter_map(|(name, request)| request.next.map(|at| (at, Due::Request(name.clone()))));
+        events.chain(targets.flatten()).chain(requests).min_by_key(|(at, _)| *at)
     }
 
     fn change(&mut self, name: &str, at: Timestamp) {
@@ -73,23 +80,37 @@ impl Fleet {
             }
             Then::Vanish => {
                 self.end(name, None);
-                self.vanish(name, boot);
+                self.vanish(name, boot, at);
                 self.note(name, "gone", at);
             }
-            Then::NoCapacity => {
+            Then::Fail(trouble) => {
                 let doing = format!("create {name} in zone {zone}");
-                let error = super::faults::error(Trouble::NoCapacity, &doing, &zone);
+                let error = super::faults::error(trouble, &doing, &zone);
                 self.end(name, Some(error));
-                self.vanish(name, boot);
-                self.note(name, "no capacity", at);
+                self.vanish(name, boot, at);
+                let what = match trouble {
+                    Trouble::NoCapacity => "no capacity".to_owned(),
+                    other => format!("creation failed: {}", other.as_str()),
+                };
+                self.note(name, &what, at);
+            }
+            Then::Remain(trouble) => {
+                let doing = format!("delete {name} in zone {zone}");
+                let error = super::faults::error(trouble, &doing, &zone);
+                self.end(name, Some(error));
+                // Its machines are off already: what is left is what is left of a preempted one.
+                self.say(name, "PREEMPTED", at);
             }
         }
     }
 
-    fn vanish(&mut self, name: &str, boot: u64) {
-        self.targets.remove(name);
+    fn vanish(&mut self, name: &str, boot: u64, at: Timestamp) {
+        let vm = self.targets.remove(name);
         self.stuck.remove(name);
         self.power.push(Power::Remove { boot });
+        if let Some(request) = vm.and_then(|vm| vm.queued) {
+            self.bereave_request(&request, at);
+        }
     }
 
     pub(super) fn heal(&mut self, name: &str, at: Timestamp) {

@@ -1,6 +1,7 @@
 //! The calls of the control plane, as changes of the fleet.
 
-use super::fleet::{Fleet, Then, seconds};
+use super::fleet::{Begun, Fleet, Then, seconds};
+use super::requests;
 use crate::cloud::{
     CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb, accelerators,
 };
@@ -9,7 +10,7 @@ use crate::model::time::Timestamp;
 
 impl Fleet {
     /// The zone of a target: as said, else of the target of that name.
-    pub(super) fn zone_of(&self, target: &TargetAt) -> String {
+    pub(in crate::cloud) fn zone_of(&self, target: &TargetAt) -> String {
         let known = || self.targets.get(target.name.as_str()).map(|vm| vm.zone.clone());
         target.zone.clone().or_else(known).unwrap_or_default()
     }
@@ -21,18 +22,20 @@ impl Fleet {
         there.then_some(vm.word.as_str())
     }
 
-    pub(super) fn create(
+    /// The operation that a request has begun.
+    pub(in crate::cloud) fn begun_by(&self, request: &RequestId) -> Option<Operation> {
+        let begun = self.operations.iter().find(|begun| begun.request.as_ref() == Some(request))?;
+        Some(begun.operation.clone())
+    }
+
+    pub(in crate::cloud) fn create(
         &mut self,
         spec: &TargetSpec,
-        request: &RequestId,
-        no_capacity: bool,
+        request: Option<&RequestId>,
+        late: Option<Trouble>,
         now: Timestamp,
     ) -> Result<Operation, CloudError> {
         let doing = format!("create {}", spec.at());
-        let earlier = self.operations.iter().find(|begun| begun.request.as_ref() == Some(request));
-        if let Some(begun) = earlier {
-            return Ok(begun.operation.clone());
-        }
         if accelerators::workers(&spec.accelerator).is_none() {
             let message = format!(
                 "INVALID_ARGUMENT: accelerator type '{}' is not known in zone {}",
@@ -41,9 +44,10 @@ impl Fleet {
             return Err(CloudError::new(Trouble::User, doing, message));
         }
         let name = spec.name.as_str();
-        if let Some(vm) = self.targets.get(name) {
-            let message = format!("ALREADY_EXISTS: there is a target of that name, {}", vm.word);
-            let existing = self.fact(name, vm, now);
+        let existing = self.targets(now).into_iter().find(|fact| fact.name == spec.name);
+        if let Some(existing) = existing {
+            let word = &existing.raw_state;
+            let message = format!("ALREADY_EXISTS: there is a target of that name, {word}");
             return Err(CloudError::new(Trouble::AlreadyExists, doing, message).existing(existing));
         }
         if let Some(limit) = self.quota.get(&spec.zone) {
@@ -56,13 +60,21 @@ impl Fleet {
                 return Err(CloudError::new(Trouble::Quota, doing, message));
             }
         }
-        self.put(spec, Some(request.clone()), now);
-        let then = if no_capacity { Then::NoCapacity } else { Then::Ready };
+        if spec.queued {
+            return Ok(self.enqueue((&requests::name_for(spec), spec), request, now));
+        }
+        self.put(spec, request.cloned(), now);
+        let then = late.map_or(Then::Ready, Then::Fail);
         let done = now.plus(seconds(self.timing.create_s));
-        Ok(self.begin((Verb::Create, name), Some(request), (now, Some(done)), then))
+        Ok(self.begin((Verb::Create, name), request, (now, Some(done)), then))
     }
 
-    pub(super) fn delete(&mut self, target: &TargetAt, now: Timestamp) -> Operation {
+    pub(in crate::cloud) fn delete(
+        &mut self,
+        target: &TargetAt,
+        late: Option<Trouble>,
+        now: Timestamp,
+    ) -> Operation {
         let name = target.name.as_str();
         match self.word(target) {
             None => {
@@ -74,7 +86,7 @@ impl Fleet {
                     began: now,
                     progress: Progress::Done,
                 };
-                self.remember(operation.clone(), None);
+                self.remember(Begun { operation: operation.clone(), request: None, queued: None });
                 return operation;
             }
             Some("DELETING") => {
@@ -94,7 +106,8 @@ impl Fleet {
             None => Some(done),
             Some(until) => until.map(|until| until.max(done)),
         };
-        self.begin((Verb::Delete, name), None, (now, done), Then::Vanish)
+        let then = late.map_or(Then::Vanish, Then::Remain);
+        self.begin((Verb::Delete, name), None, (now, done), then)
     }
 
     fn pending_operation(&self, name: &TargetName) -> Option<Operation> {
@@ -102,13 +115,13 @@ impl Fleet {
         self.find_operation(&pending.operation)
     }
 
-    pub(super) fn find_operation(&self, name: &str) -> Option<Operation> {
+    pub(in crate::cloud) fn find_operation(&self, name: &str) -> Option<Operation> {
         let begun = self.operations.iter().find(|begun| begun.operation.name == name)?;
         Some(begun.operation.clone())
     }
 
     /// Start, stop and reboot: each from one state only.
-    pub(super) fn turn(
+    pub(in crate::cloud) fn turn(
         &mut self,
         verb: Verb,
         target: &TargetAt,

@@ -6,7 +6,7 @@ use super::faults::{Call, Effect, Fault};
 use super::fleet::{Fleet, Timing, seconds};
 use super::import;
 use super::machines::Power;
-use crate::cloud::{CloudError, TargetSpec, Trouble};
+use crate::cloud::{CloudError, TargetAt, TargetSpec, Trouble};
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
@@ -129,6 +129,29 @@ pub enum Event {
         /// Which target.
         target: String,
     },
+    /// What a queued request says about itself, known or not.
+    SayQueued {
+        /// For which target.
+        target: String,
+        /// The control plane's word.
+        word: String,
+    },
+    /// Creations or deletions are accepted and fail in the end with an error of a class.
+    FailLate {
+        /// Which class.
+        class: Trouble,
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// Nobody remembers the operations on a target any more; what they were doing goes on.
+    ForgetOperations {
+        /// About which target.
+        target: String,
+    },
     /// Calls fail with an error of a class (see [`Trouble`]).
     Error {
         /// Which class.
@@ -216,6 +239,8 @@ impl Event {
             | Self::Cut { target }
             | Self::Mend { target }
             | Self::StickDeleting { target, .. }
+            | Self::SayQueued { target, .. }
+            | Self::ForgetOperations { target }
             | Self::Unstick { target } => target,
             Self::Quota { zone, .. } | Self::Outage { zone, .. } => zone,
             Self::NoCapacity { target, zone, .. }
@@ -224,9 +249,9 @@ impl Event {
                 target.as_deref().or(zone.as_deref()).unwrap_or("-")
             }
             Self::Slow { zone, .. } => zone.as_deref().unwrap_or("-"),
-            Self::LoseAnswer { target, .. } | Self::Twice { target, .. } => {
-                target.as_deref().unwrap_or("-")
-            }
+            Self::LoseAnswer { target, .. }
+            | Self::FailLate { target, .. }
+            | Self::Twice { target, .. } => target.as_deref().unwrap_or("-"),
             Self::Calm | Self::Time { .. } => "-",
         }
     }
@@ -298,6 +323,7 @@ impl Fleet {
                         accelerator: accelerator.clone().unwrap_or(guess.accelerator),
                         pricing: pricing.unwrap_or(guess.pricing),
                         runtime_version: None,
+                        queued: false,
                     };
                     self.put(&spec, None, at);
                 }
@@ -365,6 +391,18 @@ impl Fleet {
             Event::Unstick { target } => {
                 self.unstick(target, at);
             }
+            Event::SayQueued { target, word } => {
+                let at_any = TargetAt::new(TargetName::from(target.as_str()), None);
+                let name = self.request_for(&at_any).ok_or_else(|| missing(target))?;
+                self.say_request(&name, word, at);
+                // Somebody else decides now what becomes of it.
+                if let Some(request) = self.requests.get_mut(&name) {
+                    request.next = None;
+                }
+            }
+            Event::ForgetOperations { target } => {
+                self.operations.retain(|begun| begun.operation.target.as_str() != target);
+            }
             Event::Quota { zone, limit } => {
                 match limit {
                     Some(limit) => self.quota.insert(zone.clone(), *limit),
@@ -390,6 +428,7 @@ impl Fleet {
                 self.redraw_lifetimes(at);
             }
             Event::NoCapacity { .. }
+            | Event::FailLate { .. }
             | Event::Error { .. }
             | Event::Outage { .. }
             | Event::Slow { .. }
@@ -432,6 +471,12 @@ fn fault_of(event: &Event, at: Timestamp) -> Option<Fault> {
             times: *times,
             until: until(for_s),
             ..fault(Effect::NoCapacity)
+        },
+        Event::FailLate { class, call, target, times } => Fault {
+            call: *call,
+            target: target.clone(),
+            times: *times,
+            ..fault(Effect::FailLate(*class))
         },
         Event::Error { class, call, target, zone, times, for_s } => Fault {
             call: *call,

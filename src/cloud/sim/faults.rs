@@ -12,6 +12,8 @@ use crate::model::time::Timestamp;
 pub enum Call {
     /// The list of a zone.
     List,
+    /// One target is asked about.
+    Describe,
     /// A target is asked for.
     Create,
     /// A target is to be taken away.
@@ -34,6 +36,8 @@ pub enum Effect {
     Error(Trouble),
     /// A creation is accepted and fails for want of capacity.
     NoCapacity,
+    /// A creation or deletion is accepted and fails in the end.
+    FailLate(Trouble),
     /// The answer takes so many seconds.
     Slow(f64),
     /// The call has its effect, and its answer never arrives.
@@ -61,16 +65,17 @@ pub struct Fault {
 
 /// Which call is meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Called<'a> {
-    pub(super) call: Call,
-    pub(super) target: Option<&'a str>,
-    pub(super) zone: &'a str,
+pub(in crate::cloud) struct Called<'a> {
+    pub(in crate::cloud) call: Call,
+    pub(in crate::cloud) target: Option<&'a str>,
+    pub(in crate::cloud) zone: &'a str,
 }
 
 impl Fault {
     fn strikes(&self, called: Called<'_>, now: Timestamp) -> bool {
         let of_call = match self.effect {
             Effect::NoCapacity => called.call == Call::Create,
+            Effect::FailLate(_) => matches!(called.call, Call::Create | Call::Delete),
             Effect::Error(_) | Effect::Slow(_) | Effect::LoseAnswer | Effect::Twice => true,
         };
         of_call
@@ -84,22 +89,38 @@ impl Fault {
 
 /// What goes wrong with one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Delivery {
-    pub(super) error: Option<Trouble>,
-    pub(super) no_capacity: bool,
-    pub(super) slow_s: f64,
-    pub(super) lost: bool,
-    pub(super) twice: bool,
+pub(in crate::cloud) struct Delivery {
+    pub(in crate::cloud) error: Option<Trouble>,
+    /// What is accepted fails in the end with this.
+    pub(in crate::cloud) late: Option<Trouble>,
+    pub(in crate::cloud) slow_s: f64,
+    pub(in crate::cloud) lost: bool,
+    pub(in crate::cloud) twice: bool,
 }
 
 impl Fleet {
+    /// Whether a queued request gets nothing yet; counts it.
+    pub(in crate::cloud) fn has_no_capacity(
+        &mut self,
+        target: &str,
+        zone: &str,
+        now: Timestamp,
+    ) -> bool {
+        let called = Called { call: Call::Create, target: Some(target), zone };
+        let strikes =
+            |fault: &&mut Fault| fault.effect == Effect::NoCapacity && fault.strikes(called, now);
+        let Some(fault) = self.faults.iter_mut().find(strikes) else { return false };
+        fault.times = fault.times.map(|times| times.saturating_sub(1));
+        true
+    }
+
     /// Whether anything at all goes wrong with a call.
-    pub(super) fn is_disturbed(&self, called: Called<'_>, now: Timestamp) -> bool {
+    pub(in crate::cloud) fn is_disturbed(&self, called: Called<'_>, now: Timestamp) -> bool {
         self.faults.iter().any(|fault| fault.strikes(called, now))
     }
 
     /// What goes wrong with a call; counts it.
-    pub(super) fn deliver(&mut self, called: Called<'_>, now: Timestamp) -> Delivery {
+    pub(in crate::cloud) fn deliver(&mut self, called: Called<'_>, now: Timestamp) -> Delivery {
         let mut delivery = Delivery::default();
         for fault in self.faults.iter_mut().filter(|fault| fault.strikes(called, now)) {
             // A refused call gets no further: what would go wrong later still lies ahead.
@@ -108,7 +129,8 @@ impl Fleet {
             }
             match fault.effect {
                 Effect::Error(trouble) => delivery.error = Some(trouble),
-                Effect::NoCapacity => delivery.no_capacity = true,
+                Effect::NoCapacity => delivery.late = Some(Trouble::NoCapacity),
+                Effect::FailLate(trouble) => delivery.late = Some(trouble),
                 Effect::Slow(seconds) => delivery.slow_s = delivery.slow_s.max(seconds),
                 Effect::LoseAnswer => delivery.lost = true,
                 Effect::Twice => delivery.twice = true,
@@ -122,7 +144,7 @@ impl Fleet {
 }
 
 /// The words of the control plane for an error of each class.
-pub(super) fn error(trouble: Trouble, doing: &str, zone: &str) -> CloudError {
+pub(in crate::cloud) fn error(trouble: Trouble, doing: &str, zone: &str) -> CloudError {
     let message = match trouble {
         Trouble::NoCapacity => format!("there is no more capacity in the zone \"{zone}\""),
         Trouble::Quota => {

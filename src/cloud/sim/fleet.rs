@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::event::Scheduled;
 use super::faults::Fault;
 use super::machines::{Machines, Power};
+use super::requests::Request;
+use crate::cloud::queued;
 use crate::cloud::{
-    CloudError, Operation, Progress, RequestId, TargetSpec, Verb, accelerators, states,
+    CloudError, Operation, Progress, RequestId, TargetSpec, Trouble, Verb, accelerators, states,
 };
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
@@ -56,7 +59,7 @@ impl Default for Timing {
 }
 
 /// Seconds as a duration; what is no length of time counts as none.
-pub(super) fn seconds(seconds: f64) -> Duration {
+pub(in crate::cloud) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }
 
@@ -75,52 +78,67 @@ pub struct SimTarget {
 
 /// One simulated target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Vm {
-    pub(super) zone: String,
-    pub(super) accelerator: String,
-    pub(super) pricing: Pricing,
+pub(in crate::cloud) struct Vm {
+    pub(in crate::cloud) zone: String,
+    pub(in crate::cloud) accelerator: String,
+    pub(in crate::cloud) pricing: Pricing,
     /// What the control plane says.
-    pub(super) word: String,
-    pub(super) since: Timestamp,
-    pub(super) health: Option<String>,
-    pub(super) symptoms: Vec<String>,
+    pub(in crate::cloud) word: String,
+    pub(in crate::cloud) since: Timestamp,
+    /// When it was asked for.
+    #[serde(default)]
+    pub(in crate::cloud) created: Option<Timestamp>,
+    pub(in crate::cloud) health: Option<String>,
+    pub(in crate::cloud) symptoms: Vec<String>,
     /// The request that made it.
-    pub(super) request: Option<RequestId>,
+    pub(in crate::cloud) request: Option<RequestId>,
     /// Names its machines and their disks; another one for each creation.
-    pub(super) boot: u64,
-    pub(super) workers: u32,
+    pub(in crate::cloud) boot: u64,
+    pub(in crate::cloud) workers: u32,
     /// What it is turning into.
-    pub(super) pending: Option<Pending>,
+    pub(in crate::cloud) pending: Option<Pending>,
     /// When it will be taken away by itself.
-    pub(super) preempt_at: Option<Timestamp>,
+    pub(in crate::cloud) preempt_at: Option<Timestamp>,
     /// When its health will be well again.
-    pub(super) heal_at: Option<Timestamp>,
+    pub(in crate::cloud) heal_at: Option<Timestamp>,
+    /// The queued request that it came from.
+    #[serde(default)]
+    pub(in crate::cloud) queued: Option<String>,
+    /// As it was asked for, where it came through the API.
+    #[serde(default)]
+    pub(in crate::cloud) body: Map<String, Value>,
 }
 
 /// A change that takes time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Pending {
+pub(in crate::cloud) struct Pending {
     /// When it is done; `None` if it is stuck.
-    pub(super) at: Option<Timestamp>,
-    pub(super) then: Then,
-    pub(super) operation: String,
+    pub(in crate::cloud) at: Option<Timestamp>,
+    pub(in crate::cloud) then: Then,
+    pub(in crate::cloud) operation: String,
 }
 
 /// The end of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Then {
+pub(in crate::cloud) enum Then {
     Ready,
-    NoCapacity,
+    /// A creation fails and leaves nothing.
+    Fail(Trouble),
+    /// A deletion fails and leaves everything.
+    Remain(Trouble),
     Vanish,
     Stopped,
 }
 
 /// An operation and the request that began it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Begun {
-    pub(super) operation: Operation,
-    pub(super) request: Option<RequestId>,
+pub(in crate::cloud) struct Begun {
+    pub(in crate::cloud) operation: Operation,
+    pub(in crate::cloud) request: Option<RequestId>,
+    /// The queued request that it is about, if it is about one.
+    #[serde(default)]
+    pub(in crate::cloud) queued: Option<String>,
 }
 
 /// Something that has happened to a target, for people and tests.
@@ -138,22 +156,24 @@ pub struct Happened {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fleet {
-    pub(super) seed: u64,
+    pub(in crate::cloud) seed: u64,
     /// Random numbers drawn so far: with the seed it decides the next one.
-    pub(super) draws: u64,
+    pub(in crate::cloud) draws: u64,
     /// Numbers given to operations and machines so far.
-    pub(super) count: u64,
-    pub(super) timing: Timing,
-    pub(super) zones: BTreeSet<String>,
-    pub(super) targets: BTreeMap<String, Vm>,
-    pub(super) operations: Vec<Begun>,
-    pub(super) faults: Vec<Fault>,
+    pub(in crate::cloud) count: u64,
+    pub(in crate::cloud) timing: Timing,
+    pub(in crate::cloud) zones: BTreeSet<String>,
+    pub(in crate::cloud) targets: BTreeMap<String, Vm>,
+    /// Queued requests, by their own names.
+    pub(in crate::cloud) requests: BTreeMap<String, Request>,
+    pub(in crate::cloud) operations: Vec<Begun>,
+    pub(in crate::cloud) faults: Vec<Fault>,
     /// Nodes that a zone grants.
-    pub(super) quota: BTreeMap<String, u32>,
+    pub(in crate::cloud) quota: BTreeMap<String, u32>,
     /// Targets whose deletion does not end, or not before an instant.
-    pub(super) stuck: BTreeMap<String, Option<Timestamp>>,
-    pub(super) upcoming: Vec<Scheduled>,
-    pub(super) history: Vec<Happened>,
+    pub(in crate::cloud) stuck: BTreeMap<String, Option<Timestamp>>,
+    pub(in crate::cloud) upcoming: Vec<Scheduled>,
+    pub(in crate::cloud) history: Vec<Happened>,
     /// Where its machines are.
     #[serde(skip)]
     pub(super) machines: Machines,
@@ -178,6 +198,7 @@ impl Fleet {
                 accelerator: target.accelerator.clone(),
                 pricing: target.pricing,
                 runtime_version: None,
+                queued: false,
             };
             fleet.put(&spec, None, now);
             fleet.become_ready(target.name.as_str(), now);
@@ -187,7 +208,10 @@ impl Fleet {
 
     /// The control plane's words on every target, in the order of their names.
     pub fn targets(&self, now: Timestamp) -> Vec<TargetFact> {
-        self.targets.iter().map(|(name, vm)| self.fact(name, vm, now)).collect()
+        let facts = self.targets.iter().map(|(name, vm)| self.fact(name, vm, now));
+        let mut facts: Vec<TargetFact> = facts.collect();
+        queued::join(&mut facts, &self.queued(now), CloudKind::Sim.as_str());
+        facts
     }
 
     /// The faults that still have to strike.
@@ -205,31 +229,58 @@ impl Fleet {
         &self.history
     }
 
-    pub(super) fn fact(&self, name: &str, vm: &Vm, now: Timestamp) -> TargetFact {
-        let has_addresses = !matches!(vm.word.as_str(), "CREATING" | "DELETING");
-        let endpoints = (0..vm.workers).filter(|_| has_addresses);
+    pub(in crate::cloud) fn fact(&self, name: &str, vm: &Vm, now: Timestamp) -> TargetFact {
         TargetFact {
             zone: Some(vm.zone.clone()),
             accelerator: Some(vm.accelerator.clone()),
             since: Some(vm.since),
+            created_at: vm.created,
             health: vm.health.clone(),
             symptoms: vm.symptoms.clone(),
             pricing: vm.pricing,
-            endpoints: endpoints.map(|worker| self.machines.address(vm.boot, worker)).collect(),
+            endpoints: self.addresses(vm),
             request: vm.request.as_ref().map(|request| request.0.clone()),
             source: CloudKind::Sim.as_str().to_owned(),
             ..TargetFact::new(TargetName::from(name), states::of_target(&vm.word), &vm.word, now)
         }
     }
 
+    /// Where the workers of a target are.
+    pub(in crate::cloud) fn addresses(&self, vm: &Vm) -> Vec<String> {
+        if matches!(vm.word.as_str(), "CREATING" | "DELETING") {
+            return Vec::new();
+        }
+        (0..vm.workers).map(|worker| self.machines.address(vm.boot, worker)).collect()
+    }
+
+    /// Notes a change that is done at once.
+    pub(in crate::cloud) fn changed(&mut self, name: &str, at: Timestamp) -> Operation {
+        let operation = Operation {
+            name: format!("operation-{}", self.next_number()),
+            verb: Verb::Start,
+            target: TargetName::from(name),
+            zone: self.targets.get(name).map_or_else(String::new, |vm| vm.zone.clone()),
+            began: at,
+            progress: Progress::Done,
+        };
+        self.remember(Begun { operation: operation.clone(), request: None, queued: None });
+        operation
+    }
+
     /// Puts a target there, without a state that counts yet.
-    pub(super) fn put(&mut self, spec: &TargetSpec, request: Option<RequestId>, at: Timestamp) {
+    pub(in crate::cloud) fn put(
+        &mut self,
+        spec: &TargetSpec,
+        request: Option<RequestId>,
+        at: Timestamp,
+    ) {
         let vm = Vm {
             zone: spec.zone.clone(),
             accelerator: spec.accelerator.clone(),
             pricing: spec.pricing,
             word: "CREATING".to_owned(),
             since: at,
+            created: Some(at),
             health: None,
             symptoms: Vec::new(),
             request,
@@ -238,6 +289,8 @@ impl Fleet {
             pending: None,
             preempt_at: None,
             heal_at: None,
+            queued: None,
+            body: Map::new(),
         };
         self.zones.insert(spec.zone.clone());
         self.targets.insert(spec.name.as_str().to_owned(), vm);
@@ -245,7 +298,7 @@ impl Fleet {
     }
 
     /// Switches the machines of a target on and says READY.
-    pub(super) fn become_ready(&mut self, name: &str, at: Timestamp) {
+    pub(in crate::cloud) fn become_ready(&mut self, name: &str, at: Timestamp) {
         let lifetime = self.draw_lifetime();
         let Some(vm) = self.targets.get_mut(name) else { return };
         vm.health = Some("HEALTHY".to_owned());
@@ -255,16 +308,18 @@ impl Fleet {
             lifetime.filter(|_| vm.pricing.is_reclaimable()).map(|lifetime| at.plus(lifetime));
         self.power.push(Power::On { boot: vm.boot, workers: vm.workers });
         self.say(name, "READY", at);
+        self.tell_request(name, "ACTIVE", at);
     }
 
     /// Takes a target away: its machines are off at once.
-    pub(super) fn preempt(&mut self, name: &str, at: Timestamp) {
+    pub(in crate::cloud) fn preempt(&mut self, name: &str, at: Timestamp) {
         self.switch_off(name);
         self.say(name, "PREEMPTED", at);
+        self.tell_request(name, "SUSPENDED", at);
     }
 
     /// Switches all machines of a target off; nothing is said about its health any more.
-    pub(super) fn switch_off(&mut self, name: &str) {
+    pub(in crate::cloud) fn switch_off(&mut self, name: &str) {
         let Some(vm) = self.targets.get_mut(name) else { return };
         vm.health = None;
         vm.symptoms.clear();
@@ -274,7 +329,7 @@ impl Fleet {
     }
 
     /// Changes what the control plane says.
-    pub(super) fn say(&mut self, name: &str, word: &str, at: Timestamp) {
+    pub(in crate::cloud) fn say(&mut self, name: &str, word: &str, at: Timestamp) {
         let Some(vm) = self.targets.get_mut(name) else { return };
         if vm.word != word {
             word.clone_into(&mut vm.word);
@@ -283,7 +338,7 @@ impl Fleet {
         self.note(name, &word.to_lowercase(), at);
     }
 
-    pub(super) fn note(&mut self, target: &str, what: &str, at: Timestamp) {
+    pub(in crate::cloud) fn note(&mut self, target: &str, what: &str, at: Timestamp) {
         let surplus = (self.history.len() + 1).saturating_sub(HISTORY_KEPT);
         self.history.drain(..surplus);
         let (target, what) = (target.to_owned(), what.to_owned());
@@ -291,7 +346,7 @@ impl Fleet {
     }
 
     /// Begins an operation that ends after `after` (never, if `None`) in `then`.
-    pub(super) fn begin(
+    pub(in crate::cloud) fn begin(
         &mut self,
         (verb, name): (Verb, &str),
         request: Option<&RequestId>,
@@ -310,24 +365,43 @@ impl Fleet {
         if let Some(vm) = self.targets.get_mut(name) {
             vm.pending = Some(Pending { at: after, then, operation: operation.name.clone() });
         }
-        self.remember(operation.clone(), request.cloned());
+        self.remember(Begun {
+            operation: operation.clone(),
+            request: request.cloned(),
+            queued: None,
+        });
         operation
     }
 
-    pub(super) fn remember(&mut self, operation: Operation, request: Option<RequestId>) {
+    pub(in crate::cloud) fn remember(&mut self, begun: Begun) {
         let surplus = (self.operations.len() + 1).saturating_sub(OPERATIONS_KEPT);
         self.operations.drain(..surplus);
-        self.operations.push(Begun { operation, request });
+        self.operations.push(begun);
+    }
+
+    /// The same for an operation on a queued request.
+    pub(in crate::cloud) fn remember_queued(
+        &mut self,
+        operation: Operation,
+        request: Option<RequestId>,
+        name: &str,
+    ) {
+        self.remember(Begun { operation, request, queued: Some(name.to_owned()) });
+    }
+
+    /// Ends an operation.
+    pub(in crate::cloud) fn complete(&mut self, name: &str, progress: Progress) {
+        if let Some(operation) = self.operation_mut(name) {
+            operation.progress = progress;
+        }
     }
 
     /// Ends whatever a target is turning into.
-    pub(super) fn end(&mut self, name: &str, failure: Option<CloudError>) {
+    pub(in crate::cloud) fn end(&mut self, name: &str, failure: Option<CloudError>) {
         let pending = self.targets.get_mut(name).and_then(|vm| vm.pending.take());
         let Some(pending) = pending else { return };
         let progress = failure.map_or(Progress::Done, |error| Progress::Failed { error });
-        if let Some(operation) = self.operation_mut(&pending.operation) {
-            operation.progress = progress;
-        }
+        self.complete(&pending.operation, progress);
     }
 
     fn operation_mut(&mut self, name: &str) -> Option<&mut Operation> {
@@ -335,13 +409,13 @@ impl Fleet {
         Some(&mut begun.operation)
     }
 
-    pub(super) fn next_number(&mut self) -> u64 {
+    pub(in crate::cloud) fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
     }
 
     /// Decides anew when each target will be taken away, after the rate has changed.
-    pub(super) fn redraw_lifetimes(&mut self, at: Timestamp) {
+    pub(in crate::cloud) fn redraw_lifetimes(&mut self, at: Timestamp) {
         let names: Vec<String> = self.targets.keys().cloned().collect();
         for name in names {
             let lifetime = self.draw_lifetime();

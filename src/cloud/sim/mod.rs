@@ -8,10 +8,11 @@
 mod advance;
 mod calls;
 mod event;
-mod faults;
-mod fleet;
+pub(super) mod faults;
+pub(super) mod fleet;
 pub mod import;
 mod machines;
+pub(super) mod requests;
 mod scenario;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use super::{
     Answer, Cloud, CloudError, EVERYWHERE, Operation, RequestId, TargetAt, TargetSpec, Trouble,
     Verb, ZoneAnswer,
 };
+use crate::model::facts::TargetFact;
 use crate::model::settings::CloudKind;
 use crate::model::time::Timestamp;
 use crate::store::atomic;
@@ -183,14 +185,14 @@ impl SimCloud {
         .map_err(broken)?
     }
 
-    /// One call about one target, with whatever goes wrong with it.
-    fn call(
+    /// One call about one target, with whatever goes wrong with it, as it leaves the control plane.
+    pub(super) fn answered<T>(
         &self,
         (call, doing): (Call, &str),
         target: &TargetAt,
-        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<Operation, CloudError>,
-    ) -> Result<Operation, CloudError> {
-        let (delivery, result) = self.transact(doing, |fleet, now| {
+        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, CloudError>,
+    ) -> Result<(Delivery, Result<T, CloudError>), CloudError> {
+        self.transact(doing, |fleet, now| {
             let zone = fleet.zone_of(target);
             let called = Called { call, target: Some(target.name.as_str()), zone: &zone };
             let delivery = fleet.deliver(called, now);
@@ -202,9 +204,34 @@ impl SimCloud {
                 result = effect(fleet, delivery, now);
             }
             (delivery, result)
-        })?;
+        })
+    }
+
+    /// A look at the fleet that may change it, alone.
+    pub(super) fn looked<T>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(&mut Fleet, Timestamp) -> T,
+    ) -> Result<T, CloudError> {
+        self.transact(doing, work)
+    }
+
+    /// Lets an answer take its time; whether it comes before everybody has hung up.
+    pub(super) fn linger(&self, slow_s: f64) -> bool {
+        self.wait_for(slow_s);
+        seconds(slow_s) <= TIME_OUT
+    }
+
+    /// The same, as it arrives here.
+    fn call<T>(
+        &self,
+        what: (Call, &str),
+        target: &TargetAt,
+        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, CloudError>,
+    ) -> Result<T, CloudError> {
+        let (delivery, result) = self.answered(what, target, effect)?;
         self.wait_for(delivery.slow_s);
-        Self::judge(delivery, doing)?;
+        Self::judge(delivery, what.1)?;
         result
     }
 
@@ -322,13 +349,34 @@ impl Cloud for SimCloud {
         let target = spec.at();
         let doing = format!("create {target}");
         self.call((Call::Create, &doing), &target, |fleet, delivery, now| {
-            fleet.create(spec, request, delivery.no_capacity, now)
+            match fleet.begun_by(request) {
+                Some(operation) => Ok(operation),
+                None => fleet.create(spec, Some(request), delivery.late, now),
+            }
         })
     }
 
-    fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+        let doing = format!("describe {target}");
+        self.call((Call::Describe, &doing), target, |fleet, _, now| {
+            let is_it = |fact: &TargetFact| {
+                fact.name == target.name && (target.zone.is_none() || fact.zone == target.zone)
+            };
+            fleet.targets(now).into_iter().find(is_it).ok_or_else(|| {
+                let message = "NOT_FOUND: there is no such target";
+                CloudError::new(Trouble::NotFound, doing.clone(), message)
+            })
+        })
+    }
+
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
         let doing = format!("delete {target}");
-        self.call((Call::Delete, &doing), target, |fleet, _, now| Ok(fleet.delete(target, now)))
+        self.call((Call::Delete, &doing), target, |fleet, delivery, now| {
+            match fleet.request_for(target).filter(|_| force) {
+                Some(request) => fleet.delete_request(&request, true, now),
+                None => Ok(fleet.delete(target, delivery.late, now)),
+            }
+        })
     }
 
     fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {

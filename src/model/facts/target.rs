@@ -114,6 +114,9 @@ pub struct TargetFact {
     pub state: TargetState,
     /// The control plane's own word.
     pub raw_state: String,
+    /// When it was created, where the control plane says so.
+    #[serde(default)]
+    pub created_at: Option<Timestamp>,
     /// When that state began, where the control plane says so.
     pub since: Option<Timestamp>,
     /// The control plane's word on its health; `None` if it said nothing.
@@ -148,6 +151,7 @@ impl TargetFact {
             accelerator: None,
             state,
             raw_state: raw_state.into(),
+            created_at: None,
             since: None,
             health: None,
             symptoms: Vec::new(),

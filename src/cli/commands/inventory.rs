@@ -1,0 +1,263 @@
+//! All targets and one target: what there is, what it costs, what the data file should know.
+
+use serde_json::{Value, json};
+
+use super::cloud::one;
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{OneTarget, Targets, TargetsStep};
+use crate::cli::print::Output;
+use crate::model::facts::TargetFact;
+use crate::model::ids::TargetName;
+use crate::model::time;
+use crate::ops::inventory::{self, Change, Description, Entry, Inventory};
+use crate::ops::launch::check::resolve_target;
+use crate::ops::{Error, Kind};
+
+/// For whoever has no targets yet.
+const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the \
+    cloud has.";
+
+/// `targets`.
+pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
+    if let Some(TargetsStep::Import { alias }) = &args.step {
+        return import(app, alias.as_deref());
+    }
+    let ctx = app.ctx()?;
+    let seen = inventory::look(ctx)?;
+    let text = match (seen.entries.is_empty(), args.cost) {
+        (true, _) => NONE.to_owned(),
+        (_, true) => costs(&seen),
+        (_, false) => table(&seen),
+    };
+    let sums: Vec<Value> = seen
+        .sums()
+        .into_iter()
+        .map(|((zone, kind, pricing), sum)| {
+            json!({
+                "zone": zone, "type": kind, "pricing": pricing, "targets": sum.targets,
+                "chips": sum.chips, "per_hour": sum.per_hour, "hours": sum.hours,
+                "cost": sum.so_far,
+            })
+        })
+        .collect();
+    let entries: Vec<Value> = seen.entries.iter().map(|entry| as_json(entry, &seen)).collect();
+    let silent: Vec<Value> =
+        seen.silent.iter().map(|(zone, why)| json!({ "zone": zone, "reason": why })).collect();
+    let json = json!({ "targets": entries, "in_use": sums, "silent": silent });
+    Ok(Output::new(text, json).notes(silences(&seen.silent)).notes(ctx.take_warnings()))
+}
+
+fn as_json(entry: &Entry, seen: &Inventory) -> Value {
+    let mut value = one(&entry.fact);
+    value["alias"] = json!(entry.alias);
+    value["known"] = json!(entry.is_known);
+    value["chips"] = json!(entry.chips);
+    value["per_hour"] = json!(entry.per_hour);
+    value["hours"] = json!(entry.hours(seen.at));
+    value["jobs"] = json!(entry.jobs);
+    value
+}
+
+fn silences(silent: &[(String, String)]) -> Vec<String> {
+    let line = |(zone, why): &(String, String)| match zone.as_str() {
+        "-" => format!("the cloud said nothing: {why}"),
+        zone => format!("zone {zone} said nothing: {why}"),
+    };
+    silent.iter().map(line).collect()
+}
+
+fn table(seen: &Inventory) -> String {
+    let mut rows =
+        vec![row(["NAME", "ALIAS", "TYPE", "CHIPS", "ZONE", "PRICING", "JOBS", "STATE"])];
+    rows.extend(seen.entries.iter().map(|entry| {
+        let fact = &entry.fact;
+        [
+            fact.name.as_str().to_owned(),
+            dash(entry.alias.as_deref()),
+            dash(fact.accelerator.as_deref()),
+            entry.chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
+            dash(fact.zone.as_deref()),
+            fact.pricing.as_str().to_owned(),
+            entry.jobs.to_string(),
+            state(fact, seen.at),
+        ]
+    }));
+    columns(&rows)
+}
+
+fn costs(seen: &Inventory) -> String {
+    let money = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), |a| format!("{a:.2}"));
+    let mut rows =
+        vec![row(["ZONE", "TYPE", "PRICING", "TARGETS", "CHIPS", "HOURS", "PER HOUR", "SO FAR"])];
+    let sums = seen.sums();
+    let mut total = Some(0.0);
+    for ((zone, kind, pricing), sum) in &sums {
+        total = total.zip(sum.per_hour).map(|(total, price)| total + price);
+        rows.push([
+            zone.clone(),
+            kind.clone(),
+            (*pricing).to_owned(),
+            sum.targets.to_string(),
+            sum.chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
+            sum.hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.1}")),
+            money(sum.per_hour),
+            money(sum.so_far),
+        ]);
+    }
+    let end = match total {
+        Some(total) => format!("Together {total:.2} per hour.\n"),
+        None => "Not all prices are known; as in: tpu set-settings prices '{\"v4\": {\"spot\": 1.2}, \"v2-8\": 4}'\n".to_owned(),
+    };
+    if sums.is_empty() {
+        return "Nothing is in use.".to_owned();
+    }
+    columns(&rows) + &end
+}
+
+fn row(words: [&str; 8]) -> [String; 8] {
+    words.map(str::to_owned)
+}
+
+fn dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| crate::text::escape(text).into_owned())
+}
+
+fn columns(rows: &[[String; 8]]) -> String {
+    let mut widths = [0; 8];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(crate::text::width(cell));
+        }
+    }
+    let line = |row: &[String; 8]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| crate::text::fit(cell, width));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The state in words: the control plane's own, for how long, what is wrong, what it waits for.
+fn state(fact: &TargetFact, now: time::Timestamp) -> String {
+    let mut text = crate::text::escape(&fact.raw_state).into_owned();
+    if let Some(since) = fact.since {
+        text += &format!(" for {}", time::age(now.seconds_since(since)));
+    }
+    if fact.stuck_for_s(now).is_some() {
+        text += " (stuck)";
+    }
+    if fact.is_flagged() {
+        text += &format!(" ({})", crate::text::escape(&fact.complaint()));
+    }
+    if let Some(queued) = &fact.queued {
+        let word = crate::text::escape(&queued.raw_state).into_owned();
+        text += &format!(" [{} {word}]", queued.name);
+    }
+    text
+}
+
+/// `targets import`.
+fn import(app: &App, template: Option<&str>) -> Outcome {
+    let ctx = app.ctx()?;
+    let plan = inventory::compare(ctx, template)?;
+    let mut text: String = plan.changes.iter().map(difference).collect();
+    if plan.changes.is_empty() {
+        text = format!("Nothing to import: all {} targets are known as they are.\n", plan.seen);
+    }
+    let mut notes = silences(&plan.silent);
+    if !plan.absent.is_empty() {
+        let names: Vec<&str> = plan.absent.iter().map(TargetName::as_str).collect();
+        notes.push(format!(
+            "known and not in the cloud: {} (`tpu del-registered NAME` forgets one)",
+            names.join(", ")
+        ));
+    }
+    let changes: Vec<Value> = plan
+        .changes
+        .iter()
+        .map(|change| {
+            json!({
+                "name": change.name, "new": change.is_new, "alias": change.alias,
+                "differences": change.differences,
+            })
+        })
+        .collect();
+    let answer = |imported: bool, text: String| {
+        let json = json!({ "changes": changes, "absent": plan.absent, "imported": imported });
+        Ok(Output::new(text, json).notes(notes.clone()).notes(ctx.take_warnings()))
+    };
+    if plan.changes.is_empty() || app.global.dry_run {
+        return answer(false, text);
+    }
+    app.tell(text.trim_end());
+    if !app.confirm(&format!("Register {} targets so?", plan.changes.len()))? {
+        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
+    }
+    inventory::import(ctx, &plan)?;
+    answer(true, format!("Imported {} targets.", plan.changes.len()))
+}
+
+fn difference(change: &Change) -> String {
+    let sign = if change.is_new { '+' } else { '~' };
+    let what = crate::text::escape(&change.differences.join(", ")).into_owned();
+    format!("{sign} {}  {what}\n", change.name)
+}
+
+/// `describe TARGET`.
+pub(in crate::cli) fn describe(app: &App, of: &OneTarget) -> Outcome {
+    let ctx = app.ctx()?;
+    let target = resolve_target(&*ctx.data()?, &of.target)?;
+    let seen = inventory::describe(ctx, &target)?;
+    let mut json = one(&seen.fact);
+    json["chips"] = json!(seen.size.0);
+    json["workers"] = json!(workers(&seen));
+    json["addresses"] = json!(seen.fact.endpoints);
+    json["aliases"] = json!(seen.aliases);
+    json["jobs"] = json!(seen.jobs.iter().map(ToString::to_string).collect::<Vec<_>>());
+    json["origin"] = json!(seen.registered.as_ref().and_then(|known| known.origin.clone()));
+    let text = paragraphs(&seen, ctx.clock.now());
+    Ok(Output::new(text, json!({ "target": json })).notes(ctx.take_warnings()))
+}
+
+/// Its own addresses say how many workers it has; before they are there, its type does.
+fn workers(seen: &Description) -> Option<usize> {
+    match seen.fact.endpoints.len() {
+        0 => seen.size.1.and_then(|workers| usize::try_from(workers).ok()),
+        count => Some(count),
+    }
+}
+
+fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
+    let fact = &seen.fact;
+    let list = |items: &[String]| dash(Some(items.join(", ")).as_deref().filter(|t| !t.is_empty()));
+    let jobs: Vec<String> = seen.jobs.iter().map(ToString::to_string).collect();
+    let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let chips = seen.size.0.and_then(|chips| usize::try_from(chips).ok());
+    let at = |at: Option<time::Timestamp>| {
+        at.map_or_else(|| "-".to_owned(), time::Timestamp::to_rfc3339)
+    };
+    let origin = match &seen.registered {
+        Some(known) => known.origin.clone().unwrap_or_else(|| "by hand".to_owned()),
+        None => "no".to_owned(),
+    };
+    let lines = [
+        ("target", fact.name.as_str().to_owned()),
+        ("aliases", list(&seen.aliases)),
+        ("state", state(fact, now)),
+        ("health", dash(fact.health.as_deref())),
+        ("symptoms", list(&fact.symptoms)),
+        ("type", dash(fact.accelerator.as_deref())),
+        ("chips", number(chips)),
+        ("workers", number(workers(seen))),
+        ("addresses", list(&fact.endpoints)),
+        ("zone", dash(fact.zone.as_deref())),
+        ("pricing", fact.pricing.as_str().to_owned()),
+        ("created", at(fact.created_at)),
+        ("request", dash(fact.request.as_deref())),
+        ("registered", origin),
+        ("used by", list(&jobs)),
+        ("said by", format!("{}, {}", fact.source, fact.observed_at.to_rfc3339())),
+    ];
+    let lines = lines.map(|(name, value)| format!("{name:<11}{value}"));
+    lines.join("\n") + "\n"
+}

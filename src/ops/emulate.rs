@@ -1,0 +1,83 @@
+//! `tpu sim serve`: the simulated fleet behind the cloud's REST API, for Google's own command line, for our
+//! own provider, and for whoever wants to see what they ask.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde_json::{Map, Value};
+
+use crate::cloud::emulator::{Emulator, Log};
+use crate::cloud::sim::{Event, Scenario};
+
+use super::{Ctx, Error, fleet};
+
+/// How it is served.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// The port; any free one for 0.
+    pub port: u16,
+    /// A story that begins with it, and the name of its file.
+    pub story: Option<(String, String)>,
+    /// Where every request is written down, as a line of JSON.
+    pub log: Option<PathBuf>,
+}
+
+/// Serves until `stop` is set. Says first how to reach it.
+pub fn serve(
+    ctx: &Ctx,
+    serving: &Serving,
+    stop: &Arc<AtomicBool>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let sim = fleet::simulator(ctx);
+    if let Some((text, file)) = &serving.story {
+        let story = Scenario::parse(text).map_err(|e| Error::usage(format!("{file}: {e}")))?;
+        sim.play(&story)?;
+    }
+    let log = serving.log.as_ref().map(|path| {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        file.map(|file| Box::new(file) as Log).map_err(|e| {
+            Error::state(format!("cannot write {}: {e}", path.display()))
+                .hint("name a file in a directory that is there")
+        })
+    });
+    let unusable = |e: std::io::Error| {
+        Error::failed(format!("cannot listen on port {} of this machine: {e}", serving.port))
+            .hint("take another one, or 0 for any that is free")
+    };
+    let emulator =
+        Emulator::bind(sim, serving.port, Arc::clone(stop), log.transpose()?).map_err(unusable)?;
+    let at = format!("http://{}/", emulator.address().map_err(unusable)?);
+    let text = format!(
+        "The simulated cloud is at {at} until Ctrl-C. To use it:\n\
+         \x20 tpu:     export TPU_CLOUD=google TPU_CLOUD_AUTH=none TPU_PROJECT=lab TPU_CLOUD_ENDPOINT={at}\n\
+         \x20 gcloud:  export CLOUDSDK_AUTH_DISABLE_CREDENTIALS=true CLOUDSDK_CORE_PROJECT=lab \
+         CLOUDSDK_API_ENDPOINT_OVERRIDES_TPU={at}\n"
+    );
+    // Nobody has to read it.
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    emulator.serve().map_err(unusable)
+}
+
+/// Lets any event of a story happen now, by its name and its keys.
+pub fn happen(ctx: &Ctx, name: &str, words: &[String]) -> Result<(), Error> {
+    let mut event = Map::new();
+    event.insert("event".to_owned(), Value::from(name));
+    for word in words {
+        let (key, text) = word.split_once('=').ok_or_else(|| {
+            Error::usage(format!("'{word}' is no KEY=VALUE"))
+                .hint("as in: tpu sim event error class=auth call=list times=5")
+        })?;
+        let plain = Value::from(text);
+        let value = serde_json::from_str(text).ok().filter(|v: &Value| !v.is_string());
+        event.insert(key.to_owned(), value.unwrap_or(plain));
+    }
+    let event: Event = serde_json::from_value(Value::Object(event)).map_err(|e| {
+        Error::usage(format!("'{name}' cannot happen so: {e}"))
+            .hint("as in: tpu sim event error class=auth call=list times=5")
+    })?;
+    Ok(fleet::simulator(ctx).pull(&event)?)
+}

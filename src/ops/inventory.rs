@@ -1,0 +1,368 @@
+//! Every target at once: what the control plane says, what the data file says, what it costs; and how the
+//! one is brought into the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cloud::none::NoCloud;
+use crate::cloud::{CloudError, TargetAt, Trouble, accelerators};
+use crate::model::data::Data;
+use crate::model::facts::{TargetFact, TargetState};
+use crate::model::ids::{JobId, TargetName};
+use crate::model::prices;
+use crate::model::settings::CloudKind;
+use crate::model::target::{LOCAL, Pricing, Registration, Target};
+use crate::model::time::Timestamp;
+
+use super::fleet::Fleet;
+use super::{Ctx, Error, snapshot};
+
+/// The origin of a registration that an import made.
+pub const IMPORTED: &str = "imported";
+
+/// One target.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What the control plane says.
+    pub fact: TargetFact,
+    /// Its shortest alias.
+    pub alias: Option<String>,
+    /// Whether the data file knows it.
+    pub is_known: bool,
+    /// How many chips it has.
+    pub chips: Option<u32>,
+    /// What an hour costs, by the table in the settings.
+    pub per_hour: Option<f64>,
+    /// Jobs whose records claim it.
+    pub jobs: usize,
+}
+
+impl Entry {
+    /// Whether somebody pays for it now.
+    pub fn is_in_use(&self) -> bool {
+        let is_pending = self.fact.state == TargetState::Pending;
+        self.fact.state == TargetState::Ready || is_pending && !self.fact.endpoints.is_empty()
+    }
+
+    /// The hours since it was created, where the control plane says when that was.
+    pub fn hours(&self, now: Timestamp) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "seconds of some years")]
+        let seconds = now.seconds_since(self.fact.created_at?) as f64;
+        Some(seconds / 3600.0)
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    /// When they were looked at.
+    pub at: Timestamp,
+    /// In the order of zones and names.
+    pub entries: Vec<Entry>,
+    /// Zones that said nothing, and why.
+    pub silent: Vec<(String, String)>,
+}
+
+/// Looks at every target that the control plane or the data file knows.
+pub fn look(ctx: &Ctx) -> Result<Inventory, Error> {
+    let data = ctx.data()?;
+    let prices = ctx.cloud_settings().prices;
+    let fleet = Fleet::ask(ctx);
+    let known: BTreeSet<TargetName> =
+        data.registry().names().into_iter().filter(|name| name.as_str() != LOCAL).collect();
+    let told = fleet.targets().cloned();
+    let mut facts: Vec<TargetFact> = told.collect();
+    let is_told = |name: &TargetName| facts.iter().any(|fact| fact.name == *name);
+    let untold: Vec<&TargetName> = known.iter().filter(|name| !is_told(name)).collect();
+    facts.extend(untold.into_iter().map(|name| as_registered(&data, fleet.fact(&data, name))));
+    facts.sort_by(|a, b| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
+    let entry = |fact: TargetFact| {
+        let chips = fact.accelerator.as_deref().and_then(accelerators::chips);
+        let priced = fact.accelerator.as_deref();
+        Entry {
+            alias: alias_of(&data, &fact.name),
+            is_known: known.contains(&fact.name),
+            per_hour: priced
+                .and_then(|kind| prices::per_hour(&prices, (kind, chips), fact.pricing)),
+            jobs: data.jobs().filter(|job| job.tpu == fact.name && job.status.is_live()).count(),
+            chips,
+            fact,
+        }
+    };
+    Ok(Inventory {
+        at: ctx.clock.now(),
+        entries: facts.into_iter().map(entry).collect(),
+        silent: fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect(),
+    })
+}
+
+/// What the control plane does not say of a target that it does not have, the registration says.
+fn as_registered(data: &Data, fact: TargetFact) -> TargetFact {
+    let Some(target) = data.target(&fact.name) else { return fact };
+    TargetFact { accelerator: target.accelerator, pricing: target.pricing, ..fact }
+}
+
+fn alias_of(data: &Data, name: &TargetName) -> Option<String> {
+    let label = data.target_label(name);
+    (label != name.as_str()).then_some(label)
+}
+
+/// Targets of one type, in one zone, paid for in one way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sum {
+    /// How many there are.
+    pub targets: usize,
+    /// Their chips; `None` if the type of one is not known.
+    pub chips: Option<u32>,
+    /// What they cost in an hour; `None` if the table in the settings does not say.
+    pub per_hour: Option<f64>,
+    /// Their hours so far; `None` if nobody says since when one is there.
+    pub hours: Option<f64>,
+    /// What they have cost so far.
+    pub so_far: Option<f64>,
+}
+
+/// What a sum is about: zone, type, pricing.
+pub type Class = (String, String, &'static str);
+
+impl Inventory {
+    /// What is in use, by zone, type and pricing.
+    pub fn sums(&self) -> BTreeMap<Class, Sum> {
+        let mut sums: BTreeMap<Class, Sum> = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.is_in_use()) {
+            let fact = &entry.fact;
+            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+            let class = (text(&fact.zone), text(&fact.accelerator), fact.pricing.as_str());
+            let hours = entry.hours(self.at);
+            let so_far = hours.zip(entry.per_hour).map(|(hours, price)| hours * price);
+            let sum = sums.entry(class).or_insert_with(|| Sum {
+                targets: 0,
+                chips: Some(0),
+                per_hour: Some(0.0),
+                hours: Some(0.0),
+                so_far: Some(0.0),
+            });
+            sum.targets += 1;
+            sum.chips = sum.chips.zip(entry.chips).map(|(sum, chips)| sum.saturating_add(chips));
+            sum.per_hour = sum.per_hour.zip(entry.per_hour).map(|(sum, price)| sum + price);
+            sum.hours = sum.hours.zip(hours).map(|(sum, hours)| sum + hours);
+            sum.so_far = sum.so_far.zip(so_far).map(|(sum, cost)| sum + cost);
+        }
+        sums
+    }
+}
+
+/// One target in full.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// What the control plane says.
+    pub fact: TargetFact,
+    /// What the data file says.
+    pub registered: Option<Registration>,
+    /// Its aliases.
+    pub aliases: Vec<String>,
+    /// Jobs at work there.
+    pub jobs: Vec<JobId>,
+    /// Chips, and workers by its type.
+    pub size: (Option<u32>, Option<u32>),
+}
+
+/// Asks about one target.
+pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
+    let data = ctx.data()?;
+    let name = &target.name;
+    let now = ctx.clock.now();
+    let fact = if ctx.cloud().kind() == CloudKind::None || target.is_local() {
+        NoCloud::fact(name.clone(), now)
+    } else {
+        let at = TargetAt::new(name.clone(), target.zone.clone());
+        match ctx.cloud().describe(&at) {
+            Ok(fact) => fact,
+            // Of a target that is not there it says no more than that.
+            Err(error) if error.trouble == Trouble::NotFound => Fleet::ask(ctx).fact(&data, name),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let fact = TargetFact {
+        accelerator: fact.accelerator.clone().or_else(|| target.accelerator.clone()),
+        zone: fact.zone.clone().or_else(|| target.zone.clone()),
+        ..fact
+    };
+    let kind = fact.accelerator.as_deref();
+    let aliases = data.registry().aliases().filter(|(_, full)| *full == name);
+    Ok(Description {
+        registered: data.registration(name).cloned(),
+        aliases: aliases.map(|(alias, _)| alias.to_owned()).collect(),
+        jobs: snapshot::users_of_target(ctx, &data, name).live,
+        size: (kind.and_then(accelerators::chips), kind.and_then(accelerators::workers)),
+        fact,
+    })
+}
+
+/// What an import would do with one target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Full name.
+    pub name: TargetName,
+    /// What differs, in words; what is new says what it is.
+    pub differences: Vec<String>,
+    /// What will be registered.
+    pub registration: Registration,
+    /// The alias it will get.
+    pub alias: Option<String>,
+    /// Whether the data file does not know it yet.
+    pub is_new: bool,
+}
+
+/// What an import would do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Targets that are new or told differently.
+    pub changes: Vec<Change>,
+    /// Known targets that the control plane does not have. They stay.
+    pub absent: Vec<TargetName>,
+    /// Zones that said nothing, and why: nothing follows about their targets.
+    pub silent: Vec<(String, String)>,
+    /// How many targets the control plane has.
+    pub seen: usize,
+}
+
+/// Compares what the control plane lists with what the data file says. `template` names the aliases.
+pub fn compare(ctx: &Ctx, template: Option<&str>) -> Result<Plan, Error> {
+    if ctx.cloud().kind() == CloudKind::None {
+        return Err(
+            CloudError::new(Trouble::NoCloud, "import targets", "no cloud is set up").into()
+        );
+    }
+    let data = ctx.data()?;
+    let fleet = Fleet::ask(ctx);
+    let silent: Vec<(String, String)> =
+        fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect();
+    let mut facts: Vec<&TargetFact> = fleet.targets().collect();
+    facts.sort_by(|a, b| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
+    if facts.is_empty() && !silent.is_empty() {
+        let why = silent.iter().map(|(_, why)| why.as_str()).collect::<Vec<_>>().join("; ");
+        return Err(Error::unreachable(format!("nothing can be imported: {why}"))
+            .hint("nothing was changed; try again when the control plane answers"));
+    }
+    let mut taken: BTreeSet<String> =
+        data.registry().aliases().map(|(alias, _)| alias.to_owned()).collect();
+    taken.extend(data.users().iter().map(|user| user.name.as_str().to_owned()));
+    let mut changes = Vec::new();
+    for fact in &facts {
+        let alias = match template {
+            Some(template) if alias_of(&data, &fact.name).is_none() => {
+                Some(free_alias(template, fact, &mut taken)?)
+            }
+            _ => None,
+        };
+        changes.extend(change(&data, fact, alias));
+    }
+    let is_listed = |name: &TargetName| facts.iter().any(|fact| fact.name == *name);
+    let names = data.registry().names().into_iter().filter(|name| name.as_str() != LOCAL);
+    let absent = names.filter(|name| !is_listed(name));
+    let absent = absent.filter(|name| fleet.fact(&data, name).state == TargetState::Gone).collect();
+    Ok(Plan { changes, absent, silent, seen: facts.len() })
+}
+
+/// What changes about one target; `None` if nothing does.
+fn change(data: &Data, fact: &TargetFact, alias: Option<String>) -> Option<Change> {
+    let old = data.registration(&fact.name);
+    let known = data.target(&fact.name);
+    let mut registration = old.cloned().unwrap_or_default();
+    if registration.kind.is_empty() {
+        "tpu".clone_into(&mut registration.kind);
+    }
+    let mut differences = Vec::new();
+    let mut tell = |what: &str, was: Option<&str>, is: Option<&str>| {
+        let Some(is) = is.filter(|is| Some(*is) != was) else { return };
+        differences.push(match was {
+            Some(was) => format!("{what} {was} -> {is}"),
+            None => format!("{what} {is}"),
+        });
+    };
+    let was = known.as_ref();
+    tell("zone", was.and_then(|was| was.zone.as_deref()), fact.zone.as_deref());
+    tell("type", was.and_then(|was| was.accelerator.as_deref()), fact.accelerator.as_deref());
+    tell("pricing", was.map(|was| was.pricing.as_str()), Some(fact.pricing.as_str()));
+    tell("alias", None, alias.as_deref());
+    registration.zone = fact.zone.clone().or(registration.zone);
+    registration.accelerator = fact.accelerator.clone().or(registration.accelerator);
+    registration.pricing = fact.pricing;
+    if differences.is_empty() {
+        return None;
+    }
+    registration.origin = Some(IMPORTED.to_owned());
+    Some(Change {
+        name: fact.name.clone(),
+        differences,
+        registration,
+        alias,
+        is_new: known.is_none(),
+    })
+}
+
+/// The alias that a template gives a target: `{type}`, `{family}`, `{zone}`, `{pricing}` and `{name}` stand
+/// for what it is, `{n}` for the first number that is free.
+fn free_alias(
+    template: &str,
+    fact: &TargetFact,
+    taken: &mut BTreeSet<String>,
+) -> Result<String, Error> {
+    let kind = fact.accelerator.as_deref().unwrap_or("tpu");
+    let family = kind.rsplit_once('-').map_or(kind, |(family, _)| family);
+    let pricing = match fact.pricing {
+        Pricing::OnDemand => "n",
+        Pricing::Preemptible => "p",
+        Pricing::Spot => "s",
+    };
+    let filled = template
+        .replace("{type}", kind)
+        .replace("{family}", family)
+        .replace("{zone}", fact.zone.as_deref().unwrap_or("-"))
+        .replace("{pricing}", pricing)
+        .replace("{name}", fact.name.as_str());
+    let wrong = |what: &str| {
+        Error::usage(format!("'{template}' makes no alias for {}: {what}", fact.name))
+            .hint("as in: tpu targets import --alias '{type}-{pricing}{n}'")
+    };
+    let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    let check = |alias: &str| {
+        let is_number = alias.chars().all(|c| c.is_ascii_digit());
+        if alias.is_empty() || is_number || alias == LOCAL || !alias.chars().all(plain) {
+            return Err(wrong("letters, digits, '_', '-' and '.', and not a number"));
+        }
+        Ok(())
+    };
+    if !filled.contains("{n}") {
+        check(&filled)?;
+        if taken.insert(filled.clone()) {
+            return Ok(filled);
+        }
+        return Err(wrong(&format!("'{filled}' is taken; add {{n}}")));
+    }
+    for number in 1_u32.. {
+        let alias = filled.replace("{n}", &number.to_string());
+        check(&alias)?;
+        if taken.insert(alias.clone()) {
+            return Ok(alias);
+        }
+    }
+    Err(wrong("every number is taken"))
+}
+
+/// Carries a plan out, in one step. What somebody has registered meanwhile is overwritten by what the
+/// control plane said; an alias that somebody took meanwhile stays his.
+pub fn import(ctx: &Ctx, plan: &Plan) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        let registry = tx.data.registry_mut();
+        for change in &plan.changes {
+            registry.register(change.name.clone(), change.registration.clone());
+            if let Some(alias) = &change.alias
+                && !registry.aliases().any(|(taken, _)| taken == alias)
+            {
+                registry.set_alias(alias, change.name.clone());
+            }
+        }
+        Ok(())
+    })
+}

@@ -8,6 +8,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Apply, CheckStatus, SimEvent};
 use crate::cli::print::Output;
+use crate::cli::progress::Progress;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
@@ -50,7 +51,10 @@ fn provide(app: &App, args: &Apply, anew: bool) -> Outcome {
             Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
         );
     }
+    let verb = if anew { "deleting and creating" } else { "creating" };
+    let progress = Progress::new(app, format!("{verb} {name}"));
     let fact = provision::provide(ctx, &name, &wish, anew)?;
+    drop(progress);
     Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
         .notes(ctx.take_warnings()))
 }
@@ -66,7 +70,9 @@ pub(in crate::cli) fn change(app: &App, typed: &str, change: Change) -> Outcome 
             Error::new(crate::ops::Kind::Interrupted, "nothing was done").hint("`-y` answers yes")
         );
     }
+    let progress = Progress::new(app, format!("{} {}", change.verb(), target.name));
     let fact = provision::change(ctx, &target, change)?;
+    drop(progress);
     Ok(Output::new(
         format!("{} is {}.", target.name, fact.raw_state),
         json!({ "target": one(&fact) }),

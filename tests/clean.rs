@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
 use crate::common::env::TestEnv;
+use crate::common::wait::wait_until;
 
 const NONE: [&str; 0] = [];
 
@@ -186,6 +187,8 @@ fn windows_without_record_are_closed_and_no_others() {
     let env = TestEnv::new();
     env.start("exec sleep 1000", &NONE);
     let theirs = env.start_for("bob", "exec sleep 1000", &NONE);
+    env.wait_status(1, "running");
+    wait_until("bob's job to run", || env.job("bob", theirs)["status"] == "running");
     for window in ["=alice:7", "=alice:9", "=bob:8"] {
         env.tmux().run(&["new-window", "-d", "-t", window, "-n", "1", "exec sleep 1000"]);
     }

@@ -3,24 +3,25 @@
 use serde::Deserialize;
 
 use crate::common::env::TestEnv;
+use crate::common::tmux::write_file;
 
 const CASES: &str = include_str!("cases/original_commands.toml");
 
 #[derive(Deserialize)]
-struct Cases {
-    group: Vec<Group>,
-    later: Later,
+pub(crate) struct Cases {
+    pub(crate) group: Vec<Group>,
+    spellings: Spellings,
 }
 
 #[derive(Deserialize)]
-struct Group {
+pub(crate) struct Group {
     name: String,
-    rows: Vec<Vec<toml::Value>>,
+    pub(crate) rows: Vec<Vec<toml::Value>>,
 }
 
 #[derive(Deserialize)]
-struct Later {
-    rows: Vec<String>,
+struct Spellings {
+    rows: Vec<[String; 4]>,
 }
 
 /// A script that finishes, fails after a checkpoint (`mode=fail`), or is busy (`mode=busy`).
@@ -36,11 +37,11 @@ case " $* " in
 esac
 "#;
 
-fn cases() -> Cases {
+pub(crate) fn cases() -> Cases {
     toml::from_str(CASES).unwrap()
 }
 
-fn lab() -> TestEnv {
+pub(crate) fn lab() -> TestEnv {
     let mut env = TestEnv::new();
     env.set("TPU_TEST_ROOT", env.path(""));
     for user in ["alice", "bob"] {
@@ -51,6 +52,7 @@ fn lab() -> TestEnv {
         data["users"][user]["config_aliases"]["mode"] = "config.mode".into();
     }
     env.write_data(&data);
+    write_file(&env.path("more.json"), r#"{"users": {"bob": {"windows_offset": 9}}}"#);
     env
 }
 
@@ -97,14 +99,75 @@ fn every_command_of_the_manual_works_as_it_is_typed() {
     assert!(wrong.is_empty(), "{} rows are wrong:\n\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
+/// The words of a spelling that are commands: `kill W, kill-job, -k; w=` -> kill, kill-job, -k.
+fn commands(spelling: &str) -> Vec<String> {
+    let parts = spelling.split(';').next().unwrap_or_default().split(", ");
+    let first = parts.filter_map(|part| part.split_whitespace().next());
+    let is_command = |word: &&str| !word.contains('=') && *word != "--ssn" && *word != "-no-tag";
+    first.filter(is_command).map(str::to_owned).collect()
+}
+
 #[test]
-fn commands_that_come_later_say_so_and_change_nothing() {
-    let env = lab();
-    let bytes = env.data_bytes();
-    for line in cases().later.rows {
-        let output = env.tpu(&line).exits(2);
-        let name = line.split(' ').next().unwrap();
-        drop(output.says(&[&format!("no command '{name}'"), "hint: "]));
-        assert!(env.data_bytes() == bytes, "{line} wrote data.json");
+fn every_spelling_of_the_table_is_tried_and_ends_as_the_table_says() {
+    let cases = cases();
+    let tried: Vec<(&str, i64)> = cases
+        .group
+        .iter()
+        .flat_map(|group| &group.rows)
+        .map(|row| (row[0].as_str().unwrap(), row[1].as_integer().unwrap()))
+        .collect();
+    for [spelling, place, verdict, note] in &cases.spellings.rows {
+        assert!(["README", "sources"].contains(&place.as_str()), "{spelling}: {place}");
+        let of_run = spelling.starts_with("run ");
+        for command in if of_run { vec!["run".to_owned()] } else { commands(spelling) } {
+            let lines = tried.iter().filter(|(line, _)| {
+                let first = line.split(' ').next().unwrap_or_default();
+                // `-apply` and the like are later words.
+                first == command || line.split(' ').skip(1).any(|word| word == command)
+            });
+            let codes: Vec<i64> = lines.map(|(_, code)| *code).collect();
+            assert!(!codes.is_empty(), "'{command}' ({spelling}) is in no row of the table");
+            match verdict.as_str() {
+                "works" => {
+                    assert!(codes.contains(&0) || codes.contains(&4), "{spelling}: {codes:?}");
+                }
+                "differently" => assert!(!note.is_empty(), "{spelling}: what is different?"),
+                "not" => {
+                    assert!(!note.is_empty(), "{spelling}: what instead?");
+                    assert!(of_run || codes.iter().all(|code| *code == 4), "{spelling}: {codes:?}");
+                }
+                other => panic!("{spelling}: {other}"),
+            }
+        }
     }
+}
+
+/// docs/commands.md, from the table.
+fn page(cases: &Cases) -> String {
+    let mut page = String::from(
+        "# Commands of the original\n\nEvery spelling of the original's README and sources, and what it \
+         does here. Each is tried by a test\n(`tests/cases/original_commands.toml`, from which this page \
+         is made).\n\n| typed behind `tpu` | known from | here | |\n|---|---|---|---|\n",
+    );
+    for [spelling, place, verdict, note] in &cases.spellings.rows {
+        let here = match verdict.as_str() {
+            "works" => "works",
+            "differently" => "works differently",
+            _ => "not, on purpose",
+        };
+        let cell = |text: &str| text.replace('|', "\\|");
+        page += &format!("| `{}` | {place} | {here} | {} |\n", cell(spelling), cell(note));
+    }
+    page
+}
+
+#[test]
+fn the_page_of_commands_is_the_table() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md");
+    let made = page(&cases());
+    if tpu::sys::env::Env::read().var("INSTA_UPDATE") == Some("always") {
+        write_file(&path, &made);
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == made, "docs/commands.md is another table: write it with ./x bless");
 }

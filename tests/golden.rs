@@ -111,6 +111,73 @@ fn an_evening(env: &TestEnv) {
     env.write_data(&data);
 }
 
+/// The same at 80 and 120 columns, without and with colour.
+fn golden_everywhere(env: &mut TestEnv, name: &str, line: &str) {
+    for (columns, color) in [(80, "never"), (80, "always"), (120, "never"), (120, "always")] {
+        env.set("COLUMNS", columns.to_string());
+        let suffix = if color == "always" { "_color" } else { "" };
+        golden(env, &format!("{name}_{columns}{suffix}"), &format!("{line} --color {color}"));
+    }
+}
+
+#[test]
+fn every_help_text() {
+    let mut env = lab();
+    for columns in [80, 120] {
+        env.set("COLUMNS", columns.to_string());
+        let mut text = env.tpu("help --all").exits(0).stdout;
+        let names: Vec<String> =
+            text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+        for name in names {
+            text += &format!("\n==== tpu help {name}\n\n");
+            text += &env.tpu(&format!("help {name}")).exits(0).stdout;
+        }
+        for line in text.lines() {
+            let width = line.chars().count();
+            let is_example = line.starts_with("  ");
+            assert!(width <= columns || is_example, "{width} columns: {line}");
+        }
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!(format!("help_all_{columns}"), text);
+        });
+    }
+    golden_everywhere(&mut env, "help_check", "help check");
+}
+
+/// The examples in a help text.
+fn examples(help: &str) -> Vec<String> {
+    let behind = help.split("Examples:\n").nth(1).unwrap_or_default();
+    let lines = behind.lines().take_while(|line| line.starts_with("  "));
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn every_command_has_two_examples_that_it_understands() {
+    let env = lab();
+    let all = env.tpu("help --all").exits(0).stdout;
+    for name in all.lines().filter_map(|line| line.split(' ').next()) {
+        let help = env.tpu(&format!("help {name}")).exits(0).stdout;
+        let examples = examples(&help);
+        assert!(examples.len() >= 2, "{name} has {} examples:\n{help}", examples.len());
+        for example in examples {
+            // Of a pipe, what `tpu` is given.
+            let ours = example.split('|').find(|part| part.contains("tpu ")).unwrap();
+            let ours = ours.split(" > ").next().unwrap().trim().trim_start_matches("source <(");
+            let words = shlex::split(ours.trim_end_matches(')')).unwrap();
+            let words: Vec<std::ffi::OsString> =
+                words.into_iter().skip(1).map(Into::into).collect();
+            let mut all = vec![std::ffi::OsString::from("tpu")];
+            all.extend(tpu::cli::legacy::rewrite(words));
+            let parsed = <tpu::cli::args::Cli as clap::Parser>::try_parse_from(all);
+            assert!(
+                parsed.is_ok(),
+                "{name}: `{example}` is not understood: {}",
+                parsed.unwrap_err()
+            );
+        }
+    }
+}
+
 #[test]
 fn help_fits_one_screen() {
     let env = lab();
@@ -121,26 +188,31 @@ fn help_fits_one_screen() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     assert_eq!(env.tpu("-h").exits(0).stdout, help.stdout);
+    for word in ["run", "monitor", "resume", "kill", "demo"] {
+        assert!(help.stdout.contains(word), "no {word}");
+    }
     golden(&env, "help", "--help");
     golden(&env, "help_run", "help run");
 }
 
 #[test]
 fn lists_and_tables() {
-    let env = lab();
-    golden(&env, "check_rules", "check-rules");
-    golden(&env, "ls", "ls alice");
-    golden(&env, "lta", "-lta");
-    golden(&env, "get_settings", "get-settings alice");
+    let mut env = lab();
+    golden_everywhere(&mut env, "check_rules", "check-rules");
+    golden_everywhere(&mut env, "ls", "ls alice");
+    golden_everywhere(&mut env, "lta", "-lta");
+    golden_everywhere(&mut env, "get_settings", "get-settings alice");
+    golden_everywhere(&mut env, "doctor", "doctor");
+    golden_everywhere(&mut env, "find", "find");
     golden(&env, "get_settings_origin", "get-settings alice --origin");
 }
 
 #[test]
 fn an_evening_s_jobs() {
-    let env = lab();
+    let mut env = lab();
     an_evening(&env);
-    golden(&env, "check", "check alice");
-    golden(&env, "check_simp", "check-simp alice");
+    golden_everywhere(&mut env, "check", "check alice");
+    golden_everywhere(&mut env, "check_simp", "check-simp alice");
     golden(&env, "check_json", "check alice --json");
     golden(&env, "explain", "explain 5 alice");
 }

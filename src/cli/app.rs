@@ -52,7 +52,7 @@ impl App {
         let layers = self.layers()?;
         let refs: Vec<_> = layers.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
         let settings = Settings::merge(&refs)?;
-        Ok(open(Opening {
+        let ctx = open(Opening {
             data: self.data_path(&settings)?,
             tmux_socket: self.global.tmux_socket.clone(),
             env: self.env.clone(),
@@ -60,7 +60,26 @@ impl App {
             tpu: Self::program(),
             layers,
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
-        }))
+        });
+        Ok(if self.global.dry_run { Ctx { store: ctx.store.rehearsing(), ..ctx } } else { ctx })
+    }
+
+    /// What `--verbose` says: which file, server, cloud and user hold.
+    pub(super) fn circumstances(&self) -> Vec<String> {
+        let Ok(ctx) = self.ctx() else { return Vec::new() };
+        let socket = ctx.tmux_socket.as_deref().unwrap_or("default");
+        let mut said = vec![
+            format!("data file: {}", ctx.store.paths().data().display()),
+            format!("tmux server: {socket}"),
+        ];
+        if let Ok(data) = ctx.data() {
+            let user = self.user(&data, None).map_or("nobody".to_owned(), |name| name.to_string());
+            said.push(format!("user, where none is named: {user}"));
+        }
+        if let Ok(settings) = ctx.settings(None) {
+            said.push(format!("cloud: {}", settings.cloud.as_str()));
+        }
+        said
     }
 
     /// Effects that share nothing with the person's own: data, state, settings and tmux server below `root`,
@@ -191,9 +210,21 @@ impl App {
         !self.global.json && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
 
+    /// Columns of the terminal that reads the results, else of `$COLUMNS`; `None` if nobody says.
+    pub(super) fn width(&self) -> Option<usize> {
+        let stdout = std::io::stdout();
+        let terminal = stdout
+            .is_terminal()
+            .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
+            .flatten()
+            .map(|size| usize::from(size.ws_col));
+        let said = || self.env.non_empty("COLUMNS").and_then(|columns| columns.parse().ok());
+        terminal.or_else(said).filter(|columns| *columns > 0)
+    }
+
     /// Asks for a yes; without a person to ask, or with `-y`, the answer is yes.
     pub(super) fn confirm(&self, question: &str) -> Result<bool, Error> {
-        if self.global.yes || !self.may_ask() {
+        if self.global.yes || self.global.dry_run || !self.may_ask() {
             return Ok(true);
         }
         let answer = Self::ask(&format!("{question} [y/N] "))?;

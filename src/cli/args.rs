@@ -2,22 +2,29 @@
 //!
 //! Nothing here looks at files. What the words mean is decided in `resolve`.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+mod board;
 mod callbacks;
 mod daemon;
+mod jobs;
+mod state;
 mod targets;
 mod tools;
+mod workers;
 
+pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
+pub use jobs::{Again, Check, Clean, History, Logs, Maj, Many, Run, Wait, WaitFor};
+pub use state::{DataStep, Init, State};
 pub use targets::{
     Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
 pub use tools::{Classify, Demo, Doctor};
+pub use workers::Workers;
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
@@ -37,21 +44,22 @@ pub struct Cli {
 /// What a newcomer looks for, on one screen of 80 × 24: `tpu help COMMAND` lists every flag.
 const OVERVIEW: &str = "\
 Begin:    demo                      a tour with real jobs; needs only tmux
-          add-user NAME             make yourself known
-          set-cur 1                 make this directory slot 1
+          init                      make yourself and this directory known
 Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           monitor                   full screen: watch, kill, resume with keys
           check, logs W, explain W  how jobs are, what they print, why they fail
+          find TYPE, reserve TARGET who uses which target, which are free
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
           daemon start              bring jobs back by their rules (MONITOR)
-Set up:   ls, set-dir, -a, -ta      directories, config aliases, target aliases
+Set up:   ls, set-cur 1, -a, -ta    directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
           help --all                every command
 
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
-          --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help, -V";
+          --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,
+          --verbose, --version";
 
 /// Flags that stand before or after any command.
 #[derive(Debug, Clone, Args)]
@@ -84,6 +92,9 @@ pub struct Globals {
     /// Print what would be done and stop
     #[arg(long, global = true)]
     pub dry_run: bool,
+    /// Say on stderr which data file, tmux server, user and cloud hold
+    #[arg(long, global = true)]
+    pub verbose: bool,
     /// Colours
     #[arg(
         long,
@@ -140,6 +151,12 @@ pub enum Command {
     /// Open the full-screen monitor
     #[command(after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts")]
     Monitor(Check),
+    /// Show everybody's jobs
+    #[command(after_help = "Examples:\n  tpu caj\n  tpu caj -wds")]
+    Caj(Check),
+    /// Show everybody's jobs, again and again
+    #[command(after_help = "Examples:\n  tpu maj\n  tpu maj -wts --rounds 3")]
+    Maj(Maj),
     /// Continue a job from its last checkpoint
     #[command(after_help = "Examples:\n  tpu resume w=7\n  tpu resume windows=7 tpu=v2-32-6 alice")]
     Resume(Again),
@@ -149,17 +166,20 @@ pub enum Command {
     /// Stop jobs: their processes, then their windows
     #[command(after_help = "Examples:\n  tpu kill w=7\n  tpu kill 7,9-12 -y\n  tpu kill tag:sweep")]
     Kill(Many),
-    /// Close a window and drop its record (kill is the kinder way)
+    /// Close a window and archive its record (kill is kinder)
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
     KillWindow(Many),
     /// Close the windows of ended jobs and archive their records
     #[command(after_help = "Examples:\n  tpu clean\n  tpu clean alice -re")]
     Clean(Clean),
     /// Archive finished jobs
+    #[command(after_help = "Examples:\n  tpu clear-finished\n  tpu clear-finished alice")]
     ClearFinished(Words),
     /// Archive jobs that failed or were killed
+    #[command(after_help = "Examples:\n  tpu clear-error\n  tpu clear-error alice")]
     ClearError(Words),
     /// Archive finished, failed and killed jobs
+    #[command(after_help = "Examples:\n  tpu clear-all\n  tpu clear alice")]
     ClearAll(Words),
     /// Close windows that belong to no record (-czw)
     #[command(after_help = "Examples:\n  tpu clear-zombie-windows\n  tpu -czw alice")]
@@ -170,10 +190,11 @@ pub enum Command {
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
     AddTag(Words),
-    /// Say that a job's error is none, until it prints something else
+    /// Say that a job's error is none, until it prints another
     #[command(after_help = "Examples:\n  tpu ignore-error 7\n  tpu ignore-error w=7 alice")]
     IgnoreError(Words),
     /// Show the tables behind rule=
+    #[command(after_help = "Examples:\n  tpu check-rules\n  tpu check-rules --json")]
     CheckRules,
     /// Set what happens by itself when a job fails
     #[command(
@@ -190,7 +211,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
     Explain(Words),
     /// Show what has happened, newest last
-    #[command(after_help = "Examples:\n  tpu history\n  tpu history 7 -n 20")]
+    #[command(after_help = "Examples:\n  tpu history 7 -n 20\n  tpu history alice --since-last")]
     History(History),
     /// Go to a job's window
     #[command(after_help = "Examples:\n  tpu attach 7\n  tpu attach w=7 alice")]
@@ -208,9 +229,10 @@ pub enum Command {
     )]
     AddUser(AddUser),
     /// Remove a user who has no live jobs
-    #[command(after_help = "Examples:\n  tpu del-user bob")]
+    #[command(after_help = "Examples:\n  tpu del-user bob\n  tpu del-user bob -y")]
     DelUser(Words),
     /// List the users
+    #[command(after_help = "Examples:\n  tpu list-users\n  tpu -lu --json")]
     ListUsers,
     /// Make the current directory a slot
     #[command(after_help = "Examples:\n  tpu set-cur 1\n  tpu set-cur 2 alice")]
@@ -221,6 +243,7 @@ pub enum Command {
     )]
     SetDir(Words),
     /// List the directories
+    #[command(after_help = "Examples:\n  tpu ls\n  tpu ls alice")]
     Ls(Words),
     /// Print the path of a slot
     #[command(after_help = "Examples:\n  tpu get-dir 2\n  tpu get-dir 2 alice")]
@@ -243,6 +266,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu del-config-alias lr\n  tpu del-config-alias lr alice")]
     DelConfigAlias(Words),
     /// Show the settings
+    #[command(after_help = "Examples:\n  tpu get-settings\n  tpu get-settings alice --origin")]
     GetSettings(GetSettings),
     /// Change a setting
     #[command(
@@ -250,6 +274,7 @@ pub enum Command {
     )]
     SetSettings(Words),
     /// Put the settings back to their defaults
+    #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings alice")]
     ResetSettings(Words),
     /// Set the number of the next window
     #[command(after_help = "Examples:\n  tpu reset-window-num 30\n  tpu reset-window-num 30 alice")]
@@ -262,6 +287,7 @@ pub enum Command {
     )]
     AddTpuAlias(Words),
     /// List the target aliases (-lta)
+    #[command(after_help = "Examples:\n  tpu -lta\n  tpu list-tpu-aliases --json")]
     ListTpuAliases,
     /// Make a target known, with its zone, type and pricing
     #[command(
@@ -269,7 +295,9 @@ pub enum Command {
     )]
     Register(Register),
     /// Forget a target
-    #[command(after_help = "Examples:\n  tpu del-registered lab-tpuvm-v2-32-7")]
+    #[command(
+        after_help = "Examples:\n  tpu del-registered lab-tpuvm-v2-32-7\n  tpu del-reg v2-32-7"
+    )]
     DelRegistered(Words),
 
     /// Create a target, or wait for one that is on its way
@@ -284,14 +312,19 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu reapply v2-32-p2\n  tpu reapply v2-32-p2 --spot -y")]
     Reapply(Apply),
     /// Delete a target
+    #[command(after_help = "Examples:\n  tpu delete v2-32-p2\n  tpu delete v2-32-p2 -y")]
     Delete(OneTarget),
     /// Start a stopped target
+    #[command(after_help = "Examples:\n  tpu start v2-32-p2\n  tpu start lab-tpuvm-v4-8-1")]
     Start(OneTarget),
     /// Stop a target; it keeps its disk and its name
+    #[command(after_help = "Examples:\n  tpu stop v2-32-p2\n  tpu stop v2-32-p2 -y")]
     Stop(OneTarget),
     /// Restart the machines of a target
+    #[command(after_help = "Examples:\n  tpu restart v2-32-p2\n  tpu restart v2-32-p2 -y")]
     Restart(OneTarget),
     /// Show what the control plane says about targets
+    #[command(after_help = "Examples:\n  tpu check-status\n  tpu check-status v2-32-p2")]
     CheckStatus(CheckStatus),
     /// Show all that is known about a target, and who uses it
     Describe(OneTarget),
@@ -306,6 +339,13 @@ pub enum Command {
     )]
     Sim(Sim),
 
+    /// The board.
+    #[command(flatten)]
+    Board(Board),
+    /// Machines.
+    #[command(flatten)]
+    Workers(Workers),
+
     // -- MONITOR: what happens by itself
     /// Run, start or stop MONITOR, or ask what it plans
     #[command(
@@ -313,39 +353,56 @@ pub enum Command {
     )]
     Daemon(Daemon),
     /// Ask MONITOR to look at once
+    #[command(after_help = "Examples:\n  tpu ack\n  tpu ack --json")]
     Ack,
     /// Print what MONITOR has seen and done (-Ml)
     #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
     MonitorLog(MonitorLog),
-    /// Begin MONITOR's log anew; the history keeps everything (-Mc)
+    /// Begin MONITOR's log anew; the history keeps all (-Mc)
+    #[command(after_help = "Examples:\n  tpu -Mc\n  tpu clear-monitor-log")]
     ClearMonitorLog,
     /// Change a setting of MONITOR (-smc)
-    #[command(after_help = "Examples:\n  tpu -smc checking_freq 60")]
+    #[command(after_help = "Examples:\n  tpu -smc checking_freq 60\n  tpu -smc test_freq 3600")]
     SetMonitorConfig(Words),
     /// Show the settings of MONITOR (-gmc)
+    #[command(after_help = "Examples:\n  tpu -gmc\n  tpu get-monitor-config --json")]
     GetMonitorConfig,
 
     // -- callbacks
     /// Called by `run_remote.sh`: the job has begun
+    #[command(
+        after_help = "Examples:\n  tpu upd-log alice:7 LOG_DIR STAGE_DIR lab-tpuvm-v2-32-1 TIME\n  tpu upd-log \"$window\" \"$LOGDIR\" \"$STAGEDIR\" \"$VM_NAME\" \"$now\""
+    )]
     UpdLog(Words),
     /// Called by `run_remote.sh`: the job ended well
+    #[command(after_help = "Examples:\n  tpu finish-job alice:7\n  tpu finish-job alice:7 --force")]
     FinishJob(Finish),
     /// Called by `run_remote.sh`: the job failed
+    #[command(
+        after_help = "Examples:\n  tpu fail-job alice:7\n  tpu fail-job alice:7 --exit-code 3"
+    )]
     FailJob(Finish),
 
     // -- data, text, help
+    /// The state file.
+    #[command(flatten)]
+    State(State),
     /// Classify text the way jobs are read
     #[command(
         after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json"
     )]
     Classify(Classify),
-    /// Look over tmux, data file, locks and settings, each problem with its remedy
+    /// Look over everything; each problem with its remedy
+    #[command(after_help = "Examples:\n  tpu doctor\n  tpu doctor --fix\n  tpu doctor --restore")]
     Doctor(Doctor),
     /// Practise on real jobs in a directory of its own
+    #[command(after_help = "Examples:\n  tpu demo\n  tpu demo --headless")]
     Demo(Demo),
     /// A page of useful commands
+    #[command(after_help = "Examples:\n  tpu tldr\n  tpu tldr --json")]
     Tldr,
     /// Explain a command
+    #[command(after_help = "Examples:\n  tpu help run\n  tpu -h kill-job\n  tpu help --all")]
     Help {
         /// Which one
         command: Option<String>,
@@ -354,12 +411,19 @@ pub enum Command {
         all: bool,
     },
     /// Print a completion script for a shell
+    #[command(
+        after_help = "Examples:\n  source <(tpu completions bash)\n  tpu completions fish > ~/.config/fish/completions/tpu.fish\n\nWith zsh: source <(tpu completions zsh) in ~/.zshrc, after compinit."
+    )]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print a manual page
+    #[command(after_help = "Examples:\n  tpu man | man -l -\n  tpu man run | man -l -")]
+    Man {
+        /// Of this command; of tpu as a whole if none
+        command: Option<String>,
+    },
 
     // -- internal
     /// Called by the launcher script in a job's window
@@ -372,147 +436,6 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-}
-
-/// `tpu run`.
-#[derive(Debug, Args)]
-pub struct Run {
-    /// Target, user, directory slot, KEY=VALUE, in any order
-    #[arg(value_name = "TARGET|USER|N|KEY=VALUE")]
-    pub words: Vec<String>,
-    /// Do not open the monitor afterwards
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Go on where a check would refuse: busy target, shell characters in values
-    #[arg(short, long)]
-    pub force: bool,
-    /// Create the target again without asking if it was preempted
-    #[arg(long)]
-    pub apply: bool,
-    /// Do not use the notes as a tag
-    #[arg(long)]
-    pub no_tag: bool,
-    /// Ask for notes
-    #[arg(long)]
-    pub ask_notes: bool,
-    /// Pass the number of resumes to the program as --config.stage
-    #[arg(long)]
-    pub log_stage: bool,
-    /// Run this command instead of staging.sh
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
-/// `tpu check`, `check-simp`, `monitor`.
-#[derive(Debug, Args)]
-pub struct Check {
-    /// User
-    #[arg(value_name = "USER")]
-    pub words: Vec<String>,
-    /// What to show: w window, d directory, t target, s status, v output
-    #[arg(long, value_name = "LETTERS")]
-    pub show: Option<String>,
-    /// Everybody's jobs
-    #[arg(long)]
-    pub all_users: bool,
-    /// Hide tags
-    #[arg(long)]
-    pub no_tags: bool,
-    /// Show zones
-    #[arg(long)]
-    pub zone: bool,
-    /// Hide attempts that have a successor
-    #[arg(long)]
-    pub leaves: bool,
-}
-
-/// `tpu resume`, `rerun`.
-#[derive(Debug, Args)]
-pub struct Again {
-    /// Window (w=7 or 7), tpu=TARGET, user
-    #[arg(value_name = "ARG")]
-    pub words: Vec<String>,
-    /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
-    #[arg(short, long)]
-    pub force: bool,
-    /// Create the target again without asking if it was preempted
-    #[arg(long)]
-    pub apply: bool,
-}
-
-/// Commands that take several jobs.
-#[derive(Debug, Args)]
-pub struct Many {
-    /// Windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, user
-    #[arg(value_name = "ARG")]
-    pub words: Vec<String>,
-    /// Every job of the user that this command applies to
-    #[arg(long)]
-    pub all: bool,
-}
-
-/// `tpu clean`.
-#[derive(Debug, Args)]
-pub struct Clean {
-    /// User
-    #[arg(value_name = "USER")]
-    pub words: Vec<String>,
-    /// Also the ancestors of attempts that are still alive (-re)
-    #[arg(long)]
-    pub re: bool,
-}
-
-/// `tpu logs`.
-#[derive(Debug, Args)]
-pub struct Logs {
-    /// Window, user
-    #[arg(value_name = "ARG")]
-    pub words: Vec<String>,
-    /// Go on printing what comes
-    #[arg(short, long)]
-    pub follow: bool,
-    /// The last N lines only
-    #[arg(short = 'n', long, value_name = "N")]
-    pub lines: Option<usize>,
-    /// Lines that match this regular expression
-    #[arg(long, value_name = "REGEX")]
-    pub grep: Option<String>,
-}
-
-/// `tpu history`.
-#[derive(Debug, Args)]
-pub struct History {
-    /// Window, user
-    #[arg(value_name = "ARG")]
-    pub words: Vec<String>,
-    /// The last N events
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
-    pub lines: usize,
-}
-
-/// `tpu wait`.
-#[derive(Debug, Args)]
-pub struct Wait {
-    /// Windows, selectors, user
-    #[arg(value_name = "ARG")]
-    pub words: Vec<String>,
-    /// What to wait for
-    #[arg(long = "for", value_name = "WHAT", default_value = "end")]
-    pub what: WaitFor,
-    /// Give up after this long: 90s, 30m, 2h
-    #[arg(long, value_name = "TIME")]
-    pub timeout: Option<String>,
-}
-
-/// What `tpu wait` waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WaitFor {
-    /// All have ended, one way or another.
-    End,
-    /// All have finished well.
-    Finished,
-    /// One has failed.
-    Error,
 }
 
 /// `tpu add-user`.

@@ -13,11 +13,11 @@ use crate::sys::env::Env;
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Cli, Command, DaemonStep};
+use super::args::{Cli, Command, DaemonStep, SimEvent, State};
 use super::commands::{
-    aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
-    doctor, help, history, inventory, kill, logs, resume, rules, run, settings, targets, users,
-    wait,
+    aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
+    dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
+    targets, users, wait, workers,
 };
 use super::print::Output;
 use super::screen;
@@ -25,25 +25,47 @@ use super::screen;
 /// Runs what was typed; `name` is the command's, for the journal.
 pub(super) fn run(cli: Cli, name: &str, env: Env) -> Outcome {
     let app = App::new(cli.global, env, name);
-    match cli.command {
+    let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
+    let outcome = match cli.command {
+        Some(command) if app.global.dry_run && has_no_rehearsal(&command) => {
+            let text = format!("Would do: tpu {name}. Nothing was changed.");
+            Ok(Output::new(text, json!({ "dry_run": true })))
+        }
         Some(command) if app.global.dry_run && acts_at_once(&command) => {
-            Err(Error::usage(format!("{name} cannot be tried out"))
-                .hint("--dry-run is for run, resume, rerun, kill, kill-window and clean"))
+            run_command(app, command).map(Output::rehearsed)
         }
         Some(command) => run_command(app, command),
         None => bare(app),
+    };
+    outcome.map(|output| output.notes(circumstances))
+}
+
+/// Whether a command acts on something that cannot be tried out, so that a dry run only says so.
+fn has_no_rehearsal(command: &Command) -> bool {
+    match command {
+        Command::Daemon(args) => {
+            matches!(args.step, DaemonStep::Run | DaemonStep::Start | DaemonStep::Stop)
+        }
+        Command::Sim(args) => !matches!(args.event, SimEvent::List),
+        Command::Apply(_)
+        | Command::Reapply(_)
+        | Command::Delete(_)
+        | Command::Start(_)
+        | Command::Stop(_)
+        | Command::Restart(_)
+        | Command::Applyy(_)
+        | Command::ClearZombieWindows(_)
+        | Command::Launcher(_) => true,
+        Command::Doctor(args) => args.restore.is_some(),
+        _ => false,
     }
 }
 
-/// Whether a command changes something and has no dry run: it must not take the flag for nothing.
+/// Whether a command changes the state and nothing else, so that its change is tried out and dropped.
 fn acts_at_once(command: &Command) -> bool {
     matches!(
         command,
-        Command::ClearFinished(_)
-            | Command::ClearError(_)
-            | Command::ClearAll(_)
-            | Command::ClearZombieWindows(_)
-            | Command::ClearZombieJobs(_)
+        Command::ClearZombieJobs(_)
             | Command::AddTag(_)
             | Command::IgnoreError(_)
             | Command::SetRule(_)
@@ -61,15 +83,8 @@ fn acts_at_once(command: &Command) -> bool {
             | Command::AddTpuAlias(_)
             | Command::Register(_)
             | Command::DelRegistered(_)
-            | Command::Apply(_)
-            | Command::Applyy(_)
-            | Command::Reapply(_)
-            | Command::Delete(_)
-            | Command::Start(_)
-            | Command::Stop(_)
-            | Command::Restart(_)
-            | Command::Sim(_)
-            | Command::Daemon(_)
+            | Command::Board(_)
+            | Command::State(_)
             | Command::Ack
             | Command::ClearMonitorLog
             | Command::SetMonitorConfig(_)
@@ -77,7 +92,6 @@ fn acts_at_once(command: &Command) -> bool {
             | Command::FinishJob(_)
             | Command::FailJob(_)
             | Command::Doctor(_)
-            | Command::Launcher(_)
     )
 }
 
@@ -87,6 +101,8 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Check(args) => check::check(&app, &args),
         Command::CheckSimp(args) => check::table(&app, &args),
         Command::Monitor(args) => monitor(app, &screen::scope(&args)),
+        Command::Caj(args) => check::everybody(&app, args),
+        Command::Maj(args) => check::again_and_again(&app, args),
         Command::Resume(args) => resume::resume(&app, &args),
         Command::Rerun(args) => resume::rerun(&app, &args),
         Command::Kill(args) => kill::kill(&app, &args),
@@ -104,6 +120,7 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::GetStageDir(args) => rules::stage_dir(&app, &args.words),
         Command::Logs(args) => logs::logs(&app, &args),
         Command::Explain(args) => check::explain(&app, &args.words),
+        Command::History(args) if args.since_last => news::since_last(&app, &args),
         Command::History(args) => history::history(&app, &args),
         Command::Attach(args) => attach::attach(&app, &args.words),
         Command::Wait(args) => wait::wait(&app, &args),
@@ -137,6 +154,8 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::CheckStatus(args) => cloud::check_status(&app, &args),
         Command::Describe(of) => inventory::describe(&app, &of),
         Command::Targets(args) => inventory::targets(&app, &args),
+        Command::Board(command) => board::run(&app, &command),
+        Command::Workers(command) => workers::run(&app, &command),
         Command::Sim(args) => cloud::sim(&app, &args.event),
         Command::Daemon(args) => daemon(app, args.step),
         Command::Ack => monitor_cmds::ack(&app),
@@ -148,14 +167,16 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::FinishJob(args) => callbacks::finish(&app, &args),
         Command::FailJob(args) => callbacks::fail(&app, &args),
         Command::Launcher(args) => callbacks::launcher(&app, &args.step),
+        Command::State(State::Init(args)) => init::run(&app, &args),
+        Command::State(State::Data(args)) => data::run(&app, &args.step),
         Command::Classify(args) => classify::classify(&app, &args),
         Command::Doctor(args) => doctor::doctor(&app, &args),
         Command::Demo(args) => demo(&app, &args),
         Command::DemoTrain { words } => demo_train(&words),
         Command::Tldr => Ok(help::tldr()),
         Command::Help { command, all } => help::help(command.as_deref(), all),
-        Command::Completions { shell } => Ok(help::completions(shell)),
-        Command::Man => help::man(),
+        Command::Completions { shell } => help::completions(shell),
+        Command::Man { command } => help::man(command.as_deref()),
     }
 }
 

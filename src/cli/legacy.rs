@@ -30,15 +30,75 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("-gmc", "get-monitor-config"),
     ("-Ml", "monitor-log"),
     ("-Mc", "clear-monitor-log"),
+    ("-lc", "lock-code"),
+    ("-ulc", "unlock-code"),
+    ("list-dir", "ls"),
+    ("kill-jobs", "kill"),
+    ("rel", "release"),
+    ("zhan", "reserve"),
+    ("-dtpu", "describe"),
+    ("-cktpu", "check-status"),
+    ("solve-env", "solve"),
+    ("lian", "ssh"),
+    ("mount-disk-new", "mount-disk"),
+    ("apply-norm", "apply --norm"),
+    ("reapply-norm", "reapply --norm"),
+    ("keng", "find --deleted"),
+    ("gtis", "check-status"),
+    ("-agc", "data set"),
+    ("add_global_config", "data set"),
+    ("-mgc", "data merge"),
+    ("merge_global_config", "data merge"),
     ("-atpu", "register"),
     ("add-applied-tpu", "register"),
     ("add-applied", "register"),
     ("del-register", "del-registered"),
     ("del-reg", "del-registered"),
     ("del-info", "del-registered"),
-    ("-dtpu", "describe"),
-    ("-cktpu", "check-status"),
 ];
+
+/// Commands of the original that `tpu` does not have on purpose, each with what to do instead.
+pub const GONE: &[(&str, &str)] = &[
+    ("lock", LOCKS),
+    ("unlock", LOCKS),
+    ("rl", LOCKS),
+    ("lock-data", LOCKS),
+    ("unlock-data", LOCKS),
+    ("lock-code", LOCKS),
+    ("unlock-code", LOCKS),
+    ("rm-lock", "a reservation ends by itself; before that: tpu release TARGET"),
+    ("queue", QUEUE),
+    ("vq", QUEUE),
+    ("dqr", QUEUE),
+    ("dequeue", QUEUE),
+    ("dq", QUEUE),
+    ("upd-staging-info", QUEUE),
+    ("cc", "copy it with: tpu cp PATH ZONE"),
+    ("cca", "copy it with: tpu cp PATH ZONE"),
+    ("register-web", "there is no web page; everything is on: tpu monitor"),
+    ("change-ip", "MONITOR brings jobs back when a machine has changed: tpu daemon start"),
+    ("rtw", "tpu register FULL_NAME --zone ZONE --spot"),
+    ("reapplyy", "tpu delete TARGET, then tpu apply TARGET: it waits for capacity"),
+    ("fang", "point the alias at the new target: tpu -ta ALIAS NEW_FULL_NAME"),
+    ("fmd", "tpu -ta ALIAS NEW_FULL_NAME, then tpu reserve ALIAS"),
+    ("uss", "the board follows the jobs by itself: tpu find"),
+    ("upd-status-spreadsheet", "the board follows the jobs by itself: tpu find"),
+    ("twsi", "it was a test of the spreadsheet; the board is shown by: tpu find"),
+    ("clean-eu", "tpu deletes no checkpoints; `tpu clean` archives records"),
+    ("clean-us", "tpu deletes no checkpoints; `tpu clean` archives records"),
+    ("debug-stats", "what runs on a target is shown by: tpu describe TARGET"),
+    ("debug-kill", "stop a job with: tpu kill w=N"),
+    ("restart-run", "tpu restart TARGET, then tpu resume w=N"),
+    ("rs", "tpu restart TARGET, then tpu resume w=N"),
+];
+
+const LOCKS: &str = "locks here die with whoever holds them; `tpu doctor` shows who holds one";
+const QUEUE: &str = "wait in line for a target of a type: tpu run v2-32 --wait";
+
+/// What to do instead of a command that is not there on purpose.
+pub fn gone(typed: &str) -> Option<&'static str> {
+    GONE.iter().find(|(word, _)| *word == typed).map(|(_, remedy)| *remedy)
+}
 
 /// Later words, for the commands named: what is typed, and what clap is given.
 const ARGUMENTS: &[(&[&str], &str, &str)] = &[
@@ -48,17 +108,24 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["run"], "-ssn", "--ask-notes"),
     (&["run"], "--ssn", "--ask-notes"),
     (&["run"], "-auto", "--auto"),
+    (&["run", "find"], "-norm", "--norm"),
+    (&["run", "find"], "-pre", "--pre"),
+    (&["find"], "-del", "--deleted"),
+    (&["find", "run"], "-a", "v*"),
+    (&["find", "run"], "--all", "v*"),
     (&["apply", "applyy", "reapply"], "-norm", "--norm"),
-    (&["check", "check-simp", "monitor"], "-nt", "--no-tags"),
-    (&["check", "check-simp", "monitor"], "-z", "--zone"),
-    (&["check"], "-c", "--leaves"),
+    (SHOWING, "-nt", "--no-tags"),
+    (SHOWING, "-z", "--zone"),
+    (SHOWING, "-c", "--leaves"),
+    (SHOWING, "-nf", "--color=never"),
 ];
 
 /// Commands whose `-wdtsv` choose what is shown.
 const SHOWING: &[&str] = &["check", "check-simp", "monitor", "caj", "maj"];
 
 /// Global flags that take a value as the next word, so that the command is found behind them.
-const GLOBALS_WITH_VALUE: &[&str] = &["--data", "--settings", "--user", "--tmux-socket", "--color"];
+const GLOBALS_WITH_VALUE: &[&str] =
+    &["--data", "--settings", "--user", "--tmux-socket", "--cloud", "--color"];
 
 /// Rewrites the words after the program's name.
 pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {
@@ -88,9 +155,9 @@ pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {
             None => {
                 let full = first_word(text);
                 if !full.starts_with('-') {
-                    command = Some(full.to_owned());
+                    command = full.split(' ').next().map(str::to_owned);
                 }
-                out.push(OsString::from(full));
+                out.extend(full.split(' ').map(OsString::from));
             }
             Some(command) => {
                 value_follows = GLOBALS_WITH_VALUE.contains(&text);
@@ -114,15 +181,20 @@ fn argument(command: &str, text: &str) -> Option<String> {
         return COMMANDS
             .iter()
             .find(|(typed, _)| *typed == text)
-            .map(|(_, full)| (*full).to_owned());
+            .map(|(_, full)| full.split(' ').next().unwrap_or(full).to_owned());
     }
     for (commands, typed, meant) in ARGUMENTS {
         if commands.contains(&command) && *typed == text {
             return Some((*meant).to_owned());
         }
     }
-    if SHOWING.contains(&command) && is_show_flag(text) {
-        return Some(format!("--show={}", text.trim_start_matches('-')));
+    if SHOWING.contains(&command) {
+        if is_show_flag(text) {
+            return Some(format!("--show={}", text.trim_start_matches('-')));
+        }
+        if let Some(columns) = text.strip_prefix("col=") {
+            return Some(format!("--columns={columns}"));
+        }
     }
     // `-w=7` and `-window=7`: the dash is an ornament.
     let (key, value) = text.strip_prefix('-')?.split_once('=')?;

@@ -7,9 +7,11 @@
 mod app;
 pub mod args;
 mod commands;
+mod complete;
 mod dispatch;
 pub mod legacy;
 mod print;
+mod progress;
 mod resolve;
 mod screen;
 
@@ -31,10 +33,13 @@ pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let env = Env::read();
     let mut rewritten: Vec<OsString> = words.first().cloned().into_iter().collect();
-    rewritten.extend(legacy::rewrite(words.into_iter().skip(1).collect()));
+    rewritten.extend(legacy::rewrite(words.iter().skip(1).cloned().collect()));
 
-    if let Some(code) = print::complete(&env) {
-        return code;
+    if let Some(answered) = complete::answer(&env, &words) {
+        return match answered {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => print::error(&error, &args::Globals::plain()),
+        };
     }
     let parsed = Cli::command().try_get_matches_from(&rewritten).and_then(|matches| {
         let name = matches.subcommand_name().unwrap_or("tpu").to_owned();

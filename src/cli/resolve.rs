@@ -23,6 +23,8 @@ pub(super) struct Sorted {
     pub(super) selectors: Vec<Selector>,
     /// Everything else, in order.
     pub(super) rest: Vec<String>,
+    /// The users there are, for the nearest name.
+    users: Vec<UserName>,
 }
 
 /// Chooses jobs by what they are.
@@ -40,7 +42,8 @@ const WINDOW_KEYS: [&str; 3] = ["w", "window", "windows"];
 
 /// Sorts words.
 pub(super) fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
-    let mut sorted = Sorted::default();
+    let users = data.users().iter().map(|user| user.name.clone()).collect();
+    let mut sorted = Sorted { users, ..Sorted::default() };
     for word in words {
         if let Some((key, value)) = word.split_once('=') {
             match key {
@@ -132,8 +135,14 @@ impl Sorted {
         }
         match self.rest.first() {
             // A bare word that is nothing known is most likely a name.
-            Some(word) => Err(Error::not_found(format!("'{word}' is no user, window or selector"))
-                .hint("`tpu list-users` lists the users, `tpu check` the windows")),
+            Some(word) => {
+                let near = did_you_mean(word, self.users.iter().map(UserName::as_str));
+                Err(Error::not_found(format!("'{word}' is no user, window or selector")).hint(
+                    near.unwrap_or_else(|| {
+                        "`tpu list-users` lists the users, `tpu check` the windows".to_owned()
+                    }),
+                ))
+            }
             None => Ok(()),
         }
     }
@@ -193,7 +202,8 @@ pub(super) fn many_jobs(
     // The original also takes a target here: all of the user's jobs on it.
     let (targets, unknown): (Vec<String>, Vec<String>) =
         sorted.rest.iter().cloned().partition(|word| data.resolve_target(word).is_some());
-    let checked = Sorted { rest: unknown, pairs: sorted.pairs, ..Sorted::default() };
+    let users = sorted.users.clone();
+    let checked = Sorted { rest: unknown, pairs: sorted.pairs, users, ..Sorted::default() };
     checked.nothing_else()?;
     let user = app.user(&data, sorted.user)?;
     let mut selectors = sorted.selectors;

@@ -14,10 +14,12 @@ pub use super::monitor_config::MonitorConfig;
 pub use super::read::DataError;
 pub use super::user::{DEFAULT_ALIASES, User};
 
+use super::board::Board;
 use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Source, Style};
+use super::line::Ticket;
 use super::read::Path;
 use super::registry::{self, Registry};
 use super::settings;
@@ -43,7 +45,7 @@ pub enum ReadError {
 }
 
 /// The members of a document by which it is known as a state file.
-const OUR_KEYS: [&str; 15] = [
+pub const OUR_KEYS: [&str; 17] = [
     "users",
     "user_list",
     "id_list",
@@ -52,6 +54,8 @@ const OUR_KEYS: [&str; 15] = [
     "tpu_aliases",
     "all_tpus",
     "targets",
+    "board",
+    "waiting",
     "monitor_config",
     "MONITOR_config",
     "monitor_all_check_time",
@@ -248,6 +252,21 @@ impl Data {
         true
     }
 
+    /// Enters every user into the lists beside the users.
+    pub fn list_users(&mut self) {
+        for user in &self.users {
+            let name = user.name.as_str().to_owned();
+            if !self.head.user_list.contains(&name) {
+                self.head.user_list.push(name.clone());
+            }
+            if !self.head.id_list.contains(&user.id) {
+                self.head.id_list.push(user.id);
+            }
+            set_pair(&mut self.head.id_user, user.id, name.clone());
+            set_pair(&mut self.head.user_id, name, user.id);
+        }
+    }
+
     /// Takes a user out of the document and of all lists.
     pub fn remove_user(&mut self, name: &UserName) -> Option<User> {
         let at = self.users.iter().position(|user| user.name == *name)?;
@@ -302,6 +321,26 @@ impl Data {
     /// The shortest alias of a target, else its full name.
     pub fn target_label(&self, name: &TargetName) -> String {
         registry::label(&self.head.registry, name)
+    }
+
+    /// What people wrote about targets.
+    pub fn board(&self) -> &Board {
+        &self.head.board
+    }
+
+    /// What people wrote about targets, to be changed.
+    pub fn board_mut(&mut self) -> &mut Board {
+        &mut self.head.board
+    }
+
+    /// Those who wait for a target, the first first.
+    pub fn waiting(&self) -> &[Ticket] {
+        &self.head.waiting
+    }
+
+    /// Those who wait for a target, to be changed.
+    pub fn waiting_mut(&mut self) -> &mut Vec<Ticket> {
+        &mut self.head.waiting
     }
 
     /// How MONITOR turns.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::board::Board;
+use super::line::{self, Ticket};
 use super::monitor_config::{self, MonitorConfig};
 use super::read::{self, DataError, Fields, Path};
 use super::registry::Registry;
@@ -38,6 +40,8 @@ pub(super) struct Head {
     pub(super) id_user: Vec<(u32, String)>,
     pub(super) user_id: Vec<(String, u32)>,
     pub(super) registry: Registry,
+    pub(super) board: Board,
+    pub(super) waiting: Vec<Ticket>,
     pub(super) monitor: MonitorConfig,
     pub(super) monitor_all_check_time: u32,
     pub(super) wandb_api_key: Option<Secret>,
@@ -53,6 +57,8 @@ impl Default for Head {
             id_user: Vec::new(),
             user_id: Vec::new(),
             registry: Registry::default(),
+            board: Board::default(),
+            waiting: Vec::new(),
             monitor: MonitorConfig::default(),
             monitor_all_check_time: 20,
             wandb_api_key: None,
@@ -81,6 +87,8 @@ impl Head {
                 .with("user_id_dict", |value, path| read::pairs(value, path, word, read::number))?
                 .unwrap_or_default(),
             registry: Registry::read(&fields)?,
+            board: fields.with("board", Board::read)?.unwrap_or_default(),
+            waiting: fields.with("waiting", line::read)?.unwrap_or_default(),
             monitor: fields
                 .with(monitor_config::key(map), MonitorConfig::read)?
                 .unwrap_or_default(),
@@ -112,6 +120,8 @@ impl Head {
                 changes.push((key, value));
             }
         };
+        set("waiting", was.waiting != self.waiting, line::write(&self.waiting));
+        set("board", was.board != self.board, self.board.write(old.get("board")));
         let key = monitor_config::key(old);
         let monitor = self.monitor.write(&was.monitor, old.get(key).filter(|v| !v.is_null()));
         set(key, was.monitor != self.monitor, monitor);

@@ -5,6 +5,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+pub mod board;
 mod codec;
 pub mod data;
 mod extras;
@@ -13,6 +14,7 @@ mod head;
 pub mod ids;
 pub mod job;
 mod json;
+pub mod line;
 pub mod lineage;
 mod monitor_config;
 pub mod prices;

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use crate::model::board::Entry;
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::job::who;
-use crate::model::lineage;
+use crate::model::{lineage, time};
 use crate::plan::place::{self, Window};
-use crate::store::StoreError;
+use crate::store::{StoreError, original};
 
-use super::{Ctx, Error};
+use super::launch::heal;
+use super::{Ctx, Error, lease, snapshot};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             ),
         },
     });
+    original(ctx, &mut findings);
+    settings(ctx, &mut findings);
     match ctx.store.read() {
         Ok(data) => {
             findings.push(fine(format!(
@@ -80,6 +84,11 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
                 data.jobs().count()
             )));
             records(&data, &tmux, &mut findings);
+            board(ctx, &data, &mut findings);
+            if let Err(what) = lists(&data) {
+                findings.push(warning(what, "tpu doctor --fix"));
+            }
+            orphans(ctx, &mut findings);
         }
         Err(error @ StoreError::Missing { .. }) => {
             findings.push(warning(error.to_string(), "add the first user: tpu add-user NAME"));
@@ -91,6 +100,126 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
         }),
     }
     findings
+}
+
+/// The lock of the original beside the file.
+fn original(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let path = ctx.store.paths().original_lock();
+    let Some(flag) = original::look(&**ctx.store.disk(), &path, ctx.clock.now()) else { return };
+    let by = flag.user.map(|user| format!(" by {user}")).unwrap_or_default();
+    let age = time::age(flag.age_s);
+    findings.push(if flag.age_s < original::STALE_S {
+        warning(
+            format!("the original holds its lock{by} for {age}: changes wait for it"),
+            "wait until its command has ended; the original's own `tpu unlock data` clears it",
+        )
+    } else {
+        warning(
+            format!("the original's lock is left over{by} for {age}; tpu takes no notice of it"),
+            "the original waits for it: its own `tpu unlock data` clears it",
+        )
+    });
+}
+
+/// The settings of this account, and of each user.
+fn settings(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let users = ctx.data().map(|data| data.users().to_vec()).unwrap_or_default();
+    for error in std::iter::once(ctx.settings(None))
+        .chain(users.iter().map(|user| ctx.settings(Some(user))))
+        .filter_map(Result::err)
+    {
+        let remedy = error.hint.unwrap_or_else(|| "tpu get-settings --origin".to_owned());
+        findings.push(warning(error.message, remedy));
+    }
+}
+
+/// What is written on the board for people and targets that are not there.
+fn board(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
+    let ghosts = ghosts(ctx, data);
+    if ghosts > 0 {
+        let what =
+            format!("{ghosts} places in the line for targets belong to processes that are dead");
+        findings.push(warning(what, "nobody waits for them; tpu doctor --fix clears them away"));
+    }
+    for name in data.board().names().filter(|name| data.target(name).is_none()) {
+        findings.push(warning(
+            format!("the board has notes about {name}, which is no target any more"),
+            format!("tpu register {name}, or: tpu doctor --fix"),
+        ));
+    }
+}
+
+fn ghosts(ctx: &Ctx, data: &Data) -> usize {
+    let dead = |owner: &str| lease::is_alive(&ctx.env, owner) == Some(false);
+    data.waiting().iter().filter(|ticket| dead(&ticket.owner)).count()
+}
+
+/// The lists of users beside the users, which the original reads.
+fn lists(data: &Data) -> Result<(), String> {
+    let value = data.to_value();
+    for user in data.users() {
+        let name = user.name.as_str();
+        let listed =
+            value["user_list"].as_array().is_some_and(|list| list.iter().any(|n| n == name));
+        let numbered = value["user_id_dict"].get(name).is_some();
+        if !listed || !numbered {
+            return Err(format!("{name} is missing in the lists of users that the original reads"));
+        }
+    }
+    Ok(())
+}
+
+/// Windows that no record claims.
+fn orphans(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let Ok(look) = snapshot::look(ctx, &mut snapshot::Memory::default(), None) else { return };
+    for orphan in look.orphans {
+        findings.push(warning(
+            format!("window {} of session {} belongs to no record", orphan.window, orphan.session),
+            "look at it, then close such windows with: tpu -czw USER",
+        ));
+    }
+}
+
+/// Does what needs no judgement: settles what dead processes left behind, and clears the board of ghosts.
+/// Says what it did.
+pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
+    let before = ctx.data()?;
+    if !ctx.store.is_rehearsing() {
+        heal::heal(ctx)?;
+    }
+    let mut done = Vec::new();
+    let healed = ctx.data()?;
+    for job in healed.jobs() {
+        let was = before.job(&job.id()).map(|job| &job.status);
+        if was.is_some_and(|was| *was != job.status) {
+            done.push(format!("settled {}: it is {}", job.id(), job.status));
+        }
+    }
+    ctx.transact(|tx| {
+        let ghosts = ghosts(ctx, &tx.data);
+        if ghosts > 0 {
+            let dead = |owner: &str| lease::is_alive(&ctx.env, owner) == Some(false);
+            tx.data.waiting_mut().retain(|ticket| !dead(&ticket.owner));
+            done.push(format!("cleared {ghosts} dead places from the line"));
+        }
+        let gone: Vec<_> = tx
+            .data
+            .board()
+            .names()
+            .filter(|name| tx.data.target(name).is_none())
+            .cloned()
+            .collect();
+        for name in gone {
+            tx.data.board_mut().set(&name, Entry::default());
+            done.push(format!("forgot the notes about {name}"));
+        }
+        if lists(&tx.data).is_err() {
+            tx.data.list_users();
+            done.push("entered every user into the lists that the original reads".to_owned());
+        }
+        Ok(())
+    })?;
+    Ok(done)
 }
 
 /// Records against windows, fathers against children, aliases against targets.

@@ -54,6 +54,18 @@ impl Kind {
         }
     }
 
+    /// What to do next where nobody has said it better.
+    pub fn next_step(self) -> &'static str {
+        match self {
+            Self::Failed | Self::State => "`tpu doctor` looks for what is wrong",
+            Self::Usage => "`tpu help COMMAND` explains a command",
+            Self::NotFound => "`tpu check`, `tpu list-users` and `tpu -lta` list what there is",
+            Self::Refused => "`tpu check` and `tpu find` show what stands in the way",
+            Self::Unreachable => "nothing was changed; it is safe to try again",
+            Self::Interrupted => "run it again where it can ask, or add -y",
+        }
+    }
+
     /// The `code` of JSON errors.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -25,8 +25,13 @@ pub mod rules;
 
 // Verbs about everything else.
 pub mod aliases;
+pub mod board;
+pub mod data;
 pub mod dirs;
 pub mod doctor;
+pub mod init;
+pub mod movein;
+pub mod news;
 pub mod provision;
 pub mod settings;
 pub mod targets;

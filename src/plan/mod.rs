@@ -8,8 +8,10 @@
 
 pub mod answer;
 pub mod backoff;
+pub mod board;
 pub mod budget;
 pub mod decide;
 pub mod diagnose;
 pub mod next;
 pub mod place;
+pub mod types;

@@ -85,6 +85,18 @@ pub trait Disk: Send + Sync {
     /// The names in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
+    /// Runs `work` with the contents of a file that another program keeps as its lock, under the system's
+    /// lock of that file, and without changing it. `false`, and `work` does not run, while somebody else
+    /// holds that lock. Without such a file `work` gets nothing.
+    fn beside_others(&self, path: &Path, work: &mut dyn FnMut(Option<&[u8]>)) -> io::Result<bool> {
+        match self.read(path) {
+            Ok(contents) => work(Some(&contents.bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => work(None),
+            Err(e) => return Err(e),
+        }
+        Ok(true)
+    }
+
     /// Creates a directory whose parent is there. `false` if it was there already.
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
 
@@ -237,6 +249,25 @@ impl Disk for OsDisk {
         work();
         let awaited = guard.metadata().is_ok_and(|meta| meta.len() > WAITING);
         Ok(Locked::Done { awaited })
+    }
+
+    fn beside_others(&self, path: &Path, work: &mut dyn FnMut(Option<&[u8]>)) -> io::Result<bool> {
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = match opened {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                work(None);
+                return Ok(true);
+            }
+            // Who may only read it can lock it all the same, on most file systems.
+            Err(_) => File::open(path)?,
+        };
+        let mut lock = fd_lock::RwLock::new(file);
+        let Some(mut guard) = try_lock(&mut lock)? else { return Ok(false) };
+        let mut bytes = Vec::new();
+        guard.read_to_end(&mut bytes)?;
+        work(Some(&bytes));
+        Ok(true)
     }
 }
 

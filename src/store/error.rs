@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::original::{Flag, STALE_S};
 use crate::model::data::ReadError;
 
 /// A failure of the state file or of the files beside it. The state itself is then as it was before.
@@ -39,6 +40,14 @@ pub enum StoreError {
         /// Who holds it.
         holder: Holder,
     },
+    /// The original tool held its own lock for longer than we wait.
+    #[error("{} says that the original tool is at work{}", path.display(), at_work(flag.as_ref()))]
+    OriginalAtWork {
+        /// Its lock file.
+        path: PathBuf,
+        /// What stands there; nothing while it is being written.
+        flag: Option<Flag>,
+    },
     /// A file operation failed.
     #[error("cannot {op} {}: {}", path.display(), because(source))]
     Io {
@@ -56,7 +65,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { .. } => Some(
-                "begin with 'tpu add-user NAME', or name the file you have: --data FILE or TPU_DATA=FILE"
+                "begin with 'tpu init' or 'tpu add-user NAME', or name the file you have: --data FILE or TPU_DATA=FILE"
                     .to_owned(),
             ),
             Self::Exists { .. } => None,
@@ -74,9 +83,21 @@ impl StoreError {
             Self::Locked { path, .. } => {
                 Some(format!("'fuser {}' names the process that holds it", path.display()))
             }
+            Self::OriginalAtWork { .. } => Some(format!(
+                "nothing was changed; try again. If its process has died, the original's own `tpu unlock \
+                 data` clears it, and after {} min it counts as left over",
+                STALE_S / 60
+            )),
             Self::Io { source, path, .. } => about_io(source.kind(), path),
         }
     }
+}
+
+/// Who set the flag, and when.
+fn at_work(flag: Option<&Flag>) -> String {
+    let Some(Flag { user, age_s }) = flag else { return String::new() };
+    let by = user.as_ref().map(|user| format!(" for {user}")).unwrap_or_default();
+    format!("{by}, since {}", crate::model::time::age(*age_s))
 }
 
 /// What a person can do about an error of the system.

@@ -16,6 +16,7 @@ mod error;
 pub mod fake;
 mod journal;
 pub mod lock;
+pub mod original;
 mod paths;
 mod txn;
 
@@ -54,6 +55,8 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     who: Who,
     cache: Mutex<Option<Cached>>,
+    /// Changes are tried out and not made.
+    rehearsing: bool,
 }
 
 /// The last version that was read.
@@ -69,7 +72,20 @@ impl Store {
     pub fn open(paths: Paths, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, who: Who) -> Self {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
-        Self { paths, disk, clock, who, cache: Mutex::new(None) }
+        Self { paths, disk, clock, who, cache: Mutex::new(None), rehearsing: false }
+    }
+
+    /// The same door, through which changes are only tried out: each is applied to what is there, and
+    /// nothing is written.
+    #[must_use]
+    pub fn rehearsing(mut self) -> Self {
+        self.rehearsing = true;
+        self
+    }
+
+    /// Whether changes are only tried out.
+    pub fn is_rehearsing(&self) -> bool {
+        self.rehearsing
     }
 
     /// Where things are.

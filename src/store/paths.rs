@@ -47,6 +47,11 @@ impl Paths {
         self.dir.join(format!("{}.lock", self.name()))
     }
 
+    /// Where the original, if it works on the same file, says that it does.
+    pub fn original_lock(&self) -> PathBuf {
+        self.dir.join("lock.json")
+    }
+
     /// Earlier versions of the data file.
     pub fn backups(&self) -> PathBuf {
         self.dir.join("backups")
@@ -86,6 +91,11 @@ impl Paths {
     /// What that MONITOR says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))
+    }
+
+    /// When a user last asked what is new.
+    pub fn seen(&self, user: &str) -> PathBuf {
+        self.state().join(format!("seen-{}", plain(user)))
     }
 
     /// Held by whoever works on a target.

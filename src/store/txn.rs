@@ -10,7 +10,7 @@ use super::atomic::{self, Keep};
 use super::disk::Contents;
 use super::error::{At as _, StoreError};
 use super::journal::{self, Event};
-use super::{DATA_MODE, SHARED_DIR, Store, backup, lock};
+use super::{DATA_MODE, SHARED_DIR, Store, backup, lock, original};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
@@ -89,6 +89,9 @@ impl Store {
         actor: &str,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<Committed<T>, E> {
+        if self.rehearsing {
+            return self.rehearse(actor, change);
+        }
         self.locked(|| {
             let contents = self.contents()?;
             let cached = self
@@ -108,9 +111,33 @@ impl Store {
         })?
     }
 
+    /// Applies `change` to what is in the file now, and writes nothing.
+    fn rehearse<T, E: From<StoreError>>(
+        &self,
+        actor: &str,
+        change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<Committed<T>, E> {
+        let data = match self.read() {
+            Ok(data) => Data::clone(&data),
+            Err(StoreError::Missing { .. }) => Data::empty(),
+            Err(error) => return Err(error.into()),
+        };
+        let before = data.to_bytes();
+        let mut tx =
+            Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
+        let value = change(&mut tx)?;
+        Ok(Committed { value, changed: tx.data.to_bytes() != before, warnings: Vec::new() })
+    }
+
     /// Writes the first version of a data file, in a directory that is made if need be. It is an error
     /// if there is a file.
     pub fn create(&self, data: &Data) -> Result<(), StoreError> {
+        if self.rehearsing {
+            return match self.disk.stat(self.paths.data()) {
+                Ok(_) => Err(StoreError::Exists { path: self.paths.data().to_owned() }),
+                Err(_) => Ok(()),
+            };
+        }
         self.make_ancestors(self.paths.dir())?;
         self.locked(|| {
             let path = self.paths.data();
@@ -144,6 +171,9 @@ impl Store {
 
     /// Adds lines to the journal without touching the data.
     pub fn note(&self, events: &[Event]) -> Result<(), StoreError> {
+        if self.rehearsing {
+            return Ok(());
+        }
         self.locked(|| self.journal(events))?
     }
 
@@ -153,7 +183,10 @@ impl Store {
         let mode = self.disk.stat(self.paths.data()).map_or(DATA_MODE, |stat| stat.mode);
         // Whoever may write the data file must be able to lock it.
         let mode = (mode & 0o666) | 0o600;
-        lock::with(&*self.disk, &*self.clock, &self.who, (&path, mode), work)
+        let (disk, clock) = (&*self.disk, &*self.clock);
+        lock::with(disk, clock, &self.who, (&path, mode), || {
+            original::with(disk, clock, &self.paths.original_lock(), work)
+        })?
     }
 
     /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,

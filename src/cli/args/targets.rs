@@ -21,6 +21,15 @@ pub struct Register {
     /// Spot
     #[arg(long)]
     pub spot: bool,
+    /// Addresses of its machines, for a target that no control plane knows
+    #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',')]
+    pub address: Vec<String>,
+    /// The account there
+    #[arg(long, value_name = "NAME", requires = "address")]
+    pub ssh_user: Option<String>,
+    /// The key for it
+    #[arg(long, value_name = "FILE", requires = "address")]
+    pub ssh_key: Option<String>,
 }
 
 /// `tpu apply`, `tpu reapply`.

@@ -29,6 +29,9 @@ pub struct Doctor {
     /// Put back a backup of data.json: the newest, or the N-th newest
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1")]
     pub restore: Option<usize>,
+    /// Do what can be done without a person's judgement
+    #[arg(long, conflicts_with = "restore")]
+    pub fix: bool,
 }
 
 /// `tpu demo`.

@@ -1,11 +1,16 @@
 //! `tpu check`, `check-simp`, `explain`: how jobs are, and why.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::Check;
-use crate::cli::print::block::{self, Show};
+use crate::cli::args::{Check, Maj};
+use crate::cli::print::{
+    self,
+    block::{self, Show},
+};
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
 use crate::model::facts::Source;
@@ -23,9 +28,43 @@ pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
 /// `check-simp`: a table.
 pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
-    let text =
-        if look.jobs.is_empty() { block::all(&look, show) } else { table::jobs(&look, show) };
+    let text = if look.jobs.is_empty() {
+        block::all(&look, show)
+    } else {
+        table::jobs(&look, show, app.width())
+    };
     Ok(Output::new(text, as_json::snapshot(&look)).notes(app.ctx()?.take_warnings()))
+}
+
+/// `caj`: everybody's jobs.
+pub(in crate::cli) fn everybody(app: &App, args: Check) -> Outcome {
+    check(app, &Check { all_users: true, ..args })
+}
+
+/// `maj`: everybody's jobs, every `monitor_all_check_time` seconds.
+pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
+    let ctx = app.ctx()?;
+    let every = Duration::from_secs(ctx.data()?.monitor_all_check_time().max(1).into());
+    let all = Check { all_users: true, ..args.check };
+    let mut round = 0;
+    loop {
+        round += 1;
+        let output = check(app, &all)?;
+        if args.rounds == Some(round) {
+            return Ok(output);
+        }
+        // Home and clear, on a terminal: the next round stands where this one stood.
+        let clear = if app.on_terminal() { "\x1b[H\x1b[2J" } else { "" };
+        let text = format!("{clear}{}", print::printed(&output, &app.global));
+        match print::to_stdout(&text, print::choice(app.global.color)) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Output::default()),
+            Err(e) => {
+                return Err(Error::failed(format!("cannot print: {e}"))
+                    .hint("the output was closed or its disk is full"));
+            }
+            Ok(()) => ctx.clock.sleep(every),
+        }
+    }
 }
 
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {

@@ -10,6 +10,7 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
+use crate::cli::progress::Progress;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
@@ -70,8 +71,11 @@ fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> O
     if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
-    let mut tell = |line: &str| app.tell(line);
+    let verb = if anew { "deleting and creating" } else { "creating" };
+    let progress = Progress::new(app, format!("{verb} {name}"));
+    let mut tell = |line: &str| progress.say(line);
     let fact = provision::insist(ctx, &name, &wish, (anew, insistence), &mut tell)?;
+    drop(progress);
     Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
         .notes(ctx.take_warnings()))
 }
@@ -85,7 +89,9 @@ pub(in crate::cli) fn change(app: &App, typed: &str, change: Change) -> Outcome 
     {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
+    let progress = Progress::new(app, format!("{} {}", change.verb(), target.name));
     let fact = provision::change(ctx, &target, change)?;
+    drop(progress);
     Ok(Output::new(
         format!("{} is {}.", target.name, fact.raw_state),
         json!({ "target": one(&fact) }),

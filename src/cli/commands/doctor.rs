@@ -17,8 +17,12 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
             format!("Restored {}; what was there before is a backup now.", restored.display());
         return Ok(Output::new(text, json!({ "restored": restored })).notes(ctx.take_warnings()));
     }
+    let done = if args.fix { doctor::fix(ctx)? } else { Vec::new() };
     let findings = doctor::look(ctx);
     let mut text = String::new();
+    for what in &done {
+        text += &format!("fixed {what}\n");
+    }
     for finding in &findings {
         text += &format!("{:<5} {}\n", finding.severity.word(), finding.what);
         if let Some(remedy) = &finding.remedy {
@@ -30,7 +34,7 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         .iter()
         .map(|f| json!({ "severity": f.severity.word(), "what": f.what, "remedy": f.remedy }))
         .collect();
-    let mut output = Output::new(text, json!({ "findings": list }));
+    let mut output = Output::new(text, json!({ "findings": list, "fixed": done }));
     output.code = u8::from(broken);
     Ok(output)
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::args::Cli;
+use crate::cli::complete;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::ops::Error;
@@ -17,11 +18,12 @@ const TLDR: &str = include_str!("../../../assets/tldr.md");
 pub(in crate::cli) fn welcome() -> Output {
     let text = "tpu launches jobs in tmux windows, shows how they are and why, and brings them back.\n\n  \
         tpu demo              practise on real jobs; needs nothing but tmux, leaves nothing behind\n  \
-        tpu add-user NAME     begin: make yourself known\n  \
-        tpu set-cur 1         then, in the directory of your code: make it slot 1\n  \
+        tpu init              begin: in the directory of your code, make both of you known\n  \
+        tpu init --from PATH  move in: look at the data.json of the original first\n  \
         tpu tldr              a page of useful commands\n  \
-        tpu help              every command\n";
-    Output::new(text, json!({ "begin": ["demo", "add-user", "set-cur", "tldr", "help"] }))
+        tpu help              the commands on one screen\n\n\
+        Then: tpu run local -- python3 main.py, and tpu monitor.\n";
+    Output::new(text, json!({ "begin": ["demo", "init", "tldr", "help"] }))
 }
 
 /// `tldr`.
@@ -36,25 +38,28 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
     let text = match command {
         None if all => every_command(&cli),
         None => cli.render_help().ansi().to_string(),
-        Some(typed) => {
-            let name = legacy::COMMANDS
-                .iter()
-                .find(|(spelling, _)| *spelling == typed)
-                .map_or(typed, |(_, command)| command);
-            let known: Vec<String> =
-                cli.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-            let Some(sub) = cli.find_subcommand_mut(name) else {
-                let hint = did_you_mean(typed, known.iter().map(String::as_str))
-                    .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
-                return Err(Error::usage(format!("there is no command '{typed}'")).hint(hint));
-            };
-            sub.render_help().ansi().to_string()
-        }
+        Some(typed) => subcommand(&mut cli, typed)?.render_help().ansi().to_string(),
     };
     Ok(Output::new(
         text.clone(),
         json!({ "text": anstream::adapter::strip_str(&text).to_string() }),
     ))
+}
+
+/// A command by any of its spellings.
+fn subcommand<'a>(cli: &'a mut clap::Command, typed: &str) -> Result<&'a mut clap::Command, Error> {
+    if let Some(remedy) = legacy::gone(typed) {
+        return Err(Error::refused(format!("tpu has no '{typed}', on purpose")).hint(remedy));
+    }
+    let spelling = legacy::COMMANDS.iter().find(|(spelling, _)| *spelling == typed);
+    let name = spelling.map_or(typed, |(_, command)| command);
+    let name = name.split(' ').next().unwrap_or(name);
+    let known: Vec<String> = cli.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    cli.find_subcommand_mut(name).ok_or_else(|| {
+        let hint = did_you_mean(typed, known.iter().map(String::as_str))
+            .unwrap_or_else(|| "`tpu help --all` lists every command".to_owned());
+        Error::usage(format!("there is no command '{typed}'")).hint(hint)
+    })
 }
 
 /// One line for each command.
@@ -68,18 +73,21 @@ fn every_command(cli: &clap::Command) -> String {
 }
 
 /// The script that makes a shell ask `tpu` for completions.
-pub(in crate::cli) fn completions(shell: clap_complete::Shell) -> Output {
-    let mut cli = Cli::command();
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut cli, "tpu", &mut script);
-    let text = String::from_utf8_lossy(&script).into_owned();
-    Output::new(text.clone(), json!({ "script": text }))
+pub(in crate::cli) fn completions(shell: clap_complete::Shell) -> Outcome {
+    let text = complete::script(shell)?;
+    Ok(Output::new(text.clone(), json!({ "script": text })))
 }
 
-/// The manual page, in roff.
-pub(in crate::cli) fn man() -> Outcome {
+/// The manual page of `tpu`, or of one command, in roff.
+pub(in crate::cli) fn man(command: Option<&str>) -> Outcome {
+    let mut cli = Cli::command();
+    cli.build();
+    let of = match command {
+        None => cli,
+        Some(typed) => subcommand(&mut cli, typed)?.clone().name(format!("tpu-{typed}")),
+    };
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(|e| {
+    clap_mangen::Man::new(of).render(&mut page).map_err(|e| {
         Error::failed(format!("cannot make the manual page: {e}"))
             .hint("`tpu help --all` shows the same")
     })?;

@@ -9,9 +9,13 @@ use crate::cli::resolve::{self, Sorted};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::ops::Error;
+use crate::ops::board::line::Wish;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
+use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, LaunchRequest};
+
+use super::choose;
 
 /// What `run` did.
 #[derive(Debug)]
@@ -26,7 +30,14 @@ pub(in crate::cli) struct Ran {
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let request = request(app, args, &data)?;
+    let (mut request, wish) = request(app, args, &data)?;
+    let mut notes = Vec::new();
+    if let Some(wish) = &wish {
+        let launched = choose::choose(app, args, wish, &mut request, &mut notes)?;
+        if let Some(launched) = launched {
+            return Ok(ran(app, &launched, notes));
+        }
+    }
     if app.global.dry_run {
         let plan = launch::plan(ctx, &request)?;
         let words: Vec<String> =
@@ -35,12 +46,17 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
             "user": plan.user, "target": plan.target.name, "zone": plan.target.zone,
             "dir": plan.dir, "mode": plan.mode.as_str(), "argv": words,
         }});
-        return Ok(Ran { job: None, output: Output::new(plan.to_text(), json) });
+        return Ok(Ran { job: None, output: Output::new(plan.to_text(), json).notes(notes) });
     }
     if make_usable(app, &request.target, args.apply)? {
         launch::provide_target(ctx, &request)?;
     }
     let launched = launch::launch(ctx, &request)?;
+    Ok(ran(app, &launched, notes))
+}
+
+/// Says that a job has started.
+fn ran(app: &App, launched: &Launched, notes: Vec<String>) -> Ran {
     let text = format!(
         "Started {} on {} in tmux window {}:{}.",
         launched.job, launched.target, launched.session, launched.job.window
@@ -49,8 +65,9 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
         "user": launched.job.user, "window": launched.job.window,
         "target": launched.target, "session": launched.session, "pane": launched.pane,
     }});
-    let output = Output::new(text, json).notes(ctx.take_warnings());
-    Ok(Ran { job: Some(launched.job), output })
+    let warnings = app.ctx().map(crate::ops::Ctx::take_warnings).unwrap_or_default();
+    let output = Output::new(text, json).notes(notes).notes(warnings);
+    Ran { job: Some(launched.job.clone()), output }
 }
 
 /// Whether the target is to be made usable first: it is not, and somebody wants it.
@@ -61,10 +78,29 @@ pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Resul
         || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
 }
 
-fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
+/// What was typed, and what is wished for where no target is named.
+fn request(app: &App, args: &Run, data: &Data) -> Result<(LaunchRequest, Option<Wish>), Error> {
     let mut sorted = resolve::sort(&args.words, data)?;
-    let target = target(&mut sorted, data)?;
+    let types = choose::types(args, &mut sorted, data);
+    let target = if types.is_some() && sorted.rest.is_empty() {
+        String::new()
+    } else {
+        target(&mut sorted, data)?
+    };
     let user = app.user(data, sorted.user.take())?;
+    let wish = types.filter(|_| target.is_empty()).map(|types| Wish {
+        user: user.clone(),
+        types,
+        reclaimable: match (args.norm, args.pre) {
+            (true, _) => Some(false),
+            (_, true) => Some(true),
+            _ => None,
+        },
+    });
+    if wish.is_none() && (args.auto || args.wait || args.norm || args.pre) {
+        return Err(Error::usage(format!("{target} is one target: there is nothing to choose"))
+            .hint("name a type to choose among: tpu run v2-32 --auto"));
+    }
     let dir = directory(&mut sorted)?;
     let monitor = match sorted.take("monitor") {
         None => true,
@@ -82,7 +118,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
     }
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let command = (!args.command.is_empty()).then(|| args.command.clone());
-    Ok(LaunchRequest {
+    let request = LaunchRequest {
         user,
         target,
         dir,
@@ -94,7 +130,8 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {
         force: args.force,
         command,
         configs: sorted.pairs,
-    })
+    };
+    Ok((request, wish))
 }
 
 /// The one word that is left is the target; the original also knew `tpu=`.

@@ -56,6 +56,9 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
             (false, false) => Pricing::OnDemand,
         },
         origin: Some("registered".to_owned()),
+        addresses: args.address.clone(),
+        ssh_user: args.ssh_user.clone(),
+        ssh_key: args.ssh_key.clone(),
         ..Registration::default()
     };
     targets::register(app.ctx()?, &args.name, &registration)?;
@@ -70,7 +73,9 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
 /// `del-registered NAME`.
 pub(in crate::cli) fn forget(app: &App, words: &[String]) -> Outcome {
     let [name] = words else {
-        return Err(Error::usage("which target?").hint("`tpu -lta` lists them"));
+        return Err(
+            Error::usage("which target? One at a time, please").hint("`tpu -lta` lists them")
+        );
     };
     let forgotten = targets::forget(app.ctx()?, name)?;
     Ok(Output::new(

@@ -8,6 +8,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::{Output, json as as_json};
+use crate::cli::progress::Progress;
 use crate::cli::resolve;
 use crate::model::job::Status;
 use crate::model::time;
@@ -24,6 +25,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let start = ctx.clock.monotonic();
     let mut memory = snapshot::Memory::default();
+    let progress = Progress::new(app, "waiting");
     loop {
         let mut views = Vec::new();
         for job in &jobs {
@@ -39,6 +41,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
                     .hint("`tpu history` tells how it ended")
             })?);
         }
+        progress.say(standing(&views));
         if let Some(output) = verdict(args.what, &views) {
             return Ok(output);
         }
@@ -48,6 +51,15 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
         }
         ctx.clock.sleep(POLL);
     }
+}
+
+/// How the jobs are, on one line.
+fn standing(views: &[JobView]) -> String {
+    let one = |view: &JobView| {
+        let done = view.shown.progress.fraction().map(|part| format!(" {:.0} %", part * 100.0));
+        format!("{} {}{}", view.id, view.shown.status, done.unwrap_or_default())
+    };
+    views.iter().map(one).collect::<Vec<_>>().join(" · ")
 }
 
 /// What to return, once it is decided. Exit 0 only when all finished well.

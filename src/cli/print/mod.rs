@@ -9,13 +9,13 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
+use clap::CommandFactory as _;
 use clap::builder::styling::{AnsiColor, Style};
-use clap::{CommandFactory as _, error::ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::ops::error::did_you_mean;
 use crate::ops::{Error, Kind};
-use crate::sys::env::Env;
 
 use super::args::{Cli, Color, Globals};
 use super::legacy;
@@ -42,6 +42,15 @@ impl Output {
         Self { text: text.into(), json, notes: Vec::new(), code: 0, is_json_lines: false }
     }
 
+    /// The same as what a dry run says: nothing of it was done.
+    pub(super) fn rehearsed(mut self) -> Self {
+        self.text = format!("Dry run, nothing was changed. It would say:\n{}", self.text);
+        if let Value::Object(members) = &mut self.json {
+            members.insert("dry_run".to_owned(), Value::Bool(true));
+        }
+        self
+    }
+
     /// The same with notes.
     pub(super) fn notes(mut self, notes: Vec<String>) -> Self {
         self.notes.extend(notes);
@@ -49,17 +58,22 @@ impl Output {
     }
 }
 
+/// What goes to stdout: one document with `--json`, else the text.
+pub(super) fn printed(output: &Output, global: &Globals) -> String {
+    if !global.json || output.is_json_lines {
+        return ended(&output.text);
+    }
+    let mut document = json!({ "schema": 1 });
+    if let (Value::Object(document), Value::Object(members)) = (&mut document, &output.json) {
+        document.extend(members.clone());
+    }
+    format!("{document}\n")
+}
+
 /// Prints a result. A reader that has gone away is no failure.
 pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
-    let written = if global.json && !output.is_json_lines {
-        let mut document = json!({ "schema": 1 });
-        if let (Value::Object(document), Value::Object(members)) = (&mut document, &output.json) {
-            document.extend(members.clone());
-        }
-        to_stdout(&format!("{document}\n"), ColorChoice::Never)
-    } else {
-        to_stdout(&ended(&output.text), choice(global.color))
-    };
+    let colors = if global.json { ColorChoice::Never } else { choice(global.color) };
+    let written = to_stdout(&printed(output, global), colors);
     for note in &output.notes {
         to_stderr(&format!("{} {note}\n", paint(AnsiColor::Yellow, "note:")), global);
     }
@@ -71,9 +85,10 @@ pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
 
 /// Prints an error: what, where, what to do next.
 pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
+    let hint = error.hint.as_deref().unwrap_or(error.kind.next_step());
     if global.json {
         let document = json!({ "schema": 1, "error": {
-            "code": error.kind.as_str(), "message": error.message, "hint": error.hint,
+            "code": error.kind.as_str(), "message": error.message, "hint": hint,
         }});
         to_stderr(&format!("{document}\n"), global);
     } else {
@@ -81,7 +96,7 @@ pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
         for line in error.message.lines() {
             text += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), crate::text::escape(line));
         }
-        for line in error.hint.iter().flat_map(|hint| hint.lines()) {
+        for line in hint.lines() {
             text += &format!("{} {line}\n", paint(AnsiColor::Cyan, "hint:"));
         }
         to_stderr(&text, global);
@@ -98,11 +113,25 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => {
-            let (message, hint) = in_our_words(error);
             let global = Globals { json, ..Globals::plain() };
+            if let Some((typed, remedy)) = on_purpose(error) {
+                let gone = Error::refused(format!("tpu has no '{typed}', on purpose")).hint(remedy);
+                return self::error(&gone, &global);
+            }
+            let (message, hint) = in_our_words(error);
             self::error(&Error { kind: Kind::Usage, message, hint: Some(hint) }, &global)
         }
     }
+}
+
+/// A command of the original that is not there on purpose, and what to do instead.
+fn on_purpose(error: &clap::Error) -> Option<(String, &'static str)> {
+    let typed = match error.get(ContextKind::InvalidSubcommand)? {
+        ContextValue::String(typed) => typed.clone(),
+        _ => return None,
+    };
+    let remedy = legacy::gone(&typed)?;
+    Some((typed, remedy))
 }
 
 /// The hint for a flag that resembles none.
@@ -140,16 +169,9 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
     (message.join(" "), hint)
 }
 
-/// Answers a shell that asks for completions; `None` when it is not one.
-pub(super) fn complete(env: &Env) -> Option<ExitCode> {
-    env.var_os("COMPLETE")?;
-    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
-    Some(ExitCode::SUCCESS)
-}
-
 impl Globals {
     /// Flags as if none were typed.
-    fn plain() -> Self {
+    pub(super) fn plain() -> Self {
         Self {
             data: None,
             settings: None,
@@ -160,13 +182,15 @@ impl Globals {
             yes: false,
             no_input: false,
             dry_run: false,
+            verbose: false,
             color: Color::Auto,
             help: None,
         }
     }
 }
 
-fn choice(color: Color) -> ColorChoice {
+/// When to colour, as asked for.
+pub(super) fn choice(color: Color) -> ColorChoice {
     match color {
         Color::Auto => ColorChoice::Auto,
         Color::Always => ColorChoice::AlwaysAnsi,

@@ -29,13 +29,48 @@ pub(in crate::cli) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// The same, cut to `most` columns if somebody said how many there are: the widest cells but the last
+/// give way, with an ellipsis.
+fn within(most: Option<usize>, head: &[&str], rows: &[Vec<String>]) -> String {
+    let Some(most) = most else { return columns(head, rows) };
+    let mut widths: Vec<usize> = head.iter().map(|cell| text::width(cell)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(visible(cell));
+        }
+    }
+    let gaps = widths.len().saturating_sub(1) * 2;
+    let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
+    let Some((_, first)) = widths.split_last_mut() else { return columns(head, rows) };
+    while over > 0 {
+        let Some(widest) = first.iter_mut().filter(|width| **width > NARROWEST).max() else {
+            break;
+        };
+        *widest -= 1;
+        over -= 1;
+    }
+    let cut = |row: &Vec<String>| {
+        let cells = row.iter().enumerate();
+        cells
+            .map(|(i, cell)| match first.get(i) {
+                Some(width) if visible(cell) > *width => text::cut(cell, *width).into_owned(),
+                _ => cell.clone(),
+            })
+            .collect()
+    };
+    columns(head, &rows.iter().map(cut).collect::<Vec<_>>())
+}
+
+/// No cell is cut to less.
+const NARROWEST: usize = 8;
+
 /// Columns that a cell takes, its colours aside.
 fn visible(cell: &str) -> usize {
     text::width(&anstream::adapter::strip_str(cell).to_string())
 }
 
 /// `check-simp`: one row for each job.
-pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show) -> String {
+pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>) -> String {
     let mut head = Vec::new();
     let everybody = snapshot.user.is_none();
     let wanted = [
@@ -66,5 +101,5 @@ pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show) -> String {
             kept.map(|(_, cell)| cell).collect()
         })
         .collect();
-    columns(&head, &rows)
+    within(most, &head, &rows)
 }

@@ -8,6 +8,7 @@ use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::time::Timestamp;
+use crate::ops::board;
 use crate::ops::lease::{self, Held};
 use crate::ops::records;
 use crate::ops::{Ctx, Error, Kind};
@@ -109,7 +110,7 @@ struct Claim<'a> {
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
-    target_still_free(&tx.data, plan)?;
+    target_still_free(&tx.data, plan, claim.now)?;
     let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
             .hint("`tpu list-users` lists the users there are")
@@ -128,10 +129,11 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
 }
 
 /// Nobody has taken the target since the check.
-fn target_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+fn target_still_free(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
     if !plan.target.exclusive || plan.force {
         return Ok(());
     }
+    board::may_take(data, &plan.target.name, &plan.user, now)?;
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
     let taken = data.jobs().find(|job| {
         job.tpu == plan.target.name

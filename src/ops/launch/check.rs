@@ -9,6 +9,7 @@ use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::{LOCAL, Target};
+use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet::Fleet;
@@ -46,6 +47,9 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         .as_ref()
         .and_then(|target| note(&mut problems, free(ctx, &data, target, None, request.force)))
         .unwrap_or_default();
+    if let Some(target) = target.as_ref().filter(|target| target.exclusive && !request.force) {
+        note(&mut problems, board::may_take(&data, &target.name, &user.name, ctx.clock.now()));
+    }
 
     let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules)
     else {

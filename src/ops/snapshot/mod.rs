@@ -6,7 +6,7 @@
 
 mod observe;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -176,18 +176,28 @@ pub struct TargetUsers {
 
 /// Sorts the jobs whose records claim `target` into living and dead.
 pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
+    let mut all = users_of_targets(ctx, data, |job| job.tpu == *target);
+    all.remove(target).unwrap_or_default()
+}
+
+/// The same for every target that a record claims, of the records that `counts` lets count.
+pub fn users_of_targets(
+    ctx: &Ctx,
+    data: &Data,
+    counts: impl Fn(&Job) -> bool,
+) -> HashMap<TargetName, TargetUsers> {
     let claims: Vec<(&User, &Job)> = data
         .users()
         .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
-        .filter(|(_, job)| job.tpu == *target)
+        .filter(|(_, job)| counts(job))
         .filter(|(_, job)| {
             job.status.is_live() || is_unended(job) || workers::may_live(ctx, data, job)
         })
         .collect();
-    let mut users = TargetUsers::default();
+    let mut targets: HashMap<TargetName, TargetUsers> = HashMap::new();
     if claims.is_empty() {
-        return users;
+        return targets;
     }
     let tmux = ctx.tmux.look();
     let seen = observe(ctx, &mut Memory::default(), &claims, &tmux);
@@ -197,9 +207,10 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         let over = !shown.status.is_live()
             && (seen.exit.is_some() || !seen.window_is_here())
             && !workers::may_live(ctx, data, job);
+        let users = targets.entry(job.tpu.clone()).or_default();
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
-    users
+    targets
 }
 
 /// Whether a failure is stored and no end of the program: it may be at work still.

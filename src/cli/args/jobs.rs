@@ -1,0 +1,175 @@
+//! The arguments of the commands about jobs.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+
+/// `tpu run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Target, user, directory slot, KEY=VALUE, in any order
+    #[arg(value_name = "TARGET|USER|N|KEY=VALUE")]
+    pub words: Vec<String>,
+    /// Do not open the monitor afterwards
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Go on where a check would refuse: busy target, shell characters in values
+    #[arg(short, long)]
+    pub force: bool,
+    /// Create the target again without asking if it was preempted
+    #[arg(long)]
+    pub apply: bool,
+    /// Do not use the notes as a tag
+    #[arg(long)]
+    pub no_tag: bool,
+    /// Ask for notes
+    #[arg(long)]
+    pub ask_notes: bool,
+    /// Take the best free target of the type (without one, of any type)
+    #[arg(long)]
+    pub auto: bool,
+    /// With a type: on-demand targets only
+    #[arg(short = 'n', long, conflicts_with = "pre")]
+    pub norm: bool,
+    /// With a type: preemptible and spot targets only
+    #[arg(short = 'p', long)]
+    pub pre: bool,
+    /// With a type: wait in line until one is free
+    #[arg(long)]
+    pub wait: bool,
+    /// Pass the number of resumes to the program as --config.stage
+    #[arg(long)]
+    pub log_stage: bool,
+    /// Run this command instead of staging.sh
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `tpu check`, `check-simp`, `monitor`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// What to show: w window, d directory, t target, s status, v output
+    #[arg(long, value_name = "LETTERS")]
+    pub show: Option<String>,
+    /// Everybody's jobs
+    #[arg(long)]
+    pub all_users: bool,
+    /// Hide tags
+    #[arg(long)]
+    pub no_tags: bool,
+    /// Show zones
+    #[arg(long)]
+    pub zone: bool,
+    /// Hide attempts that have a successor
+    #[arg(long)]
+    pub leaves: bool,
+    /// Columns of the original's table (col=N); here each job is one row
+    #[arg(long, hide = true, value_name = "N")]
+    pub columns: Option<u32>,
+}
+
+/// `tpu maj`.
+#[derive(Debug, Args)]
+pub struct Maj {
+    /// What to show.
+    #[command(flatten)]
+    pub check: Check,
+    /// Stop after so many rounds [default: at Ctrl-C]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+}
+
+/// `tpu resume`, `rerun`.
+#[derive(Debug, Args)]
+pub struct Again {
+    /// Window (w=7 or 7), tpu=TARGET, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
+    #[arg(short, long)]
+    pub force: bool,
+    /// Create the target again without asking if it was preempted
+    #[arg(long)]
+    pub apply: bool,
+}
+
+/// Commands that take several jobs.
+#[derive(Debug, Args)]
+pub struct Many {
+    /// Windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Every job of the user that this command applies to
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `tpu clean`.
+#[derive(Debug, Args)]
+pub struct Clean {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Also the ancestors of attempts that are still alive (-re)
+    #[arg(long)]
+    pub re: bool,
+}
+
+/// `tpu logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// Window, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Go on printing what comes
+    #[arg(short, long)]
+    pub follow: bool,
+    /// The last N lines only
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Lines that match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub grep: Option<String>,
+}
+
+/// `tpu history`.
+#[derive(Debug, Args)]
+pub struct History {
+    /// Window, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// The last N events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    pub lines: usize,
+    /// Only what happened since you last asked so
+    #[arg(long)]
+    pub since_last: bool,
+}
+
+/// `tpu wait`.
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// Windows, selectors, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// What to wait for
+    #[arg(long = "for", value_name = "WHAT", default_value = "end")]
+    pub what: WaitFor,
+    /// Give up after this long: 90s, 30m, 2h
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+}
+
+/// What `tpu wait` waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WaitFor {
+    /// All have ended, one way or another.
+    End,
+    /// All have finished well.
+    Finished,
+    /// One has failed.
+    Error,
+}

@@ -1,0 +1,74 @@
+//! The arguments of what is about the state file: the beginning, and edits by path.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// The commands about the state file.
+#[derive(Debug, Subcommand)]
+pub enum State {
+    /// Begin: user, settings, scripts; or move in
+    #[command(
+        after_help = "Examples:\n  tpu init\n  tpu init --from /shared/tpu_manager/data.json\n\nWithout a terminal nothing is asked: the flags say it, or the account and the directory do."
+    )]
+    Init(Init),
+    /// Look up or change data.json by path, safely
+    #[command(
+        after_help = "Examples:\n  tpu data get users.alice.tmux_name\n  tpu data set conda_env_name NNX\n  tpu data merge more.json --dry-run"
+    )]
+    Data(DataEdit),
+}
+
+/// `tpu init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Look at a data.json of the original (or its directory) and say what moving in means
+    #[arg(long, value_name = "PATH")]
+    pub from: Option<PathBuf>,
+    /// With --from: use that file from now on (it stays where it is)
+    #[arg(long, requires = "from")]
+    pub adopt: bool,
+    /// Name of the first user [default: the account's]
+    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    pub name: Option<String>,
+    /// Directory of your code, which becomes slot 1 [default: this one]
+    #[arg(long, value_name = "PATH", conflicts_with = "from")]
+    pub dir: Option<PathBuf>,
+    /// us, cn, or a name such as Europe/Berlin
+    #[arg(long, value_name = "ZONE", conflicts_with = "from")]
+    pub time_zone: Option<String>,
+    /// Put the example scripts into that directory
+    #[arg(long, conflicts_with = "from")]
+    pub scripts: bool,
+}
+
+/// `tpu data`.
+#[derive(Debug, Args)]
+pub struct DataEdit {
+    /// What to do
+    #[command(subcommand)]
+    pub step: DataStep,
+}
+
+/// What can be done with data.json by path.
+#[derive(Debug, Subcommand)]
+pub enum DataStep {
+    /// Print a value, as of users.alice.id
+    Get {
+        /// Names with dots between, numbers in brackets; all of it if none
+        path: Option<String>,
+    },
+    /// Set a value; checked as the whole file is when it is read
+    Set {
+        /// Names with dots between, numbers in brackets
+        path: String,
+        /// JSON, or else text
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Lay a JSON file over it: maps are merged, everything else is replaced
+    Merge {
+        /// File, or - for standard input
+        file: PathBuf,
+    },
+}

@@ -1,0 +1,59 @@
+//! `tpu data get|set|merge`: data.json by path.
+
+use serde_json::{Value, json};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::DataStep;
+use crate::cli::print::Output;
+use crate::ops::Error;
+use crate::ops::data::{self, Changed};
+
+use super::board::read;
+
+/// One of them.
+pub(in crate::cli) fn run(app: &App, step: &DataStep) -> Outcome {
+    let ctx = app.ctx()?;
+    match step {
+        DataStep::Get { path } => {
+            let value = data::get(ctx, path.as_deref())?;
+            let text = match &value {
+                Value::String(text) => text.clone(),
+                other => format!("{other:#}"),
+            };
+            Ok(Output::new(text, json!({ "path": path, "value": value })))
+        }
+        DataStep::Set { path, value } => {
+            // What is no JSON is text, as people type it.
+            let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            Ok(told(&data::set(ctx, path, &value)?).notes(ctx.take_warnings()))
+        }
+        DataStep::Merge { file } => {
+            let value: Value = serde_json::from_slice(&read(file)?).map_err(|e| {
+                Error::usage(format!("{} is no JSON: {e}", file.display())).hint("mend that place")
+            })?;
+            Ok(told(&data::merge(ctx, &value)?).notes(ctx.take_warnings()))
+        }
+    }
+}
+
+fn told(changed: &[Changed]) -> Output {
+    let mut text = String::new();
+    for Changed { path, old, new } in changed {
+        let old = old.as_ref().map_or("nothing".to_owned(), short);
+        text += &format!("{path}: {old} -> {}\n", short(new));
+    }
+    if changed.is_empty() {
+        "Nothing is different.".clone_into(&mut text);
+    }
+    let list: Vec<Value> = changed
+        .iter()
+        .map(|one| json!({ "path": one.path, "old": one.old, "new": one.new }))
+        .collect();
+    Output::new(text, json!({ "changed": list }))
+}
+
+/// A value on one line that a person reads at a glance.
+fn short(value: &Value) -> String {
+    crate::text::cut(&value.to_string(), 60).into_owned()
+}

@@ -1,0 +1,141 @@
+//! `tpu init`: begins, or looks at an installation of the original.
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use serde_json::json;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Cli, Init};
+use crate::cli::print::Output;
+use crate::ops::init::{self, Beginning};
+use crate::ops::users::NewUser;
+use crate::ops::{Error, movein};
+
+/// Begins.
+pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
+    match &args.from {
+        Some(path) => move_in(app, &app.env.cwd.join(path), args.adopt),
+        None => begin(app, args),
+    }
+}
+
+/// The words of the command line, which no user should be called.
+fn words() -> Vec<String> {
+    Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect()
+}
+
+fn begin(app: &App, args: &Init) -> Outcome {
+    let account = ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));
+    let mut name = args.name.clone().or(app.global.user.clone()).or(account.map(str::to_owned));
+    let mut dir = args.dir.as_ref().map_or(app.env.cwd.clone(), |dir| app.env.cwd.join(dir));
+    let mut zone = args.time_zone.clone();
+    let mut scripts = args.scripts;
+    if app.may_ask() && !app.global.yes {
+        if args.name.is_none() {
+            name = Some(asked("Your name here", name.as_deref().unwrap_or(""))?);
+        }
+        if args.dir.is_none() {
+            dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
+        }
+        if zone.is_none() {
+            zone = Some(asked("Time zone (us, cn, Europe/Berlin, …)", "us")?);
+        }
+        if !scripts && !dir.join("staging.sh").exists() {
+            let answer = asked("Put example scripts there (y/n)", "n")?;
+            scripts = matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes");
+        }
+    }
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Err(Error::usage("which name?").hint("as in: tpu init --name alice"));
+    };
+    let mut values = vec![("user".to_owned(), json!(name))];
+    if let Some(data) = &app.global.data {
+        values.push(("data".to_owned(), json!(app.env.cwd.join(data))));
+    }
+    let beginning = Beginning {
+        user: NewUser {
+            name: name.clone(),
+            tmux_name: None,
+            dir: None,
+            time_zone: zone,
+            reserved: words(),
+        },
+        dir,
+        scripts,
+        settings: App::config_dir().map(|dir| (dir.join("settings.json"), values)),
+    };
+    let said = init::begin(app.ctx()?, &beginning)?;
+    let text = format!(
+        "{}\nNext: tpu run local -- python3 main.py, then tpu monitor. `tpu tldr` shows more.",
+        said.join("\n")
+    );
+    Ok(Output::new(text, json!({ "user": name, "done": said })).notes(app.ctx()?.take_warnings()))
+}
+
+/// Asks; an empty answer is the default.
+fn asked(question: &str, default: &str) -> Result<String, Error> {
+    let answer = App::ask(&format!("{question} [{default}]: "))?;
+    let answer = answer.trim();
+    Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })
+}
+
+fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
+    let ctx = app.ctx()?;
+    let report = movein::look(ctx, path, &words())?;
+    let mut text = format!("{}\n", report.data.display());
+    for user in &report.users {
+        let jobs: Vec<String> =
+            user.jobs.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let jobs = if jobs.is_empty() { "no jobs".to_owned() } else { jobs.join(", ") };
+        text += &format!(
+            "  user {}: tmux session {}, {} directories, {jobs}\n",
+            user.name, user.tmux_name, user.dirs
+        );
+    }
+    text += &format!("  {} targets, {} aliases\n", report.targets, report.aliases);
+    if !report.unknown_keys.is_empty() {
+        text += &format!("  keys of others, which stay: {}\n", report.unknown_keys.join(", "));
+    }
+    let list = |title: &str, lines: &[String]| {
+        let mut block = String::new();
+        for line in lines {
+            block += &format!("  {}\n", crate::text::escape(line));
+        }
+        if block.is_empty() { block } else { format!("{title}:\n{block}") }
+    };
+    text += &list("Beside it", &report.beside);
+    text += &list("To know", &report.remarks);
+    text += &list("What changes", &report.changes);
+    let mut done = Vec::new();
+    if adopt {
+        let dir = App::config_dir().ok_or_else(|| {
+            Error::usage("there is no home directory to keep settings in")
+                .hint(format!("export TPU_DATA={}", report.data.display()))
+        })?;
+        let values = [("data".to_owned(), json!(report.data))];
+        done.push(init::write_settings(ctx, &dir.join("settings.json"), &values)?);
+        text += &format!("{}\nNext: tpu check\n", done.join("\n"));
+    } else {
+        text += &format!(
+            "Try it: tpu check --data {0}\nUse it from now on: tpu init --from {0} --adopt\n",
+            report.data.display()
+        );
+    }
+    let users: Vec<_> = report
+        .users
+        .iter()
+        .map(|user| {
+            json!({
+                "name": user.name, "tmux_name": user.tmux_name, "dirs": user.dirs, "jobs": user.jobs,
+            })
+        })
+        .collect();
+    let json = json!({
+        "data": report.data, "users": users, "targets": report.targets, "aliases": report.aliases,
+        "unknown_keys": report.unknown_keys, "same_bytes": report.same_bytes, "beside": report.beside,
+        "remarks": report.remarks, "changes": report.changes, "done": done,
+    });
+    Ok(Output::new(text, json))
+}

@@ -1,0 +1,365 @@
+//! Completion: what a shell offers at the cursor. Commands and flags come from clap's definitions; users,
+//! targets, aliases, windows, slots and keys from one read of data.json. No tmux, no cloud, no network.
+//!
+//! A shell calls `tpu` with `$COMPLETE` set and the words so far behind `--`. Historic spellings among
+//! them are rewritten first, so that `tpu -k <TAB>` offers what `tpu kill <TAB>` does.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use clap::CommandFactory as _;
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use crate::model::data::{Data, User};
+use crate::model::ids::UserName;
+use crate::model::rules::NAMED;
+use crate::model::settings::KEYS;
+use crate::model::target::LOCAL;
+use crate::ops::Error;
+use crate::ops::launch::check::SPECIAL_KEYS;
+use crate::sys::env::Env;
+
+use super::app::App;
+use super::args::{Cli, Globals};
+use super::legacy;
+
+/// The variable by which a shell asks.
+const VARIABLE: &str = "COMPLETE";
+
+/// What can stand in a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offer {
+    Users,
+    Windows,
+    Targets,
+    Slots,
+    Aliases,
+    /// `key=` of `run`, with the values that are known.
+    Keys,
+    Selectors,
+    Settings,
+    Types,
+    Rules,
+}
+
+use Offer::{Aliases, Keys, Rules, Selectors, Settings, Slots, Targets, Types, Users, Windows};
+
+/// The commands, by what their words can be. Whatever is not here completes to flags only.
+const OFFERS: &[(&[&str], &[Offer])] = &[
+    (&["run"], &[Targets, Types, Users, Slots, Keys]),
+    (&["resume", "rerun"], &[Windows, Users, Targets]),
+    (&["kill"], &[Windows, Selectors, Users, Targets]),
+    (&["wait"], &[Windows, Selectors, Users]),
+    (
+        &[
+            "kill-window",
+            "logs",
+            "explain",
+            "attach",
+            "history",
+            "add-tag",
+            "ignore-error",
+            "get-stage-dir",
+        ],
+        &[Windows, Users],
+    ),
+    (&["set-rule"], &[Windows, Rules, Users]),
+    (
+        &[
+            "check",
+            "check-simp",
+            "monitor",
+            "caj",
+            "maj",
+            "clean",
+            "clear-finished",
+            "clear-error",
+            "clear-all",
+            "clear-zombie-windows",
+            "clear-zombie-jobs",
+            "del-user",
+            "ls",
+            "show-config-alias",
+            "get-settings",
+            "reset-settings",
+            "reset-window-num",
+            "add-config-alias",
+        ],
+        &[Users],
+    ),
+    (&["set-cur", "set-dir", "get-dir", "del-dir", "swap-dir"], &[Slots, Users]),
+    (&["del-config-alias"], &[Aliases, Users]),
+    (&["set-settings"], &[Settings, Users]),
+    (&["release", "reserve"], &[Targets, Users]),
+    (&["find"], &[Types]),
+    (
+        &[
+            "apply",
+            "reapply",
+            "delete",
+            "start",
+            "stop",
+            "restart",
+            "check-status",
+            "del-registered",
+            "ssn",
+            "asn",
+            "describe",
+            "solve",
+            "mount-disk",
+            "set-wandb",
+            "check-env",
+            "test",
+            "ssh",
+            "kill-remote",
+        ],
+        &[Targets],
+    ),
+];
+
+/// Answers a shell that asks. `None` if none does.
+pub(super) fn answer(env: &Env, words: &[OsString]) -> Option<Result<(), Error>> {
+    env.var_os(VARIABLE)?;
+    let at = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (before, typed) = words.split_at(at);
+    let typed: Vec<OsString> = typed.iter().skip(1).cloned().collect();
+    let typed = rewritten(typed);
+    let line = Arc::new(Line::new(env, &typed));
+    let factory = || command(&line);
+    let mut words = before.to_vec();
+    if at < usize::MAX && !typed.is_empty() {
+        words.push(OsString::from("--"));
+        words.extend(typed.iter().cloned());
+    }
+    let done = CompleteEnv::with_factory(factory)
+        .var(VARIABLE)
+        .bin("tpu")
+        .completer("tpu")
+        .try_complete(words, Some(&env.cwd));
+    Some(done.map(drop).map_err(|e| {
+        Error::usage(e.to_string()).hint("`tpu completions SHELL` prints what a shell sources")
+    }))
+}
+
+/// The script by which a shell asks.
+pub(super) fn script(shell: clap_complete::Shell) -> Result<String, Error> {
+    let name = shell.to_string();
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    let written = shells
+        .completer(&name)
+        .map(|shell| shell.write_registration(VARIABLE, "tpu", "tpu", "tpu", &mut script));
+    match written {
+        Some(Ok(())) => Ok(String::from_utf8_lossy(&script).into_owned()),
+        _ => Err(Error::failed(format!("no completion script for {name}"))
+            .hint("there is one for bash, zsh, fish, elvish and powershell")),
+    }
+}
+
+/// The words so far, the first being the program; what stands at the cursor stays as it is.
+fn rewritten(mut typed: Vec<OsString>) -> Vec<OsString> {
+    let (Some(current), Some(program)) = (typed.pop(), typed.first().cloned()) else {
+        return typed;
+    };
+    let before: Vec<OsString> = typed.into_iter().skip(1).collect();
+    let mut words = vec![program];
+    // A spelling that stands for two words would move the cursor.
+    let same = before.len();
+    let new = legacy::rewrite(before.clone());
+    words.extend(if new.len() == same { new } else { before });
+    words.push(current);
+    words
+}
+
+/// What was typed, and what data.json says.
+struct Line {
+    data: Option<Arc<Data>>,
+    user: Option<UserName>,
+    /// The key before a `=` that the shell took for a word of its own, as bash does.
+    key: Option<String>,
+}
+
+impl Line {
+    fn new(env: &Env, typed: &[OsString]) -> Self {
+        let texts: Vec<&str> = typed.iter().filter_map(|word| word.to_str()).collect();
+        let value = |flag: &str| {
+            let equals = format!("{flag}=");
+            texts.iter().enumerate().find_map(|(at, word)| {
+                let next = (*word == flag).then(|| texts.get(at + 1).copied()).flatten();
+                next.or_else(|| word.strip_prefix(&equals)).map(str::to_owned)
+            })
+        };
+        let variable = |name: &str| env.non_empty(name).map(str::to_owned);
+        let global = Globals {
+            data: value("--data").or_else(|| variable("TPU_DATA")).map(Into::into),
+            settings: value("--settings").or_else(|| variable("TPU_SETTINGS")).map(Into::into),
+            user: value("--user"),
+            ..Globals::plain()
+        };
+        let app = App::new(global, env.clone(), "complete");
+        let data = app.ctx().and_then(crate::ops::Ctx::data).ok();
+        let user = data.as_ref().and_then(|data| {
+            let words = texts.iter().skip(1).take(texts.len().saturating_sub(2));
+            let named =
+                words.map(|word| UserName::from(*word)).find(|name| data.user(name).is_some());
+            app.user(data, named).ok()
+        });
+        let before = texts.len().checked_sub(2).and_then(|at| texts.get(at));
+        let current = texts.last().copied();
+        let equals = before == Some(&"=") || current == Some("=");
+        let back = if current == Some("=") { 2 } else { 3 };
+        let key = texts.len().checked_sub(back).and_then(|at| texts.get(at));
+        let key = key.filter(|_| equals).map(|key| (*key).to_owned());
+        Self { data, user, key }
+    }
+
+    fn owner(&self) -> Option<&User> {
+        self.data.as_ref()?.user(self.user.as_ref()?)
+    }
+
+    fn offer(&self, offers: &[Offer], current: &OsStr) -> Vec<CompletionCandidate> {
+        let Some(data) = &self.data else { return Vec::new() };
+        let current = current.to_string_lossy();
+        let mut all: Vec<(String, Option<String>)> = Vec::new();
+        if let Some(key) = &self.key {
+            let prefix = if current == "=" { "=" } else { "" };
+            let values = self.values(data, key).into_iter();
+            all.extend(values.map(|(value, help)| (format!("{prefix}{value}"), help)));
+        } else if let Some((key, _)) = current.split_once('=') {
+            let values = self.values(data, key).into_iter();
+            all.extend(values.map(|(value, help)| (format!("{key}={value}"), help)));
+        } else {
+            for offer in offers {
+                all.extend(self.plain(data, *offer));
+            }
+        }
+        all.into_iter()
+            .filter(|(word, _)| word.starts_with(&*current))
+            .map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into)))
+            .collect()
+    }
+
+    /// The values of `key=`.
+    fn values(&self, data: &Data, key: &str) -> Vec<(String, Option<String>)> {
+        match key {
+            "rule" => self.plain(data, Rules),
+            "dir" => self.plain(data, Slots),
+            "tpu" | "ka" => self.plain(data, Targets),
+            "user" => self.plain(data, Users),
+            "w" | "window" | "windows" => self.plain(data, Windows),
+            "monitor" => ["true", "false"].map(|word| (word.to_owned(), None)).into(),
+            "style" => ["full", "category", "category_note"].map(|w| (w.to_owned(), None)).into(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn plain(&self, data: &Data, offer: Offer) -> Vec<(String, Option<String>)> {
+        let owner = self.owner();
+        match offer {
+            Users => data
+                .users()
+                .iter()
+                .map(|user| (user.name.to_string(), Some(format!("{} jobs", user.jobs().len()))))
+                .collect(),
+            Windows => owner
+                .into_iter()
+                .flat_map(|user| user.jobs().iter().rev())
+                .map(|job| {
+                    let tag =
+                        job.job_tags.as_ref().map(|tag| format!(" #{tag}")).unwrap_or_default();
+                    let told = format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
+                    (job.windows_id.to_string(), Some(crate::text::escape(&told).into_owned()))
+                })
+                .collect(),
+            Targets => {
+                let registry = data.registry();
+                let aliases = registry
+                    .aliases()
+                    .map(|(alias, full)| (alias.to_owned(), Some(full.as_str().to_owned())));
+                let names = registry.names();
+                let zone = |name| data.target(name).and_then(|target| target.zone);
+                let full = names.iter().map(|name| (name.as_str().to_owned(), zone(name)));
+                let here = (LOCAL.to_owned(), Some("this machine".to_owned()));
+                aliases.chain(full).chain([here]).collect()
+            }
+            Slots => owner
+                .into_iter()
+                .flat_map(|user| &user.working_dir)
+                .map(|(slot, path)| {
+                    (slot.to_string(), Some(crate::text::escape(path).into_owned()))
+                })
+                .collect(),
+            Aliases => owner
+                .into_iter()
+                .flat_map(|user| &user.config_aliases)
+                .map(|(alias, full)| (alias.clone(), Some(full.clone())))
+                .collect(),
+            Keys => {
+                let own = self.plain(data, Aliases).into_iter();
+                let own = own.map(|(alias, full)| (format!("{alias}="), full));
+                own.chain(SPECIAL_KEYS.map(|key| (format!("{key}="), None))).collect()
+            }
+            Selectors => {
+                let tags = owner.into_iter().flat_map(User::jobs).filter_map(|job| {
+                    job.job_tags.as_ref().map(|tag| (format!("tag:{tag}"), None))
+                });
+                let mut all: Vec<_> = tags.collect();
+                all.sort();
+                all.dedup();
+                all.extend(["running", "error", "finished"].map(|s| (format!("status:{s}"), None)));
+                all
+            }
+            Settings => KEYS.iter().map(|key| ((*key).to_owned(), None)).collect(),
+            Types => {
+                ["v2", "v3", "v4", "v5e", "v5p", "v6e", "v*"].map(|t| (t.to_owned(), None)).into()
+            }
+            Rules => NAMED.map(|rule| (rule.to_owned(), None)).into(),
+        }
+    }
+}
+
+/// clap's definitions with what the words can be.
+fn command(line: &Arc<Line>) -> clap::Command {
+    let mut command = Cli::command();
+    for (names, offers) in OFFERS {
+        for name in *names {
+            command = command.mut_subcommand(name, |sub| {
+                // In place: the order of the words is what tells them apart.
+                sub.mut_args(|arg| {
+                    if !arg.is_positional() || !["words", "target"].contains(&arg.get_id().as_str())
+                    {
+                        return arg;
+                    }
+                    let line = Arc::clone(line);
+                    let offer = move |current: &OsStr| line.offer(offers, current);
+                    arg.add(ArgValueCompleter::new(offer))
+                })
+            });
+        }
+    }
+    command.mut_args(|arg| {
+        if arg.get_id() != "user" {
+            return arg;
+        }
+        let line = Arc::clone(line);
+        arg.add(ArgValueCompleter::new(move |current: &OsStr| line.offer(&[Users], current)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_table_exists_and_takes_words() {
+        let command = Cli::command();
+        for (names, _) in OFFERS {
+            for name in *names {
+                let sub = command.find_subcommand(name).unwrap_or_else(|| panic!("no {name}"));
+                assert!(sub.get_positionals().next().is_some(), "{name} takes no words");
+            }
+        }
+    }
+}

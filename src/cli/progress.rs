@@ -1,0 +1,44 @@
+//! Long work shows itself: a line on stderr that turns while something is waited for. Only on a terminal;
+//! in a pipe, and with `--json`, nothing is printed.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::app::App;
+
+/// Between two turns of the line.
+const TURN: Duration = Duration::from_millis(120);
+
+/// Something that is being waited for. The line goes away with it.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// Shows what is going on, and for how long by now.
+    pub(super) fn new(app: &App, what: impl Into<String>) -> Self {
+        let quiet = app.global.json || !std::io::stderr().is_terminal();
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} · {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.into());
+        if !quiet {
+            bar.enable_steady_tick(TURN);
+        }
+        Self(bar)
+    }
+
+    /// Says what is going on now.
+    pub(super) fn say(&self, what: impl Into<String>) {
+        self.0.set_message(what.into());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

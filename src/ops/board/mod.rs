@@ -1,0 +1,197 @@
+//! The board: who uses which target, who keeps one, what people noted. Local: it is what data.json, the
+//! windows and the control plane's last word say, and needs no spreadsheet.
+//!
+//! [`look`] makes the rows; [`release`], [`reserve`] and the notes change what people wrote; `sheet` takes
+//! the board to a spreadsheet and back; `line` chooses a target, and waits for one in turn with others.
+
+pub mod line;
+pub mod sheet;
+
+use std::collections::HashMap;
+
+use crate::model::board::{Entry, Reservation, Written};
+use crate::model::data::Data;
+use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::settings::CloudKind;
+use crate::model::target::Target;
+use crate::model::time::{self, Timestamp};
+use crate::plan::board::{self as plan, Facts, Row};
+
+use super::ctx::user_of;
+use super::fleet::Fleet;
+use super::launch::check::resolve_target;
+use super::{Ctx, Error, snapshot, watch};
+
+/// Nobody keeps a target longer than this at a time.
+const LONGEST_S: u64 = 7 * 24 * 3600;
+
+/// Every target, as it stands now.
+pub fn look(ctx: &Ctx) -> Result<Vec<Row>, Error> {
+    let data = ctx.data()?;
+    let users = snapshot::users_of_targets(ctx, &data, |_| true);
+    let live = users.into_iter().map(|(target, users)| (target, users.live)).collect();
+    let mut targets = HashMap::new();
+    if ctx.cloud().kind() != CloudKind::None {
+        let fleet = Fleet::ask(ctx);
+        let written = data.board().names().cloned();
+        for name in data.registry().names().into_iter().chain(written) {
+            targets.insert(name.clone(), fleet.fact(&data, &name));
+        }
+    }
+    let facts = Facts { data: &data, live: &live, targets: &targets, now: ctx.clock.now() };
+    Ok(plan::rows(facts))
+}
+
+/// One target that can be on the board.
+fn target(data: &Data, typed: &str) -> Result<Target, Error> {
+    let target = resolve_target(data, typed)?;
+    if !target.exclusive {
+        return Err(Error::refused(format!("{} takes any number of jobs", target.name))
+            .hint("there is nothing to keep or to free; just: tpu run local -- COMMAND"));
+    }
+    Ok(target)
+}
+
+/// Refuses a target that somebody else keeps, or that people say somebody else uses.
+pub fn may_take(
+    data: &Data,
+    name: &TargetName,
+    user: &UserName,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let free =
+        || format!("take another one (tpu find), free it (tpu release {name}), or use --force");
+    let entry = data.board().entry(name);
+    if let Some(kept) = entry.reserved(now, |user| data.user(user).is_some()) {
+        if kept.user == *user {
+            return Ok(());
+        }
+        let left = time::age(kept.until.seconds_since(now));
+        return Err(Error::refused(format!("{name} is reserved by {} for {left} more", kept.user))
+            .hint(free()));
+    }
+    match (entry.status, &entry.user) {
+        (Some(status @ (Written::Running | Written::Reserved | Written::Error)), Some(other))
+            if other != user.as_str() =>
+        {
+            let word = status.as_str();
+            Err(Error::refused(format!("on the board {name} is {word} by {other}")).hint(free()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Frees a target: nobody keeps it, and nothing is noted. With a `user` only if it is theirs. `false` if
+/// it was free.
+pub fn release(
+    ctx: &Ctx,
+    typed: &str,
+    user: Option<&UserName>,
+) -> Result<(TargetName, bool), Error> {
+    let data = ctx.data()?;
+    let name = target(&data, typed)?.name;
+    let live = snapshot::users_of_target(ctx, &data, &name).live;
+    if let Some(job) = live.first() {
+        return Err(Error::refused(format!("{name} is in use by {job}")).hint(format!(
+            "when it ends the target is free by itself; tpu kill w={} {}",
+            job.window, job.user
+        )));
+    }
+    ctx.transact(|tx| {
+        let entry = tx.data.board().entry(&name);
+        let is_user = |user: &UserName| tx.data.user(user).is_some();
+        let owner = entry
+            .reserved(tx.now, is_user)
+            .map(|kept| kept.user.as_str().to_owned())
+            .or_else(|| entry.user.clone());
+        if let (Some(user), Some(owner)) = (user, &owner)
+            && owner != user.as_str()
+        {
+            return Err(Error::refused(format!("{name} is {owner}'s, not {user}'s"))
+                .hint(format!("tpu release {name} frees it whoever has it")));
+        }
+        let was_taken = !entry.is_empty();
+        tx.data.board_mut().set(&name, Entry::default());
+        Ok((name.clone(), was_taken))
+    })
+    .inspect(|(name, was_taken)| {
+        if *was_taken {
+            note(ctx, "release", name.as_str());
+        }
+    })
+}
+
+/// Keeps a target for a user. Refused while somebody else uses or keeps it.
+pub fn reserve(
+    ctx: &Ctx,
+    typed: &str,
+    user: &UserName,
+    seconds: u64,
+) -> Result<(TargetName, Timestamp), Error> {
+    if seconds == 0 || seconds > LONGEST_S {
+        return Err(Error::usage("a reservation lasts from 1 s to 7 days")
+            .hint("as in: tpu reserve TARGET --for 2h"));
+    }
+    let data = ctx.data()?;
+    user_of(&data, user)?;
+    let name = target(&data, typed)?.name;
+    let users = snapshot::users_of_target(ctx, &data, &name);
+    let others = |job: &&JobId| job.user != *user;
+    if let Some(job) = users.live.iter().find(others) {
+        return Err(in_use(&name, job));
+    }
+    let kept = ctx.transact(|tx| {
+        // Somebody may have started there since.
+        let started = tx.data.jobs().find(|job| {
+            job.tpu == name
+                && job.status.is_live()
+                && job.user != *user
+                && !users.dead.contains(&job.id())
+        });
+        if let Some(job) = started {
+            return Err(in_use(&name, &job.id()));
+        }
+        may_take(&tx.data, &name, user, tx.now)?;
+        let until = tx.now.plus_seconds(i64::try_from(seconds).unwrap_or(i64::MAX));
+        let mut entry = tx.data.board().entry(&name);
+        entry.reservation = Some(Reservation { user: user.clone(), until });
+        tx.data.board_mut().set(&name, entry);
+        Ok((name.clone(), until))
+    })?;
+    note(ctx, "reserve", &format!("{} for {user}, {}", kept.0, time::age(seconds)));
+    Ok(kept)
+}
+
+fn in_use(name: &TargetName, job: &JobId) -> Error {
+    Error::refused(format!("{name} is in use by {job}")).hint(format!(
+        "wait for it (tpu wait {} {}), or take another one: tpu find",
+        job.window, job.user
+    ))
+}
+
+/// Sets the notes of a target, or adds to them. What they are afterwards.
+pub fn set_notes(
+    ctx: &Ctx,
+    typed: &str,
+    text: &str,
+    add: bool,
+) -> Result<(TargetName, String), Error> {
+    ctx.transact(|tx| {
+        let name = target(&tx.data, typed)?.name;
+        let mut entry = tx.data.board().entry(&name);
+        entry.notes = match (add, entry.notes.as_str()) {
+            (true, old) if !old.is_empty() => format!("{old} {text}"),
+            _ => text.to_owned(),
+        };
+        let notes = entry.notes.clone();
+        tx.data.board_mut().set(&name, entry);
+        Ok((name, notes))
+    })
+}
+
+/// A line in the journal. The change itself stands; that it is not noted is worth a warning.
+fn note(ctx: &Ctx, kind: &str, text: &str) {
+    if let Err(error) = watch::note(ctx, &ctx.actor, kind, text) {
+        ctx.warn([format!("not in the journal: {error}")]);
+    }
+}

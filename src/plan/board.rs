@@ -1,0 +1,382 @@
+//! The board as it stands: what live jobs say, then the control plane, then what people wrote. And which
+//! free target is the best one.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::model::board::{Entry, Written};
+use crate::model::data::Data;
+use crate::model::facts::{TargetFact, TargetState};
+use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
+
+use super::types::{self, TypeExpr};
+
+/// Whether a target can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Deleted or taken away.
+    Gone,
+    /// On its way.
+    Creating,
+    /// Nobody has it.
+    Free,
+    /// Somebody keeps it.
+    Reserved,
+    /// Somebody keeps it, and something went wrong there.
+    Error,
+    /// A job is at work there, or people say so.
+    Running,
+    /// Its control plane says nothing certain: not to be counted on.
+    Unknown,
+}
+
+impl Standing {
+    /// The spelling in JSON and CSV.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Creating => "creating",
+            Self::Free => "free",
+            Self::Reserved => "reserved",
+            Self::Error => "error",
+            Self::Running => "running",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One target on the board.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Full name.
+    pub target: TargetName,
+    /// Its shortest alias, else its full name.
+    pub label: String,
+    /// Zone.
+    pub zone: Option<String>,
+    /// Type; from the name where nobody has said it better.
+    pub accelerator: Option<String>,
+    /// How it is paid for.
+    pub pricing: Pricing,
+    /// Whether it can be had.
+    pub standing: Standing,
+    /// Who has it.
+    pub user: Option<String>,
+    /// Notes of people, else those of the job.
+    pub notes: String,
+    /// Live jobs there.
+    pub jobs: Vec<JobId>,
+    /// Until when it is kept.
+    pub until: Option<Timestamp>,
+    /// When the state that the control plane says began.
+    pub since: Option<Timestamp>,
+    /// Where people wrote something else than what is so.
+    pub disagreement: Option<String>,
+}
+
+/// What the rows are made from.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Records, registrations, and what people wrote.
+    pub data: &'a Data,
+    /// Jobs that are alive, or of which nothing certain is known, by target.
+    pub live: &'a HashMap<TargetName, Vec<JobId>>,
+    /// What the control plane says.
+    pub targets: &'a HashMap<TargetName, TargetFact>,
+    /// The instant.
+    pub now: Timestamp,
+}
+
+/// Every target that is known, in the order of the labels.
+pub fn rows(facts: Facts<'_>) -> Vec<Row> {
+    let mut names = facts.data.registry().names();
+    for name in facts.data.board().names().chain(facts.live.keys()) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let exclusive =
+        |name: &TargetName| facts.data.target(name).is_none_or(|target| target.exclusive);
+    let mut rows: Vec<Row> =
+        names.iter().filter(|name| exclusive(name)).map(|name| row(facts, name)).collect();
+    rows.sort_by(|a, b| a.label.cmp(&b.label));
+    rows
+}
+
+/// One target.
+pub fn row(facts: Facts<'_>, name: &TargetName) -> Row {
+    let Facts { data, live, targets, now } = facts;
+    let known = data.target(name);
+    let fact = targets.get(name);
+    let entry = data.board().entry(name);
+    let jobs = live.get(name).cloned().unwrap_or_default();
+    let said = fact.and_then(|fact| fact.accelerator.clone());
+    let registered = known.as_ref().and_then(|target| target.accelerator.clone());
+    let mut row = Row {
+        target: name.clone(),
+        label: data.target_label(name),
+        zone: fact
+            .and_then(|fact| fact.zone.clone())
+            .or_else(|| known.as_ref().and_then(|target| target.zone.clone())),
+        accelerator: said.or(registered).or_else(|| types::guess(name.as_str())),
+        pricing: known.map(|target| target.pricing).unwrap_or_default(),
+        standing: Standing::Free,
+        user: None,
+        notes: entry.notes.clone(),
+        jobs,
+        until: None,
+        since: fact.and_then(|fact| fact.since),
+        disagreement: None,
+    };
+    stand(&mut row, &entry, fact, data, now);
+    row
+}
+
+/// The order of trust.
+fn stand(row: &mut Row, entry: &Entry, fact: Option<&TargetFact>, data: &Data, now: Timestamp) {
+    let kept = entry.reserved(now, |user| data.user(user).is_some());
+    let state = fact.map_or(TargetState::NotWatched, |fact| fact.state);
+    if let Some(job) = row.jobs.first() {
+        row.standing = Standing::Running;
+        row.user = Some(job.user.as_str().to_owned());
+        if row.notes.is_empty()
+            && let Some(record) = data.job(job)
+        {
+            row.notes =
+                record.notes.clone().or_else(|| record.job_tags.clone()).unwrap_or_default();
+        }
+    } else if let Some(standing) = by_state(state) {
+        row.standing = standing;
+        row.user.clone_from(&entry.user);
+    } else if let Some(kept) = kept {
+        row.standing = Standing::Reserved;
+        row.user = Some(kept.user.as_str().to_owned());
+        row.until = Some(kept.until);
+    } else {
+        row.standing = match entry.status {
+            Some(Written::Running) => Standing::Running,
+            Some(Written::Reserved) => Standing::Reserved,
+            Some(Written::Error) => Standing::Error,
+            Some(Written::Gone) => Standing::Gone,
+            Some(Written::Free) | None => Standing::Free,
+        };
+        if row.standing != Standing::Free {
+            row.user.clone_from(&entry.user);
+        }
+    }
+    row.disagreement = disagreement(row, entry);
+}
+
+/// What the control plane settles by itself.
+fn by_state(state: TargetState) -> Option<Standing> {
+    match state {
+        TargetState::Pending => Some(Standing::Creating),
+        TargetState::Preempted
+        | TargetState::Deleting
+        | TargetState::Gone
+        | TargetState::Stopped => Some(Standing::Gone),
+        TargetState::Unknown => Some(Standing::Unknown),
+        TargetState::Ready | TargetState::NotWatched => None,
+    }
+}
+
+/// Where people wrote something else than what is so.
+fn disagreement(row: &Row, entry: &Entry) -> Option<String> {
+    let written = entry.status?;
+    let told = |status: Written| match (&entry.user, status) {
+        (Some(user), Written::Running | Written::Reserved | Written::Error) => {
+            format!("people wrote: {} by {user}", status.as_str())
+        }
+        _ => format!("people wrote: {}", status.as_str()),
+    };
+    let agrees = match row.standing {
+        Standing::Running => {
+            matches!(written, Written::Running | Written::Reserved | Written::Error)
+                && entry.user.as_ref().is_none_or(|user| Some(user) == row.user.as_ref())
+        }
+        Standing::Gone | Standing::Creating | Standing::Unknown | Standing::Reserved => true,
+        Standing::Free => written == Written::Free,
+        Standing::Error => written == Written::Error,
+    };
+    (!agrees).then(|| told(written))
+}
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted<'a> {
+    /// The types; any of them.
+    pub types: &'a [TypeExpr],
+    /// Reclaimable ones only, or on-demand ones only.
+    pub reclaimable: Option<bool>,
+    /// For whom.
+    pub user: &'a UserName,
+    /// The zone of the newest checkpoint.
+    pub zone: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// Whether a target is of the kind that is wanted.
+    pub fn fits(&self, row: &Row) -> bool {
+        is_of(row, self.types, self.reclaimable)
+    }
+}
+
+/// Whether a target is of one of the types (none: of any), and paid for as asked.
+pub fn is_of(row: &Row, types: &[TypeExpr], reclaimable: Option<bool>) -> bool {
+    let accelerator = row.accelerator.as_deref();
+    (types.is_empty() || types.iter().any(|of| of.includes(accelerator)))
+        && reclaimable.is_none_or(|wanted| row.pricing.is_reclaimable() == wanted)
+}
+
+/// A target that may be taken, and why before the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Full name.
+    pub target: TargetName,
+    /// Why it is the first choice, in words.
+    pub reason: String,
+}
+
+/// What may be taken, the best first: what the user keeps, then the zone of the checkpoint, then the
+/// earliest generation and the smallest size, then what has the most time left.
+pub fn choose(rows: &[Row], wanted: &Wanted<'_>) -> Vec<Pick> {
+    let own = |row: &Row| {
+        row.standing == Standing::Reserved && row.user.as_deref() == Some(wanted.user.as_str())
+    };
+    let near = |row: &Row| wanted.zone.is_some() && row.zone.as_deref() == wanted.zone;
+    let mut free: Vec<&Row> = rows
+        .iter()
+        .filter(|row| wanted.fits(row) && (row.standing == Standing::Free || own(row)))
+        .collect();
+    free.sort_by_key(|row| {
+        let of = row.accelerator.as_deref().and_then(types::parse_type);
+        (!own(row), !near(row), of.is_none(), of, Reverse(row.since), row.label.clone())
+    });
+    let others = free.len();
+    free.into_iter()
+        .map(|row| {
+            let reason = if own(row) {
+                "you keep it".to_owned()
+            } else if near(row) {
+                format!("in {}, where your newest checkpoint is", wanted.zone.unwrap_or_default())
+            } else if others == 1 {
+                "the only free one".to_owned()
+            } else {
+                format!("the first of {others} free ones")
+            };
+            Pick { target: row.target.clone(), reason }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Standing::{Creating, Free, Gone, Reserved, Running, Unknown};
+    use super::*;
+    use crate::model::board::Reservation;
+
+    fn data() -> Data {
+        let text = r#"{ "users": { "alice": {}, "bob": {} },
+            "tpu_aliases": { "a": "lab-v2-8-1", "b": "lab-v2-8-2", "c": "lab-v3-8-1" },
+            "all_tpus": { "zone-1": ["lab-v2-8-1", "lab-v3-8-1"], "zone-2": ["lab-v2-8-2"],
+                          "spot": ["lab-v2-8-2"] } }"#;
+        Data::parse(text.as_bytes()).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second)
+    }
+
+    fn write(data: &mut Data, name: &str, entry: Entry) {
+        data.board_mut().set(&TargetName::from(name), entry);
+    }
+
+    fn rows_of(data: &Data, live: &[(&str, &str)], states: &[(&str, TargetState)]) -> Vec<Row> {
+        let mut jobs: HashMap<TargetName, Vec<JobId>> = HashMap::new();
+        for (target, job) in live {
+            jobs.entry(TargetName::from(*target)).or_default().push(JobId::parse(job).unwrap());
+        }
+        let targets = states
+            .iter()
+            .map(|(name, state)| {
+                let name = TargetName::from(*name);
+                (name.clone(), TargetFact::new(name, *state, "WORD", at(0)))
+            })
+            .collect();
+        rows(Facts { data, live: &jobs, targets: &targets, now: at(100) })
+    }
+
+    #[test]
+    fn live_jobs_outrank_the_cloud_and_the_cloud_outranks_people() {
+        let mut data = data();
+        let reserved = |user: &str, until| Entry {
+            reservation: Some(Reservation { user: UserName::from(user), until: at(until) }),
+            ..Entry::default()
+        };
+        write(&mut data, "lab-v2-8-1", reserved("alice", 200));
+        let standing =
+            |rows: &[Row]| -> Vec<Standing> { rows.iter().map(|row| row.standing).collect() };
+        assert_eq!(standing(&rows_of(&data, &[], &[])), [Reserved, Free, Free]);
+        let live = [("lab-v2-8-1", "bob/3")];
+        assert_eq!(standing(&rows_of(&data, &live, &[])), [Running, Free, Free]);
+        let states = [
+            ("lab-v2-8-1", TargetState::Preempted),
+            ("lab-v2-8-2", TargetState::Pending),
+            ("lab-v3-8-1", TargetState::Unknown),
+        ];
+        assert_eq!(standing(&rows_of(&data, &[], &states)), [Gone, Creating, Unknown]);
+        write(&mut data, "lab-v2-8-1", reserved("alice", 100));
+        assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "it is over");
+        write(&mut data, "lab-v2-8-1", reserved("zoe", 200));
+        assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "its user is gone");
+    }
+
+    #[test]
+    fn what_people_wrote_and_is_not_so_is_shown() {
+        let mut data = data();
+        let running = Entry {
+            status: Some(Written::Running),
+            user: Some("carol".to_owned()),
+            ..Entry::default()
+        };
+        write(&mut data, "lab-v2-8-1", running);
+        let rows = rows_of(&data, &[], &[]);
+        assert_eq!((rows[0].standing, rows[0].user.as_deref()), (Running, Some("carol")));
+        assert_eq!(rows[0].disagreement, None);
+        let rows = rows_of(&data, &[("lab-v2-8-1", "bob/3")], &[]);
+        assert_eq!(rows[0].user.as_deref(), Some("bob"));
+        assert_eq!(rows[0].disagreement.as_deref(), Some("people wrote: running by carol"));
+    }
+
+    #[test]
+    fn the_best_free_one_comes_first_with_the_reason() {
+        let mut data = data();
+        let alice = UserName::from("alice");
+        let any = [TypeExpr::any()];
+        let wanted = Wanted { types: &any, reclaimable: None, user: &alice, zone: None };
+        let first = |data: &Data, wanted: &Wanted<'_>| {
+            choose(&rows_of(data, &[], &[]), wanted).into_iter().next()
+        };
+        let pick = first(&data, &wanted).unwrap();
+        assert_eq!(
+            (pick.target.as_str(), pick.reason.as_str()),
+            ("lab-v2-8-1", "the first of 3 free ones")
+        );
+        let near = Wanted { zone: Some("zone-2"), ..wanted.clone() };
+        assert_eq!(first(&data, &near).unwrap().target.as_str(), "lab-v2-8-2");
+        let spot = Wanted { reclaimable: Some(true), ..wanted.clone() };
+        assert_eq!(first(&data, &spot).unwrap().reason, "the only free one");
+        let kept = |user: &str| Entry {
+            reservation: Some(Reservation { user: UserName::from(user), until: at(200) }),
+            ..Entry::default()
+        };
+        write(&mut data, "lab-v3-8-1", kept("alice"));
+        assert_eq!(first(&data, &near).unwrap().reason, "you keep it");
+        write(&mut data, "lab-v3-8-1", kept("bob"));
+        let v3 = [TypeExpr::parse("v3").unwrap()];
+        let only = Wanted { types: &v3, ..wanted };
+        assert_eq!(first(&data, &only), None, "bob keeps it");
+    }
+}

@@ -1,0 +1,251 @@
+//! The board: one winner for each target, whoever comes at once; right whatever became of a job; a sheet
+//! goes out and comes back without loss.
+
+use serde_json::{Value, json};
+
+use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+/// A lab of `users` users and `targets` targets of type v2-8, whose jobs run until they are killed.
+fn lab(users: usize, targets: usize) -> TestEnv {
+    let env = TestEnv::new();
+    env.code("alice", "staging.sh", "exec sleep 1000\n");
+    let mut data = env.two_users();
+    let alice = data["users"]["alice"].clone();
+    data["users"] = json!({});
+    for key in ["user_list", "id_list"] {
+        data[key] = json!([]);
+    }
+    for n in 0..users {
+        let name = format!("u{n}");
+        let mut user = alice.clone();
+        for (key, value) in [("name", json!(name)), ("tmux_name", json!(name)), ("id", json!(n))] {
+            user[key] = value;
+        }
+        data["users"][&name] = user;
+    }
+    let names: Vec<String> = (0..targets).map(|n| format!("lab-v2-8-{n}")).collect();
+    data["tpu_aliases"] = json!({});
+    data["all_tpus"] = json!({ "europe-west4-a": names, "preemptible": [], "spot": [] });
+    env.write_data(&data);
+    env
+}
+
+/// Runs one command for each user at once.
+fn all_at_once(
+    env: &TestEnv,
+    users: usize,
+    line: impl Fn(usize) -> String + Sync,
+) -> Vec<CommandOutput> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..users)
+            .map(|n| {
+                let line = &line;
+                scope.spawn(move || env.tpu(&line(n)))
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+/// The document of `find`, by target.
+fn standing(env: &TestEnv, target: &str) -> Value {
+    let found = env.tpu("find --deleted --json").exits(0).json();
+    let rows = found["targets"].as_array().unwrap().clone();
+    rows.into_iter().find(|row| row["target"] == target).unwrap()
+}
+
+#[test]
+fn of_twenty_who_reserve_at_once_one_wins_and_the_others_hear_who() {
+    let env = lab(20, 1);
+    let outputs = all_at_once(&env, 20, |n| format!("reserve lab-v2-8-0 u{n}"));
+    let winners: Vec<usize> = (0..20).filter(|n| outputs[*n].code == 0).collect();
+    let [winner] = winners.as_slice() else { panic!("{winners:?} have won") };
+    for (n, output) in outputs.into_iter().enumerate().filter(|(n, _)| n != winner) {
+        let output = output.exits(4).says(&[&format!("reserved by u{winner} ")]);
+        assert!(!output.stderr.is_empty(), "u{n} is told");
+    }
+    assert_eq!(standing(&env, "lab-v2-8-0")["user"], format!("u{winner}"));
+    let loser = (winner + 1) % 20;
+    drop(env.tpu(&format!("run lab-v2-8-0 u{loser} -q")).exits(4).says(&["reserved by"]));
+    drop(env.tpu(&format!("run lab-v2-8-0 u{winner} -q")).exits(0));
+}
+
+#[test]
+fn of_twelve_who_run_at_once_each_target_takes_one() {
+    let env = lab(12, 3);
+    // A third names a target, the others let tpu choose.
+    let outputs = all_at_once(&env, 12, |n| match n % 3 {
+        0 => format!("run lab-v2-8-{} u{n} -q", n / 3 % 3),
+        1 => format!("run v2-8 u{n} -q"),
+        _ => format!("run u{n} -q --auto"),
+    });
+    let started = outputs.iter().filter(|output| output.code == 0).count();
+    assert_eq!(started, 3, "{}", outputs.iter().map(CommandOutput::report).collect::<String>());
+    for output in outputs.into_iter().filter(|output| output.code != 0) {
+        drop(output.exits(4).says(&["hint: "]));
+    }
+    let mut targets: Vec<String> = Vec::new();
+    for n in 0..12 {
+        for job in env.jobs(&format!("u{n}")) {
+            targets.push(job["tpu"].as_str().unwrap().to_owned());
+        }
+    }
+    targets.sort();
+    assert_eq!(targets, ["lab-v2-8-0", "lab-v2-8-1", "lab-v2-8-2"]);
+}
+
+#[test]
+fn a_dead_job_never_keeps_a_target() {
+    let env = lab(1, 1);
+    let target = "lab-v2-8-0";
+    let run = || {
+        let output = env.tpu("run lab-v2-8-0 u0 -q --json").exits(0);
+        let window = output.json()["launched"]["window"].as_u64().unwrap();
+        assert_eq!(standing(&env, target)["standing"], "running");
+        window
+    };
+    let free = |how: &str| {
+        wait_until(how, || standing(&env, target)["standing"] == "free");
+    };
+    let window = run();
+    drop(env.tpu(&format!("kill {window} u0")).exits(0));
+    free("killed");
+    drop(env.tpu("clean u0").exits(0));
+    free("cleaned");
+    let window = run();
+    env.tmux().run(&["kill-window", "-t", &env.pane_id("u0", window).unwrap()]);
+    free("its window closed by hand");
+    run();
+    env.tmux().kill_server();
+    // Until some server answers nothing is certain, and then the old one is gone for certain.
+    assert_eq!(standing(&env, target)["standing"], "running");
+    drop(env.tpu("run local u0 -q -- true").exits(0));
+    free("its tmux server killed");
+}
+
+#[test]
+fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
+    let env = lab(4, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    drop(env.tpu("run v2-8 u3 -q").exits(4).says(&["no target of v2-8 is free", "--wait"]));
+    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let ghost = env.start_tpu("run v2-8 u1 -q --wait", &[]);
+    wait_until("the first in line", || line() == 1);
+    let waits = env.start_tpu("run v2-8 u2 -q --wait", &[]);
+    wait_until("the second in line", || line() == 2);
+    ghost.kill();
+    drop(env.tpu("kill 1 u0").exits(0));
+    assert_eq!(waits.wait(), 0);
+    assert_eq!(env.jobs("u2").len(), 1);
+    assert_eq!(env.jobs("u1").len(), 0);
+    // The place of the dead is cleared away by whoever comes next, or by the doctor.
+    drop(env.tpu("doctor").exits(0).says(&["1 places in the line"]));
+    drop(env.tpu("doctor --fix").exits(0).says(&["fixed cleared 1 dead places"]));
+    assert_eq!(line(), 0);
+}
+
+#[test]
+fn six_wait_for_two_targets_and_each_has_its_turn() {
+    let env = lab(6, 2);
+    // A job that ends by itself: the target is free for the next one.
+    env.code(
+        "alice",
+        "staging.sh",
+        "tpu finish-job \"$(tmux display-message -p -t \"$TMUX_PANE\" '#S:#I')\"\n",
+    );
+    let outputs = all_at_once(&env, 6, |n| format!("run v2-8 u{n} -q --wait"));
+    for output in outputs {
+        drop(output.exits(0));
+    }
+    for n in 0..6 {
+        assert_eq!(env.jobs(&format!("u{n}")).len(), 1, "u{n} got one job, and one only");
+    }
+    assert_eq!(env.data()["waiting"], json!([]));
+}
+
+#[test]
+fn a_sheet_goes_out_and_comes_back_without_loss() {
+    let env = lab(2, 4);
+    drop(env.tpu("ssn lab-v2-8-0 长跑, \"until\" Friday").exits(0));
+    drop(env.tpu("reserve lab-v2-8-1 u1 --for 2h").exits(0));
+    for format in ["csv", "json"] {
+        let out = env.tpu(&format!("board export {format}")).exits(0).stdout;
+        let file = env.path(&format!("sheet.{format}"));
+        write_file(&file, &out);
+        let written = env.data()["board"].clone();
+        let mut data = env.data();
+        data["board"] = json!({});
+        env.write_data(&data);
+        drop(
+            env.tpu(&format!("board import {format} {}", file.display()))
+                .exits(0)
+                .says(&["4 of 4 rows"]),
+        );
+        assert_eq!(env.data()["board"], written, "{format}");
+        assert_eq!(env.tpu(&format!("board export {format}")).exits(0).stdout, out);
+    }
+}
+
+#[test]
+fn good_rows_are_taken_and_each_bad_one_is_named_with_its_line() {
+    let env = lab(2, 5);
+    drop(env.tpu("run lab-v2-8-3 u0 -q").exits(0));
+    drop(env.tpu("reserve lab-v2-8-4 u1").exits(0));
+    let sheet = "\u{feff}Notes,Status,Target,User\n\
+        moved here,reserved,lab-v2-8-0,carol\n\
+        short\n\
+        ,lost,lab-v2-8-1,\n\
+        ,free,nowhere,\n\
+        twice,free,lab-v2-8-0,\n\
+        测试,闲的,lab-v2-8-2,闲的\n\
+        ,running,lab-v2-8-3,carol\n\
+        ,reserved,lab-v2-8-4,carol\n";
+    write_file(&env.path("sheet.csv"), sheet);
+    drop(env.tpu("board import csv sheet.csv").exits(1).says(&[
+        "2 of 8 rows taken",
+        "line 3 was not taken: it names no target",
+        "line 4 was not taken: status 'lost' is none of free, running",
+        "line 5 was not taken: no target 'nowhere'",
+        "line 6 was not taken: lab-v2-8-0 stands here twice",
+        "line 8 was not taken: lab-v2-8-3 is in use by u0/1",
+        "line 9 was not taken: lab-v2-8-4 is reserved by u1",
+    ]));
+    let taken = standing(&env, "lab-v2-8-0");
+    assert_eq!((&taken["standing"], &taken["user"]), (&json!("reserved"), &json!("carol")));
+    assert_eq!(standing(&env, "lab-v2-8-2")["notes"], "测试");
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(4).says(&["reserved by carol"]));
+    write_file(&env.path("odd.csv"), "a,b\n1,2\n");
+    drop(env.tpu("board import csv odd.csv").exits(2).says(&["no column 'target'", "a, b"]));
+    write_file(&env.path("odd.json"), "{\"x\": 1}");
+    drop(env.tpu("board import json odd.json").exits(2).says(&["no list of rows"]));
+}
+
+#[test]
+fn sixty_targets_stand_in_the_groups_of_the_original() {
+    let mut env = lab(3, 60);
+    env.set("TPU_CLOUD", "none");
+    let mut data = env.data();
+    for n in 0..60 {
+        let name = format!("lab-v2-8-{n}");
+        data["tpu_aliases"][format!("t{n:02}")] = json!(name);
+        data["board"][&name] = match n % 6 {
+            0 => json!({ "status": "gone", "user": "carol", "notes": "deleted" }),
+            1 | 2 => json!({ "status": "free" }),
+            3 => json!({ "status": "reserved", "user": "dave", "notes": "sweep" }),
+            4 => json!({ "status": "running", "user": "erin", "notes": "v7" }),
+            _ => json!({ "status": "reserved(error)", "user": "dave", "notes": "" }),
+        };
+    }
+    env.write_data(&data);
+    let text = env.tpu("find --deleted v2").exits(0).to_string();
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("find_60", text);
+    });
+    let counts = &env.tpu("find --deleted --json").exits(0).json()["counts"];
+    assert_eq!(
+        *counts,
+        json!({ "gone": 10, "creating": 0, "free": 20, "reserved": 20, "running": 10, "unknown": 0 })
+    );
+}

@@ -1,0 +1,141 @@
+//! Completion in the real shells: what Tab offers knows users, targets, aliases, windows and keys. A shell
+//! that is not installed is skipped, and that is said.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use serde_json::json;
+
+use tpu::sys::proc;
+
+use crate::common::env::{TPU, TestEnv};
+use crate::common::tmux::write_script;
+
+/// A lab with two jobs, a tag and two slots; a tmux that nobody may call.
+fn lab() -> TestEnv {
+    let mut env = TestEnv::new();
+    let mut data = env.two_users();
+    let mut first = env.record("alice", 7, "finished");
+    first["job_tags"] = json!("sweep");
+    data["users"]["alice"]["job_data"] = json!([first, env.record("alice", 12, "killed")]);
+    data["users"]["alice"]["working_dir"]["2"] = json!("/code/second");
+    data["tpu_aliases"]["v3-big"] = json!("lab-tpuvm-v3-512-1");
+    env.write_data(&data);
+    let bin = env.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(TPU, bin.join("tpu")).unwrap();
+    write_script(&bin.join("tmux"), "echo tmux >>\"$HOME/called\"; exit 1");
+    let mut path = OsString::from(bin.as_os_str());
+    path.push(":/usr/local/bin:/usr/bin:/bin");
+    env.set("PATH", path);
+    env
+}
+
+/// What is typed before Tab (the last word is completed, perhaps from nothing), what must be offered, and
+/// what must not.
+const CASES: &[(&[&str], &[&str], &[&str])] = &[
+    (&["tpu", "resu"], &["resume"], &["run"]),
+    (&["tpu", "check", ""], &["alice", "bob"], &["v2-1"]),
+    (&["tpu", "run", "v"], &["v2-1", "v3-big"], &["alice"]),
+    (&["tpu", "run", "lab-tpuvm-v3"], &["lab-tpuvm-v3-512-1"], &["lab-tpuvm-v2-32-1"]),
+    (&["tpu", "run", "v2-1", "alice", "l"], &["lr="], &["rule="]),
+    (&["tpu", "run", "v2-1", "alice", "ru"], &["rule="], &["lr="]),
+    (&["tpu", "kill", "alice", ""], &["7", "12", "tag:sweep"], &["lr="]),
+    (&["tpu", "-k", "alice", "1"], &["12"], &["7"]),
+    (&["tpu", "set-settings", "monitor_a"], &["monitor_after_run"], &["theme"]),
+    (&["tpu", "del-config-alias", "--user", "alice", "l"], &["lr"], &["alice"]),
+    (&["tpu", "get-dir", "alice", ""], &["1", "2"], &["7"]),
+    (&["tpu", "logs", "--fo"], &["--follow"], &["--grep"]),
+    (&["tpu", "release", "v3"], &["v3-big"], &["v2-1"]),
+];
+
+/// Runs a script in a shell; `None` if there is no such shell.
+fn in_shell(env: &TestEnv, shell: &str, script: &str) -> Option<String> {
+    let there = ["/usr/local/bin", "/usr/bin", "/bin"]
+        .iter()
+        .any(|dir| std::path::Path::new(dir).join(shell).exists());
+    if !there {
+        let said = writeln!(
+            std::io::stderr(),
+            "skipped: {shell} is not installed (./x test installs it as root)"
+        );
+        assert!(said.is_ok(), "somebody must hear that");
+        return None;
+    }
+    let flags: &[&str] = match shell {
+        "bash" => &["--norc", "--noprofile", "-c"],
+        "zsh" => &["-f", "-c"],
+        _ => &["--no-config", "-c"],
+    };
+    let words: Vec<&str> = flags.iter().copied().chain([script]).collect();
+    let output = proc::run(&env.spawn_program(shell, &words)).unwrap();
+    assert!(
+        output.status.success(),
+        "{shell}: {}\n{}\n{script}",
+        output.complaint(),
+        output.text()
+    );
+    Some(output.text())
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs every case through `script`, which makes of one case what the shell would offer, one a line.
+fn offers(shell: &str, script: impl Fn(&[&str]) -> String) {
+    let env = lab();
+    for (words, wanted, unwanted) in CASES {
+        let Some(text) = in_shell(&env, shell, &script(words)) else { return };
+        // Behind the word there may be a blank, or its description.
+        let offered: Vec<&str> =
+            text.lines().filter_map(|line| line.split(['\t', ':']).next()).map(str::trim).collect();
+        let has = |word: &&&str| {
+            let word = word.split(':').next().unwrap_or(word);
+            offered.iter().any(|offer| offer.trim_end() == word)
+        };
+        let missing: Vec<_> = wanted.iter().filter(|word| !has(word)).collect();
+        assert!(missing.is_empty(), "{shell}: {words:?} does not offer {missing:?} but:\n{text}");
+        let odd: Vec<_> = unwanted.iter().filter(has).collect();
+        assert!(odd.is_empty(), "{shell}: {words:?} offers {odd:?}");
+    }
+    let called = std::fs::read_to_string(env.path("called")).unwrap_or_default();
+    assert!(called.is_empty(), "a completion asked tmux");
+}
+
+#[test]
+fn bash_offers_what_is_there() {
+    offers("bash", |words| {
+        format!(
+            "source <(tpu completions bash)\n\
+             COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9\n\
+             function_name=$(complete -p tpu | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
+             \"$function_name\" tpu \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\" 2>/dev/null\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            quoted(words)
+        )
+    });
+}
+
+#[test]
+fn zsh_offers_what_is_there() {
+    // zsh completes only at its own line editor: compdef and _describe are replaced by what they are given.
+    offers("zsh", |words| {
+        format!(
+            "compdef() {{ the_function=$1 }}\n\
+             _describe() {{ while [[ $1 == -* ]]; do shift; done; shift; print -l -- ${{(P)1}} }}\n\
+             source <(tpu completions zsh)\n\
+             words=({}); CURRENT=${{#words}}\n\
+             $the_function",
+            quoted(words)
+        )
+    });
+}
+
+#[test]
+fn fish_offers_what_is_there() {
+    offers("fish", |words| {
+        let (last, before) = words.split_last().unwrap();
+        format!("tpu completions fish | source\ncomplete -C '{} {last}'", before.join(" "))
+    });
+}

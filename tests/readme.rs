@@ -1,0 +1,132 @@
+//! The README's examples, run in order from its text. Blocks of the kind `console` are run; what needs a
+//! terminal or a fleet stands in blocks of another kind.
+
+use std::path::PathBuf;
+
+use regex::Regex;
+
+use tpu::sys::proc;
+
+use crate::common::env::{TPU, TestEnv};
+use crate::common::tmux::{write_file, write_script};
+use crate::common::wait::wait_for;
+
+const README: &str = include_str!("../README.md");
+
+/// What `python3` does in the README: a training with checkpoints, and a program that fails.
+const PYTHON: &str = r#"
+case "$1" in
+  -c) echo 'Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+IndexError: list index out of range' >&2; exit 1 ;;
+esac
+step=0
+for word; do case $word in --config.load_from=*) step=30 ;; esac; done
+while [ "$step" -lt 300 ]; do
+  step=$((step + 1))
+  echo "step $step/300 loss=0.625"
+  mkdir -p "$TPU_LOG_DIR/checkpoint_$step" && echo weights >"$TPU_LOG_DIR/checkpoint_$step/data"
+  sleep 0.2
+done
+"#;
+
+/// A command and what is printed beneath it.
+struct Example {
+    line: usize,
+    command: String,
+    printed: Vec<String>,
+}
+
+fn examples() -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut inside = false;
+    for (number, line) in README.lines().enumerate() {
+        if let Some(fence) = line.strip_prefix("```") {
+            inside = fence == "console";
+        } else if inside && let Some(command) = line.strip_prefix("$ ") {
+            let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
+            examples.push(Example { line: number + 1, command, printed: Vec::new() });
+        } else if inside {
+            let last = examples.last_mut().expect("a block begins with a command");
+            last.printed.push(line.to_owned());
+        }
+    }
+    examples
+}
+
+/// What may differ: numbers, ages, process ids; and blanks at the ends of lines.
+fn plain(text: &str, home: &str) -> String {
+    let numbers = Regex::new(r"\b\d+(\.\d+)?\b").unwrap();
+    let text = text.replace(home, "");
+    let text = Regex::new("(?m)^logs: .*$").unwrap().replace_all(&text, "logs: …").into_owned();
+    // Ages and speeds come and go with the moment.
+    let ages = Regex::new(r" · (\d+(s|m|h)|\d+m \d\ds|[\d.]+ it/s)").unwrap();
+    let phases = Regex::new(r"(running|starting) · (compiling|staging|initializing) ").unwrap();
+    let text = phases.replace_all(&text, "$1 ").into_owned();
+    let text = ages.replace_all(&text, "").into_owned();
+    let text = numbers.replace_all(&text, "N").into_owned();
+    let lines: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn every_example_prints_what_the_readme_shows() {
+    let mut env = TestEnv::new();
+    let home = env.path("root");
+    let code: PathBuf = home.join("home/alice/digits");
+    std::fs::create_dir_all(&code).unwrap();
+    write_file(&code.join("train.py"), "# see PYTHON\n");
+    let bin = env.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(TPU, bin.join("tpu")).unwrap();
+    write_script(&bin.join("python3"), PYTHON);
+    env.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    env.set("USER", "alice");
+    env.set("HOME", home.join("home/alice").into_os_string());
+    // The data file of a newcomer is not there yet; the one of the original is.
+    let original = home.join("path/to");
+    std::fs::create_dir_all(&original).unwrap();
+    std::fs::rename(env.data_path(), original.join("data.json")).unwrap();
+
+    let home = home.to_str().unwrap();
+    let all = examples();
+    assert!(all.len() > 20, "{} examples", all.len());
+    for example in all {
+        let command = example.command.replace("/path/to", &format!("{home}/path/to"));
+        if let Some((name, value)) =
+            command.strip_prefix("export ").and_then(|set| set.split_once('='))
+        {
+            env.set(name, value);
+            continue;
+        }
+        let wanted = plain(&example.printed.join("\n"), home);
+        let mut last = String::new();
+        let run = || {
+            let spawn = env.spawn_program("bash", &["-c", &command]).cwd(&code);
+            let output = proc::run(&spawn).unwrap();
+            (output.status.shell_code(), format!("{}\n{}", output.text(), output.complaint()))
+        };
+        // Looks are repeated until they show what they shall: jobs take their time to begin.
+        let looks = ["tpu check", "tpu explain", "tpu daemon plan", "tpu find", "tpu clean"];
+        let is_look = looks.iter().any(|look| example.command.starts_with(look));
+        let place = format!("README.md:{}: {}", example.line, example.command);
+        if example.printed.is_empty() {
+            let (code, text) = run();
+            assert!(code == 0, "{place}\nexit code {code}\n{text}");
+        } else if is_look {
+            wait_for(&format!("{place}\n{wanted}"), || {
+                let printed = plain(&run().1, home);
+                if printed != last {
+                    eprintln!("{place}\n{printed}");
+                    last.clone_from(&printed);
+                }
+                (printed == wanted).then_some(())
+            });
+        } else {
+            let printed = plain(&run().1, home);
+            assert!(printed == wanted, "{place}\nshows\n{wanted}\nand printed\n{printed}");
+        }
+    }
+}

@@ -102,15 +102,16 @@ fn may_go_on(ctx: &Ctx, lease: &Held) -> Result<(), Error> {
     if left < RENEW_S { lease::renew(ctx, lease) } else { Ok(()) }
 }
 
-/// What cannot succeed is not begun any more: the rules decide again, with back-off. What could not be
-/// asked stays begun.
+/// What did not succeed is not begun any more: the rules decide again, with back-off. What could not be
+/// written stays begun.
 fn given_up(ctx: &Ctx, lease: &Held, error: Error) -> Error {
     let written = ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, &lease.job)?;
         lease.check(job)?;
         lease::free(job, now);
-        let is_over = !matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Interrupted);
+        // While its owner lives an intent is his: kept after a failed call, nobody would ever go on.
+        let is_over = !matches!(error.kind, Kind::State | Kind::Interrupted);
         if is_over && !job.is_being_killed() {
             job.intent = None;
             let why = error.message.lines().next().unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
 use crate::model::time;
@@ -114,12 +114,8 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
         zone => format!("zone {zone} said nothing: {why}"),
     });
     let silent: Vec<String> = silent.collect();
-    // Whoever asks about one target and gets no answer is told so by the exit code.
-    let is_unknown = |fact: &TargetFact| fact.state == TargetState::Unknown;
-    let is_vain = args.target.is_some() && facts.iter().all(is_unknown) && !silent.is_empty();
     let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
-    let output = Output::new(text, json).notes(silent).notes(ctx.take_warnings());
-    Ok(Output { code: if is_vain { Kind::Unreachable.exit_code() } else { 0 }, ..output })
+    Ok(Output::new(text, json).notes(silent).notes(ctx.take_warnings()))
 }
 
 /// `sim`: always about the simulator, whatever `cloud` says.

@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod boards;
 pub(crate) mod env;
 pub(crate) mod samples;
 pub(crate) mod scenario;

@@ -36,10 +36,15 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
             span(help, style(model, Role::Base)),
         ]));
     }
-    if context != Context::Log {
+    if matches!(context, Context::List | Context::Detail) {
         lines.push(Line::default());
         lines.push(Line::from(span("A filter is made of", style(model, Role::Title))));
         lines.push(Line::from(filter::HINT));
+        lines.push(Line::default());
+        lines.push(Line::from(span("The mouse", style(model, Role::Title))));
+        lines.push(Line::from(
+            "click a job, again to open it; click heads, tabs, keys; drag the border",
+        ));
     }
     lines
 }
@@ -70,11 +75,9 @@ fn context_title(context: Context) -> &'static str {
     match context {
         Context::Detail => "in the detail",
         Context::Log => "in the log",
-        Context::List
-        | Context::Help
-        | Context::Confirm
-        | Context::Filter
-        | Context::Search
-        | Context::Tag => "in the list",
+        Context::Targets => "in the targets",
+        Context::Events => "in the events",
+        Context::Plan => "in the plan",
+        _ => "in the list",
     }
 }

@@ -6,19 +6,29 @@
 mod ascii;
 mod banner;
 mod bar;
+mod board;
+mod choice;
 pub mod columns;
 mod confirm;
+mod curve;
 mod detail;
+mod diff;
 mod empty;
 mod evidence;
+mod form;
+mod grid;
 mod header;
 pub mod help;
+pub mod hit;
 pub mod layout;
 mod list;
 mod log;
 mod lost_colours;
+pub(in crate::monitor) mod page;
 mod spans;
 mod status;
+mod tabs;
+mod timeline;
 mod toast;
 mod words;
 
@@ -75,13 +85,31 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     if let Some(area) = layout.log {
         log::render(frame, model, area);
     }
+    if let Some(area) = layout.timelines {
+        timeline::render(frame, model, area);
+    }
+    if let Some(area) = layout.board {
+        board::render(frame, model, area, layout.timelines.is_none());
+    }
     evidence::render(frame, model, layout.evidence);
     bar::render(frame, model, layout.bar);
     toast::render(frame, model, layout.body);
     match &model.overlay {
         Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
         Some(Overlay::Help(top)) => help::render(frame, model, *top),
-        Some(Overlay::Filter(..) | Overlay::Search(_) | Overlay::Tag(..)) | None => {}
+        Some(Overlay::Page(page)) => page::render(frame, model, page),
+        Some(Overlay::Choice(choice)) => choice::render(frame, model, choice),
+        Some(Overlay::Form(form)) => form::render(frame, model, form),
+        // These stand in the bottom line.
+        Some(
+            Overlay::Filter(..)
+            | Overlay::BoardFilter(..)
+            | Overlay::Search(_)
+            | Overlay::LogFilter(_)
+            | Overlay::Tag(..)
+            | Overlay::CommandLine(_),
+        )
+        | None => {}
     }
 }
 

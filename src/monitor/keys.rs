@@ -58,6 +58,13 @@ impl Key {
         of(self.ctrl, KeyModifiers::CONTROL) | of(self.alt, KeyModifiers::ALT)
     }
 
+    /// Esc and another key that came so close together that the terminal could not tell them from Alt with
+    /// that key: the two, if it may have been so.
+    pub fn split_alt(self) -> Option<[Self; 2]> {
+        let esc = Self { code: KeyCode::Esc, ctrl: false, alt: false };
+        self.alt.then_some([esc, Self { alt: false, ..self }])
+    }
+
     /// Reads `j`, `R`, `/`, `enter`, `ctrl-f`, `alt-x`, `f5`.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix("ctrl-").filter(|rest| !rest.is_empty()) {

@@ -191,6 +191,9 @@ impl Loop<'_> {
     }
 
     fn message(&mut self, message: Message) -> Result<(), MonitorError> {
+        if matches!(message, Message::Key(_)) {
+            fail::fail_point!("screen-key");
+        }
         let now = self.backend.now();
         let effects: Vec<Effect> = update(&mut self.model, message, now);
         for effect in effects {

@@ -6,5 +6,6 @@ pub(crate) mod samples;
 pub(crate) mod scenario;
 pub(crate) mod screen;
 pub(crate) mod sim;
+pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod wait;

@@ -60,6 +60,10 @@ pub struct Choosing {
     pub top: usize,
     /// Only rows that contain this.
     pub filter: String,
+    /// The rows that the filter lets through. Computed when something changes, not for every frame.
+    pub rows: Vec<BoardRow>,
+    /// Whether the rows must be computed again.
+    pub stale: bool,
 }
 
 /// Everything that the tabs beside the jobs show.
@@ -102,6 +106,18 @@ impl Boards {
             Tab::Events => events,
             Tab::Plan => plan,
         }
+    }
+
+    /// The chosen row of a tab.
+    pub fn chosen(&self, tab: Tab) -> Option<&BoardRow> {
+        let choosing = self.choosing(tab);
+        let selected = choosing.selected.as_ref()?;
+        choosing.rows.iter().find(|row| row.key == *selected)
+    }
+
+    /// Says that what the tabs show has changed.
+    pub fn changed(&mut self) {
+        self.choosing.iter_mut().for_each(|choosing| choosing.stale = true);
     }
 
     /// Age and problem of what a tab shows.

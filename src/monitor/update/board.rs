@@ -6,7 +6,7 @@ use super::{actions, list, note};
 use crate::monitor::filter::Filter;
 use crate::monitor::keys::Command;
 use crate::monitor::message::{Ask, Effect, Scope};
-use crate::monitor::model::{Model, Overlay, board_rows, jobs_of};
+use crate::monitor::model::{BoardRow, Model, Overlay, board_rows, jobs_of};
 use crate::monitor::tabs::{TABLE, Tab};
 use crate::monitor::view::layout::Layout;
 
@@ -37,6 +37,7 @@ pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
 pub(super) fn go(model: &mut Model, tab: Tab) {
     model.tab = tab;
     model.wide = false;
+    model.boards.changed();
 }
 
 /// Everybody's jobs, or those of the one from before.
@@ -57,6 +58,7 @@ pub(super) fn set_scope(model: &mut Model, scope: Scope) -> Vec<Effect> {
         return Vec::new();
     }
     model.scope = scope.clone();
+    model.boards.changed();
     vec![Effect::Scope(scope)]
 }
 
@@ -95,16 +97,14 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
 }
 
 /// The chosen row.
-pub(super) fn chosen(model: &Model) -> Option<crate::monitor::model::BoardRow> {
-    let rows = board_rows(model, model.tab);
-    let selected = model.boards.choosing(model.tab).selected.as_ref()?;
-    rows.into_iter().find(|row| row.key == *selected)
+pub(super) fn chosen(model: &Model) -> Option<BoardRow> {
+    model.boards.chosen(model.tab).cloned()
 }
 
 /// Moves the choice to the row that `to(row, last row)` names.
 fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
-    let rows = board_rows(model, model.tab);
     let choosing = model.boards.choosing_mut(model.tab);
+    let rows = &choosing.rows;
     let at = choosing.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     let at = to(at.unwrap_or(0), rows.len().saturating_sub(1));
     if let Some(row) = rows.get(at) {
@@ -114,9 +114,8 @@ fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
 
 /// Chooses the row that stands so many rows below the first one on the screen.
 pub(super) fn choose_shown(model: &mut Model, below: usize) -> bool {
-    let rows = board_rows(model, model.tab);
     let choosing = model.boards.choosing_mut(model.tab);
-    let Some(row) = rows.get(choosing.top + below) else { return false };
+    let Some(row) = choosing.rows.get(choosing.top + below) else { return false };
     let same = choosing.selected.as_ref() == Some(&row.key);
     choosing.selected = Some(row.key.clone());
     same
@@ -124,7 +123,9 @@ pub(super) fn choose_shown(model: &mut Model, below: usize) -> bool {
 
 /// Filters the tab.
 pub(super) fn set_filter(model: &mut Model, filter: String) {
-    model.boards.choosing_mut(model.tab).filter = filter;
+    let choosing = model.boards.choosing_mut(model.tab);
+    choosing.filter = filter;
+    choosing.stale = true;
 }
 
 /// Goes to the jobs that the chosen row is about.
@@ -163,16 +164,22 @@ pub(super) fn settle(model: &mut Model) {
     if model.tab == Tab::Jobs {
         return;
     }
+    if model.boards.choosing(model.tab).stale {
+        let rows = board_rows(model, model.tab);
+        let choosing = model.boards.choosing_mut(model.tab);
+        (choosing.rows, choosing.stale) = (rows, false);
+    }
     let height = Layout::of(model).board_rows().max(1);
-    let rows = board_rows(model, model.tab);
     let choosing = model.boards.choosing_mut(model.tab);
+    let rows = &choosing.rows;
     let place =
         choosing.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     let at = place.unwrap_or_else(|| choosing.top.min(rows.len().saturating_sub(1)));
-    choosing.selected = rows.get(at).map(|row| row.key.clone()).or(choosing.selected.take());
     let lowest = (at + 1).saturating_sub(height);
     let last_top = rows.len().saturating_sub(height);
+    let selected = rows.get(at).map(|row| row.key.clone());
     choosing.top = choosing.top.clamp(lowest, at.max(lowest)).min(last_top.max(lowest));
+    choosing.selected = selected.or(choosing.selected.take());
 }
 
 /// What the screen shows and has not been read lately.

@@ -95,6 +95,32 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
     act(model, confirm.act)
 }
 
+/// Whether a key with Alt edits what is being typed (by words) or takes it away.
+pub(super) fn edits_with(model: &Model, key: Key) -> bool {
+    use crossterm::event::KeyCode;
+    let typing = matches!(
+        model.overlay,
+        Some(
+            Overlay::Filter(..)
+                | Overlay::BoardFilter(..)
+                | Overlay::Tag(..)
+                | Overlay::Search(_)
+                | Overlay::LogFilter(_)
+                | Overlay::CommandLine(_)
+                | Overlay::Form(_)
+        )
+    );
+    let by_words = matches!(
+        key.code(),
+        KeyCode::Char('b' | 'f' | 'd')
+            | KeyCode::Backspace
+            | KeyCode::Delete
+            | KeyCode::Left
+            | KeyCode::Right
+    );
+    typing && by_words
+}
+
 /// A key without a meaning of its own: text, where something is being typed.
 pub(super) fn typed(model: &mut Model, key: Key) {
     if let Some(Overlay::Form(form)) = &mut model.overlay {

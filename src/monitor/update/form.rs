@@ -11,7 +11,7 @@ use crate::model::rules::{NAMED, Rules};
 use crate::model::time;
 use crate::monitor::keys::{Command, Key};
 use crate::monitor::message::{Ask, Effect, Problem};
-use crate::monitor::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal, board_rows};
+use crate::monitor::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
 use crate::monitor::tabs::Tab;
 use crate::ops::inventory::Inventory;
 
@@ -37,9 +37,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 fn chosen_target(model: &Model) -> Option<String> {
-    let choosing = model.boards.choosing(Tab::Targets);
-    let row = board_rows(model, Tab::Targets);
-    let row = row.into_iter().find(|row| Some(&row.key) == choosing.selected.as_ref())?;
+    let row = model.boards.chosen(Tab::Targets)?;
     let item = model.boards.inventory.seen.as_ref()?.targets.get(row.at)?;
     Some(item.label.clone())
 }

@@ -120,6 +120,11 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     if let Some(command) = sensible {
         return command_of(model, command);
     }
+    if let Some(keys) =
+        key.split_alt().filter(|_| command.is_none() && !dialog::edits_with(model, key))
+    {
+        return keys.into_iter().flat_map(|key| press(model, key)).collect();
+    }
     dialog::typed(model, key);
     Vec::new()
 }
@@ -183,6 +188,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
 fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
     let now = model.now;
     let answer = answer.map(|answer| *answer);
+    model.boards.changed();
     match (ask, answer) {
         (Ask::Inventory, Ok(Answer::Inventory(seen))) => {
             model.boards.inventory.answered(Ok(seen), now);

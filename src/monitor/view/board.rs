@@ -11,7 +11,7 @@ use crate::model::facts::TargetState;
 use crate::model::job::who;
 use crate::model::time;
 use crate::model::view::MonitorHealth;
-use crate::monitor::model::{BoardRow, Model, board_rows, concerns};
+use crate::monitor::model::{BoardRow, Model, concerns};
 use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
 use crate::ops::inventory::Item;
@@ -20,7 +20,7 @@ use crate::ops::outlook::Entry;
 
 /// Draws the table of the tab.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: bool) {
-    let rows = board_rows(model, model.tab);
+    let rows = &model.boards.choosing(model.tab).rows;
     match model.tab {
         Tab::Jobs => {}
         Tab::Targets => {
@@ -32,8 +32,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
                 "No target is known. `tpu register NAME --zone ZONE` makes one known.",
             );
             let total = targets.len();
-            let grid =
-                Grid { columns: TARGETS, rows: &rows, value: &value, nothing, total, titled };
+            let grid = Grid { columns: TARGETS, rows, value: &value, nothing, total, titled };
             grid::render(frame, model, area, &grid);
         }
         Tab::Events => {
@@ -41,7 +40,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| events.get(row.at);
             let nothing = nothing(model, "Nothing has happened yet.");
             let total = events.len();
-            let grid = Grid { columns: EVENTS, rows: &rows, value: &value, nothing, total, titled };
+            let grid = Grid { columns: EVENTS, rows, value: &value, nothing, total, titled };
             grid::render(frame, model, area, &grid);
         }
         Tab::Plan => {
@@ -50,7 +49,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| entries.get(row.at);
             let nothing = nothing(model, &idle(model));
             let total = entries.iter().filter(|entry| concerns(entry)).count();
-            let grid = Grid { columns: PLAN, rows: &rows, value: &value, nothing, total, titled };
+            let grid = Grid { columns: PLAN, rows, value: &value, nothing, total, titled };
             grid::render(frame, model, area, &grid);
         }
     }
@@ -93,9 +92,7 @@ fn idle(model: &Model) -> String {
 
 /// What the chosen row has to say beyond its columns, on one line.
 pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
-    let rows = board_rows(model, model.tab);
-    let selected = model.boards.choosing(model.tab).selected.as_ref()?;
-    let row = rows.iter().find(|row| row.key == *selected)?;
+    let row = model.boards.chosen(model.tab)?;
     let text = match model.tab {
         Tab::Jobs => return None,
         Tab::Targets => {

@@ -114,7 +114,7 @@ impl Layout {
         if model.tab != Tab::Events {
             return;
         }
-        let rows = u16::try_from(timeline::lineages(model).len()).unwrap_or(u16::MAX);
+        let rows = u16::try_from(timeline::count(model)).unwrap_or(u16::MAX);
         let most = self.body.height / 3;
         // Frame and scale take three rows; less than one lineage is none.
         let height = rows.saturating_add(3).min(most);

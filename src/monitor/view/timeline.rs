@@ -122,8 +122,13 @@ pub(super) fn line(model: &Model, job: &JobView, width: usize) -> Option<Line<'s
     Some(line_between(model, job, (first.begin, last.end), width))
 }
 
+/// How many lineages there are to draw.
+pub(super) fn count(model: &Model) -> usize {
+    model.jobs().iter().filter(|job| job.leaf && job.started_at.is_some()).count()
+}
+
 /// The leaves of the lineages, those with most to tell first: with several attempts, then the newest.
-pub(super) fn lineages(model: &Model) -> Vec<&JobView> {
+fn lineages(model: &Model) -> Vec<&JobView> {
     let mut leaves: Vec<&JobView> =
         model.jobs().iter().filter(|job| job.leaf && job.started_at.is_some()).collect();
     leaves.sort_by_key(|job| {

@@ -512,3 +512,23 @@ fn text_from_outside_is_escaped_everywhere() {
     check(&mut screen, "line");
     assert!(screen.send(Message::Key(Key::parse("enter").unwrap())).len() <= 1);
 }
+
+#[test]
+fn a_dialog_has_one_background() {
+    use tpu::monitor::theme::Role;
+    for keys in ["j j x", "j j u", "n", "?", "j j p", "j j space j space ="] {
+        let mut screen = screen();
+        screen.press(keys);
+        let theme = &screen.model.look.theme;
+        let (below, own) =
+            (theme.style(Role::Base).bg.unwrap(), theme.style(Role::Dialog).bg.unwrap());
+        let buffer = screen.buffer((120, 40));
+        for row in buffer.content.chunks(120) {
+            let is_own = |cell: &ratatui::buffer::Cell| cell.bg == own;
+            let Some(first) = row.iter().position(is_own) else { continue };
+            let last = row.iter().rposition(is_own).unwrap_or(first);
+            let patch = row[first..=last].iter().find(|cell| cell.bg == below);
+            assert_eq!(patch, None, "{keys}");
+        }
+    }
+}

@@ -33,7 +33,7 @@ picture() {
   for look in dark light; do
     theme "$look"
     sleep 0.6
-    t capture-pane -e -p -t person | "$python" tools/ansi_to_svg.py "$2" "$look" >"$out/$1-$look.svg"
+    t capture-pane -e -N -p -t person | "$python" tools/ansi_to_svg.py "$2" "$look" >"$out/$1-$look.svg"
   done
   echo "$out/$1-{dark,light}.svg"
 }
@@ -48,7 +48,8 @@ await 'faster'
 keys g && keys j j j
 await 'continues 2'
 await 'goodput'
-sleep 3
+keys Escape
+sleep 2
 picture jobs 'tpu monitor'
 keys 3
 await '[3 Events]'
@@ -60,10 +61,15 @@ await '[1 Jobs]'
 sleep 15
 keys g && keys Space && keys j j j && keys Space
 await '2 marked'
-# The command line is not open over a page, so the theme is set below it.
+# The command line does not open over a page, so the theme is set below it.
 for look in dark light; do
-  keys Escape && theme "$look" && keys = && await 'progress' && sleep 0.5
-  t capture-pane -e -p -t person | "$python" tools/ansi_to_svg.py 'tpu monitor: two runs' "$look" >"$out/compare-$look.svg"
+  theme "$look"
+  keys =
+  await 'progress'
+  sleep 0.6
+  t capture-pane -e -N -p -t person | "$python" tools/ansi_to_svg.py 'tpu monitor: two runs' "$look" >"$out/compare-$look.svg"
+  keys Escape
+  sleep 0.3
 done
-keys Escape
+echo "$out/compare-{dark,light}.svg"
 keys q

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, outside, span};
-use super::{dialog, style};
+use super::{dialog, one_background, style};
 use crate::monitor::model::{Choice, Model};
 use crate::monitor::theme::Role;
 use crate::text;
@@ -38,4 +38,5 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, choice: &Choice) {
         }
         frame.render_widget(cut(line, usize::from(inner.width)), area);
     }
+    one_background(frame, model, inner);
 }

@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
 use super::spans::{cut, dotted, outside, span, wrap};
-use super::{dialog, status, style, words};
+use super::{dialog, one_background, status, style, words};
 use crate::model::ids::JobId;
 use crate::model::time;
 use crate::monitor::message::{Act, command_line};
@@ -101,6 +101,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
             span(mark(!question.yes, "No (n)"), button(!question.yes)),
         ]),
     );
+    one_background(frame, model, inner);
 }
 
 /// Title, what will happen, and the word on the button.

@@ -16,7 +16,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
 use super::spans::{cut, outside, skip, span, wrap};
-use super::{dialog, style};
+use super::{dialog, one_background, style};
 use crate::monitor::model::{FIELDS, Form, Model};
 use crate::monitor::theme::Role;
 use crate::text;
@@ -90,6 +90,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
     for line in plan {
         put(frame, line);
     }
+    one_background(frame, model, inner);
     if let Some(cursor) = cursor.filter(|cursor| cursor.x < inner.right()) {
         frame.set_cursor_position(cursor);
     }

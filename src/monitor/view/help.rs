@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, span};
-use super::{dialog, style};
+use super::{dialog, one_background, style};
 use crate::monitor::filter;
 use crate::monitor::keys::{Context, Key};
 use crate::monitor::model::Model;
@@ -69,6 +69,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, top: usize) {
         let area = Rect { x: inner.x + 1, y, width: inner.width.saturating_sub(2), height: 1 };
         frame.render_widget(cut(line, usize::from(area.width)), area);
     }
+    one_background(frame, model, inner);
 }
 
 fn context_title(context: Context) -> &'static str {

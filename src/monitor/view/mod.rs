@@ -144,6 +144,19 @@ fn dialog(
     inner
 }
 
+/// Gives what was written inside a dialog the dialog's background: styles of the screen bring the screen's.
+fn one_background(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let (below, own) = (style(model, Role::Base).bg, style(model, Role::Dialog).bg);
+    let (Some(below), Some(own)) = (below, own) else { return };
+    for position in area.intersection(frame.area()).positions() {
+        if let Some(cell) = frame.buffer_mut().cell_mut(position)
+            && cell.bg == below
+        {
+            cell.bg = own;
+        }
+    }
+}
+
 fn style(model: &Model, role: Role) -> Style {
     model.look.theme.style(role)
 }

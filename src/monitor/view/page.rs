@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::text::Line;
 
 use super::spans::{cut, outside, span, wrap};
-use super::{dialog, diff, style};
+use super::{dialog, diff, one_background, style};
 use crate::monitor::model::{Body, Model, Page};
 use crate::monitor::theme::Role;
 
@@ -76,4 +76,5 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, page: &Page) {
         };
         frame.render_widget(cut(line, usize::from(area.width)), area);
     }
+    one_background(frame, model, inner);
 }

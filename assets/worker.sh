@@ -20,7 +20,7 @@ record() { # FILE PID: field 22 of stat is the start time, counted behind the na
     local stat
     read -r stat 2>/dev/null <"/proc/$2/stat"
     set -- "$1" "$2" ${stat##*) }
-    printf '%s %s\n' "$2" "${22:-0}" >"$1.new" && mv -f "$1.new" "$1"
+    printf '%s %s\n' "$2" "${22:-0}" >"$1"
 }
 
 # Says the text of FILE and takes its code for the command's.
@@ -61,11 +61,12 @@ guard() {
         command_itself &
         child=$!
         record "$run/pid" "$child"
-        wait "$child"
+        # bash would tell of a signal, where the command said nothing.
+        { wait "$child"; } 2>/dev/null
         code=$?
         # A signal to the guard ends the wait, not the command.
         while kill -0 "$child" 2>/dev/null; do
-            wait "$child"
+            { wait "$child"; } 2>/dev/null
             again=$?
             [ "$again" -eq 127 ] || code=$again
         done
@@ -74,7 +75,8 @@ guard() {
             rm -f -- "$machine/last-words"
         fi
     fi
-    printf '%s\n' "$code" >"$run/exit.new" && mv -f "$run/exit.new" "$run/exit"
+    # No program: whoever stops the command would find it by its variables and stop it as well.
+    printf '%s\n' "$code" >"$run/exit"
 }
 
 [ -e "$machine/environment" ] || exit 3

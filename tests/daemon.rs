@@ -2,13 +2,11 @@
 //! happens to it or beside it; and it leaves everything else alone.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
 use tpu::model::ids::UserName;
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
 use tpu::sys::procs::Process;
@@ -92,18 +90,6 @@ impl Lab {
         job
     }
 
-    /// Changes the data file as if somebody had, under the lock.
-    fn change(&self, change: impl FnOnce(&mut tpu::model::data::Data)) {
-        let clock = Arc::new(SystemClock::new());
-        let who = Who { pid: std::process::id(), host: "test".into(), command: "test".into() };
-        let store = Store::open(Paths::new(self.env.data_path()), Arc::new(OsDisk), clock, who);
-        let changed = store.transact("test", |tx| -> Result<(), StoreError> {
-            change(&mut tx.data);
-            Ok(())
-        });
-        drop(changed.unwrap());
-    }
-
     /// Lets the back-off of a lineage be over, if it is in one.
     fn much_later(&self, window: u64) {
         let leaf = self.leaf(window);
@@ -113,13 +99,7 @@ impl Lab {
         if !waits || !recovery["last_action_at"].is_string() || aged(&recovery["last_action_at"]) {
             return;
         }
-        let id = leaf["windows_id"].as_u64();
-        self.change(|data| {
-            let mut jobs = data.user_mut(&UserName::from("alice")).unwrap().jobs_mut();
-            let job = jobs.find(|job| Some(u64::from(job.windows_id.0)) == id).unwrap();
-            job.recovery.as_mut().unwrap().last_action_at =
-                Some(tpu::model::time::Timestamp::from_second(1_000_000_000));
-        });
+        self.env.a_year_ago("alice", leaf["windows_id"].as_u64().unwrap());
     }
 }
 
@@ -430,7 +410,7 @@ fn the_plan_says_what_then_happens() {
     let passed = lab.failed("b");
     drop(lab.env.tpu(&format!("set-rule {passed} pass")).exits(0));
     let observed = lab.failed("c");
-    lab.change(|data| {
+    lab.env.change(|data| {
         let user = data.user_mut(&UserName::from("alice")).unwrap();
         let job = user.jobs_mut().find(|job| u64::from(job.windows_id.0) == observed);
         job.unwrap().monitor = false;

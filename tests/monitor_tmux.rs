@@ -84,8 +84,10 @@ fn a_day_with_keys() {
     terminal.press("Enter");
     terminal.until("the tag is stored", || env.job("alice", 3)["job_tags"] == "sweep");
     terminal.press("l");
-    terminal.shows("step 1/1000");
+    terminal.shows("▼ follow");
     terminal.press("Escape");
+    // A key that comes together with Esc is another key, on any terminal.
+    terminal.hides("▼ follow");
 
     // Clean away what has ended; what lives stays.
     terminal.press("c");

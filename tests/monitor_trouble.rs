@@ -5,6 +5,7 @@ use tpu::sys::procs::{Signal, signal};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
 
 fn running_job() -> TestEnv {
     let env = TestEnv::new();
@@ -35,12 +36,13 @@ fn answers(terminal: &Terminal) {
 fn a_data_file_that_is_cut_off_is_named_and_read_again_when_it_is_whole() {
     let env = running_job();
     let terminal = monitor(&env, "");
-    let whole = env.data_bytes();
-    std::fs::write(env.path("data.json"), &whole[..whole.len() / 2]).unwrap();
+    let whole = String::from_utf8(env.data_bytes()).unwrap();
+    let (half, _) = whole.split_at(whole.len() / 2);
+    write_file(&env.path("data.json"), half);
     terminal.shows("data.json");
     terminal.shows("▸ 1");
     answers(&terminal);
-    std::fs::write(env.path("data.json"), &whole).unwrap();
+    write_file(&env.path("data.json"), &whole);
     terminal.hides("▲ ");
     terminal.keys("q");
     terminal.shows("code-0");

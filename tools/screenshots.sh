@@ -28,6 +28,15 @@ await() {
 theme() {
   keys : && keys -l "theme $1" && keys Enter
 }
+# Shows only the jobs that match, or all again; the selection stays.
+only() {
+  keys / && keys -l "$1" && keys Enter
+  await "/$1"
+}
+everything() {
+  keys Escape
+  sleep 0.5
+}
 # One picture in each of the two themes: name, title.
 picture() {
   for look in dark light; do
@@ -40,26 +49,37 @@ picture() {
 
 t new-session -d -s person -x 124 -y 32 "env TERM=tmux-256color LANG=C.UTF-8 TZ=UTC '$program' demo"
 await 'error: oom'
-await 'error: kil'
-keys j && keys r
-await '5 +1'
-keys : && keys -l 'run local alice lr=0.05 tag=faster -- ./train.sh --config.steps=2000 --config.step_ms=150' && keys Enter
+await 'killed-by'
+only tag:interrupted
+keys r
+await '+1'
+everything
+keys : && keys -l 'run local alice lr=0.05 tag=faster -- ./train.sh --config.steps=4000 --config.step_ms=100' && keys Enter
 await 'faster'
-keys g && keys j j j
-await 'continues 2'
+# The one whose target is taken away goes on by itself on a new one.
+only tag:preempted
+await 'continues'
 await 'goodput'
+everything
+sleep 20
 keys Escape
-sleep 2
 picture jobs 'tpu monitor'
 keys 3
 await '[3 Events]'
 await 'goodput'
 sleep 1
 picture events 'tpu monitor: what has happened'
+keys 2
+await '[2 Targets]'
+sleep 1
+picture targets 'tpu monitor: the targets'
 keys 1
 await '[1 Jobs]'
-sleep 15
-keys g && keys Space && keys j j j && keys Space
+for tag in baseline faster; do
+  only "tag:$tag"
+  keys Space
+  everything
+done
 await '2 marked'
 # The command line does not open over a page, so the theme is set below it.
 for look in dark light; do

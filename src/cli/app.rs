@@ -4,6 +4,8 @@
 use std::cell::OnceCell;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
@@ -61,22 +63,28 @@ impl App {
         }))
     }
 
-    /// Effects that share nothing with the person's own: data, state and tmux server below `root`, no
-    /// settings file. For the demo.
-    pub(super) fn apart(&self, root: &Path) -> Ctx {
+    /// Effects that share nothing with the person's own: data, state, settings and tmux server below `root`,
+    /// and a simulated cloud. For the demo.
+    pub(super) fn apart(&self, root: &Path) -> Result<Ctx, Error> {
         let mut env = self.env.clone();
-        env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
         env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
+        let config = root.join("config");
+        env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
+        env.vars.insert("XDG_CONFIG_HOME".into(), config.as_os_str().to_owned());
+        env.vars.insert("TPU_CLOUD".into(), "sim".into());
         root.clone_into(&mut env.cwd);
-        open(Opening {
+        let origin = Origin::Environment("TPU_CLOUD".to_owned());
+        let mut layer = Layer::default();
+        layer.set("cloud", "sim", &origin)?;
+        Ok(open(Opening {
             data: root.join("data.json"),
             tmux_socket: Some("demo".to_owned()),
             env,
             actor: self.name.clone(),
             tpu: Self::program(),
-            layers: Vec::new(),
-            patterns: None,
-        })
+            layers: vec![(origin, layer)],
+            patterns: Some(config.join("tpu").join("patterns.toml")),
+        }))
     }
 
     /// This program, for launchers to call back.
@@ -203,6 +211,16 @@ impl App {
             Ok(_) => Ok(line.trim_end_matches('\n').to_owned()),
         }
     }
+}
+
+/// Set once a person or the system asks this process to end, with one of these signals.
+pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signals {
+        signal_hook::flag::register(*signal, Arc::clone(&stop))
+            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
+    }
+    Ok(stop)
 }
 
 /// Reads a settings file; one that need not be there is no layer if it is not.

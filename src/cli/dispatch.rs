@@ -1,9 +1,9 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
@@ -12,7 +12,7 @@ use crate::ops::{Error, clean::Ends, watch};
 use crate::sys::env::Env;
 
 use super::Outcome;
-use super::app::App;
+use super::app::{App, asked_to_end};
 use super::args::{Cli, Command, DaemonStep};
 use super::commands::{
     aliases, attach, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, dirs,
@@ -198,7 +198,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run => {
-            let stop = stop_signals()?;
+            let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;
             watch::ACTOR.clone_into(&mut ctx.actor);
             crate::daemon::run(&Arc::new(ctx), &stop, &mut std::io::stdout())?;
@@ -211,39 +211,32 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
     }
 }
 
-/// Set once a person or the system asks this process to end.
-fn stop_signals() -> Result<Arc<AtomicBool>, Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in
-        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
-    {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
-    }
-    Ok(stop)
-}
-
 /// The tour.
 fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     let sabotage = args.sabotage.as_deref().map(|word| {
         Sabotage::parse(word).ok_or_else(|| {
-            Error::usage(format!("--sabotage {word}: nothing to break")).hint("--sabotage resume")
+            Error::usage(format!("--sabotage {word}: nothing to break"))
+                .hint(Sabotage::WORDS.map(|(word, _)| word).join(", "))
         })
     });
     let sabotage = sabotage.transpose()?;
-    let stop = stop_signals()?;
+    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let root = tempfile::Builder::new()
         .prefix("tpu-demo-")
         .tempdir()
         .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
-    let ctx = app.apart(root.path());
+    let mut ctx = app.apart(root.path())?;
+    if sabotage == Some(Sabotage::Classify) {
+        lab::blind_to_oom(&ctx)?;
+        ctx = app.apart(root.path())?;
+    }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
     let watched = !args.headless && app.on_terminal();
     let told = if watched {
         story.set_the_stage(root.path()).and_then(|job| {
             let options = screen::plain_options(app, job)?;
-            screen::open(app.apart(root.path()), options).map(drop)
+            screen::open(app.apart(root.path())?, options).map(drop)
         })
     } else {
         story.tell(root.path())

@@ -26,7 +26,7 @@ use crate::ops::{Ctx, Error, watch};
 use checks::Checks;
 use crew::Crew;
 use pulse::Pulse;
-use turn::Turn;
+use turn::{Cause, Turn};
 
 /// How often it is asked whether something has happened.
 const POLL: Duration = Duration::from_millis(100);
@@ -80,20 +80,19 @@ impl<'a> Monitor<'a> {
         let mut pulse = Pulse::default();
         let mut last = None;
         let mut next = ctx.clock.monotonic();
+        let mut cause = Cause::Happened;
         while !stop.load(Ordering::Relaxed) {
             let now = ctx.clock.monotonic();
             let beat = pulse.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
             let done = self.crew.reap();
-            if done {
-                next = now;
-            }
-            if beat {
-                next = now;
+            if done || beat {
+                (next, cause) = (now, Cause::Happened);
             }
             if rested && now >= next {
-                let turn = self.turn();
+                let turn = self.turn(cause);
+                cause = if turn.is_curious { Cause::Happened } else { Cause::Timed };
                 last = Some(ctx.clock.monotonic());
                 next = now + turn.rest;
                 pulse.has_live_jobs = turn.has_live_jobs;
@@ -108,10 +107,11 @@ impl<'a> Monitor<'a> {
     }
 
     /// One turn, whatever it runs into.
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self, cause: Cause) -> Turn {
         let ctx = self.ctx;
-        let turned =
-            catch_unwind(AssertUnwindSafe(|| turn::turn(ctx, &mut self.memory, &mut self.crew)));
+        let turned = catch_unwind(AssertUnwindSafe(|| {
+            turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
+        }));
         let result = turned.unwrap_or_else(|_| {
             // What was remembered may be half of something.
             self.memory = Memory::default();

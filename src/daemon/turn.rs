@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::facts::Progress;
-use crate::model::job::{Job, Succession};
+use crate::model::job::{Job, Status, Succession};
 use crate::model::rules::Action;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::heal;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::snapshot::{self, Memory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
+use crate::plan::answer;
 use crate::plan::decide::Decision;
 
 use super::crew::{Crew, Task};
@@ -18,11 +19,30 @@ use super::crew::{Crew, Task};
 /// A kill of somebody of whom nobody knows whether he lives is completed after so many seconds.
 const KILL_OVERDUE_S: u64 = 60;
 
-/// Seconds between two looks at something that was begun.
-const IN_FLIGHT_S: u64 = 2;
+/// Between two looks at something that was begun.
+const IN_FLIGHT: Duration = Duration::from_secs(2);
 
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
+
+/// Why there is a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// It was time for one.
+    Timed,
+    /// Something has happened: an end, a lost connection, an `ack`, a command.
+    Happened,
+}
+
+impl Cause {
+    /// How old an answer of the control plane may be that serves such a turn.
+    fn answer_serves(self) -> Duration {
+        match self {
+            Self::Timed => snapshot::ANSWER_SERVES,
+            Self::Happened => snapshot::ASKED_AT_MOST,
+        }
+    }
+}
 
 /// What a turn leaves for the loop.
 #[derive(Debug)]
@@ -31,16 +51,24 @@ pub(super) struct Turn {
     pub(super) rest: Duration,
     /// Whether any job may be at work.
     pub(super) has_live_jobs: bool,
+    /// Whether the next turn needs an answer of the control plane that this one did not have.
+    pub(super) is_curious: bool,
 }
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { rest: AFTER_TROUBLE, has_live_jobs: true }
+        Self { rest: AFTER_TROUBLE, has_live_jobs: true, is_curious: false }
     }
 }
 
-/// Turns once.
-pub(super) fn turn(ctx: &Arc<Ctx>, memory: &mut Memory, crew: &mut Crew) -> Result<Turn, Error> {
+/// Turns once; `cause` decides whether the control plane is asked anew.
+pub(super) fn turn(
+    ctx: &Arc<Ctx>,
+    memory: &mut Memory,
+    crew: &mut Crew,
+    cause: Cause,
+) -> Result<Turn, Error> {
+    let began = ctx.clock.monotonic();
     // Taken back before the look: what is asked for after it is asked for again.
     if ctx.data()?.ack() {
         ctx.transact(|tx| {
@@ -49,9 +77,16 @@ pub(super) fn turn(ctx: &Arc<Ctx>, memory: &mut Memory, crew: &mut Crew) -> Resu
         })?;
     }
     heal::heal(ctx)?;
-    let mut survey = snapshot::survey(ctx, memory)?;
+    // What somebody began and the crew does not carry out waits for its target: it is looked at by itself.
+    let waits = |job: &Job| job.intent.is_some() && !crew.is_busy(&job.id());
+    let is_begun = ctx.data()?.jobs().any(waits);
+    let mut serves = cause.answer_serves();
+    if is_begun {
+        serves = serves.min(IN_FLIGHT);
+    }
+    let mut survey = snapshot::survey(ctx, memory, serves)?;
     if record_facts::record_facts(ctx, &survey)? > 0 {
-        survey = snapshot::survey(ctx, memory)?;
+        survey = snapshot::survey(ctx, memory, snapshot::ANSWER_SERVES)?;
     }
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
@@ -63,14 +98,31 @@ pub(super) fn turn(ctx: &Arc<Ctx>, memory: &mut Memory, crew: &mut Crew) -> Resu
         .filter(|decision| decision.action != Action::Pass && !crew.is_busy(&decision.job))
         .filter_map(|decision| decision.not_before)
         .map(|at| at.seconds_since(now).max(1));
-    // What was begun and waits for its target: an operation in flight is looked at by itself.
-    let is_begun = survey.data.jobs().any(|job| job.intent.is_some());
-    let regular = if is_begun { regular.min(IN_FLIGHT_S) } else { regular };
+    let regular = if is_begun { regular.min(IN_FLIGHT.as_secs()) } else { regular };
     let rest_s = due_s.min().map_or(regular, |due| due.min(regular));
+    // What happened a moment after the last question is to be seen in the answer to the next one.
+    let is_old = memory.asked_at().is_some_and(|at| at < began);
+    let is_curious = is_curious(&survey) || cause == Cause::Happened && is_old;
+    let rest = Duration::from_secs(rest_s);
     Ok(Turn {
-        rest: Duration::from_secs(rest_s),
+        rest: if is_curious { rest.min(snapshot::ASKED_AT_MOST) } else { rest },
+        is_curious,
         has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
     })
+}
+
+/// Whether a job has ended since its control plane was asked, and something depends on the answer.
+fn is_curious(survey: &Survey) -> bool {
+    let waits = |job: &Job| {
+        matches!(job.status, Status::Error(_))
+            && job.child.is_none()
+            && job.rules.iter().any(|(_, action)| action != Action::Pass)
+    };
+    survey
+        .data
+        .jobs()
+        .filter(|job| waits(job))
+        .any(|job| answer::is_asked_too_early(job, &survey.fleet.fact(&survey.data, &job.tpu)))
 }
 
 /// Kills that somebody began and cannot complete any more.

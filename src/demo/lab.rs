@@ -1,29 +1,52 @@
-//! The demo's lab: two users with a directory each, on a tmux server of their own; and how it is taken
-//! down again.
+//! The demo's lab: two users with a directory each, a simulated fleet and a MONITOR, on a tmux server of
+//! their own; and how it is taken down again.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use crate::model::facts::TmuxFact;
-use crate::model::ids::UserName;
+use crate::model::facts::{Class, ErrorKind, TmuxFact};
+use crate::model::ids::{TargetName, UserName};
+use crate::model::target::{Pricing, Registration};
+use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::users::NewUser;
-use crate::ops::{Ctx, Error, dirs, processes, users};
+use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
+use crate::sys::procs::{self, Signal, Table};
 
-/// The researcher whose job is interrupted.
+/// The researcher whose jobs come back.
 pub const ALICE: &str = "alice";
-/// The researcher whose jobs go wrong.
+/// The researcher whose jobs go wrong by themselves.
 pub const BOB: &str = "bob";
+
+/// The targets: alias, full name, type. The second one has four workers.
+pub const FLEET: [(&str, &str, &str); 3] = [
+    ("v2-8-1", "lab-tpuvm-v2-8-1", "v2-8"),
+    ("v4-32-p2", "lab-tpuvm-v4-32-preemptible-2", "v4-32"),
+    ("v2-8-3", "lab-tpuvm-v2-8-3", "v2-8"),
+];
+
+/// Seconds between two turns of MONITOR in which nothing happens: the demo is a short day.
+const TURN_S: u32 = 5;
+
+/// How long what is left may take to end by itself, once everything has been stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often we look.
+const POLL: Duration = Duration::from_millis(20);
 
 /// What the demo's jobs run: the training that is part of this program.
 const TRAIN: &str = "#!/bin/bash\n\
     # A small training that is part of tpu itself: it writes checkpoints and can go on from them.\n\
-    exec \"$TPU_BIN\" demo-train --workdir=\"$TPU_LOG_DIR\" \"$@\"\n";
+    # With several workers each computes the same, and the first one writes the checkpoints.\n\
+    exec \"$TPU_BIN\" demo-train --workdir=\"$TPU_LOG_DIR\" \\\n    \
+    --config.process_index=\"${TPU_WORKER:-0}\" \"$@\"\n";
 
-/// Lays the lab out below `root`.
+/// Lays the lab out below `root`, and starts its MONITOR.
 pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
     for name in [ALICE, BOB] {
         let code = root.join("code").join(name);
-        let made = fs::create_dir_all(&code).and_then(|()| script(&code.join("train.sh")));
+        let made =
+            fs::create_dir_all(&code).and_then(|()| write(&code.join("train.sh"), TRAIN, 0o755));
         made.map_err(|e| Error::state(format!("cannot lay out {}: {e}", code.display())))?;
         users::add(
             ctx,
@@ -37,26 +60,84 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
         )?;
         dirs::set(ctx, &UserName::from(name), 1, &code)?;
     }
-    Ok(())
+    for (alias, full, accelerator) in FLEET {
+        let registration = Registration {
+            kind: "tpu".to_owned(),
+            zone: Some("us-central2-b".to_owned()),
+            accelerator: Some(accelerator.to_owned()),
+            pricing: Pricing::Preemptible,
+            ..Registration::default()
+        };
+        targets::register(ctx, full, &registration)?;
+        targets::add_alias(ctx, alias, full)?;
+    }
+    let fleet = Simulator::open(ctx);
+    for (_, full, _) in FLEET {
+        fleet.pull(&TargetName::from(full), &Pull::Ready)?;
+    }
+    settings::set_monitor(ctx, "checking_freq", TURN_S)?;
+    service::start(ctx, &[]).map(drop)
 }
 
-/// Writes the training script, executable.
-fn script(path: &Path) -> std::io::Result<()> {
+/// Writes a file that is not there yet.
+fn write(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
-    file.write_all(TRAIN.as_bytes())
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
-/// Stops every job and ends the lab's own tmux server. The directory is the caller's.
+/// Takes the rules that know running out of memory away from everybody in the lab.
+pub fn blind_to_oom(ctx: &Ctx) -> Result<(), Error> {
+    let rules = ctx.classifier().rules().iter();
+    let about_oom = rules.filter(|rule| rule.class == Class::Failed(ErrorKind::Oom));
+    let ids: Vec<String> = about_oom.map(|rule| format!("{:?}", rule.id)).collect();
+    let Some(file) = &ctx.patterns else { return Ok(()) };
+    let written = fs::create_dir_all(file.parent().unwrap_or(file))
+        .and_then(|()| write(file, &format!("disable = [{}]\n", ids.join(", ")), 0o644));
+    written.map_err(|e| Error::failed(format!("the sabotage failed: {e}")))
+}
+
+/// Ends MONITOR, stops every job, switches the fleet off and ends the lab's own tmux server. The
+/// directory is the caller's.
 pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
+    match service::stop(ctx) {
+        Err(error) if error.kind != Kind::Refused => return Err(error),
+        _ => {}
+    }
     if let Ok(data) = ctx.data() {
         for job in data.jobs() {
             processes::stop(ctx, job, None)?;
+        }
+        let fleet = Simulator::open(ctx);
+        for target in fleet.targets(ctx)? {
+            fleet.pull(&target.name, &Pull::Preempt)?;
         }
     }
     if let TmuxFact::Up { place, .. } = ctx.tmux.look() {
         ctx.tmux.end_server(place.server_pid)?;
     }
-    Ok(())
+    last_words(ctx)
+}
+
+/// Waits for what the windows' launchers still write down, which would come back into a directory that has
+/// been removed; what does not end by itself is ended.
+fn last_words(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.store.paths().data().to_string_lossy().into_owned();
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        let table = Table::read()
+            .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+        let left = table.with_variable("TPU_DATA", &data, ctx.env.uid);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if ctx.clock.monotonic() >= deadline {
+            for process in left {
+                // One that has ended meanwhile is what is wanted.
+                drop(procs::signal(process, Signal::Kill));
+            }
+        }
+        ctx.clock.sleep(POLL);
+    }
 }

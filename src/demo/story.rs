@@ -1,6 +1,8 @@
-//! The story that the demo tells: one job finishes, one is killed by a signal in the middle and resumes
-//! from its checkpoint, one runs out of memory, one is killed and cleaned away. Each sentence is an
-//! expectation; the first one that does not come true ends the story.
+//! The story that the demo tells, on a simulated fleet and on this machine. By itself: a target is taken away
+//! in the middle of a training, is made anew, and the training goes on from its checkpoint; another one
+//! loses a peer and goes on; a third runs out of memory and is left alone. By hand: one is killed by a
+//! signal and resumed, one is killed and cleaned away. Each sentence is an expectation; the first one that
+//! does not come true ends the story.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -9,16 +11,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, UserName};
+use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::job::{Status, Succession};
 use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
+use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::launch::{self, LaunchRequest};
 use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot};
-use crate::sys::procs::{self, Signal};
+use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot, workers};
+use crate::sys::procs::{self, Process, Signal, Table};
 
-use super::lab::{self, ALICE, BOB};
+use super::lab::{self, ALICE, BOB, FLEET};
 
 /// How long any one sentence of the story may take to come true.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,14 +35,22 @@ const STEPS: u32 = 120;
 /// What can be broken on purpose, to see the story notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// The checkpoints of the interrupted job disappear before it is resumed.
+    /// The checkpoints of the job whose target is taken away disappear with it.
     Resume,
+    /// There is no capacity to make its target anew.
+    Reapply,
+    /// Nobody in the lab can tell that a program is out of memory.
+    Classify,
 }
 
 impl Sabotage {
+    /// Everything that can be broken, as typed behind `--sabotage`.
+    pub const WORDS: [(&str, Self); 3] =
+        [("resume", Self::Resume), ("reapply", Self::Reapply), ("classify", Self::Classify)];
+
     /// Reads the word behind `--sabotage`.
     pub fn parse(word: &str) -> Option<Self> {
-        (word == "resume").then_some(Self::Resume)
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, sabotage)| *sabotage)
     }
 }
 
@@ -71,68 +82,66 @@ impl<'a> Story<'a> {
     /// Tells the whole story and checks it. The first expectation that is not met is the error.
     pub fn tell(&mut self, root: &Path) -> Result<(), Error> {
         lab::lay_out(self.ctx, root)?;
-        self.say("a lab in a directory of its own: alice and bob, target `local` (this machine)");
-        let baseline = self.run(ALICE, "baseline", &["--config.step_ms=8".to_owned()])?;
-        let victim = self.run(
-            ALICE,
-            "interrupted",
-            &["--config.step_ms=8".to_owned(), "--config.checkpoint_every=10".to_owned()],
-        )?;
-        let hungry = self.run(BOB, "too-big", &["--config.oom_at=30".to_owned()])?;
-        let endless = self.run(
-            BOB,
-            "endless",
-            &["--config.steps=1000000".to_owned(), "--config.step_ms=20".to_owned()],
-        )?;
+        self.say("a lab of its own: alice and bob, three simulated targets, and MONITOR watches");
+        let [(one, ..), (four, four_name, _), (third, third_name, _)] = FLEET;
+        let baseline = self.run(ALICE, one, "baseline", &["--config.step_ms=8"])?;
+        let slow = ["--config.step_ms=40", "--config.checkpoint_every=10"];
+        let victim = self.run(ALICE, four, "preempted", &slow)?;
+        let lonely = self.run(BOB, third, "lost-peer", &slow)?;
+        let hungry = self.run(BOB, "local", "too-big", &["--config.oom_at=30"])?;
+        let struck = self.run(ALICE, "local", "interrupted", &slow)?;
+        let endless = ["--config.steps=1000000", "--config.step_ms=20"];
+        let endless = self.run(BOB, "local", "endless", &endless)?;
 
-        self.strike(&victim)?;
-        let child = self.resume(&victim)?;
-        let resumed = self.last_words(&child)?;
+        // By itself.
+        self.take_away(&victim, four, four_name)?;
+        self.break_peers(&lonely, third, third_name)?;
+        self.strike(&struck)?;
+        let first = self.brought_back(&victim, ErrorKind::Preempted)?;
+        let second = self.brought_back(&lonely, ErrorKind::Grpc)?;
+        self.left_alone(&hungry)?;
+
+        // By hand.
+        let third = self.resume(&struck)?;
         let straight = self.last_words(&baseline)?;
-        if resumed != straight {
-            return Err(Error::failed(format!(
-                "the resumed run ended with '{resumed}', the uninterrupted one with '{straight}'"
-            )));
+        for child in [&first, &second, &third] {
+            self.ends_like(child, &straight)?;
         }
-        self.say(&format!("{child} ended like {baseline}, bit for bit: {straight}"));
-        self.one_child(&victim, &child)?;
-
-        let view = self
-            .until(&hungry, "to be out of memory", |view| view.failure() == Some(ErrorKind::Oom))?;
-        let line = view.shown.evidence.map(|evidence| evidence.line).unwrap_or_default();
-        self.say(&format!("{hungry} is out of memory: \"{}\"", line.trim()));
-        let next = view.next.map(|next| next.reason).unwrap_or_default();
-        self.say(&format!("  what happens by itself: {next}"));
-
+        self.say(&format!(
+            "{first}, {second} and {third} ended like {baseline}, bit for bit: {straight}"
+        ));
         self.kill_and_clean(&endless)
     }
 
-    /// Lays the lab out and starts jobs, for a person to play with.
+    /// Lays the lab out and starts jobs, for a person to play with; something happens to them by itself.
     pub fn set_the_stage(&mut self, root: &Path) -> Result<JobId, Error> {
         lab::lay_out(self.ctx, root)?;
-        let pace = "--config.step_ms=150".to_owned();
-        let first =
-            self.run(ALICE, "baseline", &[pace.clone(), "--config.steps=2000".to_owned()])?;
-        let victim = self.run(
-            ALICE,
-            "interrupted",
-            &["--config.step_ms=60".to_owned(), "--config.checkpoint_every=10".to_owned()],
-        )?;
-        self.run(ALICE, "too-big", &["--config.oom_at=30".to_owned()])?;
-        self.run(ALICE, "short", &["--config.step_ms=5".to_owned()])?;
-        self.run(BOB, "sweep", &[pace, "--config.steps=4000".to_owned()])?;
-        self.strike(&victim)?;
+        let [(one, ..), (four, four_name, _), (third, third_name, _)] = FLEET;
+        let slow = ["--config.step_ms=150", "--config.steps=2000", "--config.checkpoint_every=10"];
+        let first = self.run(ALICE, four, "preempted", &slow)?;
+        self.run(ALICE, one, "baseline", &["--config.step_ms=100", "--config.steps=4000"])?;
+        self.run(ALICE, "local", "too-big", &["--config.oom_at=30"])?;
+        self.run(ALICE, "local", "short", &["--config.step_ms=5"])?;
+        let by_hand = ["--config.step_ms=60", "--config.checkpoint_every=10"];
+        let struck = self.run(ALICE, "local", "interrupted", &by_hand)?;
+        self.run(BOB, third, "lost-peer", &slow)?;
+        let events = format!(
+            "[[step]]\nat = 15\nevent = \"preempt\"\ntarget = \"{four_name}\"\n\
+             [[step]]\nat = 40\nevent = \"grpc\"\ntarget = \"{third_name}\"\n"
+        );
+        Simulator::open(self.ctx).play(&events, "the demo's story")?;
+        self.strike(&struck)?;
         Ok(first)
     }
 
     /// Starts a training.
-    fn run(&mut self, user: &str, tag: &str, args: &[String]) -> Result<JobId, Error> {
+    fn run(&mut self, user: &str, target: &str, tag: &str, args: &[&str]) -> Result<JobId, Error> {
         let mut command = vec!["./train.sh".into(), format!("--config.steps={STEPS}").into()];
         // What comes later wins, so a job may have other numbers of steps.
         command.extend(args.iter().map(std::ffi::OsString::from));
         let request = LaunchRequest {
             user: UserName::from(user),
-            target: "local".to_owned(),
+            target: target.to_owned(),
             dir: 1,
             configs: vec![("lr".to_owned(), "0.01".to_owned())],
             tag: Some(tag.to_owned()),
@@ -145,18 +154,129 @@ impl<'a> Story<'a> {
         };
         let launched = launch::launch(self.ctx, &request)?;
         self.say(&format!(
-            "{} started ({tag}): tpu run local {user} lr=0.01 tag={tag}",
+            "{} started ({tag}): tpu run {target} {user} lr=0.01 tag={tag}",
             launched.job
         ));
         Ok(launched.job)
     }
 
-    /// Kills a training with SIGKILL once it has a checkpoint and before it is through.
-    fn strike(&mut self, job: &JobId) -> Result<(), Error> {
+    /// Takes the target of a training away once that has a checkpoint; its processes die with the machines.
+    fn take_away(&mut self, job: &JobId, alias: &str, name: &str) -> Result<(), Error> {
+        self.has_checkpoint(job)?;
+        let at_work = self.on_workers(job)?;
+        if at_work.is_empty() {
+            return Err(Error::failed(format!("expected {job} to have processes on {name}")));
+        }
+        let fleet = Simulator::open(self.ctx);
+        let target = TargetName::from(name);
+        if self.sabotage == Some(Sabotage::Reapply) {
+            fleet.pull(&target, &Pull::NoCapacity { times: None })?;
+        }
+        fleet.pull(&target, &Pull::Preempt)?;
+        if self.sabotage == Some(Sabotage::Resume) {
+            self.lose_checkpoints(job)?;
+        }
+        let left = at_work.iter().filter(|process| procs::is_alive(process.pid, process.start));
+        let left = left.count();
+        if left > 0 {
+            return Err(Error::failed(format!(
+                "expected the processes of {job} to die with {name}, {left} live"
+            )));
+        }
+        self.say(&format!(
+            "{alias} is taken away, and {} processes of {job} die with it: tpu sim preempt {alias}",
+            at_work.len()
+        ));
+        Ok(())
+    }
+
+    /// Lets a training lose its peers once it has a checkpoint.
+    fn break_peers(&mut self, job: &JobId, alias: &str, name: &str) -> Result<(), Error> {
+        self.has_checkpoint(job)?;
+        Simulator::open(self.ctx).pull(&TargetName::from(name), &Pull::Grpc)?;
+        self.say(&format!("{job} loses its connection: tpu sim grpc {alias}"));
+        Ok(())
+    }
+
+    /// MONITOR has brought a training back from its checkpoint, once, and it has finished.
+    fn brought_back(&mut self, parent: &JobId, kind: ErrorKind) -> Result<JobId, Error> {
+        let expected = format!("to be brought back after {kind}");
+        let view = self.until(parent, &expected, |view| {
+            view.stored == Status::Resumed(Some(kind)) && !view.leaf
+        })?;
+        let why = view.shown.evidence.map(|evidence| evidence.line).unwrap_or_default();
+        let data = self.ctx.data()?;
+        let window = job_of(&data, parent)?.child;
+        let child = JobId::new(parent.user.clone(), window.expect("the leaf is another one"));
+        self.say(&format!("{child} goes on for {parent}, by itself: {kind}, \"{}\"", why.trim()));
+        self.finished_from_checkpoint(&child)?;
+        self.one_child(parent, &child)?;
+        let data = self.ctx.data()?;
+        let record = job_of(&data, &child)?;
+        let counts = record.recovery.clone().unwrap_or_default();
+        let counted = if kind == ErrorKind::Preempted { counts.capacity } else { counts.infra };
+        if (record.stage, counted) != (1, 1) {
+            return Err(Error::failed(format!(
+                "expected {child} to be stage 1 with one reaction counted, found stage {} and {counted}",
+                record.stage
+            )));
+        }
+        Ok(child)
+    }
+
+    /// A failure of the program is shown with its evidence, and nothing happens.
+    fn left_alone(&mut self, job: &JobId) -> Result<(), Error> {
+        let view =
+            self.until(job, "to be out of memory", |view| view.failure() == Some(ErrorKind::Oom))?;
+        let line = view.shown.evidence.map(|evidence| evidence.line).unwrap_or_default();
+        self.say(&format!("{job} is out of memory: \"{}\"", line.trim()));
+        let next = view.next.map(|next| next.reason).unwrap_or_default();
+        self.say(&format!("  what happens by itself: {next}"));
+        if !view.leaf {
+            return Err(Error::failed(format!("expected {job} to be left alone")));
+        }
+        Ok(())
+    }
+
+    fn ends_like(&mut self, job: &JobId, straight: &str) -> Result<(), Error> {
+        let resumed = self.last_words(job)?;
+        if resumed == straight {
+            return Ok(());
+        }
+        Err(Error::failed(format!(
+            "{job} ended with '{resumed}', the uninterrupted run with '{straight}'"
+        )))
+    }
+
+    /// The processes of a job on the machines of its target.
+    fn on_workers(&self, id: &JobId) -> Result<Vec<Process>, Error> {
+        let data = self.ctx.data()?;
+        let table = Table::read()
+            .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
+        let of = |address: &str| table.with_variable("TPU_MACHINE", address, self.ctx.env.uid);
+        let workers = workers::of_job(self.ctx, job_of(&data, id)?);
+        Ok(workers.iter().flat_map(|worker| of(&worker.address)).cloned().collect())
+    }
+
+    /// Waits for the second checkpoint.
+    fn has_checkpoint(&mut self, job: &JobId) -> Result<(), Error> {
         self.until(job, "to have a checkpoint", |view| {
             let log = view.log_dir.as_deref().unwrap_or_default();
             matches!(checkpoint::find(log, None), checkpoint::Checkpoints::Newest(step, _) if step >= 20)
         })?;
+        Ok(())
+    }
+
+    fn lose_checkpoints(&self, job: &JobId) -> Result<(), Error> {
+        let data = self.ctx.data()?;
+        let log = job_of(&data, job)?.log_dir.clone().unwrap_or_default();
+        let lost = std::fs::remove_dir_all(Path::new(&log).join("checkpoints"));
+        lost.map_err(|e| Error::failed(format!("the sabotage failed: {e}")))
+    }
+
+    /// Kills a training with SIGKILL once it has a checkpoint and before it is through.
+    fn strike(&mut self, job: &JobId) -> Result<(), Error> {
+        self.has_checkpoint(job)?;
         let data = self.ctx.data()?;
         for process in processes::of_job(self.ctx, job_of(&data, job)?, None)? {
             procs::signal(&process, Signal::Kill)
@@ -172,12 +292,6 @@ impl<'a> Story<'a> {
 
     /// Resumes from the checkpoint and waits for the end.
     fn resume(&mut self, parent: &JobId) -> Result<JobId, Error> {
-        if self.sabotage == Some(Sabotage::Resume) {
-            let data = self.ctx.data()?;
-            let log = job_of(&data, parent)?.log_dir.clone().unwrap_or_default();
-            let lost = std::fs::remove_dir_all(Path::new(&log).join("checkpoints"));
-            lost.map_err(|e| Error::failed(format!("the sabotage failed: {e}")))?;
-        }
         let request = AgainRequest {
             job: parent.clone(),
             how: Succession::Resume,
@@ -192,11 +306,23 @@ impl<'a> Story<'a> {
             "{child} resumes {parent} from its checkpoint: tpu resume w={}",
             parent.window
         ));
-        self.until(&child, "to finish", |view| view.shown.status == Status::Finished)?;
-        let output = self.output(&child)?;
-        let from = output.lines().find(|line| line.contains("resumed at step")).unwrap_or_default();
-        self.say(&format!("{child} has finished; it began with: {}", message_of(from)));
+        self.finished_from_checkpoint(&child)?;
+        self.one_child(parent, &child)?;
         Ok(child)
+    }
+
+    /// A training has finished and had begun at a checkpoint.
+    fn finished_from_checkpoint(&mut self, job: &JobId) -> Result<(), Error> {
+        self.until(job, "to finish", |view| view.shown.status == Status::Finished)?;
+        let output = self.output(job)?;
+        let Some(from) = output
+            .lines()
+            .find_map(|line| line.find("resumed at step").map(|at| line.split_at(at).1.to_owned()))
+        else {
+            return Err(Error::failed(format!("expected {job} to begin at a checkpoint")));
+        };
+        self.say(&format!("{job} has finished; it began with: {from}"));
+        Ok(())
     }
 
     /// The line with which a training ends: its loss, to the last bit.
@@ -283,10 +409,12 @@ impl<'a> Story<'a> {
                 return Ok(view);
             }
             if self.ctx.clock.monotonic() >= deadline {
+                let evidence = view.shown.evidence.map(|evidence| evidence.line);
                 return Err(Error::failed(format!(
-                    "expected {job} {expected} within {} s; it is {}",
+                    "expected {job} {expected} within {} s; it is {}{}",
                     PATIENCE.as_secs(),
-                    view.shown.status
+                    view.shown.status,
+                    evidence.map(|line| format!(": \"{}\"", line.trim())).unwrap_or_default(),
                 )));
             }
             self.ctx.clock.sleep(POLL);
@@ -298,9 +426,4 @@ impl<'a> Story<'a> {
         let since = self.ctx.clock.monotonic().saturating_sub(self.begun);
         let _told = writeln!(self.out, "{:5.1} s  {line}", since.as_secs_f64());
     }
-}
-
-/// The message of a log line, behind its date and place.
-fn message_of(line: &str) -> &str {
-    line.split_once("] ").map_or(line, |(_, message)| message)
 }

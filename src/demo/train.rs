@@ -88,7 +88,11 @@ pub struct World<'a> {
 /// 1 after the out-of-memory of `--config.oom_at`, 134 after the abort of `--config.grpc_at`.
 pub fn run(args: &[String], out: &mut dyn Write, world: &World<'_>) -> Result<i32, TrainError> {
     let config = Config::parse(args)?;
-    let checkpoints = Checkpoints::open(&config.workdir)?;
+    let checkpoints = if config.process_index == 0 {
+        Checkpoints::open(&config.workdir)?
+    } else {
+        Checkpoints::of_run(&config.workdir)
+    };
     let examples = Examples::spiral(config.seed);
     let mut log = Log { out, world };
     log.line(41, format_args!("workdir {}", config.workdir.display()))?;
@@ -125,7 +129,8 @@ pub fn run(args: &[String], out: &mut dyn Write, world: &World<'_>) -> Result<i3
                 ),
             )?;
         }
-        if step.is_multiple_of(config.checkpoint_every) || last {
+        let is_due = step.is_multiple_of(config.checkpoint_every) || last;
+        if is_due && config.process_index == 0 {
             let path = checkpoints.save(&state, config.seed)?;
             log.line(97, format_args!("saved {}", path.display()))?;
         }
@@ -168,7 +173,7 @@ fn begin(config: &Config, own: &Checkpoints, log: &mut Log<'_, '_>) -> Result<St
     let from = found.path.display();
     log.line(61, format_args!("resumed at step {} from {from}", found.state.step))?;
     // Now this run can be resumed from its own directory, even if it is cut before its first save.
-    if !own.holds(&found.path) {
+    if config.process_index == 0 && !own.holds(&found.path) {
         own.save(&found.state, config.seed)?;
     }
     Ok(found.state)

@@ -181,7 +181,7 @@ impl Backend for Bridge {
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
-                Answer::Plan(outlook::plan_from(&self.ctx, &mut memory)?)
+                Answer::Plan(outlook::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?)
             }
             Ask::Curve(job) => Answer::Curve(curves::of(&self.ctx, job)?),
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),

@@ -210,10 +210,8 @@ impl fmt::Display for Key {
 #[cfg(test)]
 mod tests {
     use super::Command as C;
-    use super::Context::{
-        Choice, CommandLine, Confirm, Detail, Events, Filter, Form, Help, List, Log, LogFilter,
-        Page, Plan, Search, Tag, Targets,
-    };
+    use super::Context::List;
+    use super::table::ALL;
     use super::*;
 
     #[test]
@@ -233,24 +231,7 @@ mod tests {
     fn every_context_has_a_way_back() {
         let map = KeyMap::new(&[]).unwrap();
         let esc = Key::parse("esc").unwrap();
-        for context in [
-            List,
-            Detail,
-            Targets,
-            Events,
-            Plan,
-            Log,
-            Help,
-            Page,
-            Confirm,
-            Choice,
-            Filter,
-            Search,
-            LogFilter,
-            Tag,
-            CommandLine,
-            Form,
-        ] {
+        for context in ALL.iter().copied() {
             let command = map.command(context, esc);
             assert!(matches!(command, Some(C::Back | C::No)), "{context:?}: {command:?}");
         }

@@ -233,7 +233,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
 }
 
 /// The job that carries a launch token.
-fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
+pub fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
     let data = ctx.data()?;
     let found =
         data.jobs().find(|job| job.launch.as_ref().is_some_and(|launch| launch.token == *token));

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::cloud::none::NoCloud;
-use crate::cloud::sim::{Event, SimCloud, SimConfig, import};
+use crate::cloud::sim::{Event, Scenario, SimCloud, SimConfig, import};
 use crate::cloud::{Answer, CloudError, Trouble};
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::LOCAL;
@@ -84,6 +84,18 @@ impl Fleet {
     }
 }
 
+/// Why jobs cannot be started on a target as it is, if its control plane says that something can be done
+/// about it: `lab-1 is PREEMPTED`.
+pub fn obstacle(ctx: &Ctx, typed: &str) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    let Some(target) = data.resolve_target(typed).filter(|target| !target.is_local()) else {
+        return Ok(None);
+    };
+    let fact = Fleet::ask(ctx).fact(&data, &target.name);
+    let is_open = !matches!(fact.state.step(), TargetStep::Launch | TargetStep::Nothing);
+    Ok(is_open.then(|| format!("{} is {}", target.name, fact.raw_state)))
+}
+
 /// The simulated fleet beside the data file, whatever `cloud` says.
 pub fn simulator(ctx: &Ctx) -> SimCloud {
     let paths = ctx.store.paths();
@@ -118,6 +130,10 @@ pub enum Pull {
     Unlock,
     /// There is capacity for it.
     Capacity,
+    /// Nobody reaches its workers any more; what runs there goes on.
+    Cut,
+    /// They can be reached again.
+    Mend,
     /// Its creation fails, so many times or until there is capacity again.
     NoCapacity {
         /// How many times.
@@ -149,11 +165,25 @@ impl Simulator {
             Pull::Lock => Event::Lock { target },
             Pull::Unlock => Event::Unlock { target },
             Pull::Capacity => Event::Capacity { target: Some(target), zone: None },
+            Pull::Cut => Event::Cut { target },
+            Pull::Mend => Event::Mend { target },
             Pull::NoCapacity { times } => {
                 Event::NoCapacity { target: Some(target), zone: None, times: *times, for_s: None }
             }
         };
         Ok(self.0.pull(&event)?)
+    }
+}
+
+impl Simulator {
+    /// Plays a story; returns how many steps it has. `file` is for the error.
+    pub fn play(&self, text: &str, file: &str) -> Result<usize, Error> {
+        let story = Scenario::parse(text).map_err(|e| {
+            Error::usage(format!("{file}: {e}"))
+                .hint("a step has `at` in seconds, `event`, and what the event needs, as `target`")
+        })?;
+        self.0.play(&story)?;
+        Ok(story.steps.len())
     }
 }
 

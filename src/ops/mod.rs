@@ -51,6 +51,7 @@ pub mod processes;
 pub mod pulse;
 pub mod records;
 pub mod stage;
+pub mod workers;
 
 pub use ctx::Ctx;
 pub use error::{Error, Kind};

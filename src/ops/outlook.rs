@@ -1,5 +1,7 @@
 //! `tpu daemon plan`: what MONITOR would do next with every job, and why; nothing is done.
 
+use std::time::Duration;
+
 use crate::model::job::Lease;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next};
@@ -35,12 +37,13 @@ pub struct Plan {
 
 /// Plans for everybody's jobs.
 pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
-    plan_from(ctx, &mut Memory::default())
+    plan_from(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)
 }
 
-/// The same for whoever plans again and again: panes that have not changed are not read again.
-pub fn plan_from(ctx: &Ctx, memory: &mut Memory) -> Result<Plan, Error> {
-    let survey = snapshot::survey(ctx, memory)?;
+/// The same for whoever plans again and again: panes that have not changed are not read again, and an
+/// answer of the control plane serves for so long.
+pub fn plan_from(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Plan, Error> {
+    let survey = snapshot::survey(ctx, memory, age)?;
     let at = survey.snapshot.at;
     let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();
     let entry = |(view, decision): (JobView, Decision)| Entry {

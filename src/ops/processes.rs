@@ -1,14 +1,16 @@
-//! The processes of a job on this machine, and how they are stopped: exactly those, and all of those.
+//! The processes of a job, on this machine and on the workers of its target, and how they are stopped:
+//! exactly those, and all of those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::model::facts::PaneFact;
 use crate::model::job::Job;
+use crate::remote::Worker;
 use crate::sys::procs::{self, Process, Table};
 use crate::sys::stop::{self, StopError};
 
-use super::{Ctx, Error, records};
+use super::{Ctx, Error, records, workers};
 
 /// The live processes of a job.
 ///
@@ -31,7 +33,9 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
     };
     match (&job.launch, pane) {
         (Some(launch), _) => {
-            add(table.with_token(launch.token.as_str(), ctx.env.uid));
+            let far = on_machines(ctx, job, &table);
+            let here = table.with_token(launch.token.as_str(), ctx.env.uid);
+            add(here.into_iter().filter(|process| !far.contains(&process.pid)).collect());
             if let Some((group, start)) = recorded_group(ctx, job)
                 && procs::is_alive(group, start)
             {
@@ -44,6 +48,14 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
     Ok(found.into_values().collect())
 }
 
+/// Processes of the job's workers. Those of a simulated machine can be seen from here and are not here:
+/// the way to them is that of [`workers::stop`].
+fn on_machines(ctx: &Ctx, job: &Job, table: &Table) -> BTreeSet<u32> {
+    let workers = workers::of_job(ctx, job);
+    let on = |worker: &Worker| table.with_variable("TPU_MACHINE", &worker.address, ctx.env.uid);
+    workers.iter().flat_map(on).map(|process| process.pid).collect()
+}
+
 /// Process group and start time of its leader, as the launcher wrote them.
 fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
     let bytes = records::launcher_file(ctx, &job.id(), "pid")?;
@@ -54,6 +66,17 @@ fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
 
 /// Stops the processes of a job as [`stop::stop`] does, and says how many there were.
 pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
+    let is_known = !workers::of_job(ctx, job).is_empty();
+    let mut stopped = workers::stop(ctx, job)?;
+    stopped += stop_here(ctx, job, pane)?;
+    if !is_known {
+        // What attended to them may have begun since we looked.
+        stopped += workers::stop(ctx, job)?;
+    }
+    Ok(stopped)
+}
+
+fn stop_here(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
     stop::stop(&*ctx.clock, || look(ctx, job, pane)).map_err(|error| match error {
         StopError::Look(e) => unreadable(&e),
         StopError::Signal { .. } => Error::refused(error.to_string())

@@ -14,10 +14,11 @@ use crate::plan::budget;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
-use super::launch::check::{self, HISTORY};
+use super::launch::check::{self, HISTORY, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
 use super::launch::{files, heal};
 use super::lease::{self, Held};
+use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
 use super::{Ctx, Error, Kind, processes, records};
 
@@ -51,6 +52,13 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     let lease = lease::take(ctx, &request.job, |_| Ok(()))?;
     let launched = under_lease(ctx, request, &plan, &lease)?;
     Ok(Again { launched, warnings })
+}
+
+/// Makes the target of a request usable, if nothing else speaks against the new attempt; to be followed by
+/// [`again`].
+pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
+    let (plan, _) = plan_with(ctx, request, Provided::Later)?;
+    provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
 }
 
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
@@ -139,12 +147,23 @@ fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error
 
 /// Checks a request and completes it to a plan; also what a person should know.
 pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String>), Error> {
+    plan_with(ctx, request, Provided::Already)
+}
+
+fn plan_with(
+    ctx: &Ctx,
+    request: &AgainRequest,
+    provided: Provided,
+) -> Result<(LaunchPlan, Vec<String>), Error> {
     let data = ctx.data()?;
     let id = &request.job;
     let user = user_of(&data, &id.user)?;
     let job = job_of(&data, id)?;
     let parent = succeedable(ctx, job, request)?;
     let target = target(&data, job, request)?;
+    if provided == Provided::Already {
+        check::usable(ctx, &data, &target, mode(job), request.force)?;
+    }
     let known_dead = check::free(ctx, &data, &target, Some(id), request.force)?;
     let mut warnings = Vec::new();
     let (stage_dir, lineage_args) = match request.how {

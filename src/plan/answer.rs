@@ -10,8 +10,10 @@ use crate::model::time::Timestamp;
 /// An answer older than this many seconds proves nothing.
 pub const LIMIT_S: u64 = 60;
 
-/// The name of the fact that a target was taken away, in evidence and in the record.
+/// The names of the facts that a target was taken away, in evidence and in the record: it is PREEMPTED or
+/// TERMINATED, or it is not there.
 const TAKEN: &str = "target-state";
+const GONE: &str = "target-gone";
 
 /// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.
 pub fn is_fresh(fact: &TargetFact, now: Timestamp) -> bool {
@@ -29,15 +31,23 @@ pub fn is_taken(fact: &TargetFact) -> bool {
 pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Evidence> {
     let since_launch = job.launch.as_ref().is_none_or(|launch| fact.observed_at >= launch.at);
     let about_it = fact.name == job.tpu;
+    let rule = if fact.state == TargetState::Gone { GONE } else { TAKEN };
     (about_it && since_launch && is_taken(fact) && is_fresh(fact, now)).then(|| Evidence {
         age_s: Some(now.seconds_since(fact.observed_at)),
-        ..Evidence::fact(Source::Api, TAKEN, format!("{} is {}", fact.name, fact.raw_state))
+        ..Evidence::fact(Source::Api, rule, format!("{} is {}", fact.name, fact.raw_state))
     })
 }
 
 /// Whether the preemption that the record holds was concluded from the control plane's word.
 pub fn was_proven(job: &Job) -> bool {
-    job.verdict.as_ref().is_some_and(|verdict| verdict.rule == TAKEN)
+    job.verdict.as_ref().is_some_and(|verdict| [TAKEN, GONE].contains(&verdict.rule.as_str()))
+}
+
+/// Whether the target of `job` was gone from its control plane's list and is there again. A machine that was
+/// preempted does not come back: what is then READY under its name is another one.
+pub fn has_reappeared(job: &Job, fact: &TargetFact, now: Timestamp) -> bool {
+    let was_preempted = job.verdict.as_ref().is_some_and(|verdict| verdict.rule == TAKEN);
+    fact.state == TargetState::Ready && is_fresh(fact, now) && !was_preempted
 }
 
 /// When the answer was given on which the end of `job` was judged. One from before the end, left by an
@@ -63,6 +73,15 @@ pub enum Judgement {
     Judged(Timestamp),
     /// No such answer has come: the kind is open, for this reason, and no rule fires.
     Open(String),
+}
+
+/// Whether asking again is all that it takes to judge the end of `job`: the control plane answers, and its
+/// latest answer is older than that end.
+pub fn is_asked_too_early(job: &Job, fact: &TargetFact) -> bool {
+    let is_watched = !matches!(fact.state, TargetState::NotWatched | TargetState::Unknown);
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let too_early = ended.is_some_and(|ended| !is_after(fact.observed_at, ended));
+    is_watched && too_early && judged_at(job).is_none()
 }
 
 /// Whether the control plane has spoken since `job` ended. `fact` is its latest answer.

@@ -4,7 +4,7 @@
 //! knowing is an answer of its own and changes nothing.
 
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Origin, Phase, Progress, Source, TargetFact, TargetState, Verdict,
+    Class, ErrorKind, Evidence, Origin, Phase, Progress, Source, TargetFact, Verdict,
 };
 use crate::model::job::{Job, LaunchMode, Status};
 use crate::model::time::Timestamp;
@@ -238,9 +238,7 @@ fn is_in_progress_again(job: &Job, kind: ErrorKind, verdict: &Verdict, facts: &F
     // The pane of a target that was taken away shows its last steps for ever: only the control plane
     // takes its own word back.
     let allowed = kind != ErrorKind::Preempted
-        || facts.target.is_some_and(|target| {
-            target.state == TargetState::Ready && answer::is_fresh(target, facts.now)
-        });
+        || facts.target.is_some_and(|target| answer::has_reappeared(job, target, facts.now));
     at_work && steps && allowed && job.intent.is_none() && job.child.is_none()
 }
 

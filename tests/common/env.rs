@@ -7,10 +7,14 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use tpu::model::ids::UserName;
+use tpu::model::time::Timestamp;
+use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::proc::{self, Spawn};
 use tpu::sys::procs::{self, Process, Signal};
@@ -213,6 +217,28 @@ impl TestEnv {
     /// Replaces the data file.
     pub(crate) fn write_data(&self, data: &Value) {
         write_file(&self.data_path(), &serde_json::to_string_pretty(data).unwrap());
+    }
+
+    /// Changes the data file as if somebody had, under the lock.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut tpu::model::data::Data)) {
+        let clock = Arc::new(SystemClock::new());
+        let who = Who { pid: std::process::id(), host: "test".into(), command: "test".into() };
+        let store = Store::open(Paths::new(self.data_path()), Arc::new(OsDisk), clock, who);
+        let changed = store.transact("test", |tx| -> Result<(), StoreError> {
+            change(&mut tx.data);
+            Ok(())
+        });
+        drop(changed.unwrap());
+    }
+
+    /// Lets the last reaction of a lineage have been long ago, so that its back-off is over.
+    pub(crate) fn a_year_ago(&self, user: &str, window: u64) {
+        self.change(|data| {
+            let mut jobs = data.user_mut(&UserName::from(user)).unwrap().jobs_mut();
+            let job = jobs.find(|job| u64::from(job.windows_id.0) == window).unwrap();
+            job.recovery.as_mut().unwrap().last_action_at =
+                Some(Timestamp::from_second(1_000_000_000));
+        });
     }
 
     /// What an installation of the original with two users looks like.

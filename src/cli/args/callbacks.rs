@@ -32,6 +32,11 @@ pub enum LauncherStep {
         /// Launch token
         token: String,
     },
+    /// Runs the job on the workers of its target, and prints what they say
+    Workers {
+        /// Launch token
+        token: String,
+    },
     /// The job has ended
     Exited {
         /// Launch token

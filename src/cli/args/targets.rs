@@ -1,5 +1,7 @@
 //! The arguments of the commands about targets and the simulated cloud.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// `tpu register`.
@@ -82,6 +84,16 @@ pub enum SimEvent {
     Ready(OneTarget),
     /// Let programs on a target lose their connection to each other
     Grpc(OneTarget),
+    /// Break the way to the workers of a target; what runs there goes on
+    Cut(OneTarget),
+    /// Mend the way to the workers of a target
+    Mend(OneTarget),
+    /// Play a story: what happens to which target, and when
+    Play {
+        /// A scenario, in TOML; - is standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// Let somebody else hold the accelerators of a target
     Lock {
         /// Target, alias or full name

@@ -1,14 +1,15 @@
 //! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
 
 use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Finish, LauncherStep};
 use crate::cli::print::Output;
 use crate::model::ids::LaunchToken;
-use crate::ops::Error;
 use crate::ops::callbacks::{self, Begun};
+use crate::ops::{Error, workers};
 
 /// `upd-log SESSION:WINDOW LOG STAGE TPU TIME`; the time is not used, as in the original.
 pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
@@ -48,6 +49,14 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
     let ctx = app.ctx()?;
     match step {
         LauncherStep::Begin { token } => callbacks::begin(ctx, &LaunchToken::from(token.as_str()))?,
+        LauncherStep::Workers { token } => {
+            // A window that closes takes nothing from the workers: no SIGHUP.
+            let stop = asked_to_end(&[SIGINT, SIGTERM])?;
+            let token = LaunchToken::from(token.as_str());
+            let code = workers::attend(ctx, &token, &mut std::io::stdout(), &stop)?;
+            // What does not fit into an exit code is a failure all the same.
+            return Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() });
+        }
         LauncherStep::Exited { token, code } => {
             callbacks::exited(ctx, &LaunchToken::from(token.as_str()), *code)?;
         }

@@ -1,5 +1,7 @@
 //! Targets through their control plane: state, creation, deletion; and the strings of the simulator.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::cli::Outcome;
@@ -106,6 +108,13 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
             };
             return Ok(Output::new(text, json));
         }
+        SimEvent::Play { file } => {
+            let steps = simulator.play(&read_story(file)?, &file.display().to_string())?;
+            let text = format!("The story of {} begins: {steps} steps.", file.display());
+            return Ok(Output::new(text, json!({ "steps": steps })));
+        }
+        SimEvent::Cut(of) => (name(&of.target), fleet::Pull::Cut),
+        SimEvent::Mend(of) => (name(&of.target), fleet::Pull::Mend),
         SimEvent::Preempt(of) => (name(&of.target), fleet::Pull::Preempt),
         SimEvent::Ready(of) => (name(&of.target), fleet::Pull::Ready),
         SimEvent::Grpc(of) => (name(&of.target), fleet::Pull::Grpc),
@@ -121,6 +130,19 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
     let word = facts.iter().find(|fact| fact.name == name).map(|fact| fact.raw_state.clone());
     let word = word.unwrap_or_else(|| "not there".to_owned());
     Ok(Output::new(format!("{name} is {word}."), json!({ "target": name, "state": word })))
+}
+
+/// A scenario file, or standard input.
+fn read_story(file: &Path) -> Result<String, Error> {
+    let read = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|e| {
+        Error::not_found(format!("cannot read the scenario {}: {e}", file.display()))
+            .hint("give a TOML file with `[[step]]` tables: at, event, target")
+    })
 }
 
 fn target(app: &App, typed: &str) -> Result<Target, Error> {

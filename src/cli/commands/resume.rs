@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Again;
+use crate::cli::commands::run;
 use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::ids::JobId;
@@ -34,6 +35,13 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
             "dir": plan.dir, "stage": plan.stage, "argv": words,
         }});
         return Ok(Output::new(plan.to_text(), json).notes(warnings));
+    }
+    let target = match &request.target {
+        Some(target) => target.clone(),
+        None => job_of(&*ctx.data()?, &request.job)?.tpu.to_string(),
+    };
+    if run::make_usable(app, &target, args.apply)? {
+        resume::provide_target(ctx, &request)?;
     }
     let again = resume::again(ctx, &request)?;
     let launched = again.launched;

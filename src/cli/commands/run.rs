@@ -10,6 +10,7 @@ use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::ops::Error;
 use crate::ops::error::did_you_mean;
+use crate::ops::fleet;
 use crate::ops::launch::{self, LaunchRequest};
 
 /// What `run` did.
@@ -36,6 +37,9 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
         }});
         return Ok(Ran { job: None, output: Output::new(plan.to_text(), json) });
     }
+    if make_usable(app, &request.target, args.apply)? {
+        launch::provide_target(ctx, &request)?;
+    }
     let launched = launch::launch(ctx, &request)?;
     let text = format!(
         "Started {} on {} in tmux window {}:{}.",
@@ -47,6 +51,14 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     }});
     let output = Output::new(text, json).notes(ctx.take_warnings());
     Ok(Ran { job: Some(launched.job), output })
+}
+
+/// Whether the target is to be made usable first: it is not, and somebody wants it.
+pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Result<bool, Error> {
+    let Some(obstacle) = fleet::obstacle(app.ctx()?, target)? else { return Ok(false) };
+    Ok(apply
+        || app.global.yes
+        || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
 }
 
 fn request(app: &App, args: &Run, data: &Data) -> Result<LaunchRequest, Error> {

@@ -38,6 +38,8 @@ pub(super) struct Config {
     /// Loses a peer after this step in the first attempt only: a fault of the infrastructure, which an
     /// attempt that resumes does not meet again.
     pub(super) grpc_at: Option<u32>,
+    /// Which of several processes that compute the same this is; only the first one writes checkpoints.
+    pub(super) process_index: u32,
     /// How often the run was resumed; shown only.
     pub(super) stage: u32,
 }
@@ -65,6 +67,7 @@ impl Config {
             step_time: Duration::ZERO,
             oom_at: None,
             grpc_at: None,
+            process_index: 0,
             stage: 0,
         };
         for typed in args {
@@ -87,6 +90,9 @@ impl Config {
                 "config.checkpoint_every" => checkpoint_every = Some(argument.count()?),
                 "config.log_every" => config.log_every = argument.count()?,
                 "config.seed" => config.seed = argument.number("a number from 0 up")?,
+                "config.process_index" => {
+                    config.process_index = argument.number("a number from 0 up")?;
+                }
                 "config.stage" => config.stage = argument.number("a number from 0 up")?,
                 "config.step_ms" => {
                     let milliseconds = argument.number::<u32>("milliseconds from 0 up")?;

@@ -99,7 +99,11 @@ impl Checkpoints {
     pub(super) fn newest(&self, seed: u64) -> Result<Option<Found>, TrainError> {
         let mut skipped = Vec::new();
         for (step, path) in self.list()? {
-            let bytes = fs::read(&path).map_err(file_error("read", &path))?;
+            let bytes = match fs::read(&path) {
+                // The process that writes them has dropped it since as the oldest.
+                Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                other => other.map_err(file_error("read", &path))?,
+            };
             match decode(&String::from_utf8_lossy(&bytes)) {
                 Ok((state, found)) if state.step == step => {
                     if found != seed {

@@ -166,6 +166,12 @@ impl TargetFact {
         self.state == TargetState::Ready && (!healthy || !self.symptoms.is_empty())
     }
 
+    /// What is wrong with it, in one line.
+    pub fn complaint(&self) -> String {
+        let health = self.health.iter().filter(|health| *health != "HEALTHY");
+        health.chain(&self.symptoms).map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+
     /// For how many seconds it has been in its state, if that is longer than it should be.
     pub fn stuck_for_s(&self, now: Timestamp) -> Option<u64> {
         let so_far = now.seconds_since(self.since?);

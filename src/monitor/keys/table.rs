@@ -221,7 +221,8 @@ const BOARDS: &[Context] = &[Targets, Events, Plan];
 const TABS: &[Context] = &[List, Detail, Targets, Events, Plan];
 const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
 const PAGES: &[Context] = &[Help, Page];
-const ALL: &[Context] = &[
+/// Every context.
+pub(super) const ALL: &[Context] = &[
     List,
     Detail,
     Targets,

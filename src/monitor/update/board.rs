@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{actions, list, note};
+use super::{actions, list, moved, note};
 use crate::monitor::filter::Filter;
 use crate::monitor::keys::Command;
 use crate::monitor::message::{Ask, Effect, Scope};
@@ -65,13 +65,11 @@ pub(super) fn set_scope(model: &mut Model, scope: Scope) -> Vec<Effect> {
 /// Moving about in a tab beside the jobs.
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     let page = Layout::of(model).board_rows().max(2) - 1;
+    if moved(command, 0, 0, page).is_some() {
+        step(model, |row, last| moved(command, row, last, page).unwrap_or(row));
+        return Vec::new();
+    }
     match command {
-        Command::Up => step(model, |row, _| row.saturating_sub(1)),
-        Command::Down => step(model, |row, last| (row + 1).min(last)),
-        Command::PageUp => step(model, |row, _| row.saturating_sub(page)),
-        Command::PageDown => step(model, |row, last| (row + page).min(last)),
-        Command::Top => step(model, |_, _| 0),
-        Command::Bottom => step(model, |_, last| last),
         Command::Filter => {
             let before = model.boards.choosing(model.tab).filter.clone();
             model.overlay = Some(Overlay::BoardFilter(Input::new(before.clone()), before));

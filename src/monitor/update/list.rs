@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act, leave_to, log, note};
+use super::{act, leave_to, log, moved, note};
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -16,13 +16,11 @@ use crate::monitor::view::layout::Layout;
 
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     let page = Layout::of(model).list_rows().max(2) - 1;
+    if moved(command, 0, 0, page).is_some() {
+        step(model, |row, last| moved(command, row, last, page).unwrap_or(row));
+        return Vec::new();
+    }
     match command {
-        Command::Up => step(model, |row, _| row.saturating_sub(1)),
-        Command::Down => step(model, |row, last| (row + 1).min(last)),
-        Command::PageUp => step(model, |row, _| row.saturating_sub(page)),
-        Command::PageDown => step(model, |row, last| (row + page).min(last)),
-        Command::Top => step(model, |_, _| 0),
-        Command::Bottom => step(model, |_, last| last),
         Command::Details => model.wide = model.selected().is_some(),
         Command::SortLeft => sort_by(model, false),
         Command::SortRight => sort_by(model, true),

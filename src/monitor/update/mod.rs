@@ -184,6 +184,19 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
     }
 }
 
+/// Where a command that moves goes from `row` in a list that ends with `last`; `None` for any other command.
+fn moved(command: Command, row: usize, last: usize, page: usize) -> Option<usize> {
+    Some(match command {
+        Command::Up => row.saturating_sub(1),
+        Command::Down => (row + 1).min(last),
+        Command::PageUp => row.saturating_sub(page),
+        Command::PageDown => (row + page).min(last),
+        Command::Top => 0,
+        Command::Bottom => last,
+        _ => return None,
+    })
+}
+
 /// Takes in what was read.
 fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
     let now = model.now;

@@ -4,20 +4,22 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::model::data::{Data, User};
+use crate::model::facts::TargetStep;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::{LOCAL, Target};
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
-use crate::ops::snapshot;
-use crate::ops::{Ctx, Error};
+use crate::ops::fleet::Fleet;
+use crate::ops::{Ctx, Error, snapshot, workers};
 
 use super::LaunchRequest;
 use super::plan::{LaunchPlan, Roots};
 
-/// Checks a request and completes it to a plan.
-pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
+/// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
+/// or is made so between the check and the launch.
+pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
@@ -37,8 +39,8 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
     if let Some(configs) = &configs {
         note(&mut problems, passable(configs, mode, request.force));
     }
-    if let Some(target) = &target {
-        note(&mut problems, reachable(target, mode));
+    if let (Some(target), Provided::Already) = (&target, provided) {
+        note(&mut problems, usable(ctx, &data, target, mode, request.force));
     }
     let known_dead = target
         .as_ref()
@@ -209,16 +211,56 @@ fn passable(configs: &[String], mode: LaunchMode, force: bool) -> Result<(), Err
     }
 }
 
-/// Native mode on a target without a way to its workers.
-fn reachable(target: &Target, mode: LaunchMode) -> Result<(), Error> {
-    if mode == LaunchMode::Native && !target.is_local() {
-        return Err(Error::refused(format!(
-            "no way to the workers of {} is known, so a command cannot be run there",
-            target.name
-        ))
-        .hint(
-            "use a directory with a staging.sh, which brings its own way, or the target `local`",
-        ));
+/// Whether a target is made usable after the check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provided {
+    /// It must be usable as it is.
+    Already,
+    /// Whoever checks makes it usable before anything is started.
+    Later,
+}
+
+/// Jobs can be started on the target, by its control plane's word; native mode also needs a way to its
+/// workers.
+pub fn usable(
+    ctx: &Ctx,
+    data: &Data,
+    target: &Target,
+    mode: LaunchMode,
+    force: bool,
+) -> Result<(), Error> {
+    if target.is_local() {
+        return Ok(());
+    }
+    let name = &target.name;
+    let fact = Fleet::ask(ctx).fact(data, name);
+    if !force {
+        match fact.state.step() {
+            TargetStep::Launch => {}
+            TargetStep::Nothing => {
+                let what = format!("whether {name} can be used is unknown: {}", fact.raw_state);
+                return Err(Error::unreachable(what)
+                    .hint("try again when its control plane answers, or use --force"));
+            }
+            TargetStep::Wait
+            | TargetStep::DeleteThenCreate
+            | TargetStep::Start
+            | TargetStep::Create => {
+                return Err(Error::refused(format!(
+                    "{name} cannot be used: it is {}",
+                    fact.raw_state
+                ))
+                .hint(format!(
+                    "make it usable and start there: add --apply; or: tpu apply {name}"
+                )));
+            }
+        }
+    }
+    if fact.is_flagged() {
+        ctx.warn([format!("{name} is {}, and not well: {}", fact.raw_state, fact.complaint())]);
+    }
+    if mode == LaunchMode::Native {
+        workers::of_target(ctx, data, name)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::LaunchMode;
-use crate::ops::{Ctx, Error, records};
+use crate::ops::{Ctx, Error, records, workers};
 use crate::store::atomic;
 
 use super::check::kept_environment;
@@ -47,7 +47,16 @@ pub fn prepare(
     ];
     write(ctx, &dir.join("spec"), &nul_ended(spec))?;
     let words = plan.words();
-    write(ctx, &dir.join("argv"), &nul_ended(words.iter().map(OsString::as_os_str)))?;
+    let words = nul_ended(words.iter().map(OsString::as_os_str));
+    if plan.is_remote() {
+        // The window's own command is the one that attends to the workers.
+        let attend =
+            [link.as_os_str(), "launcher".as_ref(), "workers".as_ref(), token.as_str().as_ref()];
+        write(ctx, &dir.join("argv"), &nul_ended(attend))?;
+        write(ctx, &dir.join(workers::WORK), &words)?;
+    } else {
+        write(ctx, &dir.join("argv"), &words)?;
+    }
     write(ctx, &dir.join("env"), &pairs(&environment))?;
     let launcher = dir.join("launcher.sh");
     write(ctx, &launcher, LAUNCHER.as_bytes())?;
@@ -128,6 +137,10 @@ fn environment(
     set(&mut vars, "TPU_TARGET", plan.target.name.as_str().into());
     if let Some(socket) = &ctx.tmux_socket {
         set(&mut vars, "TPU_TMUX_SOCKET", socket.into());
+    }
+    if plan.is_remote() {
+        // Whoever attends to the workers finds them by the control plane of this launch.
+        set(&mut vars, "TPU_CLOUD", ctx.cloud().kind().as_str().into());
     }
     if plan.mode == LaunchMode::Native {
         set(&mut vars, "TPU_WORKER", "0".into());

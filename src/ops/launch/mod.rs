@@ -14,8 +14,10 @@ use std::ffi::OsString;
 
 use crate::model::ids::UserName;
 
+use super::provision::{self, Wish};
 use super::{Ctx, Error};
 use attempt::Launched;
+use check::Provided;
 use plan::LaunchPlan;
 
 /// `tpu run`, resolved.
@@ -48,11 +50,18 @@ pub struct LaunchRequest {
 /// Starts a job.
 pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
     heal::heal(ctx)?;
-    let plan = check::check(ctx, request)?;
+    let plan = check::check(ctx, request, Provided::Already)?;
     attempt::start(ctx, &plan, None)
+}
+
+/// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it
+/// was taken away, starts it, or waits for it. To be followed by [`launch`].
+pub fn provide_target(ctx: &Ctx, request: &LaunchRequest) -> Result<(), Error> {
+    let plan = check::check(ctx, request, Provided::Later)?;
+    provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
 }
 
 /// What [`launch`] would do; nothing is changed.
 pub fn plan(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
-    check::check(ctx, request)
+    check::check(ctx, request, Provided::Already)
 }

@@ -96,6 +96,11 @@ pub struct Roots {
 }
 
 impl LaunchPlan {
+    /// Whether a command of ours runs on workers that are not this machine.
+    pub fn is_remote(&self) -> bool {
+        self.mode == LaunchMode::Native && !self.target.is_local()
+    }
+
     /// The words after the program: config arguments, then those of the lineage.
     pub fn config_words(&self) -> Vec<OsString> {
         self.configs.iter().chain(&self.lineage_args).map(OsString::from).collect()

@@ -8,6 +8,7 @@ mod observe;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
@@ -29,6 +30,12 @@ pub use observe::Memory;
 
 /// Rounds of [`settled`]. Each that is not the last has seen another version of the data.
 const ROUNDS: u32 = 4;
+
+/// An answer of the control plane serves so long, where nothing has happened that asks for a new one.
+pub const ANSWER_SERVES: Duration = Duration::from_secs(15);
+
+/// However much happens, the control plane is asked no more often than this.
+pub const ASKED_AT_MOST: Duration = Duration::from_secs(1);
 
 /// Looks until no end is judged by a record that is older than it.
 ///
@@ -59,7 +66,8 @@ fn settled<T>(
 /// Looks at the jobs of one user, or of everybody.
 pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
     settled(ctx, |data, tmux| {
-        let looked = look_once(ctx, memory, user, (data, tmux))?;
+        let fleet = memory.fleet(ctx, ANSWER_SERVES);
+        let looked = look_once(ctx, memory, user, (data, tmux, fleet))?;
         Ok((looked.snapshot, looked.has_ended))
     })
 }
@@ -75,23 +83,25 @@ pub struct Survey {
     /// The records that it saw.
     pub data: Arc<Data>,
     /// What was said about the targets.
-    pub fleet: Fleet,
+    pub fleet: Arc<Fleet>,
 }
 
 /// Everything that one look gives.
 struct Looked {
     snapshot: Snapshot,
     decisions: Vec<Decision>,
-    fleet: Fleet,
+    fleet: Arc<Fleet>,
     /// Whether a job has ended whose record says otherwise.
     has_ended: bool,
 }
 
-/// Looks at everything and decides about every job.
-pub fn survey(ctx: &Ctx, memory: &mut Memory) -> Result<Survey, Error> {
+/// Looks at everything and decides about every job, on an answer of the control plane that is younger than
+/// `age`.
+pub fn survey(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Survey, Error> {
     settled(ctx, |data, tmux| {
+        let fleet = memory.fleet(ctx, age);
         let Looked { snapshot, decisions, fleet, has_ended } =
-            look_once(ctx, memory, None, (data, tmux))?;
+            look_once(ctx, memory, None, (data, tmux, fleet))?;
         Ok((Survey { snapshot, decisions, data: Arc::clone(data), fleet }, has_ended))
     })
 }
@@ -101,7 +111,7 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut Memory,
     user: Option<&UserName>,
-    (data, tmux): (&Data, &TmuxFact),
+    (data, tmux, fleet): (&Data, &TmuxFact, Arc<Fleet>),
 ) -> Result<Looked, Error> {
     if let Some(name) = user {
         super::ctx::user_of(data, name)?;
@@ -116,7 +126,7 @@ fn look_once(
     let now = ctx.clock.now();
     let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
-    let viewer = Viewer::new(ctx, data, now);
+    let viewer = Viewer { ctx, data, now, monitor: watch::health(ctx), fleet };
     let (views, decisions) =
         jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).unzip();
     let orphans = match tmux {
@@ -148,7 +158,9 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let user = super::ctx::user_of(data, &id.user)?;
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
-        let (view, _) = Viewer::new(ctx, data, ctx.clock.now()).view(user, job, seen);
+        let fleet = Arc::new(Fleet::ask(ctx));
+        let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor: watch::health(ctx), fleet };
+        let (view, _) = viewer.view(user, job, seen);
         Ok((view, seen.has_ended(job)))
     })
 }
@@ -205,14 +217,10 @@ struct Viewer<'a> {
     data: &'a Data,
     now: Timestamp,
     monitor: MonitorHealth,
-    fleet: Fleet,
+    fleet: Arc<Fleet>,
 }
 
-impl<'a> Viewer<'a> {
-    fn new(ctx: &'a Ctx, data: &'a Data, now: Timestamp) -> Self {
-        Self { ctx, data, now, monitor: watch::health(ctx), fleet: Fleet::ask(ctx) }
-    }
-
+impl Viewer<'_> {
     /// Puts a record and what was observed together, and decides about it.
     fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;

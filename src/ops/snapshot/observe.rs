@@ -2,12 +2,15 @@
 //! only as far back as it takes to decide.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::classify::Input;
 use crate::model::data::User;
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
+use crate::ops::fleet::Fleet;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
 use crate::plan::place::{self, Window};
@@ -35,10 +38,32 @@ struct Reading {
 /// Changes when a pane prints or its job ends.
 type Fingerprint = (u32, u64, u64, u32, u32, Option<i32>);
 
-/// What earlier looks have read of each pane. An empty one makes the first look a full one.
+/// What earlier looks have read of each pane, and what the control plane last said. An empty one makes the
+/// first look a full one.
 #[derive(Debug, Default)]
 pub struct Memory {
     readings: HashMap<String, Reading>,
+    fleet: Option<(Duration, Arc<Fleet>)>,
+}
+
+impl Memory {
+    /// What the control plane says, asked now unless it was asked less than `age` ago.
+    pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
+        let now = ctx.clock.monotonic();
+        if let Some((asked, fleet)) = &self.fleet
+            && now < *asked + age
+        {
+            return Arc::clone(fleet);
+        }
+        let fleet = Arc::new(Fleet::ask(ctx));
+        self.fleet = Some((now, Arc::clone(&fleet)));
+        fleet
+    }
+
+    /// When the control plane was last asked, on the monotonic clock.
+    pub fn asked_at(&self) -> Option<Duration> {
+        self.fleet.as_ref().map(|(at, _)| *at)
+    }
 }
 
 /// Everything observed about one job.

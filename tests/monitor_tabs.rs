@@ -203,7 +203,7 @@ fn keys_go_through_the_tabs_and_back() {
 #[test]
 fn a_tab_asks_for_what_it_shows_and_not_twice() {
     let mut screen = Screen::showing(samples::snapshot());
-    assert!(screen.effects.contains(&Effect::Ask(Ask::Inventory)), "the header counts the fleet");
+    assert!(screen.effects.contains(&Effect::Ask(Ask::Roster)), "the header counts the fleet");
     assert!(screen.press("3").contains(&Effect::Ask(Ask::Events)));
     assert_eq!(screen.wait(60), [], "the answers are still awaited");
     answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
@@ -467,8 +467,8 @@ fn every_size_draws() {
 fn text_from_outside_is_escaped_everywhere() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
     let mut screen = screen();
-    let mut inventory = crate::common::boards::inventory();
-    for item in &mut inventory.targets {
+    let mut roster = crate::common::boards::roster();
+    for item in &mut roster.targets {
         item.label = evil.to_owned();
         item.fact.raw_state = evil.to_owned();
         item.fact.symptoms = vec![evil.to_owned()];
@@ -476,7 +476,7 @@ fn text_from_outside_is_escaped_everywhere() {
         item.accelerator = Some(evil.to_owned());
         item.aliases = vec![evil.to_owned()];
     }
-    answer(&mut screen, Ask::Inventory, Answer::Inventory(inventory));
+    answer(&mut screen, Ask::Roster, Answer::Roster(roster));
     let mut events = crate::common::boards::events();
     for event in &mut events {
         for text in [&mut event.text, &mut event.kind, &mut event.actor] {

@@ -11,8 +11,8 @@ pub mod open;
 
 // How things are. Looking never writes.
 pub mod curves;
-pub mod inventory;
 pub mod journal;
+pub mod roster;
 pub mod snapshot;
 
 // Verbs about jobs.

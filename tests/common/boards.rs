@@ -10,9 +10,9 @@ use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::model::view::{MonitorHealth, Next, Snapshot};
 use tpu::monitor::message::{Answer, Ask, Message};
-use tpu::ops::inventory::{Inventory, Item};
 use tpu::ops::journal::Event;
 use tpu::ops::outlook::{Entry, Plan};
+use tpu::ops::roster::{Item, Roster};
 
 use super::samples::{self, NOW};
 use super::screen::Screen;
@@ -38,7 +38,7 @@ fn item(label: &str, full: &str, state: TargetState, since: i64) -> Item {
 }
 
 /// Seven targets, every state that differs for people.
-pub(crate) fn inventory() -> Inventory {
+pub(crate) fn roster() -> Roster {
     let mut local = item("local", "local", TargetState::NotWatched, 0);
     (local.zone, local.accelerator, local.fact.since) = (None, None, None);
     local.users = vec![samples::id(10), samples::id(11)];
@@ -53,7 +53,7 @@ pub(crate) fn inventory() -> Inventory {
     stuck.zone = Some("us-central2-b".to_owned());
     stuck.accelerator = Some("v4-128".to_owned());
     stuck.pricing = Pricing::Spot;
-    Inventory {
+    Roster {
         at: Timestamp::from_second(NOW),
         targets: vec![
             local,
@@ -147,7 +147,7 @@ pub(crate) fn screen() -> Screen {
         }
     }
     let mut screen = Screen::showing(snapshot);
-    answer(&mut screen, Ask::Inventory, Answer::Inventory(inventory()));
+    answer(&mut screen, Ask::Roster, Answer::Roster(roster()));
     answer(&mut screen, Ask::Events, Answer::Events(events()));
     answer(&mut screen, Ask::Plan, Answer::Plan(plan()));
     answer(&mut screen, Ask::Curve(samples::id(7)), Answer::Curve(curve()));

@@ -5,9 +5,9 @@ use crate::model::time::Timestamp;
 use crate::monitor::message::Problem;
 use crate::monitor::model::Model;
 use crate::monitor::tabs::Tab;
-use crate::ops::inventory::Inventory;
 use crate::ops::journal::Event;
 use crate::ops::outlook::{Entry, Plan};
+use crate::ops::roster::Roster;
 
 /// What was asked for, what came, and how old it is.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct Choosing {
 #[derive(Clone, Debug, Default)]
 pub struct Boards {
     /// The targets.
-    pub inventory: Asked<Inventory>,
+    pub roster: Asked<Roster>,
     /// What has happened, oldest first.
     pub events: Asked<Vec<Event>>,
     /// What will happen by itself.
@@ -124,7 +124,7 @@ impl Boards {
     pub fn state(&self, tab: Tab, now: Timestamp) -> (Option<u64>, Option<&Problem>) {
         match tab {
             Tab::Jobs => (None, None),
-            Tab::Targets => (self.inventory.age_s(now), self.inventory.problem.as_ref()),
+            Tab::Targets => (self.roster.age_s(now), self.roster.problem.as_ref()),
             Tab::Events => (self.events.age_s(now), self.events.problem.as_ref()),
             Tab::Plan => (self.plan.age_s(now), self.plan.problem.as_ref()),
         }
@@ -149,7 +149,7 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
     match tab {
         Tab::Jobs => Vec::new(),
         Tab::Targets => {
-            let items = boards.inventory.seen.iter().flat_map(|seen| &seen.targets);
+            let items = boards.roster.seen.iter().flat_map(|seen| &seen.targets);
             let texts = items.map(|item| {
                 let key = item.name.as_str().to_owned();
                 let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
@@ -223,7 +223,7 @@ pub fn jobs_of(model: &Model, row: &BoardRow) -> Vec<JobId> {
     match model.tab {
         Tab::Jobs => Vec::new(),
         Tab::Targets => {
-            let item = boards.inventory.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
+            let item = boards.roster.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
             item.map(|item| item.users.clone()).unwrap_or_default()
         }
         Tab::Events => {

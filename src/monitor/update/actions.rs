@@ -112,8 +112,7 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
 /// The same for the chosen target.
 pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
     let Some(row) = chosen(model) else { return Vec::new() };
-    let item =
-        model.boards.inventory.seen.as_ref().and_then(|seen| seen.targets.get(row.at)).cloned();
+    let item = model.boards.roster.seen.as_ref().and_then(|seen| seen.targets.get(row.at)).cloned();
     let Some(item) = item.filter(|item| item.name.as_str() != LOCAL) else {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Vec::new();

@@ -13,7 +13,7 @@ use crate::monitor::keys::{Command, Key};
 use crate::monitor::message::{Ask, Effect, Problem};
 use crate::monitor::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
 use crate::monitor::tabs::Tab;
-use crate::ops::inventory::Inventory;
+use crate::ops::roster::Roster;
 
 /// Opens the form; what the selected job was started with is proposed.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
@@ -38,13 +38,13 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 
 fn chosen_target(model: &Model) -> Option<String> {
     let row = model.boards.chosen(Tab::Targets)?;
-    let item = model.boards.inventory.seen.as_ref()?.targets.get(row.at)?;
+    let item = model.boards.roster.seen.as_ref()?.targets.get(row.at)?;
     Some(item.label.clone())
 }
 
 /// Takes in what the fields may be filled with.
 pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) {
-    choices.targets = model.boards.inventory.seen.as_ref().map(targets).unwrap_or_default();
+    choices.targets = model.boards.roster.seen.as_ref().map(targets).unwrap_or_default();
     choices.rules = NAMED
         .iter()
         .map(|name| Proposal {
@@ -61,7 +61,7 @@ pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) 
 
 /// Targets that became known while the form was open.
 pub(super) fn refresh(model: &mut Model) {
-    let known = model.boards.inventory.seen.as_ref().map(targets);
+    let known = model.boards.roster.seen.as_ref().map(targets);
     if let (Some(Overlay::Form(form)), Some(known)) = (&mut model.overlay, known)
         && let Some(choices) = &mut form.choices
     {
@@ -70,19 +70,19 @@ pub(super) fn refresh(model: &mut Model) {
 }
 
 /// Targets with how they are, free ones first.
-fn targets(inventory: &Inventory) -> Vec<Proposal> {
-    let mut items: Vec<_> = inventory.targets.iter().collect();
+fn targets(roster: &Roster) -> Vec<Proposal> {
+    let mut items: Vec<_> = roster.targets.iter().collect();
     items.sort_by_key(|item| {
         let usable = matches!(item.fact.state, TargetState::Ready | TargetState::NotWatched);
         (!usable, !item.users.is_empty())
     });
-    let proposal = |item: &crate::ops::inventory::Item| {
+    let proposal = |item: &crate::ops::roster::Item| {
         let state = match item.fact.state {
             TargetState::NotWatched => String::new(),
             _ => item.fact.raw_state.to_lowercase(),
         };
         let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
-        let since = item.fact.since.map(|at| time::age(inventory.at.seconds_since(at)));
+        let since = item.fact.since.map(|at| time::age(roster.at.seconds_since(at)));
         let busy = if users.is_empty() {
             String::new()
         } else {

@@ -203,11 +203,11 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
     let answer = answer.map(|answer| *answer);
     model.boards.changed();
     match (ask, answer) {
-        (Ask::Inventory, Ok(Answer::Inventory(seen))) => {
-            model.boards.inventory.answered(Ok(seen), now);
+        (Ask::Roster, Ok(Answer::Roster(seen))) => {
+            model.boards.roster.answered(Ok(seen), now);
             form::refresh(model);
         }
-        (Ask::Inventory, Err(problem)) => model.boards.inventory.answered(Err(problem), now),
+        (Ask::Roster, Err(problem)) => model.boards.roster.answered(Err(problem), now),
         (Ask::Events, Ok(Answer::Events(seen))) => model.boards.events.answered(Ok(seen), now),
         (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
         (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),

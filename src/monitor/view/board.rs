@@ -14,9 +14,9 @@ use crate::model::view::MonitorHealth;
 use crate::monitor::model::{BoardRow, Model, concerns};
 use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
-use crate::ops::inventory::Item;
 use crate::ops::journal::Event;
 use crate::ops::outlook::Entry;
+use crate::ops::roster::Item;
 
 /// Draws the table of the tab.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: bool) {
@@ -24,7 +24,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
     match model.tab {
         Tab::Jobs => {}
         Tab::Targets => {
-            let seen = model.boards.inventory.seen.as_ref();
+            let seen = model.boards.roster.seen.as_ref();
             let targets = seen.map(|seen| seen.targets.as_slice()).unwrap_or_default();
             let value = |row: &BoardRow| targets.get(row.at);
             let nothing = nothing(
@@ -96,7 +96,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
     let text = match model.tab {
         Tab::Jobs => return None,
         Tab::Targets => {
-            let seen = model.boards.inventory.seen.as_ref()?;
+            let seen = model.boards.roster.seen.as_ref()?;
             let item = seen.targets.get(row.at)?;
             let silent = seen.silent.iter().find(|(zone, _)| Some(zone) == item.zone.as_ref());
             dotted([

@@ -13,7 +13,7 @@ use crate::model::time;
 use crate::model::view::MonitorHealth;
 use crate::monitor::model::Model;
 use crate::monitor::theme::Role;
-use crate::ops::inventory::Inventory;
+use crate::ops::roster::Roster;
 
 /// A piece of the line.
 struct Part {
@@ -99,7 +99,7 @@ fn parts(model: &Model) -> Vec<Part> {
     if let Some(age) = model.look_age_s().filter(|age| *age > late) {
         parts.push(right(13, format!("as of {} ago ", time::age(age)), Role::Warning));
     }
-    if let Some((ready, watched)) = model.boards.inventory.seen.as_ref().map(Inventory::ready)
+    if let Some((ready, watched)) = model.boards.roster.seen.as_ref().map(Roster::ready)
         && watched > 0
     {
         let role = if ready == 0 { Role::Warning } else { Role::Header };

@@ -38,7 +38,7 @@ pub struct Item {
 
 /// All targets at one instant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inventory {
+pub struct Roster {
     /// When it was made.
     pub at: Timestamp,
     /// In the order of their names; this machine first.
@@ -47,7 +47,7 @@ pub struct Inventory {
     pub silent: Vec<(String, String)>,
 }
 
-impl Inventory {
+impl Roster {
     /// Targets that can be used, and all that a control plane watches.
     pub fn ready(&self) -> (usize, usize) {
         let watched = |item: &&Item| item.fact.state != TargetState::NotWatched;
@@ -57,7 +57,7 @@ impl Inventory {
 }
 
 /// Looks at all targets. Asks the control plane, so it may take its time.
-pub fn look(ctx: &Ctx) -> Result<Inventory, Error> {
+pub fn look(ctx: &Ctx) -> Result<Roster, Error> {
     let data = ctx.data()?;
     let fleet = Fleet::ask(ctx);
     let mut users: BTreeMap<TargetName, Vec<JobId>> = BTreeMap::new();
@@ -73,7 +73,7 @@ pub fn look(ctx: &Ctx) -> Result<Inventory, Error> {
     names.insert(0, TargetName::from(LOCAL));
     let targets = names.into_iter().map(|name| item(&data, &fleet, &mut users, name)).collect();
     let silent = fleet.silent().map(|(zone, why)| (zone.to_owned(), why.to_owned())).collect();
-    Ok(Inventory { at: ctx.clock.now(), targets, silent })
+    Ok(Roster { at: ctx.clock.now(), targets, silent })
 }
 
 fn item(

@@ -6,13 +6,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tpu::model::ids::{JobId, UserName};
+use tpu::model::ids::JobId;
 use tpu::model::time::Timestamp;
 use tpu::model::view::Snapshot;
 use tpu::monitor::Backend;
 use tpu::monitor::effect::Effects;
-use tpu::monitor::feed::{Event, Looks, Rhythm};
-use tpu::monitor::message::{Act, Effect, Message, Problem, Scope, Ticket};
+use tpu::monitor::feed::{Event, Looks, Rhythm, coalesce};
+use tpu::monitor::message::{
+    Act, Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope, Ticket,
+};
 
 use crate::common::samples;
 
@@ -74,31 +76,36 @@ impl Backend for Turned {
         Ok(Some(format!("output of {job}").into_bytes()))
     }
 
-    fn resume(&self, job: &JobId) -> Result<String, Problem> {
-        assert!(job.window.0 != 13, "an error inside");
-        Err(Problem::new(format!("{job} is running"), "kill it first"))
+    fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
+        match ask {
+            Ask::Say(words) => Ok(Answer::Text(words.join(" "))),
+            Ask::Events => panic!("an error inside"),
+            _ => Ok(Answer::Events(Vec::new())),
+        }
     }
 
-    fn rerun(&self, job: &JobId) -> Result<String, Problem> {
-        Ok(format!("Started {job} again."))
+    fn act(&self, act: &Act) -> Result<String, Problem> {
+        match act {
+            Act::Resume(job) => {
+                assert!(job.window.0 != 13, "an error inside");
+                Err(Problem::new(format!("{job} is running"), "kill it first"))
+            }
+            Act::Rerun(job) => Ok(format!("Started {job} again.")),
+            Act::Kill(_) => {
+                let allowed = self.kill_allowed.lock().unwrap();
+                allowed.recv_timeout(DEADLINE).expect("the test allows it");
+                Ok("Stopped it.".to_owned())
+            }
+            other => Ok(other.progressive()),
+        }
     }
 
-    fn kill(&self, _: &[JobId]) -> Result<String, Problem> {
-        let allowed = self.kill_allowed.lock().unwrap();
-        allowed.recv_timeout(DEADLINE).expect("the test allows it");
-        Ok("Stopped it.".to_owned())
-    }
-
-    fn clean(&self, _: &UserName) -> Result<String, Problem> {
-        Ok("Cleaned.".to_owned())
-    }
-
-    fn tag(&self, _: &JobId, _: &str) -> Result<String, Problem> {
-        Ok("Tagged.".to_owned())
-    }
-
-    fn attach_argv(&self, _: &JobId) -> Result<Vec<String>, Problem> {
+    fn door(&self, _: &Door) -> Result<Vec<String>, Problem> {
         Ok(vec!["true".to_owned()])
+    }
+
+    fn to_tmux_buffer(&self, _: &str) -> Result<(), Problem> {
+        Ok(())
     }
 
     fn foreground(&self, _: &[String]) -> Result<(), Problem> {
@@ -209,4 +216,46 @@ fn an_error_inside_is_a_message_and_not_the_end() {
     assert!(matches!(next(&events), Event::Message(Message::Pane(_, Ok(Some(_))))));
     effects.begin(Effect::Log { job: samples::id(13) });
     assert!(matches!(next(&events), Event::Message(Message::Log(_, Err(_)))));
+}
+
+#[test]
+fn a_question_is_answered_and_an_error_inside_is_its_answer() {
+    let (backend, _allow) = Turned::new();
+    let (effects, events) = effects(&backend);
+    effects.begin(Effect::Ask(Ask::Say(vec!["explain".to_owned(), "7".to_owned()])));
+    let Event::Message(Message::Answer(ask, Ok(answer))) = next(&events) else { panic!() };
+    assert!(matches!((&ask, &*answer), (Ask::Say(_), Answer::Text(text)) if text == "explain 7"));
+    effects.begin(Effect::Ask(Ask::Events));
+    assert!(matches!(next(&events), Event::Message(Message::Answer(Ask::Events, Err(_)))));
+}
+
+#[test]
+fn turns_of_the_wheel_that_come_together_are_one() {
+    let mouse = |what| Event::Message(Message::Mouse(Mouse { x: 1, y: 2, what }));
+    let wheel = |n| mouse(MouseDid::Wheel(n));
+    let together = coalesce(vec![
+        wheel(1),
+        wheel(1),
+        wheel(-1),
+        mouse(MouseDid::Press),
+        mouse(MouseDid::Drag),
+        mouse(MouseDid::Drag),
+        mouse(MouseDid::Release),
+        wheel(1),
+    ]);
+    let did: Vec<MouseDid> = together
+        .iter()
+        .map(|event| match event {
+            Event::Message(Message::Mouse(mouse)) => mouse.what,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        MouseDid::Wheel(1),
+        MouseDid::Press,
+        MouseDid::Drag,
+        MouseDid::Release,
+        MouseDid::Wheel(1),
+    ];
+    assert_eq!(did, expected);
 }

@@ -4,7 +4,7 @@ use tpu::model::facts::ErrorKind;
 use tpu::model::job::Status;
 use tpu::model::view::JobView;
 use tpu::monitor::filter::Filter;
-use tpu::monitor::rows::rows;
+use tpu::monitor::rows::{Arrangement, rows};
 
 use crate::common::samples;
 
@@ -60,7 +60,7 @@ fn what_is_half_typed_hides_nothing() {
 fn drawn(filter: &str, unfolded: &[u32]) -> Vec<String> {
     let snapshot = samples::snapshot();
     let unfolded = unfolded.iter().map(|window| samples::id(*window)).collect();
-    let rows = rows(&snapshot, &Filter::parse(filter), &unfolded);
+    let rows = rows(&snapshot, &Filter::parse(filter), &unfolded, &Arrangement::default());
     rows.iter()
         .map(|row| {
             let folded = if row.folded > 0 { format!("+{}", row.folded) } else { String::new() };

@@ -2,82 +2,12 @@
 //! second private tmux server, so that the jobs' own server is only what the jobs need.
 
 use crate::common::env::{TPU, TestEnv, lives, wait_gone};
-use crate::common::tmux::PrivateTmux;
-use crate::common::wait::wait_until;
+use crate::common::terminal::Terminal;
 
 /// A job that prints a step each tenth of a second until a file says stop.
 const STEPS: &str = "echo $$ >\"$TPU_DATA.pid\"; n=0; until [ -e \"$TPU_DATA.stop\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
                      mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; \
                      read -r -t 0.1 <> <(:); done; exit 3";
-
-/// A person's terminal.
-struct Terminal {
-    tmux: PrivateTmux,
-}
-
-impl Terminal {
-    /// A terminal of 120 × 30 with a shell that has the test's environment.
-    fn new(env: &TestEnv) -> Self {
-        let tmux = PrivateTmux::new("");
-        let spawn = env.spawn_program("/bin/bash", &["--norc", "--noprofile"]);
-        let vars: Vec<String> = spawn
-            .env
-            .iter()
-            .filter_map(|(name, value)| {
-                let value = value.as_ref()?;
-                Some(format!("{}={}", name.to_str()?, value.to_str()?))
-            })
-            .collect();
-        let mut args: Vec<&str> =
-            vec!["new-session", "-d", "-s", "person", "-x", "120", "-y", "30"];
-        args.extend(["env", "-i", "TERM=screen-256color", "LANG=C.UTF-8", "PS1=ready> "]);
-        args.extend(vars.iter().map(String::as_str));
-        args.extend(["/bin/bash", "--norc", "--noprofile"]);
-        tmux.run(&args);
-        let terminal = Self { tmux };
-        terminal.shows("ready>");
-        terminal
-    }
-
-    fn screen(&self) -> String {
-        self.tmux.run(&["capture-pane", "-p", "-t", "person"])
-    }
-
-    /// Waits until something is so; what the screen showed is part of the failure.
-    #[track_caller]
-    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(what, &mut is_so);
-        }));
-        assert!(caught.is_ok(), "waited in vain: {what}\n{}", self.screen());
-    }
-
-    /// Waits until the screen holds `text`.
-    #[track_caller]
-    fn shows(&self, text: &str) {
-        self.until(&format!("the screen shows {text:?}"), || self.screen().contains(text));
-    }
-
-    /// Waits until the screen no longer holds `text`.
-    #[track_caller]
-    fn hides(&self, text: &str) {
-        self.until(&format!("the screen hides {text:?}"), || !self.screen().contains(text));
-    }
-
-    fn press(&self, key: &str) {
-        self.tmux.run(&["send-keys", "-t", "person", key]);
-    }
-
-    fn types(&self, text: &str) {
-        self.tmux.run(&["send-keys", "-t", "person", "-l", text]);
-    }
-
-    /// Types a command at the shell's prompt.
-    fn command(&self, line: &str) {
-        self.types(line);
-        self.press("Enter");
-    }
-}
 
 #[test]
 fn run_opens_the_monitor_on_the_new_job_unless_it_is_told_not_to() {
@@ -176,8 +106,7 @@ fn the_screen_writes_nothing_and_gives_the_terminal_back() {
     env.start(STEPS, &[] as &[&str]);
     env.wait_status(1, "running");
     let terminal = Terminal::new(&env);
-    terminal.command("stty -a >\"$HOME/before\"; clear");
-    terminal.hides("stty");
+    terminal.note_settings();
     let before = env.data_bytes();
     terminal.command(&format!("{TPU} monitor alice; echo code-$?"));
     terminal.shows("r resume");
@@ -185,15 +114,12 @@ fn the_screen_writes_nothing_and_gives_the_terminal_back() {
         terminal.shows(step);
         terminal.press("C-l");
     }
+    // All keys are taken before the end: what is left would be the shell's.
+    terminal.press("?");
+    terminal.shows("Keys in the list");
     assert_eq!(env.data_bytes(), before, "looking never writes");
 
-    let monitor = terminal.tmux.run(&["list-panes", "-t", "person", "-F", "#{pane_pid}"]);
-    let shell: u32 = monitor.trim().parse().unwrap();
-    let table = tpu::sys::procs::Table::read().unwrap();
-    let child = table.descendants(shell).into_iter().find(|process| process.name == "tpu").unwrap();
-    tpu::sys::procs::signal(child, tpu::sys::procs::Signal::Terminate).unwrap();
+    tpu::sys::procs::signal(&terminal.tpu(), tpu::sys::procs::Signal::Terminate).unwrap();
     terminal.shows("code-143");
-    terminal.command("stty -a >\"$HOME/after\"; cmp \"$HOME/before\" \"$HOME/after\" && echo same");
-    terminal.shows("same");
-    assert!(!terminal.screen().contains("r resume"), "the alternate screen is left");
+    terminal.is_as_before();
 }

@@ -77,6 +77,20 @@ fn a_job_just_started_is_selected_when_it_appears() {
 }
 
 #[test]
+fn esc_and_a_key_that_come_together_are_two_keys() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("j j x alt-j");
+    assert!(screen.model.overlay.is_none());
+    assert_eq!(selected(&screen), 8);
+    screen.press("/");
+    screen.typed("two words");
+    screen.press("alt-b");
+    assert!(screen.model.overlay.is_some(), "in a prompt some keys with Alt edit");
+    screen.press("alt-?");
+    assert!(matches!(screen.model.overlay, Some(Overlay::Help(_))));
+}
+
+#[test]
 fn a_filter_that_hides_the_selection_moves_it_to_the_first_row() {
     let mut screen = Screen::showing(samples::snapshot());
     screen.press("G");

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::CommandFactory as _;
+
 use crate::model::ids::{JobId, UserName};
 use crate::model::settings::Settings;
 use crate::model::time::zone_of;
@@ -12,7 +14,7 @@ use crate::monitor::{self, Backend, MonitorError, Options};
 use crate::ops::{Ctx, Error};
 
 use super::app::App;
-use super::args::{Check, Color};
+use super::args::{Check, Cli, Color};
 use super::resolve;
 
 /// Whose jobs the monitor shows, and how.
@@ -93,13 +95,40 @@ fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
         zone,
         keys: settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect(),
         select: None,
+        commands: commands(),
+        flags: flags(app),
     })
+}
+
+/// Every command that people may type, with the first line of its help.
+pub(super) fn commands() -> Vec<(String, String)> {
+    let all = Cli::command();
+    let visible = all.get_subcommands().filter(|command| !command.is_hide_set());
+    visible
+        .map(|command| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            (command.get_name().to_owned(), about)
+        })
+        .collect()
+}
+
+/// The global flags that the screen's own commands are to have: what is not in the environment.
+fn flags(app: &App) -> Vec<String> {
+    let mut flags = Vec::new();
+    if let Some(settings) = &app.global.settings {
+        flags.extend(["--settings".to_owned(), app.env.cwd.join(settings).display().to_string()]);
+    }
+    if let Some(cloud) = &app.global.cloud {
+        flags.extend(["--cloud".to_owned(), cloud.clone()]);
+    }
+    flags
 }
 
 /// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
 /// and the signal's number, as a shell counts.
 pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
-    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx));
+    let flags = options.flags.clone();
+    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags));
     let ended = monitor::run(&backend, options);
     if let Err(MonitorError::Signal(signal)) = ended {
         return Ok(u8::try_from(128 + signal).unwrap_or(1));
@@ -111,4 +140,45 @@ pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
         other => Error::failed(other.to_string())
             .hint("`tpu check` shows the same as text; TERM names the kind of terminal"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::typed::{self, OWN, Typed};
+
+    /// Every command of the command line is proposed behind `:` and does there what it does here.
+    #[test]
+    fn the_command_line_of_the_screen_reaches_every_command() {
+        let all = Cli::command();
+        let offered = commands();
+        for command in all.get_subcommands() {
+            let name = command.get_name();
+            let is_offered =
+                offered.iter().any(|(known, about)| known == name && !about.is_empty());
+            assert_eq!(is_offered, !command.is_hide_set(), "{name}");
+            let reached = match typed::parse(&format!("{name} x")) {
+                Ok(Typed::Command(words) | Typed::Foreground(words) | Typed::Destroy(words, _)) => {
+                    words == [name, "x"]
+                }
+                // The monitor in the monitor is this one.
+                Ok(Typed::User(user)) => name == "monitor" && user.as_deref() == Some("x"),
+                _ => false,
+            };
+            assert!(reached, "{name} is not reached");
+            assert!(
+                OWN.iter().all(|(own, _)| *own != name),
+                "{name} is hidden by one of the screen's own"
+            );
+        }
+        assert_eq!(offered.len(), all.get_subcommands().filter(|c| !c.is_hide_set()).count());
+    }
+
+    /// What destroys something on the command line is asked about on the screen.
+    #[test]
+    fn commands_with_a_dry_run_are_known_as_such() {
+        for line in ["kill 7", "kill-window 7", "clean"] {
+            assert!(matches!(typed::parse(line), Ok(Typed::Destroy(_, true))), "{line}");
+        }
+    }
 }

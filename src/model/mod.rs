@@ -7,6 +7,7 @@
 
 pub mod board;
 mod codec;
+pub mod curve;
 pub mod data;
 mod extras;
 pub mod facts;

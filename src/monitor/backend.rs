@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use super::message::{Problem, Scope};
-use crate::model::ids::{JobId, UserName};
+use super::message::{Act, Answer, Ask, Door, Problem, Scope};
+use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 
@@ -35,24 +35,18 @@ pub trait Backend: Send + Sync {
         colours: bool,
     ) -> Result<Option<Vec<u8>>, Problem>;
 
-    /// Continues a job from its checkpoint; the result in words.
-    fn resume(&self, job: &JobId) -> Result<String, Problem>;
+    /// Reads something; changes nothing.
+    fn ask(&self, ask: &Ask) -> Result<Answer, Problem>;
 
-    /// Starts a job again from scratch; the result in words.
-    fn rerun(&self, job: &JobId) -> Result<String, Problem>;
+    /// Does something; the result in words.
+    fn act(&self, act: &Act) -> Result<String, Problem>;
 
-    /// Stops jobs; the result in words.
-    fn kill(&self, jobs: &[JobId]) -> Result<String, Problem>;
-
-    /// Archives a user's ended jobs; the result in words.
-    fn clean(&self, user: &UserName) -> Result<String, Problem>;
-
-    /// Sets a job's tag, or takes it away if it is empty; the result in words.
-    fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem>;
-
-    /// The command that shows the job's window.
-    fn attach_argv(&self, job: &JobId) -> Result<Vec<String>, Problem>;
+    /// The command that takes the terminal for a while.
+    fn door(&self, door: &Door) -> Result<Vec<String>, Problem>;
 
     /// Runs a command with the terminal, which the screen has left for that time, and waits for its end.
     fn foreground(&self, argv: &[String]) -> Result<(), Problem>;
+
+    /// Puts a text into the buffer of the tmux in which the screen runs, if it runs in one.
+    fn to_tmux_buffer(&self, text: &str) -> Result<(), Problem>;
 }

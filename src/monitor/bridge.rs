@@ -1,28 +1,48 @@
 //! The [`Backend`] over the use cases: the one place where the screen meets the rest of the program.
 
+use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::backend::Backend;
-use super::message::{Problem, Scope};
+use super::message::{Act, Answer, Ask, Door, Problem, Scope, command_line};
+use super::model::{Choices, Proposal};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Succession;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, attach, clean, kill, panes, pulse, rules, snapshot};
+use crate::ops::{
+    Ctx, Error, attach, clean, curves, journal, kill, logs, outlook, panes, pulse, roster, rules,
+    snapshot,
+};
 use crate::sys::proc::{self, Spawn};
+
+/// Events that the screen shows.
+const EVENTS: usize = 1_000;
+/// A command that is still at work after this long has gone astray.
+const PATIENCE: Duration = Duration::from_secs(2 * 60 * 60);
+/// So much of a log file is shown when the window is gone (bytes).
+const LOG_BYTES: u64 = 4 << 20;
 
 /// The use cases, as the screen asks for them.
 pub struct Bridge {
     ctx: Ctx,
+    /// What `tpu` was told before the command, for the commands that the screen runs.
+    flags: Vec<String>,
+    /// Whose jobs are on the screen: a command that names no user is about theirs.
+    user: Mutex<Option<UserName>>,
     memory: Mutex<snapshot::Memory>,
+    /// The plan looks at everybody's jobs, also while the list shows one user's.
+    plan_memory: Mutex<snapshot::Memory>,
 }
 
 impl Bridge {
-    /// Takes the effects over; what was read of panes is remembered from look to look.
-    pub fn new(ctx: Ctx) -> Self {
-        Self { ctx, memory: Mutex::new(snapshot::Memory::default()) }
+    /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
+    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`.
+    pub fn new(ctx: Ctx, flags: Vec<String>) -> Self {
+        let (memory, plan_memory) = Default::default();
+        Self { ctx, flags, user: Mutex::new(None), memory, plan_memory }
     }
 
     /// The effects, for whoever has to clean up after the screen.
@@ -39,6 +59,80 @@ impl Bridge {
         }
         Ok(toast)
     }
+
+    fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
+        let mut killed = Vec::new();
+        let mut problems = Vec::new();
+        for (job, result) in kill::kill(&self.ctx, jobs) {
+            match result {
+                Ok(_) => killed.push(job.to_string()),
+                Err(error) => problems.push(error),
+            }
+        }
+        match Error::all(problems) {
+            None => Ok(format!("killed {}", killed.join(", "))),
+            Some(error) => Err(error.into()),
+        }
+    }
+
+    fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
+        rules::add_tag(&self.ctx, job, tag)?;
+        Ok(if tag.is_empty() {
+            format!("{job} has no tag now")
+        } else {
+            format!("tagged {job}: {tag}")
+        })
+    }
+
+    /// `tpu` with what it needs to work on the same data file and tmux server as this screen.
+    fn argv(&self, words: &[String]) -> Vec<String> {
+        let mut argv = vec![self.ctx.tpu.display().to_string()];
+        argv.extend(["--data".to_owned(), self.ctx.store.paths().data().display().to_string()]);
+        let socket = self.ctx.tmux_socket.iter();
+        argv.extend(socket.flat_map(|name| ["--tmux-socket".to_owned(), name.clone()]));
+        argv.extend(self.flags.iter().cloned());
+        argv.extend(words.iter().cloned());
+        argv
+    }
+
+    /// Runs a command of `tpu` as a person would, without a terminal; returns what it prints.
+    fn run(&self, words: &[String]) -> Result<String, Problem> {
+        let argv = self.argv(words);
+        let (program, args) =
+            argv.split_first().ok_or_else(|| Problem::new("no command", "type one"))?;
+        let mut spawn = Spawn::new(program)
+            .args(args)
+            .cwd(&self.ctx.env.cwd)
+            .timeout(PATIENCE)
+            .own_group()
+            .env_clear();
+        for (name, value) in &self.ctx.env.vars {
+            spawn = spawn.env(name, value);
+        }
+        if let Some(user) = self.user.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            spawn = spawn.env("TPU_USER", user.as_str());
+        }
+        let output = proc::run(&spawn).map_err(Error::from)?;
+        let complaint = output.complaint();
+        if output.status.success() || complaint.is_empty() {
+            let notes = complaint.lines().map(|line| line.trim_start_matches("note: "));
+            let text = output.text();
+            let lines: Vec<&str> = text.trim_end().lines().chain(notes).collect();
+            return Ok(lines.join("\n"));
+        }
+        Err(said(&complaint, words))
+    }
+}
+
+/// The problem that a command names on stderr.
+fn said(complaint: &str, words: &[String]) -> Problem {
+    let of = |mark: &str| {
+        let lines: Vec<&str> =
+            complaint.lines().filter_map(|line| line.strip_prefix(mark)).collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    };
+    let message = of("error: ").unwrap_or_else(|| complaint.trim().to_owned());
+    Problem { message, hint: of("hint: ").or_else(|| Some(command_line(words))) }
 }
 
 impl From<Error> for Problem {
@@ -61,6 +155,7 @@ impl Backend for Bridge {
     }
 
     fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem> {
+        self.user.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&scope.user);
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(snapshot::look(&self.ctx, &mut memory, scope.user.as_ref())?)
     }
@@ -71,47 +166,105 @@ impl Backend for Bridge {
         lines: Option<u32>,
         colours: bool,
     ) -> Result<Option<Vec<u8>>, Problem> {
-        Ok(panes::read(&self.ctx, job, lines, colours)?)
+        let pane = panes::read(&self.ctx, job, lines, colours)?;
+        if pane.is_some() || lines.is_some() {
+            return Ok(pane);
+        }
+        // All of it, and the window is gone: the log file may still have it.
+        let file = self.ctx.data()?.job(job).and_then(logs::log_file);
+        Ok(file.and_then(|path| logs::read_tail(&path, LOG_BYTES).ok()))
     }
 
-    fn resume(&self, job: &JobId) -> Result<String, Problem> {
-        self.again(job, Succession::Resume)
-    }
-
-    fn rerun(&self, job: &JobId) -> Result<String, Problem> {
-        self.again(job, Succession::Rerun)
-    }
-
-    fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
-        let mut killed = Vec::new();
-        let mut problems = Vec::new();
-        for (job, result) in kill::kill(&self.ctx, jobs) {
-            match result {
-                Ok(_) => killed.push(job.to_string()),
-                Err(error) => problems.push(error),
+    fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
+        Ok(match ask {
+            Ask::Roster => Answer::Roster(roster::look(&self.ctx)?),
+            Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
+            Ask::Plan => {
+                let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
+                Answer::Plan(outlook::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?)
             }
-        }
-        match Error::all(problems) {
-            None => Ok(format!("killed {}", killed.join(", "))),
-            Some(error) => Err(error.into()),
-        }
-    }
-
-    fn clean(&self, user: &UserName) -> Result<String, Problem> {
-        Ok(clean::clean(&self.ctx, user, false)?.summary())
-    }
-
-    fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
-        rules::add_tag(&self.ctx, job, tag)?;
-        Ok(if tag.is_empty() {
-            format!("{job} has no tag now")
-        } else {
-            format!("tagged {job}: {tag}")
+            Ask::Curve(job) => Answer::Curve(curves::of(&self.ctx, job)?),
+            Ask::Choices(user) => Answer::Choices(self.choices(user)?),
+            Ask::Say(words) => Answer::Text(self.run(words)?),
         })
     }
 
-    fn attach_argv(&self, job: &JobId) -> Result<Vec<String>, Problem> {
-        Ok(attach::argv(&self.ctx, job)?)
+    fn act(&self, act: &Act) -> Result<String, Problem> {
+        match act {
+            Act::Resume(job) => self.again(job, Succession::Resume),
+            Act::Rerun(job) => self.again(job, Succession::Rerun),
+            Act::Kill(jobs) => self.kill(jobs),
+            Act::Clean(user) => Ok(clean::clean(&self.ctx, user, false)?.summary()),
+            Act::Tag(job, tag) => self.tag(job, tag),
+            Act::Commands(commands) => {
+                let mut said = Vec::new();
+                for words in commands {
+                    said.push(self.run(words)?);
+                }
+                let said = said.join("\n");
+                // Most commands that print nothing have just done what they were told.
+                let silent =
+                    || commands.iter().map(|words| command_line(words)).collect::<Vec<_>>();
+                Ok(if said.trim().is_empty() {
+                    format!("done: {}", silent().join(", "))
+                } else {
+                    said
+                })
+            }
+        }
+    }
+
+    fn door(&self, door: &Door) -> Result<Vec<String>, Problem> {
+        match door {
+            Door::Window(job) => Ok(attach::argv(&self.ctx, job)?),
+            Door::Command(words) => {
+                // What it prints last would vanish with the screen's return.
+                let wait = "\"$@\"; code=$?; printf '\\n[Enter] goes back to the monitor '; read -r _; exit $code";
+                let mut argv = vec!["env".to_owned()];
+                let directory = self.ctx.env.var("TMUX_TMPDIR");
+                argv.extend(directory.map(|path| format!("TMUX_TMPDIR={path}")));
+                argv.extend(["sh", "-c", wait, "tpu"].map(str::to_owned));
+                argv.extend(self.argv(words));
+                Ok(argv)
+            }
+            Door::Pager(job) => {
+                let text = self.pane(job, None, false)?.ok_or_else(|| {
+                    Problem::new(
+                        format!("{job} has no output that can be read"),
+                        "its window is gone",
+                    )
+                })?;
+                let mut file =
+                    tempfile::Builder::new().prefix("tpu-log-").suffix(".log").tempfile().map_err(
+                        |e| {
+                            Problem::new(
+                                format!("cannot write a file for the pager: {e}"),
+                                "TMPDIR names another place",
+                            )
+                        },
+                    )?;
+                file.write_all(&text).and_then(|()| file.flush()).map_err(|e| {
+                    Problem::new(
+                        format!("cannot write a file for the pager: {e}"),
+                        "TMPDIR names another place",
+                    )
+                })?;
+                let path = file.into_temp_path().keep().map_err(|e| {
+                    Problem::new(
+                        format!("cannot keep the file for the pager: {e}"),
+                        "TMPDIR names another place",
+                    )
+                })?;
+                let of = |name: &str| self.ctx.env.non_empty(name).map(str::to_owned);
+                let pager =
+                    of("PAGER").or_else(|| of("EDITOR")).unwrap_or_else(|| "less".to_owned());
+                // The shell reads the pager's own words, as in PAGER="less -R"; the file is gone afterwards.
+                let script = format!("{pager} \"$1\"; code=$?; rm -f \"$1\"; exit $code");
+                Ok(["sh", "-c", &script, "tpu", &path.display().to_string()]
+                    .map(str::to_owned)
+                    .to_vec())
+            }
+        }
     }
 
     fn foreground(&self, argv: &[String]) -> Result<(), Problem> {
@@ -124,5 +277,34 @@ impl Backend for Bridge {
                 argv.join(" "),
             )),
         }
+    }
+
+    fn to_tmux_buffer(&self, text: &str) -> Result<(), Problem> {
+        if self.ctx.env.non_empty("TMUX").is_none() {
+            return Ok(());
+        }
+        // The person's own tmux, which $TMUX names; it need not be the one of the jobs.
+        let mut spawn = Spawn::new("tmux")
+            .args(["load-buffer", "-"])
+            .stdin(text.as_bytes())
+            .timeout(Duration::from_secs(5))
+            .env_clear();
+        for (name, value) in &self.ctx.env.vars {
+            spawn = spawn.env(name, value);
+        }
+        proc::run(&spawn).map_err(Error::from)?;
+        Ok(())
+    }
+}
+
+impl Bridge {
+    /// What a new run of a user may be made of. Targets are known to the screen already.
+    fn choices(&self, user: &UserName) -> Result<Choices, Problem> {
+        let data = self.ctx.data()?;
+        let user = crate::ops::ctx::user_of(&data, user)?;
+        let proposal = |value: String, note: &str| Proposal { value, note: note.to_owned() };
+        let dirs = user.working_dir.iter().map(|(slot, path)| proposal(slot.to_string(), path));
+        let aliases = user.config_aliases.iter().map(|(alias, full)| proposal(alias.clone(), full));
+        Ok(Choices { dirs: dirs.collect(), aliases: aliases.collect(), ..Choices::default() })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::backend::Backend;
 use super::feed::{Event, Looks};
-use super::message::{Act, Effect, Message, Problem, Ticket};
+use super::message::{Effect, Message, Problem, Ticket};
 use super::pane::PaneText;
 use crate::model::ids::JobId;
 
@@ -25,6 +25,10 @@ pub enum Own {
     Suspend,
     /// Draw every cell again.
     Redraw,
+    /// Take the mouse, or release it.
+    Mouse(bool),
+    /// Put a text into the terminal's clipboard.
+    Copy(String),
 }
 
 impl Effects {
@@ -48,6 +52,33 @@ impl Effects {
         match effect {
             Effect::Suspend => return Some(Own::Suspend),
             Effect::Redraw => return Some(Own::Redraw),
+            Effect::Mouse(taken) => return Some(Own::Mouse(taken)),
+            Effect::Copy(text) => {
+                let copied = text.clone();
+                self.aside(
+                    move |backend| {
+                        // The terminal's own clipboard has it too, so a tmux that refuses is no loss.
+                        backend.to_tmux_buffer(&copied).ok();
+                        Event::Message(Message::Tick)
+                    },
+                    |_| Event::Message(Message::Tick),
+                );
+                return Some(Own::Copy(text));
+            }
+            Effect::Scope(scope) => {
+                self.looks.scope(scope);
+                self.looks.now();
+            }
+            Effect::Ask(ask) => {
+                let asked = ask.clone();
+                self.aside(
+                    move |backend| {
+                        let answer = backend.ask(&ask).map(Box::new);
+                        Event::Message(Message::Answer(ask, answer))
+                    },
+                    move |problem| Event::Message(Message::Answer(asked, Err(problem))),
+                );
+            }
             Effect::Look => self.looks.now(),
             Effect::Pane { job, lines } => {
                 // The reader lives as long as its sender; if it could not, the pane just stays old.
@@ -65,12 +96,12 @@ impl Effects {
                 );
             }
             Effect::Act { ticket, act } => self.aside(
-                move |backend| Event::Message(answer(ticket, do_it(backend, &act))),
+                move |backend| Event::Message(answer(ticket, backend.act(&act))),
                 move |problem| Event::Message(Message::Failed { ticket, problem }),
             ),
-            Effect::Attach { ticket, job } => self.aside(
-                move |backend| match backend.attach_argv(&job) {
-                    Ok(argv) => Event::Attach { ticket, argv },
+            Effect::Leave { ticket, door } => self.aside(
+                move |backend| match backend.door(&door) {
+                    Ok(argv) => Event::Leave { ticket, argv },
                     Err(problem) => Event::Message(Message::Failed { ticket, problem }),
                 },
                 move |problem| Event::Message(Message::Failed { ticket, problem }),
@@ -117,16 +148,6 @@ fn bug() -> Problem {
         "an error inside tpu ended this action",
         "see how the job is with `tpu check`; please report what you did",
     )
-}
-
-fn do_it(backend: &dyn Backend, act: &Act) -> Result<String, Problem> {
-    match act {
-        Act::Resume(job) => backend.resume(job),
-        Act::Rerun(job) => backend.rerun(job),
-        Act::Kill(jobs) => backend.kill(jobs),
-        Act::Clean(user) => backend.clean(user),
-        Act::Tag(job, tag) => backend.tag(job, tag),
-    }
 }
 
 /// Reads and parses a pane here, away from the screen's thread.

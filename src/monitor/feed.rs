@@ -7,21 +7,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crossterm::event::{self, KeyEventKind};
+use crossterm::event::{self, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::backend::Backend;
 use super::keys::Key;
-use super::message::{Message, Problem, Scope, Ticket};
+use super::message::{Message, Mouse, MouseDid, Problem, Scope, Ticket};
 
 /// Everything that can wake the run loop.
 #[derive(Debug)]
 pub enum Event {
     /// Something for the model.
     Message(Message),
-    /// The command that shows a window is known; it needs the terminal.
-    Attach {
+    /// The command that takes the terminal is known.
+    Leave {
         /// Which action.
         ticket: Ticket,
         /// What to run.
@@ -47,6 +47,7 @@ pub struct Rhythm {
 /// The thread that looks at the jobs.
 pub struct Looks {
     wake: Sender<()>,
+    scope: Arc<Mutex<Scope>>,
 }
 
 impl Looks {
@@ -58,11 +59,21 @@ impl Looks {
         events: Sender<Event>,
     ) -> io::Result<Self> {
         let (wake, woken) = channel();
-        let look = move || {
-            while look_once(&*backend, &scope, rhythm, &events, &woken).is_some() {}
+        let scope = Arc::new(Mutex::new(scope));
+        let shared = Arc::clone(&scope);
+        let look = move || loop {
+            let scope = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if look_once(&*backend, &scope, rhythm, &events, &woken).is_none() {
+                return;
+            }
         };
         std::thread::Builder::new().name("looks".to_owned()).spawn(look)?;
-        Ok(Self { wake })
+        Ok(Self { wake, scope })
+    }
+
+    /// Looks at other people's jobs from the next look on.
+    pub fn scope(&self, scope: Scope) {
+        *self.scope.lock().unwrap_or_else(PoisonError::into_inner) = scope;
     }
 
     /// Asks for a look at once.
@@ -189,11 +200,46 @@ fn translate(event: event::Event) -> Option<Message> {
         }
         event::Event::Paste(text) => Some(Message::Paste(text)),
         event::Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
-        event::Event::Key(_)
-        | event::Event::Mouse(_)
-        | event::Event::FocusGained
-        | event::Event::FocusLost => None,
+        event::Event::Mouse(mouse) => translate_mouse(mouse).map(Message::Mouse),
+        event::Event::Key(_) | event::Event::FocusGained | event::Event::FocusLost => None,
     }
+}
+
+/// What the mouse did, as far as it matters here.
+fn translate_mouse(mouse: MouseEvent) -> Option<Mouse> {
+    let what = match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) => MouseDid::Press,
+        MouseEventKind::Drag(MouseButton::Left) => MouseDid::Drag,
+        MouseEventKind::Up(MouseButton::Left) => MouseDid::Release,
+        MouseEventKind::ScrollDown => MouseDid::Wheel(1),
+        MouseEventKind::ScrollUp => MouseDid::Wheel(-1),
+        _ => return None,
+    };
+    Some(Mouse { x: mouse.column, y: mouse.row, what })
+}
+
+/// Turns of the wheel that came together, as one; a mouse that is dragged, only where it is now.
+pub fn coalesce(events: Vec<Event>) -> Vec<Event> {
+    let mut kept: Vec<Event> = Vec::with_capacity(events.len());
+    for event in events {
+        if let (Some(Event::Message(Message::Mouse(last))), Event::Message(Message::Mouse(next))) =
+            (kept.last_mut(), &event)
+        {
+            match (last.what, next.what) {
+                (MouseDid::Wheel(so_far), MouseDid::Wheel(more)) => {
+                    *last = Mouse { what: MouseDid::Wheel(so_far + more), ..*next };
+                    continue;
+                }
+                (MouseDid::Drag, MouseDid::Drag) => {
+                    *last = *next;
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        kept.push(event);
+    }
+    kept
 }
 
 /// Signals, until dropped.

@@ -3,217 +3,13 @@
 //! A key is looked up in the [`Context`] of the moment and gives a [`Command`]; nothing else in the
 //! screen knows keys. The settings may give a command other keys ([`KeyMap::new`]).
 
+mod table;
+
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What the person is doing, which decides what keys mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
-    /// Choosing in the list of jobs.
-    List,
-    /// Looking at one job in full width.
-    Detail,
-    /// Reading the whole output of a job.
-    Log,
-    /// Reading the help.
-    Help,
-    /// Answering a question.
-    Confirm,
-    /// Typing a filter.
-    Filter,
-    /// Typing what to search for in the log.
-    Search,
-    /// Typing a tag.
-    Tag,
-}
-
-/// What a person can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// One up.
-    Up,
-    /// One down.
-    Down,
-    /// One screenful up.
-    PageUp,
-    /// One screenful down.
-    PageDown,
-    /// To the first.
-    Top,
-    /// To the last; in the log this follows again.
-    Bottom,
-    /// Shows one job in full width.
-    Details,
-    /// Opens the whole output.
-    Log,
-    /// Continues from the checkpoint.
-    Resume,
-    /// Starts from scratch.
-    Rerun,
-    /// Stops jobs (asks).
-    Kill,
-    /// Archives what has ended (asks).
-    Clean,
-    /// Sets the tag.
-    Tag,
-    /// Goes to the tmux window.
-    Attach,
-    /// Marks or unmarks a job.
-    Mark,
-    /// Shows the earlier attempts of a lineage.
-    Unfold,
-    /// Hides them.
-    Fold,
-    /// Types a filter.
-    Filter,
-    /// Types a search.
-    Search,
-    /// To the next hit.
-    NextHit,
-    /// To the previous hit.
-    PreviousHit,
-    /// Scrolls to the left.
-    Left,
-    /// Scrolls to the right.
-    Right,
-    /// Follows new output or stops following.
-    Follow,
-    /// Confirms.
-    Yes,
-    /// Declines.
-    No,
-    /// Presses the marked button.
-    Press,
-    /// Marks the other button.
-    OtherButton,
-    /// Takes what was typed.
-    Accept,
-    /// Goes back.
-    Back,
-    /// Opens the help.
-    Help,
-    /// Draws everything again.
-    Redraw,
-    /// Stops the program until `fg`.
-    Suspend,
-    /// Leaves.
-    Quit,
-}
-
-/// Whether a command makes sense at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// Always.
-    Nothing,
-    /// Any job, even if the filter hides them all.
-    Jobs,
-    /// A selected job.
-    Job,
-    /// A selected job with earlier attempts.
-    Attempts,
-    /// A filter, marks or a message to take back.
-    Something,
-}
-
-/// One line of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Binding {
-    /// What it does.
-    pub command: Command,
-    /// The name under which the setting `keys` knows it.
-    pub name: &'static str,
-    /// Where it works.
-    pub contexts: &'static [Context],
-    /// Keys, the first being the one that is shown first.
-    pub keys: &'static [&'static str],
-    /// The word in the bar; empty when it stands only in the help.
-    pub bar: &'static str,
-    /// The line in the help.
-    pub help: &'static str,
-    /// When it makes sense.
-    pub needs: Needs,
-}
-
-use Command as C;
-use Context::{Confirm, Detail, Filter, Help, List, Log, Search, Tag};
-
-const JOBS: &[Context] = &[List, Detail];
-const PROMPTS: &[Context] = &[Filter, Search, Tag];
-
-/// A line of the table, in short.
-const fn line(
-    (command, name): (Command, &'static str),
-    contexts: &'static [Context],
-    keys: &'static [&'static str],
-    (bar, help): (&'static str, &'static str),
-    needs: Needs,
-) -> Binding {
-    Binding { command, name, contexts, keys, bar, help, needs }
-}
-
-/// Every key. The order is that of the bar and of the help.
-#[rustfmt::skip] // One line per key reads as the table that it is.
-pub const TABLE: &[Binding] = &[
-    line((C::Details, "details"), &[List], &["enter"], ("details", "show the job in full width"), Needs::Job),
-    line((C::Back, "back"), &[Detail], &["esc", "enter"], ("list", "back to the list"), Needs::Nothing),
-    line((C::Log, "log"), JOBS, &["l"], ("log", "the whole output, with search"), Needs::Job),
-    line((C::Resume, "resume"), JOBS, &["r"], ("resume", "continue from the last checkpoint"), Needs::Job),
-    line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch"), Needs::Job),
-    line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
-    line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
-    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
-    line((C::Filter, "filter"), JOBS, &["/"], ("filter", "show only what matches"), Needs::Jobs),
-    line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
-    line((C::Mark, "mark"), JOBS, &["space"], ("mark", "mark or unmark it, for kill"), Needs::Job),
-    line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts"), Needs::Attempts),
-    line((C::Fold, "fold"), JOBS, &["left"], ("", "hide its earlier attempts"), Needs::Attempts),
-    line((C::Down, "down"), JOBS, &["j", "down"], ("", "next job"), Needs::Jobs),
-    line((C::Up, "up"), JOBS, &["k", "up"], ("", "previous job"), Needs::Jobs),
-    line((C::Top, "top"), JOBS, &["g", "home"], ("", "first job"), Needs::Jobs),
-    line((C::Bottom, "bottom"), JOBS, &["G", "end"], ("", "last job"), Needs::Jobs),
-    line((C::PageDown, "page-down"), JOBS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Jobs),
-    line((C::PageUp, "page-up"), JOBS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Jobs),
-    line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
-    // The log.
-    line((C::Search, "log-search"), &[Log], &["/"], ("search", "search"), Needs::Nothing),
-    line((C::NextHit, "next-hit"), &[Log], &["n"], ("next", "next hit"), Needs::Nothing),
-    line((C::PreviousHit, "previous-hit"), &[Log], &["N"], ("previous", "previous hit"), Needs::Nothing),
-    line((C::Follow, "follow"), &[Log], &["f"], ("follow", "follow new output, or stop following"), Needs::Nothing),
-    line((C::Down, "log-down"), &[Log], &["j", "down"], ("", "a line down"), Needs::Nothing),
-    line((C::Up, "log-up"), &[Log], &["k", "up"], ("", "a line up (stops following)"), Needs::Nothing),
-    line((C::PageDown, "log-page-down"), &[Log], &["pgdn", "space", "ctrl-f"], ("", "a screenful down"), Needs::Nothing),
-    line((C::PageUp, "log-page-up"), &[Log], &["pgup", "b", "ctrl-b"], ("", "a screenful up"), Needs::Nothing),
-    line((C::Top, "log-top"), &[Log], &["g", "home"], ("", "to the first line"), Needs::Nothing),
-    line((C::Bottom, "log-bottom"), &[Log], &["G", "end"], ("end", "to the last line, and follow"), Needs::Nothing),
-    line((C::Left, "log-left"), &[Log], &["left", "h"], ("", "to the left"), Needs::Nothing),
-    line((C::Right, "log-right"), &[Log], &["right", "l"], ("", "to the right"), Needs::Nothing),
-    line((C::Back, "log-back"), &[Log], &["esc", "q"], ("back", "back to the jobs"), Needs::Nothing),
-    // The help.
-    line((C::Down, "help-down"), &[Help], &["j", "down"], ("", "down"), Needs::Nothing),
-    line((C::Up, "help-up"), &[Help], &["k", "up"], ("", "up"), Needs::Nothing),
-    line((C::PageDown, "help-page-down"), &[Help], &["pgdn", "space"], ("", "a screenful down"), Needs::Nothing),
-    line((C::PageUp, "help-page-up"), &[Help], &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
-    line((C::Back, "help-back"), &[Help], &["esc", "q", "?"], ("back", "back"), Needs::Nothing),
-    // Questions.
-    line((C::Yes, "yes"), &[Confirm], &["y"], ("yes", "yes"), Needs::Nothing),
-    line((C::No, "no"), &[Confirm], &["n", "esc", "q"], ("no", "no"), Needs::Nothing),
-    line((C::Press, "press"), &[Confirm], &["enter"], ("the marked button", "the marked button"), Needs::Nothing),
-    line((C::OtherButton, "other-button"), &[Confirm], &["tab", "left", "right", "backtab"], ("other button", "mark the other button"), Needs::Nothing),
-    line((C::Down, "confirm-down"), &[Confirm], &["j", "down"], ("", "more of the list"), Needs::Nothing),
-    line((C::Up, "confirm-up"), &[Confirm], &["k", "up"], ("", "back up the list"), Needs::Nothing),
-    // Typing.
-    line((C::Accept, "accept"), PROMPTS, &["enter"], ("take it", "take what is typed"), Needs::Nothing),
-    line((C::Back, "cancel"), PROMPTS, &["esc"], ("leave it", "leave it as it was"), Needs::Nothing),
-    line((C::Down, "filter-down"), &[Filter], &["down"], ("", "next job"), Needs::Nothing),
-    line((C::Up, "filter-up"), &[Filter], &["up"], ("", "previous job"), Needs::Nothing),
-    // Everywhere.
-    line((C::Help, "help"), &[List, Detail, Log], &["?"], ("help", "this list"), Needs::Nothing),
-    line((C::Quit, "quit"), JOBS, &["q"], ("quit", "leave; the jobs go on"), Needs::Nothing),
-    line((C::Quit, "leave"), &[List, Detail, Log, Help, Confirm, Filter, Search, Tag], &["ctrl-c"], ("", "leave at once; the jobs go on"), Needs::Nothing),
-    line((C::Suspend, "suspend"), &[List, Detail, Log, Help, Confirm, Filter, Search, Tag], &["ctrl-z"], ("", "stop this screen until `fg`"), Needs::Nothing),
-    line((C::Redraw, "redraw"), &[List, Detail, Log, Help, Confirm], &["ctrl-l"], ("", "look again and draw everything anew"), Needs::Nothing),
-];
+pub use table::{Binding, Command, Context, Needs, TABLE};
 
 /// One key with its modifiers. Shift is part of the character (`R`), as terminals send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,6 +56,13 @@ impl Key {
     pub fn modifiers(self) -> KeyModifiers {
         let of = |held, modifier| if held { modifier } else { KeyModifiers::NONE };
         of(self.ctrl, KeyModifiers::CONTROL) | of(self.alt, KeyModifiers::ALT)
+    }
+
+    /// Esc and another key that came so close together that the terminal could not tell them from Alt with
+    /// that key: the two, if it may have been so.
+    pub fn split_alt(self) -> Option<[Self; 2]> {
+        let esc = Self { code: KeyCode::Esc, ctrl: false, alt: false };
+        self.alt.then_some([esc, Self { alt: false, ..self }])
     }
 
     /// Reads `j`, `R`, `/`, `enter`, `ctrl-f`, `alt-x`, `f5`.
@@ -406,6 +209,9 @@ impl fmt::Display for Key {
 
 #[cfg(test)]
 mod tests {
+    use super::Command as C;
+    use super::Context::List;
+    use super::table::ALL;
     use super::*;
 
     #[test]
@@ -425,7 +231,7 @@ mod tests {
     fn every_context_has_a_way_back() {
         let map = KeyMap::new(&[]).unwrap();
         let esc = Key::parse("esc").unwrap();
-        for context in [List, Detail, Log, Help, Confirm, Filter, Search, Tag] {
+        for context in ALL.iter().copied() {
             let command = map.command(context, esc);
             assert!(matches!(command, Some(C::Back | C::No)), "{context:?}: {command:?}");
         }
@@ -433,8 +239,8 @@ mod tests {
 
     #[test]
     fn settings_move_keys() {
-        let map = KeyMap::new(&[("kill".to_owned(), "D ctrl-k".to_owned())]).unwrap();
-        assert_eq!(map.command(List, Key::parse("D").unwrap()), Some(C::Kill));
+        let map = KeyMap::new(&[("kill".to_owned(), "X ctrl-k".to_owned())]).unwrap();
+        assert_eq!(map.command(List, Key::parse("X").unwrap()), Some(C::Kill));
         assert_eq!(map.command(List, Key::parse("ctrl-k").unwrap()), Some(C::Kill));
         assert_eq!(map.command(List, Key::parse("x").unwrap()), None);
     }
@@ -444,7 +250,7 @@ mod tests {
         let error = |name: &str, keys: &str| {
             KeyMap::new(&[(name.to_owned(), keys.to_owned())]).unwrap_err().to_string()
         };
-        assert!(error("kil", "D").contains("keys.kil"));
+        assert!(error("kil", "X").contains("keys.kil"));
         assert!(error("kill", "meta-x").contains("'meta-x' is no key"));
         let clash = error("kill", "r");
         assert!(clash.contains("resume") && clash.contains("kill"), "{clash}");

@@ -1,9 +1,14 @@
 //! What can happen to the screen, and what the screen can ask for. Tests send these.
 
 use super::keys::{Command, Key};
+use super::model::Choices;
 use super::pane::PaneText;
+use crate::model::curve::Curve;
 use crate::model::ids::{JobId, UserName};
 use crate::model::view::Snapshot;
+use crate::ops::journal::Event;
+use crate::ops::outlook::Plan;
+use crate::ops::roster::Roster;
 
 /// What went wrong, and what to do about it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +42,8 @@ pub enum Message {
     Do(Command),
     /// Text was pasted: never read as commands.
     Paste(String),
+    /// The mouse did something.
+    Mouse(Mouse),
     /// The terminal has this many columns and rows now.
     Resize(u16, u16),
     /// Time went on.
@@ -49,6 +56,8 @@ pub enum Message {
     Pane(JobId, Result<Option<PaneText>, Problem>),
     /// The whole output, as asked for by [`Effect::Log`]. `None`: the window is gone.
     Log(JobId, Result<Option<PaneText>, Problem>),
+    /// What an [`Effect::Ask`] was answered.
+    Answer(Ask, Result<Box<Answer>, Problem>),
     /// An action is done.
     Done {
         /// Which one.
@@ -63,6 +72,75 @@ pub enum Message {
         /// Why, and what to do.
         problem: Problem,
     },
+}
+
+/// What the mouse did, at a column and a row of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mouse {
+    /// Column, from 0.
+    pub x: u16,
+    /// Row, from 0.
+    pub y: u16,
+    /// What.
+    pub what: MouseDid,
+}
+
+/// What the mouse did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MouseDid {
+    /// The left button went down.
+    Press,
+    /// The mouse moved with the button down.
+    Drag,
+    /// The button went up.
+    Release,
+    /// The wheel turned by so many notches; down is positive.
+    Wheel(i32),
+}
+
+/// Something to be read; the answer changes nothing but what is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// All targets.
+    Roster,
+    /// What has happened.
+    Events,
+    /// What will happen by itself.
+    Plan,
+    /// The loss of a job's lineage, from its logs.
+    Curve(JobId),
+    /// What the form of a new run of this user may be filled with.
+    Choices(UserName),
+    /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
+    Say(Vec<String>),
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// All targets.
+    Roster(Roster),
+    /// The newest events, oldest first.
+    Events(Vec<Event>),
+    /// What will happen by itself.
+    Plan(Plan),
+    /// The loss of a lineage.
+    Curve(Curve),
+    /// For the form.
+    Choices(Choices),
+    /// In words.
+    Text(String),
+}
+
+/// What takes the terminal for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// A job's tmux window.
+    Window(JobId),
+    /// A command of `tpu` that needs the terminal.
+    Command(Vec<String>),
+    /// The output of a job, in the person's pager.
+    Pager(JobId),
 }
 
 /// The number of an action under way.
@@ -93,13 +171,21 @@ pub enum Effect {
         /// What.
         act: Act,
     },
-    /// Leave the terminal to the job's tmux window for a while.
-    Attach {
+    /// Read something.
+    Ask(Ask),
+    /// Leave the terminal to something else for a while.
+    Leave {
         /// The number under which the answer comes back.
         ticket: Ticket,
-        /// Whose window.
-        job: JobId,
+        /// What takes it.
+        door: Door,
     },
+    /// Look at other people's jobs from now on.
+    Scope(Scope),
+    /// Take the mouse, or release it.
+    Mouse(bool),
+    /// Put a text where the person can paste it from.
+    Copy(String),
     /// Stop this program until it is continued (Ctrl-Z).
     Suspend,
     /// Draw every cell again.
@@ -119,6 +205,8 @@ pub enum Act {
     Clean(UserName),
     /// Give a job a tag; an empty one takes it away.
     Tag(JobId, String),
+    /// Commands of `tpu`, one after the other as long as they succeed.
+    Commands(Vec<Vec<String>>),
 }
 
 impl Act {
@@ -133,6 +221,19 @@ impl Act {
             }
             Self::Clean(user) => format!("cleaning {user}"),
             Self::Tag(job, _) => format!("tagging {}", job.window),
+            Self::Commands(commands) => {
+                let all: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
+                all.join(", then ")
+            }
         }
     }
+}
+
+/// A command as somebody would type it.
+pub fn command_line(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned)
+    });
+    let line: Vec<String> = std::iter::once("tpu".to_owned()).chain(quoted).collect();
+    line.join(" ")
 }

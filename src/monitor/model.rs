@@ -2,29 +2,31 @@
 //!
 //! What is shown about jobs is one [`Snapshot`]; the screen computes no status of its own.
 
+mod boards;
+mod form;
+mod over;
+
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use tui_input::Input;
+
+pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
+pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
+pub use over::{Body, Choice, CommandLine, Confirm, Overlay, Page, Tells, Toast};
 
 use super::filter::Filter;
 use super::keys::{Context, KeyMap, Needs};
+use super::log_filter::LogFilter;
 use super::message::{Act, Problem, Scope, Ticket};
 use super::pane::PaneText;
-use super::rows::{self, Row};
+use super::rows::{self, Arrangement, Row};
+use super::tabs::Tab;
 use super::theme::Theme;
+use super::trace::Traces;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Snapshot};
-
-/// The tabs at the top. A tab that does not exist is not here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tab {
-    /// The list of jobs, and one of them in detail.
-    #[default]
-    Jobs,
-}
 
 /// Which columns the flags `-wdtsv` ask for; without flags all but the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,8 @@ pub struct Look {
     pub keys: KeyMap,
     /// Seconds between two looks, so that old data can be told from fresh.
     pub refresh_s: u64,
+    /// The commands of `tpu` with what each does.
+    pub commands: Vec<(String, String)>,
 }
 
 /// The list of jobs.
@@ -96,6 +100,8 @@ pub struct List {
     pub marked: BTreeSet<JobId>,
     /// Leaves whose earlier attempts are shown.
     pub unfolded: BTreeSet<JobId>,
+    /// Order and groups.
+    pub arrangement: Arrangement,
 }
 
 /// The end of the selected job's pane.
@@ -134,60 +140,14 @@ pub struct Log {
     pub hits: Vec<usize>,
     /// The line of the hit that was jumped to.
     pub hit: Option<usize>,
-}
-
-/// A question before something is destroyed.
-#[derive(Clone, Debug)]
-pub struct Confirm {
-    /// What will be done.
-    pub act: Act,
-    /// Exactly the jobs that it will be done to.
-    pub jobs: Vec<JobId>,
-    /// Whether the button that confirms is the marked one.
-    pub yes: bool,
-    /// How far the list of jobs is scrolled.
-    pub top: usize,
-    /// What is left alone, and why.
-    pub note: Option<String>,
-}
-
-/// What lies over the tab and gets the keys.
-#[derive(Clone, Debug)]
-pub enum Overlay {
-    /// A question.
-    Confirm(Confirm),
-    /// A tag being typed.
-    Tag(JobId, Input),
-    /// The help, scrolled by so many lines.
-    Help(usize),
-    /// A filter being typed; Esc brings back the one from before.
-    Filter(Input, Filter),
-    /// A search being typed.
-    Search(Input),
-}
-
-/// What a toast tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tells {
-    /// Something was done.
-    Result,
-    /// Nothing was done, and why there was nothing to do.
-    Note,
-    /// Something failed.
-    Failure,
-}
-
-/// A result that is shown for a while.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Toast {
-    /// The result.
-    pub text: String,
-    /// What to do next, with a failure.
-    pub hint: Option<String>,
-    /// Whether it is a result, a note or a failure.
-    pub tells: Tells,
-    /// When it goes.
-    pub until: Timestamp,
+    /// Which lines are shown.
+    pub filter: LogFilter,
+    /// The only worker whose lines are shown.
+    pub worker: Option<String>,
+    /// The lines that filter and worker let through.
+    pub shown: Vec<usize>,
+    /// Whether long lines are broken.
+    pub wrap: bool,
 }
 
 /// The whole screen.
@@ -199,6 +159,10 @@ pub struct Model {
     pub size: (u16, u16),
     /// The tab.
     pub tab: Tab,
+    /// What the tabs beside the jobs show.
+    pub boards: Boards,
+    /// What is remembered of each lineage.
+    pub traces: Traces,
     /// What is settled.
     pub look: Look,
     /// Whose jobs.
@@ -211,6 +175,16 @@ pub struct Model {
     pub list: List,
     /// Whether the detail has the full width.
     pub wide: bool,
+    /// The list's share of the screen in percent, once somebody has moved the border.
+    pub split: Option<u16>,
+    /// Whether the border is being moved.
+    pub dragging: bool,
+    /// Whether the mouse is ours.
+    pub mouse: bool,
+    /// The user whose jobs are shown when not everybody's are.
+    pub home: Option<UserName>,
+    /// The commands that were typed, oldest first.
+    pub typed: Vec<String>,
     /// The selected job's pane.
     pub live: Live,
     /// The log view, while it is open.
@@ -240,12 +214,19 @@ impl Model {
             now,
             size: (80, 24),
             tab: Tab::Jobs,
+            boards: Boards::default(),
+            traces: Traces::default(),
             look,
+            home: scope.user.clone(),
             scope,
             snapshot: None,
             problem: None,
             list: List { selected: select, ..List::default() },
             wide: false,
+            split: None,
+            dragging: false,
+            mouse: true,
+            typed: Vec::new(),
             live: Live::default(),
             log: None,
             overlay: None,
@@ -263,20 +244,25 @@ impl Model {
     pub fn context(&self) -> Context {
         match &self.overlay {
             Some(Overlay::Confirm(_)) => Context::Confirm,
+            Some(Overlay::Choice(_)) => Context::Choice,
             Some(Overlay::Tag(..)) => Context::Tag,
             Some(Overlay::Help(_)) => Context::Help,
-            Some(Overlay::Filter(..)) => Context::Filter,
+            Some(Overlay::Page(_)) => Context::Page,
+            Some(Overlay::Filter(..) | Overlay::BoardFilter(..)) => Context::Filter,
             Some(Overlay::Search(_)) => Context::Search,
+            Some(Overlay::LogFilter(_)) => Context::LogFilter,
+            Some(Overlay::CommandLine(_)) => Context::CommandLine,
+            Some(Overlay::Form(_)) => Context::Form,
             None => self.context_below(),
         }
     }
 
     /// What keys would mean without the overlay; the help is about this.
     pub fn context_below(&self) -> Context {
-        match (&self.log, self.wide) {
-            (Some(_), _) => Context::Log,
-            (None, true) => Context::Detail,
-            (None, false) => Context::List,
+        match (&self.log, self.tab, self.wide) {
+            (Some(_), ..) => Context::Log,
+            (None, Tab::Jobs, true) => Context::Detail,
+            (None, tab, _) => tab.context(),
         }
     }
 
@@ -286,7 +272,14 @@ impl Model {
             Needs::Nothing => true,
             Needs::Jobs => !self.jobs().is_empty(),
             Needs::Job => self.selected().is_some(),
+            Needs::Failure => self.selected().is_some_and(|job| job.failure().is_some()),
             Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
+            Needs::Row => match self.tab {
+                Tab::Jobs => !self.jobs().is_empty(),
+                Tab::Targets => self.boards.roster.seen.is_some(),
+                Tab::Events => self.boards.events.seen.is_some(),
+                Tab::Plan => self.boards.plan.seen.is_some(),
+            },
             Needs::Something => {
                 let list = &self.list;
                 !list.filter.is_empty() || !list.marked.is_empty() || !self.toasts.is_empty()
@@ -313,7 +306,7 @@ impl Model {
     /// The row of the selection.
     pub fn selected_row(&self) -> Option<usize> {
         let selected = self.list.selected.as_ref()?;
-        self.list.rows.iter().position(|row| row.id == *selected)
+        self.list.rows.iter().position(|row| !row.is_head() && row.id == *selected)
     }
 
     /// The jobs that an action is about: the marked ones, else the selected one.

@@ -92,7 +92,7 @@ impl PaneText {
 }
 
 /// A line in pieces of at most `width` columns, each with its colours.
-fn folded(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
+pub fn folded(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     let mut rows = vec![Line::default()];
     let mut used = 0;
     for span in &line.spans {

@@ -11,11 +11,11 @@ use signal_hook::consts::SIGINT;
 
 use super::backend::Backend;
 use super::effect::{Effects, Own, answer};
-use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, read_input};
+use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
 use super::message::{Effect, Message, Scope};
 use super::model::{Columns, Look, Model};
-use super::terminal::Screen;
+use super::terminal::{Screen, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::update::update;
 use crate::model::ids::{JobId, UserName};
@@ -48,6 +48,10 @@ pub struct Options {
     pub keys: Vec<(String, String)>,
     /// The job to select first.
     pub select: Option<JobId>,
+    /// The commands of `tpu` with what each does, for the command line.
+    pub commands: Vec<(String, String)>,
+    /// The global flags that those commands are to have.
+    pub flags: Vec<String>,
 }
 
 /// Why the screen could not be opened, or ended.
@@ -86,6 +90,7 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         zone: options.zone,
         keys: KeyMap::new(&options.keys)?,
         refresh_s: refresh.as_secs(),
+        commands: options.commands,
     };
     let scope = Scope { user: options.user };
     let mut model = Model::new(look, scope.clone(), backend.now(), options.select);
@@ -163,13 +168,13 @@ impl Loop<'_> {
             }
         }
         events.extend(self.happened.try_iter());
-        events
+        coalesce(events)
     }
 
     fn take(&mut self, event: Event) -> Result<(), MonitorError> {
         match event {
             Event::Message(message) => self.message(message),
-            Event::Attach { ticket, argv } => {
+            Event::Leave { ticket, argv } => {
                 self.gate.close();
                 self.screen.leave();
                 let result = self.backend.foreground(&argv);
@@ -186,12 +191,17 @@ impl Loop<'_> {
     }
 
     fn message(&mut self, message: Message) -> Result<(), MonitorError> {
+        if matches!(message, Message::Key(_)) {
+            fail::fail_point!("screen-key");
+        }
         let now = self.backend.now();
         let effects: Vec<Effect> = update(&mut self.model, message, now);
         for effect in effects {
             match self.effects.begin(effect) {
                 Some(Own::Suspend) => self.suspend()?,
                 Some(Own::Redraw) => self.screen.take()?,
+                Some(Own::Mouse(taken)) => self.screen.mouse(taken)?,
+                Some(Own::Copy(text)) => copy(&text)?,
                 None => {}
             }
         }

@@ -8,7 +8,11 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -28,6 +32,8 @@ pub(super) struct Screen {
     /// cursor back to where it was before the panic was reported.
     taken: Arc<AtomicBool>,
     hook: Arc<Hook>,
+    /// Whether the mouse is wanted while the terminal is ours.
+    mouse: bool,
 }
 
 impl Screen {
@@ -37,7 +43,7 @@ impl Screen {
         let hook = install_hook(Arc::clone(&taken));
         let terminal = Terminal::new(CrosstermBackend::new(BufWriter::new(io::stdout())));
         let mut screen = match terminal {
-            Ok(terminal) => Self { terminal, taken, hook },
+            Ok(terminal) => Self { terminal, taken, hook, mouse: true },
             Err(error) => {
                 uninstall_hook(&hook);
                 return Err(error);
@@ -70,10 +76,23 @@ impl Screen {
         self.taken.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
+        self.mouse(self.mouse)?;
         // Not `clear`: that asks the terminal where the cursor is, and the answer would have to come past
         // the thread that reads keys.
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
+    }
+}
+
+impl Screen {
+    /// Takes the mouse, or releases it.
+    pub(super) fn mouse(&mut self, taken: bool) -> io::Result<()> {
+        self.mouse = taken;
+        if taken {
+            execute!(io::stdout(), EnableMouseCapture)
+        } else {
+            execute!(io::stdout(), DisableMouseCapture)
+        }
     }
 }
 
@@ -84,13 +103,22 @@ impl Drop for Screen {
     }
 }
 
+/// Asks the terminal to put a text into its clipboard (OSC 52), which works through ssh. A terminal
+/// that does not know this does nothing.
+pub(super) fn copy(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    write!(out, "\u{1b}]52;c;{}\u{7}", STANDARD.encode(text))?;
+    out.flush()
+}
+
 /// Puts the terminal back as it was. What fails cannot be mended: the terminal may be gone.
 fn restore(taken: &AtomicBool) {
     if !taken.swap(false, Ordering::SeqCst) {
         return;
     }
     let mut out = io::stdout();
-    execute!(out, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show).ok();
+    execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show)
+        .ok();
     out.flush().ok();
     disable_raw_mode().ok();
 }

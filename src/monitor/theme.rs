@@ -156,6 +156,7 @@ fn names() -> String {
 /// A style for each role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theme {
+    name: &'static str,
     styles: [Style; Role::ALL.len()],
     monochrome: bool,
 }
@@ -167,12 +168,26 @@ impl Theme {
             "color-blind" | "colour-blind-safe" | "color-blind-safe" => "colour-blind",
             other => other,
         };
-        let (_, text) = BUILT_IN
+        let (name, text) = BUILT_IN
             .into_iter()
             .find(|(known, _)| *known == wanted)
             .ok_or_else(|| ThemeError::Unknown { name: name.to_owned() })?;
         let theme = Self::parse(text)?;
-        Ok(Self { monochrome: wanted == "plain", ..theme })
+        Ok(Self { name, monochrome: wanted == "plain", ..theme })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The next built-in theme. A monochrome one stays: colours were declined.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        let at = BUILT_IN.iter().position(|(name, _)| *name == self.name).map_or(0, |at| at + 1);
+        let coloured = BUILT_IN.iter().filter(|(name, _)| *name != "plain").count();
+        let next = BUILT_IN.get(at % coloured.max(1)).filter(|_| !self.monochrome);
+        next.and_then(|(name, _)| Self::named(name).ok()).unwrap_or_else(|| self.clone())
     }
 
     /// Reads a theme file. Every role must be there, and nothing else.
@@ -190,7 +205,7 @@ impl Theme {
             *style = parse_style(value)
                 .ok_or_else(|| syntax(format!("{} = \"{value}\" is no style", role.as_str())))?;
         }
-        Ok(Self { styles, monochrome: false })
+        Ok(Self { name: "", styles, monochrome: false })
     }
 
     /// The style of a role.

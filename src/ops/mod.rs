@@ -9,7 +9,10 @@ pub mod ctx;
 pub mod error;
 pub mod open;
 
-// How jobs are. Looking never writes.
+// How things are. Looking never writes.
+pub mod curves;
+pub mod journal;
+pub mod roster;
 pub mod snapshot;
 
 // Verbs about jobs.

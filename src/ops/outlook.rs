@@ -1,5 +1,8 @@
 //! `tpu daemon plan`: what MONITOR would do next with every job, and why; nothing is done.
 
+use std::time::Duration;
+
+use crate::model::job::Lease;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next};
 use crate::plan::decide::Decision;
@@ -9,7 +12,7 @@ use super::snapshot::{self, Memory};
 use super::{Ctx, Error};
 
 /// What is planned for one job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// How it stands.
     pub view: JobView,
@@ -17,10 +20,12 @@ pub struct Entry {
     pub next: Option<Next>,
     /// Why nothing is to be done, where nothing is wrong.
     pub reason: String,
+    /// Who is acting on its lineage, if anybody.
+    pub lease: Option<Lease>,
 }
 
 /// The whole plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// When it was made.
     pub at: Timestamp,
@@ -32,11 +37,19 @@ pub struct Plan {
 
 /// Plans for everybody's jobs.
 pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
-    let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)?;
+    plan_from(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)
+}
+
+/// The same for whoever plans again and again: panes that have not changed are not read again, and an
+/// answer of the control plane serves for so long.
+pub fn plan_from(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Plan, Error> {
+    let survey = snapshot::survey(ctx, memory, age)?;
     let at = survey.snapshot.at;
+    let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();
     let entry = |(view, decision): (JobView, Decision)| Entry {
         next: next::next(&decision, at),
         reason: decision.reason,
+        lease: lease(&view).filter(|lease| lease.until > at),
         view,
     };
     Ok(Plan {

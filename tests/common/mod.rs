@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod boards;
 pub(crate) mod env;
 pub(crate) mod rest;
 pub(crate) mod samples;
@@ -7,5 +8,6 @@ pub(crate) mod scenario;
 pub(crate) mod screen;
 pub(crate) mod server;
 pub(crate) mod sim;
+pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod wait;

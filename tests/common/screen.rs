@@ -36,6 +36,13 @@ impl Screen {
             zone: TimeZone::UTC,
             keys: KeyMap::new(&[]).unwrap(),
             refresh_s: 5,
+            commands: [
+                ("kill", "Stop jobs"),
+                ("kill-window", "Close a window"),
+                ("check", "Show every job"),
+            ]
+            .map(|(name, about)| (name.to_owned(), about.to_owned()))
+            .to_vec(),
         };
         let scope = Scope { user: Some(UserName::from("alice")) };
         let model = Model::new(look, scope, Timestamp::from_second(NOW), None);

@@ -10,7 +10,7 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::time::zone_of;
 use crate::ops::Error;
-use crate::ops::watch::Event;
+use crate::ops::journal::{self, Event};
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
@@ -31,19 +31,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         Error::usage(format!("no time zone '{}'", settings.time_zone))
             .hint("us, cn, or a name such as Europe/Berlin: tpu set-settings time_zone us")
     })?;
-    let mut events = Vec::new();
-    for event in ctx.store.events() {
-        let event = event?;
-        let wanted = user.as_ref().is_none_or(|name| event.user.as_ref() == Some(name))
-            && window.is_none_or(|window| event.job == Some(window));
-        if wanted {
-            events.push(event);
-        }
-        if events.len() == args.lines {
-            break;
-        }
-    }
-    events.reverse();
+    let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
     let mut text = lines(&events, &zone);
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);

@@ -1,10 +1,10 @@
 //! What lies over the tab: questions, prompts, help.
 
 use crossterm::event::{Event, KeyEvent, KeyModifiers};
+use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
-use tui_input::{Input, InputRequest};
 
-use super::{act, list, log};
+use super::{act, board, form, list, log};
 use crate::monitor::filter::Filter;
 use crate::monitor::keys::{Command, Key};
 use crate::monitor::message::{Act, Effect};
@@ -37,6 +37,21 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                 log::search(model, input.value());
             }
         }
+        Overlay::LogFilter(input) => {
+            if command == Command::Accept {
+                log::filter(model, input.value());
+            }
+        }
+        Overlay::BoardFilter(input, before) => match command {
+            Command::Accept => {}
+            Command::Up | Command::Down => {
+                model.overlay = Some(Overlay::BoardFilter(input, before));
+                board::command(model, command);
+            }
+            _ => board::set_filter(model, before),
+        },
+        // These have files of their own.
+        Overlay::Page(_) | Overlay::Choice(_) | Overlay::CommandLine(_) | Overlay::Form(_) => {}
         Overlay::Help(top) => {
             let last = help::lines(model).len().saturating_sub(1);
             let page = usize::from(model.size.1) / 2;
@@ -80,8 +95,38 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
     act(model, confirm.act)
 }
 
+/// Whether a key with Alt edits what is being typed (by words) or takes it away.
+pub(super) fn edits_with(model: &Model, key: Key) -> bool {
+    use crossterm::event::KeyCode;
+    let typing = matches!(
+        model.overlay,
+        Some(
+            Overlay::Filter(..)
+                | Overlay::BoardFilter(..)
+                | Overlay::Tag(..)
+                | Overlay::Search(_)
+                | Overlay::LogFilter(_)
+                | Overlay::CommandLine(_)
+                | Overlay::Form(_)
+        )
+    );
+    let by_words = matches!(
+        key.code(),
+        KeyCode::Char('b' | 'f' | 'd')
+            | KeyCode::Backspace
+            | KeyCode::Delete
+            | KeyCode::Left
+            | KeyCode::Right
+    );
+    typing && by_words
+}
+
 /// A key without a meaning of its own: text, where something is being typed.
 pub(super) fn typed(model: &mut Model, key: Key) {
+    if let Some(Overlay::Form(form)) = &mut model.overlay {
+        form::typed(form, key);
+        return;
+    }
     let event = Event::Key(KeyEvent::new(key.code(), key.modifiers()));
     edit(model, |input| {
         let plain = key.modifiers() - KeyModifiers::SHIFT == KeyModifiers::NONE;
@@ -95,9 +140,18 @@ pub(super) fn typed(model: &mut Model, key: Key) {
 pub(super) fn paste(model: &mut Model, text: &str) {
     edit(model, |input| {
         let room = LONGEST_INPUT.saturating_sub(input.value().chars().count());
-        for c in text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(room) {
-            input.handle(InputRequest::InsertChar(c));
-        }
+        // Put in at once: character by character a long text would be copied as often.
+        let clean: String =
+            text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(room).collect();
+        let at = input.cursor();
+        let (before, after): (Vec<char>, Vec<char>) = {
+            let all: Vec<char> = input.value().chars().collect();
+            let (before, after) = all.split_at(at.min(all.len()));
+            (before.to_vec(), after.to_vec())
+        };
+        let cursor = before.len() + clean.chars().count();
+        let value: String = before.into_iter().chain(clean.chars()).chain(after).collect();
+        *input = Input::new(value).with_cursor(cursor);
     });
 }
 
@@ -108,11 +162,30 @@ fn edit(model: &mut Model, change: impl FnOnce(&mut Input)) {
             change(input);
             Filter::parse(input.value())
         }
-        Some(Overlay::Tag(_, input) | Overlay::Search(input)) => {
+        Some(Overlay::Tag(_, input) | Overlay::Search(input) | Overlay::LogFilter(input)) => {
             change(input);
             return;
         }
-        Some(Overlay::Confirm(_) | Overlay::Help(_)) | None => return,
+        Some(Overlay::CommandLine(line)) => {
+            change(&mut line.input);
+            (line.completing, line.fetched) = (None, None);
+            return;
+        }
+        Some(Overlay::BoardFilter(input, _)) => {
+            change(input);
+            let filter = input.value().to_owned();
+            board::set_filter(model, filter);
+            return;
+        }
+        Some(Overlay::Form(form)) => {
+            form.pick = None;
+            if let Some(input) = form::input(form) {
+                change(input);
+            }
+            return;
+        }
+        Some(Overlay::Confirm(_) | Overlay::Choice(_) | Overlay::Page(_) | Overlay::Help(_))
+        | None => return,
     };
     list::set_filter(model, filter);
 }

@@ -2,27 +2,35 @@
 
 use tui_input::Input;
 
-use super::{act, log, note, ticket};
+use super::{act, leave_to, log, moved, note};
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
 use crate::monitor::filter::Filter;
 use crate::monitor::keys::Command;
-use crate::monitor::message::{Act, Effect};
+use crate::monitor::message::{Act, Door, Effect};
 use crate::monitor::model::{Confirm, Model, Overlay};
-use crate::monitor::rows;
+use crate::monitor::rows::{self, Group, Sort};
+use crate::monitor::view::columns;
 use crate::monitor::view::layout::Layout;
 
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     let page = Layout::of(model).list_rows().max(2) - 1;
+    if moved(command, 0, 0, page).is_some() {
+        step(model, |row, last| moved(command, row, last, page).unwrap_or(row));
+        return Vec::new();
+    }
     match command {
-        Command::Up => step(model, |row, _| row.saturating_sub(1)),
-        Command::Down => step(model, |row, last| (row + 1).min(last)),
-        Command::PageUp => step(model, |row, _| row.saturating_sub(page)),
-        Command::PageDown => step(model, |row, last| (row + page).min(last)),
-        Command::Top => step(model, |_, _| 0),
-        Command::Bottom => step(model, |_, last| last),
         Command::Details => model.wide = model.selected().is_some(),
+        Command::SortLeft => sort_by(model, false),
+        Command::SortRight => sort_by(model, true),
+        Command::SortReverse => reverse(model),
+        Command::Group => {
+            let groups = Group::ALL;
+            let at = groups.iter().position(|group| *group == model.list.arrangement.group);
+            let next = at.map_or(0, |at| (at + 1) % groups.len());
+            set_group(model, groups.get(next).copied().unwrap_or_default());
+        }
         Command::Back => back(model),
         Command::Log => return log::open(model),
         Command::Filter => {
@@ -49,26 +57,11 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Clean => ask_clean(model),
         Command::Attach => {
             if let Some(job) = model.selected().map(|job| job.id.clone()) {
-                let ticket = ticket(model);
-                return vec![Effect::Attach { ticket, job }];
+                return leave_to(model, Door::Window(job));
             }
         }
         // These belong to other contexts, or were handled before.
-        Command::Search
-        | Command::NextHit
-        | Command::PreviousHit
-        | Command::Left
-        | Command::Right
-        | Command::Follow
-        | Command::Yes
-        | Command::No
-        | Command::Press
-        | Command::OtherButton
-        | Command::Accept
-        | Command::Help
-        | Command::Redraw
-        | Command::Suspend
-        | Command::Quit => {}
+        _ => {}
     }
     Vec::new()
 }
@@ -76,18 +69,70 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
 /// Moves the selection to the row that `to(row, last row)` names.
 pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
     let last = model.list.rows.len().saturating_sub(1);
-    let row = to(model.selected_row().unwrap_or(0), last);
-    if let Some(row) = model.list.rows.get(row) {
+    let from = model.selected_row().unwrap_or(0);
+    let wanted = to(from, last);
+    // The head of a group is no row to stand on: the next one in the same direction is.
+    let rows = &model.list.rows;
+    let is_job = |at: &usize| rows.get(*at).is_some_and(|row| !row.is_head());
+    let found = if wanted < from {
+        (0..=wanted).rev().find(is_job).or_else(|| (0..=last).find(is_job))
+    } else {
+        (wanted..=last).find(is_job)
+    };
+    if let Some(row) = found.and_then(|at| rows.get(at)) {
         model.list.selected = Some(row.id.clone());
     }
+}
+
+/// Sorts by the next column to the right or to the left; beyond the ends is the order of the file.
+fn sort_by(model: &mut Model, right: bool) {
+    let columns: Vec<Sort> = columns::sortable(model).collect();
+    let now = model.list.arrangement.sort.map(|(sort, _)| sort.id);
+    let at = now.and_then(|id| columns.iter().position(|column| column.id == id));
+    let next = match (at, right) {
+        (None, true) => Some(0),
+        (None, false) => columns.len().checked_sub(1),
+        (Some(at), true) => Some(at + 1),
+        (Some(at), false) => at.checked_sub(1),
+    };
+    set_sort(model, next.and_then(|at| columns.get(at).copied()));
+}
+
+/// Sorts by a column, or not at all; the order is then the one that the column's name suggests.
+pub(super) fn set_sort(model: &mut Model, sort: Option<Sort>) {
+    let row = model.selected_row();
+    model.list.arrangement.sort = sort.map(|sort| (sort, false));
+    rebuild(model, row);
+}
+
+/// Sorts by a column; by the same one again, the other way round.
+pub(super) fn sort_or_reverse(model: &mut Model, sort: Sort) {
+    match model.list.arrangement.sort {
+        Some((now, _)) if now.id == sort.id => reverse(model),
+        _ => set_sort(model, Some(sort)),
+    }
+}
+
+fn reverse(model: &mut Model) {
+    if let Some((_, reverse)) = &mut model.list.arrangement.sort {
+        *reverse = !*reverse;
+        rebuild(model, None);
+    }
+}
+
+/// Groups the rows.
+pub(super) fn set_group(model: &mut Model, group: Group) {
+    model.list.arrangement.group = group;
+    rebuild(model, None);
 }
 
 /// Computes the rows again and keeps the selection on its job. `before` is the row it had: when the job
 /// is gone for good, its neighbour is selected; when a filter hides it, the first row is.
 pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
     let Some(snapshot) = &model.snapshot else { return };
-    let rows = rows::rows(snapshot, &model.list.filter, &model.list.unfolded);
-    let shown = |id: &JobId| rows.iter().any(|row| row.id == *id);
+    let rows =
+        rows::rows(snapshot, &model.list.filter, &model.list.unfolded, &model.list.arrangement);
+    let shown = |id: &JobId| rows.iter().any(|row| !row.is_head() && row.id == *id);
     let first = || rows.first().map(|row| row.id.clone());
     let selected = match &model.list.selected {
         None => first(),

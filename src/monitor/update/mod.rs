@@ -2,14 +2,21 @@
 //!
 //! Pure: no I/O and no clock; the instant comes in with the message.
 
+mod actions;
+mod board;
 mod dialog;
+mod form;
+mod line;
 mod list;
 mod log;
+mod mouse;
+mod page;
 
 use super::keys::{Command, Context, Key};
-use super::message::{Act, Effect, Message, Problem, Ticket};
+use super::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Ticket};
 use super::model::{Model, Overlay, Tells, Toast};
 use super::pane::PaneText;
+use super::rows::Row;
 use super::view::columns;
 use super::view::layout::Layout;
 use crate::model::ids::JobId;
@@ -39,6 +46,7 @@ pub fn update(model: &mut Model, message: Message, now: Timestamp) -> Vec<Effect
     };
     settle(model);
     effects.extend(want_pane(model));
+    effects.extend(board::wants(model));
     effects
 }
 
@@ -50,11 +58,18 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             dialog::paste(model, &text);
             Vec::new()
         }
+        Message::Mouse(mouse) => mouse::did(model, mouse),
+        Message::Answer(ask, answer) => {
+            answered(model, ask, answer);
+            Vec::new()
+        }
         Message::Resize(columns, rows) => {
             model.size = (columns, rows);
             Vec::new()
         }
         Message::Tick => Vec::new(),
+        // A look that was under way when the scope changed.
+        Message::Looked(snapshot) if snapshot.user != model.scope.user => Vec::new(),
         Message::Looked(snapshot) => {
             looked(model, *snapshot);
             refresh_text(model)
@@ -73,10 +88,16 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Done { ticket, toast } => {
             model.warned = false;
+            let act = model.running.iter().find(|(running, _)| *running == ticket);
+            let act = act.map(|(_, act)| act.clone());
             model.running.retain(|(running, _)| *running != ticket);
             // An action that needs no words (going to a window and back) has none.
-            if !toast.is_empty() {
-                result(model, toast);
+            match act {
+                _ if toast.trim().is_empty() => {}
+                Some(act @ Act::Commands(_)) if toast.lines().count() > page::LONGEST_TOAST => {
+                    page::show(model, act.progressive(), toast);
+                }
+                _ => result(model, toast),
             }
             vec![Effect::Look]
         }
@@ -99,6 +120,11 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     if let Some(command) = sensible {
         return command_of(model, command);
     }
+    if let Some(keys) =
+        key.split_alt().filter(|_| command.is_none() && !dialog::edits_with(model, key))
+    {
+        return keys.into_iter().flat_map(|key| press(model, key)).collect();
+    }
     dialog::typed(model, key);
     Vec::new()
 }
@@ -115,12 +141,99 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             model.overlay = Some(Overlay::Help(0));
             Vec::new()
         }
-        (command, Context::List | Context::Detail) => list::command(model, command),
+        (Command::Theme, _) => {
+            let next = model.look.theme.next();
+            let name = next.name();
+            model.look.theme = next;
+            note(model, format!("Theme {name}. To keep it: tpu set-settings theme {name}"));
+            Vec::new()
+        }
+        (Command::Mouse, _) => {
+            model.mouse = !model.mouse;
+            let text = if model.mouse {
+                "The mouse is taken: click, wheel, drag."
+            } else {
+                "The mouse is released: select text as usual; the same key takes it again."
+            };
+            note(model, text.to_owned());
+            vec![Effect::Mouse(model.mouse)]
+        }
+        (Command::CommandLine, _) => {
+            line::open(model, "");
+            Vec::new()
+        }
+        (command, Context::CommandLine) => line::command(model, command),
+        (command, Context::Form) => form::command(model, command),
+        (command, Context::Page | Context::Choice) => page::command(model, command),
         (command, Context::Log) => log::command(model, command),
+        (command, Context::List | Context::Detail) => board::any(model, command)
+            .or_else(|| actions::command(model, command))
+            .unwrap_or_else(|| list::command(model, command)),
+        (command, Context::Targets | Context::Events | Context::Plan) => {
+            board::any(model, command).unwrap_or_else(|| board::command(model, command))
+        }
         (
             command,
-            Context::Confirm | Context::Tag | Context::Filter | Context::Search | Context::Help,
+            Context::Confirm
+            | Context::Tag
+            | Context::Filter
+            | Context::Search
+            | Context::LogFilter
+            | Context::Help,
         ) => dialog::command(model, command),
+    }
+}
+
+/// Where a command that moves goes from `row` in a list that ends with `last`; `None` for any other command.
+fn moved(command: Command, row: usize, last: usize, page: usize) -> Option<usize> {
+    Some(match command {
+        Command::Up => row.saturating_sub(1),
+        Command::Down => (row + 1).min(last),
+        Command::PageUp => row.saturating_sub(page),
+        Command::PageDown => (row + page).min(last),
+        Command::Top => 0,
+        Command::Bottom => last,
+        _ => return None,
+    })
+}
+
+/// Takes in what was read.
+fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
+    let now = model.now;
+    let answer = answer.map(|answer| *answer);
+    model.boards.changed();
+    match (ask, answer) {
+        (Ask::Roster, Ok(Answer::Roster(seen))) => {
+            model.boards.roster.answered(Ok(seen), now);
+            form::refresh(model);
+        }
+        (Ask::Roster, Err(problem)) => model.boards.roster.answered(Err(problem), now),
+        (Ask::Events, Ok(Answer::Events(seen))) => model.boards.events.answered(Ok(seen), now),
+        (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
+        (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),
+        (Ask::Plan, Err(problem)) => model.boards.plan.answered(Err(problem), now),
+        (Ask::Curve(job), answer) => {
+            let curve = match answer {
+                Ok(Answer::Curve(curve)) => Some(curve),
+                // Without a log the screen still remembers what it has seen.
+                Ok(_) | Err(_) => None,
+            };
+            let Some(job) = model.jobs().iter().find(|known| known.id == job).cloned() else {
+                return;
+            };
+            let trace = model.traces.entry(&job);
+            trace.waiting = false;
+            trace.read = Some(now);
+            if let Some(curve) = curve {
+                trace.curve.merge(&curve);
+            }
+        }
+        (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
+        (Ask::Choices(_), Err(problem)) => complain(model, problem),
+        (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
+        (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
+        // An answer to another question than the one asked says nothing.
+        (_, Ok(_)) => {}
     }
 }
 
@@ -140,6 +253,7 @@ fn looked(model: &mut Model, snapshot: Snapshot) {
     model.problem = None;
     let row = model.selected_row();
     model.list.widths = columns::natural_widths(&snapshot.jobs);
+    model.traces.looked(&snapshot.jobs, model.now);
     model.snapshot = Some(snapshot);
     list::rebuild(model, row);
     let known: Vec<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
@@ -196,7 +310,13 @@ fn settle(model: &mut Model) {
     let last_top = list.rows.len().saturating_sub(height.max(1));
     let lowest = (selected + 1).saturating_sub(height.max(1));
     list.top = list.top.clamp(lowest, selected.max(lowest)).min(last_top.max(lowest));
+    // The head of a group is part of its first row.
+    if list.top > 0 && list.top == selected && list.rows.get(list.top - 1).is_some_and(Row::is_head)
+    {
+        list.top -= 1;
+    }
     log::settle(model);
+    board::settle(model);
 }
 
 /// A new selection needs its own pane.
@@ -218,6 +338,12 @@ fn act(model: &mut Model, act: Act) -> Vec<Effect> {
     let ticket = ticket(model);
     model.running.push((ticket, act.clone()));
     vec![Effect::Act { ticket, act }]
+}
+
+/// Leaves the terminal to something else.
+fn leave_to(model: &mut Model, door: Door) -> Vec<Effect> {
+    let ticket = ticket(model);
+    vec![Effect::Leave { ticket, door }]
 }
 
 fn ticket(model: &mut Model) -> Ticket {

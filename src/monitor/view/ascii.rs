@@ -25,6 +25,15 @@ const TABLE: &[(&str, &str)] = &[
     ("▎", "-"),
     ("▏", " "),
     ("░", "."),
+    ("▁", "_"),
+    ("▂", "_"),
+    ("▃", "-"),
+    ("▄", "-"),
+    ("▅", "="),
+    ("▆", "="),
+    ("▇", "#"),
+    ("◆", "x"),
+    ("≠", "!"),
     ("●", "*"),
     ("◌", "."),
     ("✓", "+"),
@@ -55,8 +64,20 @@ pub(super) fn replace(buffer: &mut Buffer) {
             cell.set_symbol("?");
         } else if !cell.symbol().is_ascii() {
             let known = TABLE.iter().find(|(symbol, _)| *symbol == cell.symbol());
+            let known = known.map(|(_, ascii)| *ascii).or_else(|| braille(cell.symbol()));
             debt = if known.is_some() { 0 } else { text::width(cell.symbol()).saturating_sub(1) };
-            cell.set_symbol(known.map_or("?", |(_, ascii)| ascii));
+            cell.set_symbol(known.unwrap_or("?"));
         }
     }
+}
+
+/// What stands for a cell of braille dots: how high its highest dot is.
+fn braille(symbol: &str) -> Option<&'static str> {
+    let dots = u32::from(symbol.chars().next()?).checked_sub(0x2800).filter(|dots| *dots < 256)?;
+    Some(match dots {
+        0 => " ",
+        dots if dots & 0x09 != 0 => "'",
+        dots if dots & 0x36 != 0 => "-",
+        _ => ".",
+    })
 }

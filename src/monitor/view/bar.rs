@@ -9,8 +9,9 @@ use super::spans::{cut, outside, span};
 use super::style;
 use crate::monitor::filter::{self, Filter};
 use crate::monitor::keys::{Command, Context};
-use crate::monitor::model::{Model, Overlay};
+use crate::monitor::model::{CommandLine, Model, Overlay};
 use crate::monitor::theme::Role;
+use crate::monitor::typed::{self, Names};
 use crate::text;
 
 /// Draws the bottom line.
@@ -28,19 +29,66 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
             let label = format!("tag of {}: ", job.window);
             prompt(frame, model, area, (&label, input, "empty takes it away"));
         }
-        Some(Overlay::Confirm(_) | Overlay::Help(_)) | None => keys(frame, model, area),
+        Some(Overlay::BoardFilter(input, _)) => {
+            prompt(
+                frame,
+                model,
+                area,
+                ("filter: ", input, "text that a row holds; !text that it does not"),
+            );
+        }
+        Some(Overlay::LogFilter(input)) => {
+            prompt(
+                frame,
+                model,
+                area,
+                ("only lines with: ", input, "a regular expression; ! before it: without"),
+            );
+        }
+        Some(Overlay::CommandLine(line)) => {
+            let hint = about(model, line);
+            prompt(frame, model, area, (":", &line.input, &hint));
+        }
+        Some(
+            Overlay::Confirm(_)
+            | Overlay::Help(_)
+            | Overlay::Page(_)
+            | Overlay::Choice(_)
+            | Overlay::Form(_),
+        )
+        | None => frame.render_widget(keys(model, area).0, area),
     }
 }
 
-/// The keys with a word each. `help` and `quit` or `back` keep their place at the end; what does not fit
-/// before them is left to the help.
-fn keys(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+/// What may come next in the command that is typed, else what it does.
+fn about(model: &Model, line: &CommandLine) -> String {
+    const MOST: usize = 12;
+    let text = line.completing.as_ref().map_or(line.input.value(), |(base, _)| base);
+    let known = &model.look.commands;
+    let (before, found) = typed::complete(text, known, &Names::default());
+    if before.is_empty() && !found.is_empty() {
+        return found.into_iter().take(MOST).collect::<Vec<_>>().join("  ");
+    }
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let own =
+        typed::OWN.iter().find(|(name, _)| *name == first).map(|(_, about)| (*about).to_owned());
+    let about = own
+        .or_else(|| known.iter().find(|(name, _)| name == first).map(|(_, about)| about.clone()));
+    about.unwrap_or_else(|| "Tab completes; help lists every command".to_owned())
+}
+
+/// The keys with a word each, and where each one ends. `help` and `quit` or `back` keep their place at the
+/// end; what does not fit before them is left to the help.
+fn keys(model: &Model, area: Rect) -> (Line<'static>, Vec<(usize, Command)>) {
     let context = model.context();
-    let entry = |keys: &[crate::monitor::keys::Key], word: &str| {
+    let entry = |keys: &[crate::monitor::keys::Key], word: &str, command: Command| {
         let key = keys.first().map(|key| key.label(model.look.ascii)).unwrap_or_default();
-        [span(format!(" {key}"), style(model, Role::Key)), Span::raw(format!(" {word} "))]
+        let spans =
+            [span(format!(" {key}"), style(model, Role::Key)), Span::raw(format!(" {word} "))];
+        (spans, command)
     };
-    let (mut first, mut last): (Vec<[Span<'static>; 2]>, Vec<_>) = (Vec::new(), Vec::new());
+    let (mut first, mut last): (Vec<([Span<'static>; 2], Command)>, Vec<_>) =
+        (Vec::new(), Vec::new());
     for (binding, keys) in model.look.keys.lines(context) {
         if binding.bar.is_empty() || !model.meets(binding.needs) {
             continue;
@@ -48,17 +96,31 @@ fn keys(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         let ending = matches!(binding.command, Command::Help | Command::Quit)
             || (binding.command == Command::Back && context != Context::Detail);
         let part = if ending { &mut last } else { &mut first };
-        part.push(entry(keys, binding.bar));
+        part.push(entry(keys, binding.bar, binding.command));
     }
     let width = |spans: &[Span<'_>; 2]| spans.iter().map(Span::width).sum::<usize>();
-    let mut room = usize::from(area.width).saturating_sub(last.iter().map(width).sum());
-    first.retain(|spans| {
+    let mut room = usize::from(area.width).saturating_sub(last.iter().map(|(s, _)| width(s)).sum());
+    first.retain(|(spans, _)| {
         let fits = width(spans) <= room;
         room = if fits { room - width(spans) } else { 0 };
         fits
     });
-    let line: Line<'static> = first.into_iter().chain(last).flatten().collect();
-    frame.render_widget(cut(line, usize::from(area.width)), area);
+    let mut ends = Vec::new();
+    let mut line = Line::default();
+    for (spans, command) in first.into_iter().chain(last) {
+        line.spans.extend(spans);
+        ends.push((line.width(), command));
+    }
+    (cut(line, usize::from(area.width)), ends)
+}
+
+/// The key that stands at a column of the bottom line.
+pub(super) fn key_at(model: &Model, area: Rect, x: u16) -> Option<Command> {
+    if model.context() != model.context_below() {
+        return None;
+    }
+    let column = usize::from(x.saturating_sub(area.x));
+    keys(model, area).1.into_iter().find(|(end, _)| column < *end).map(|(_, command)| command)
 }
 
 /// A label, the text with the cursor in it, and a hint where there is room.

@@ -7,7 +7,7 @@ use super::{status, style, words};
 use crate::model::time;
 use crate::model::view::JobView;
 use crate::monitor::model::Model;
-use crate::monitor::rows::Row;
+use crate::monitor::rows::{Row, Sort, SortKey};
 use crate::monitor::theme::Role;
 use crate::text;
 
@@ -41,6 +41,8 @@ pub struct Column {
     pub keep: u8,
     /// Whether it is wanted at all.
     pub wanted: fn(&Model) -> bool,
+    /// What it sorts by.
+    pub sort: fn(&JobView) -> SortKey,
     /// Its content for one row.
     pub cell: fn(&Cell<'_>) -> Line<'static>,
 }
@@ -55,6 +57,7 @@ pub const TABLE: &[Column] = &[
         natural: Some(|job| text::width(job.id.user.as_str())),
         keep: 8,
         wanted: Model::everybody,
+        sort: |job| word(job.id.user.as_str()),
         cell: |cell| plain(outside(cell.job.id.user.as_str())),
     },
     Column {
@@ -67,6 +70,7 @@ pub const TABLE: &[Column] = &[
         }),
         keep: 10,
         wanted: |model| model.look.columns.window,
+        sort: |job| SortKey::Number(job.id.window.0.into()),
         cell: window,
     },
     Column {
@@ -77,6 +81,7 @@ pub const TABLE: &[Column] = &[
         natural: Some(|job| text::width(words::dir_name(job))),
         keep: 7,
         wanted: |model| model.look.columns.dir,
+        sort: |job| word(words::dir_name(job)),
         cell: dir,
     },
     Column {
@@ -87,6 +92,7 @@ pub const TABLE: &[Column] = &[
         natural: Some(|job| text::width(job.tags.as_deref().unwrap_or_default())),
         keep: 1,
         wanted: |model| model.look.columns.dir && model.jobs().iter().any(|job| job.tags.is_some()),
+        sort: |job| job.tags.as_deref().map_or(SortKey::Nothing, word),
         cell: |cell| plain(outside(cell.job.tags.as_deref().unwrap_or_default())),
     },
     Column {
@@ -97,6 +103,7 @@ pub const TABLE: &[Column] = &[
         natural: Some(|job| text::width(&job.target_label)),
         keep: 6,
         wanted: |model| model.look.columns.target,
+        sort: |job| word(&job.target_label),
         cell: |cell| plain(outside(&cell.job.target_label)),
     },
     Column {
@@ -107,6 +114,7 @@ pub const TABLE: &[Column] = &[
         natural: Some(|job| text::width(&status_text(job))),
         keep: 11,
         wanted: |model| model.look.columns.status,
+        sort: |job| SortKey::Number(status::urgency(job).into()),
         cell: shown_status,
     },
     Column {
@@ -117,6 +125,7 @@ pub const TABLE: &[Column] = &[
         natural: None,
         keep: 5,
         wanted: |model| model.look.columns.status,
+        sort: |job| number(job.shown.progress.fraction()),
         cell: progress,
     },
     Column {
@@ -127,6 +136,7 @@ pub const TABLE: &[Column] = &[
         natural: None,
         keep: 4,
         wanted: |model| model.look.columns.status,
+        sort: |job| number(job.age_s.map(seconds)),
         cell: |cell| plain(cell.job.age_s.map(time::age).unwrap_or_default()),
     },
     Column {
@@ -137,12 +147,41 @@ pub const TABLE: &[Column] = &[
         natural: None,
         keep: 3,
         wanted: |model| model.look.columns.output,
+        sort: |_| SortKey::Nothing,
         cell: |cell| {
             let newest = cell.job.tail.iter().rev().find(|line| !line.trim().is_empty());
             dim(cell, outside(newest.map_or("", |line| line.trim())))
         },
     },
 ];
+
+/// The columns that the list has and that sort, from left to right.
+pub fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
+    let shown = TABLE.iter().filter(|column| (column.wanted)(model) && column.id != "output");
+    shown.map(|column| Sort { id: column.id, key: column.sort })
+}
+
+/// How to sort by the column of this name.
+pub fn sort_of(id: &str) -> Option<Sort> {
+    let column = TABLE.iter().find(|column| column.id == id)?;
+    Some(Sort { id: column.id, key: column.sort })
+}
+
+fn word(text: &str) -> SortKey {
+    SortKey::Word(text.to_lowercase())
+}
+
+fn number(value: Option<f64>) -> SortKey {
+    value.map_or(SortKey::Nothing, SortKey::Number)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "no job is so old that a float cannot count its seconds"
+)]
+fn seconds(age: u64) -> f64 {
+    age as f64
+}
 
 /// The columns that fit into `width`, each with its share, one blank between two.
 ///

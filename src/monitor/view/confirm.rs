@@ -1,34 +1,77 @@
 //! A question before something is destroyed, with exactly what that is.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
 use super::spans::{cut, dotted, outside, span, wrap};
-use super::{dialog, status, style, words};
+use super::{dialog, one_background, status, style, words};
 use crate::model::ids::JobId;
 use crate::model::time;
-use crate::monitor::message::Act;
+use crate::monitor::message::{Act, command_line};
 use crate::monitor::model::{Confirm, Model};
 use crate::monitor::theme::Role;
 
-/// Draws the question over everything else.
-pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
-    let screen = frame.area();
-    let width = screen.width.saturating_sub(4).min(84);
+/// Where the question stands and what it says.
+struct Place {
+    size: (u16, u16),
+    title: String,
+    /// What is left alone, and what will happen.
+    words: Vec<String>,
+    yes: &'static str,
+    shown: usize,
+}
+
+fn place(model: &Model, question: &Confirm) -> Place {
+    let (columns, rows) = model.size;
+    let width = columns.saturating_sub(4).min(84);
     let inside = usize::from(width.saturating_sub(4));
     let (title, effect, yes) = words_for(question);
-    let effect = wrap(&effect, inside);
-    let note = question.note.as_ref().map(|note| wrap(note, inside)).unwrap_or_default();
+    let note = question
+        .note
+        .iter()
+        .flat_map(|note| note.lines())
+        .flat_map(|line| wrap(&outside(line), inside));
+    let effect = wrap(&effect, inside).into_iter().filter(|line| !line.is_empty());
+    let mut words: Vec<String> = note.chain(effect).collect();
     // Frame, blanks and buttons; the jobs get what is left of the screen.
-    let around = 5 + effect.len() + note.len();
-    let room = usize::from(screen.height).saturating_sub(around + 2).max(1);
+    words.truncate(usize::from(rows).saturating_sub(8).max(1));
+    let around = 4 + words.len() + usize::from(!question.jobs.is_empty());
+    let room = usize::from(rows).saturating_sub(around + 2).max(1);
     let shown = question.jobs.len().min(room);
-    let height = u16::try_from(around + shown).unwrap_or(u16::MAX);
+    let height = u16::try_from(around + shown).unwrap_or(u16::MAX).min(rows);
+    Place { size: (width, height), title, words, yes, shown }
+}
+
+fn yes_text(place: &Place) -> String {
+    format!("{} (y)", place.yes)
+}
+
+/// The button at a place of the screen: to confirm, or not.
+pub(super) fn button_at(model: &Model, question: &Confirm, at: Position) -> Option<bool> {
+    let place = place(model, question);
+    let (width, height) = place.size;
+    let left = (model.size.0 - width.min(model.size.0)) / 2 + 2;
+    let row = (model.size.1 - height.min(model.size.1)) / 2 + height.saturating_sub(2);
+    let column = at.x.checked_sub(left).filter(|_| at.y == row)?;
+    // As they are drawn: mark, text, blank; two blanks between the two.
+    let yes = u16::try_from(crate::text::width(&yes_text(&place)) + 3).unwrap_or(0);
+    match column {
+        column if column < yes => Some(true),
+        column if (yes + 2..yes + 2 + 9).contains(&column) => Some(false),
+        _ => None,
+    }
+}
+
+/// Draws the question over everything else.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
+    let place = place(model, question);
+    let (size, shown, yes) = (place.size, place.shown, yes_text(&place));
+    let Place { title, words, .. } = place;
     let top = question.top.min(question.jobs.len() - shown);
     let below = question.jobs.len().saturating_sub(top + shown);
     let more = if below > 0 { format!("· {below} more below (j) ") } else { String::new() };
-    let inner = dialog(frame, model, (width, height), Line::from(format!(" {title} {more}")));
+    let inner = dialog(frame, model, size, Line::from(format!(" {title} {more}")));
     let mut y = inner.y;
     let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
         if y < inner.bottom() {
@@ -40,8 +83,10 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     for id in question.jobs.iter().skip(top).take(shown) {
         put(frame, job_line(model, id));
     }
-    put(frame, Line::default());
-    for line in note.into_iter().chain(effect) {
+    if shown > 0 {
+        put(frame, Line::default());
+    }
+    for line in words {
         put(frame, Line::from(span(line, style(model, Role::Dim))));
     }
     put(frame, Line::default());
@@ -51,11 +96,12 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     put(
         frame,
         Line::from(vec![
-            span(mark(question.yes, &format!("{yes} (y)")), button(question.yes)),
+            span(mark(question.yes, &yes), button(question.yes)),
             span("  ", style(model, Role::Base)),
             span(mark(!question.yes, "No (n)"), button(!question.yes)),
         ]),
     );
+    one_background(frame, model, inner);
 }
 
 /// Title, what will happen, and the word on the button.
@@ -76,6 +122,10 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
                 .to_owned(),
             "Clean",
         ),
+        Act::Commands(commands) => {
+            let lines: Vec<String> = commands.iter().map(|words| outside(&command_line(words))).collect();
+            (lines.join(", then ") + "?", String::new(), "Run it")
+        }
         Act::Resume(_) | Act::Rerun(_) | Act::Tag(..) => {
             (format!("Go on with {count} {jobs}?"), String::new(), "Yes")
         }

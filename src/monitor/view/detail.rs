@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::spans::{cut, dotted, outside, span, wrap};
-use super::{columns, evidence, panel, status, style, words};
+use super::{columns, curve, evidence, panel, status, style, timeline, words};
 use crate::model::time;
 use crate::model::view::JobView;
 use crate::monitor::model::Model;
@@ -87,7 +87,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     let mut first =
         Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)));
     // Behind the status, or in lines of its own where that is too long.
-    let progress = words::progress(job);
+    let progress = words::progress_with(job, model.traces.of(job));
     let behind = first.width() + 3 + crate::text::width(&progress) <= width;
     if behind && !progress.is_empty() {
         first.push_span(span(format!(" · {progress}"), base));
@@ -97,6 +97,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
     }
     lines.extend(bar(model, job, width));
+    lines.extend(losses(model, job, width));
     if let Some(reason) = &job.shown.unknown {
         let text = format!("nothing certain can be said: {}", outside(reason));
         lines.extend(
@@ -122,7 +123,10 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
             wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
         );
     }
-    lines.push(Line::from(span(lineage(job), base)));
+    lines.extend(wrap(&lineage(job), width).into_iter().map(|line| Line::from(span(line, base))));
+    if job.lineage.len() > 1 {
+        lines.extend(attempts(model, job, width));
+    }
     let mut row = |label: &str, text: String| {
         if !text.is_empty() {
             let label = span(format!("{label:<8}"), dim);
@@ -159,6 +163,33 @@ fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     let room = width.saturating_sub(crate::text::width(&numbers));
     let mut line = columns::bar(model, fraction, room.clamp(5, 40));
     line.push_span(Span::raw(numbers));
+    Some(line)
+}
+
+/// The loss of the whole lineage, from its first step to the newest.
+fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    const WIDEST: usize = 48;
+    let points = model.traces.of(job)?.curve.whole();
+    let newest = points.last().map(|point| words::number(point.loss))?;
+    let behind = format!(" {newest}");
+    let room = width.saturating_sub(5 + crate::text::width(&behind)).min(WIDEST);
+    let picture = curve::sparkline(&points, room)?;
+    Some(Line::from(vec![
+        span("loss ", style(model, Role::Dim)),
+        span(picture, style(model, Role::Running)),
+        span(behind, style(model, Role::Base)),
+    ]))
+}
+
+/// The attempts over time, and how much of it was productive.
+fn attempts(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    const WIDEST: usize = 60;
+    let behind = timeline::goodput(model, job)
+        .map(|share| format!(" goodput {}", words::percent(share)))
+        .unwrap_or_default();
+    let room = width.saturating_sub(crate::text::width(&behind)).min(WIDEST);
+    let mut line = timeline::line(model, job, room)?;
+    line.push_span(span(behind, style(model, Role::Dim)));
     Some(line)
 }
 

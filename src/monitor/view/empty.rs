@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{outside, span, wrap};
-use super::{banner, panel, style};
+use super::{banner, panel, style, tabs};
 use crate::monitor::model::Model;
 use crate::monitor::theme::Role;
 
 /// Draws the message in place of the list.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let inner = panel(frame, model, area, Line::from(" Jobs "));
+    let inner = panel(frame, model, area, tabs::title(model));
     let (said, role, todo) = words(model);
     let width = usize::from(inner.width.saturating_sub(4)).min(90);
     let mut lines: Vec<Line<'static>> = Vec::new();
@@ -52,7 +52,7 @@ fn words(model: &Model) -> (String, Role, Vec<String>) {
         None => ("Nobody has any jobs.".to_owned(), "USER".to_owned()),
     };
     let mut todo = vec![
-        format!("Start one:      tpu run TARGET {user} lr=0.01"),
+        format!("Start one:      n, or in a shell: tpu run TARGET {user} lr=0.01"),
         format!("Directories:    tpu ls {user}"),
         "Aliases:        tpu -lta".to_owned(),
     ];

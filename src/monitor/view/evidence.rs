@@ -8,9 +8,10 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, dotted, outside, span};
-use super::{style, words};
+use super::{board, style, words};
 use crate::model::view::JobView;
 use crate::monitor::model::Model;
+use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
 use crate::text;
 
@@ -61,8 +62,11 @@ fn behind(said: &Said) -> String {
     format!("{place} · {}", dotted([said.rule.clone(), said.next.clone()]))
 }
 
-/// Rows that the line takes; two only if `tall`.
+/// Rows that the line takes; two only if `tall`. On the other tabs it is about the chosen row.
 pub(super) fn height(model: &Model, width: u16, tall: bool) -> u16 {
+    if model.tab != Tab::Jobs && model.log.is_none() {
+        return 1;
+    }
     let Some(job) = subject(model) else { return 0 };
     let said = say(model, job);
     let needed = [&said.what, &said.quote, &behind(&said)].map(|part| text::width(part));
@@ -73,6 +77,12 @@ pub(super) fn height(model: &Model, width: u16, tall: bool) -> u16 {
 /// words, the place, the rule; what will happen stays.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     const FEW_WORDS: usize = 24;
+    if model.tab != Tab::Jobs && model.log.is_none() {
+        if let Some(line) = board::footnote(model).filter(|_| area.height > 0) {
+            frame.render_widget(cut(line, usize::from(area.width)), Rect { height: 1, ..area });
+        }
+        return;
+    }
     let Some(job) = subject(model).filter(|_| area.height > 0) else { return };
     let said = say(model, job);
     let width = usize::from(area.width);

@@ -13,6 +13,7 @@ use crate::model::time;
 use crate::model::view::MonitorHealth;
 use crate::monitor::model::Model;
 use crate::monitor::theme::Role;
+use crate::ops::roster::Roster;
 
 /// A piece of the line.
 struct Part {
@@ -98,6 +99,12 @@ fn parts(model: &Model) -> Vec<Part> {
     if let Some(age) = model.look_age_s().filter(|age| *age > late) {
         parts.push(right(13, format!("as of {} ago ", time::age(age)), Role::Warning));
     }
+    if let Some((ready, watched)) = model.boards.roster.seen.as_ref().map(Roster::ready)
+        && watched > 0
+    {
+        let role = if ready == 0 { Role::Warning } else { Role::Header };
+        parts.push(right(6, format!("fleet {ready}/{watched} ready "), role));
+    }
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::NotRunning) => {
             parts.push(right(9, "MONITOR ○ off ".to_owned(), Role::Warning));
@@ -108,6 +115,9 @@ fn parts(model: &Model) -> Vec<Part> {
             parts.push(Part { short: Some("MONITOR ●".to_owned()), ..part });
         }
         None => {}
+    }
+    if !model.mouse {
+        parts.push(right(7, "mouse free ".to_owned(), Role::Warning));
     }
     parts.push(right(1, model.now.clock_in(&model.look.zone), Role::Header));
     parts

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, span};
-use super::{dialog, style};
+use super::{dialog, one_background, style};
 use crate::monitor::filter;
 use crate::monitor::keys::{Context, Key};
 use crate::monitor::model::Model;
@@ -36,10 +36,15 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
             span(help, style(model, Role::Base)),
         ]));
     }
-    if context != Context::Log {
+    if matches!(context, Context::List | Context::Detail) {
         lines.push(Line::default());
         lines.push(Line::from(span("A filter is made of", style(model, Role::Title))));
         lines.push(Line::from(filter::HINT));
+        lines.push(Line::default());
+        lines.push(Line::from(span("The mouse", style(model, Role::Title))));
+        lines.push(Line::from(
+            "click a job, again to open it; click heads, tabs, keys; drag the border",
+        ));
     }
     lines
 }
@@ -64,17 +69,16 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, top: usize) {
         let area = Rect { x: inner.x + 1, y, width: inner.width.saturating_sub(2), height: 1 };
         frame.render_widget(cut(line, usize::from(area.width)), area);
     }
+    one_background(frame, model, inner);
 }
 
 fn context_title(context: Context) -> &'static str {
     match context {
         Context::Detail => "in the detail",
         Context::Log => "in the log",
-        Context::List
-        | Context::Help
-        | Context::Confirm
-        | Context::Filter
-        | Context::Search
-        | Context::Tag => "in the list",
+        Context::Targets => "in the targets",
+        Context::Events => "in the events",
+        Context::Plan => "in the plan",
+        _ => "in the list",
     }
 }

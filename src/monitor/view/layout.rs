@@ -12,8 +12,9 @@
 
 use ratatui::layout::{Constraint, Rect};
 
-use super::{banner, columns, evidence};
+use super::{banner, columns, evidence, timeline};
 use crate::monitor::model::Model;
+use crate::monitor::tabs::Tab;
 
 /// From this width on, list and detail stand side by side.
 const SIDE_BY_SIDE: u16 = 110;
@@ -35,6 +36,12 @@ pub struct Layout {
     pub detail: Option<Rect>,
     /// The log with its frame, when it is open.
     pub log: Option<Rect>,
+    /// The timelines of the lineages, above the events.
+    pub timelines: Option<Rect>,
+    /// The table of a tab beside the jobs, with its frame.
+    pub board: Option<Rect>,
+    /// Whether list and detail stand side by side.
+    pub beside: bool,
     /// The evidence line; no rows when there is nothing to say.
     pub evidence: Rect,
     /// Keys, or what is being typed.
@@ -56,10 +63,23 @@ impl Layout {
             Constraint::Length(1),
         ]);
         let [header, banner, body, evidence, bar] = rows.areas(screen);
-        let mut layout =
-            Self { header, banner, body, list: None, detail: None, log: None, evidence, bar };
+        let mut layout = Self {
+            header,
+            banner,
+            body,
+            list: None,
+            detail: None,
+            log: None,
+            timelines: None,
+            board: None,
+            beside: false,
+            evidence,
+            bar,
+        };
         if model.log.is_some() {
             layout.log = Some(body);
+        } else if model.tab != Tab::Jobs {
+            layout.place_board(model);
         } else if model.jobs().is_empty() {
             layout.list = Some(body);
         } else if model.wide {
@@ -68,7 +88,8 @@ impl Layout {
             // The list takes no more than its columns can use: what there is to spare shows output.
             let useful = columns::useful_width(model) + 4;
             let list = useful.min(usize::from(width) * 58 / 100).max(40);
-            let list = u16::try_from(list).unwrap_or(width);
+            let list = share(model, width).unwrap_or(u16::try_from(list).unwrap_or(width));
+            layout.beside = true;
             let split = [Constraint::Length(list), Constraint::Fill(1)];
             let [left, right] = ratatui::layout::Layout::horizontal(split).areas(body);
             (layout.list, layout.detail) = (Some(left), Some(right));
@@ -76,6 +97,8 @@ impl Layout {
             // The list takes what it needs, at most half.
             let needed = u16::try_from(model.list.rows.len()).unwrap_or(u16::MAX).saturating_add(3);
             let list = needed.clamp(5, (body.height / 2).max(5));
+            let most = body.height.saturating_sub(5).max(5);
+            let list = share(model, body.height).map_or(list, |rows| rows.clamp(5, most));
             let split = [Constraint::Length(list), Constraint::Fill(1)];
             let [upper, lower] = ratatui::layout::Layout::vertical(split).areas(body);
             (layout.list, layout.detail) = (Some(upper), Some(lower));
@@ -83,6 +106,33 @@ impl Layout {
             layout.list = Some(body);
         }
         layout
+    }
+
+    /// The table, and above the events the timelines where there is room for both.
+    fn place_board(&mut self, model: &Model) {
+        self.board = Some(self.body);
+        if model.tab != Tab::Events {
+            return;
+        }
+        let rows = u16::try_from(timeline::count(model)).unwrap_or(u16::MAX);
+        let most = self.body.height / 3;
+        // Frame and scale take three rows; less than one lineage is none.
+        let height = rows.saturating_add(3).min(most);
+        if rows > 0 && height >= 4 {
+            let split = [Constraint::Length(height), Constraint::Fill(1)];
+            let [upper, lower] = ratatui::layout::Layout::vertical(split).areas(self.body);
+            (self.timelines, self.board) = (Some(upper), Some(lower));
+        }
+    }
+
+    /// Rows that the table of a tab beside the jobs shows at once.
+    pub fn board_rows(&self) -> usize {
+        usize::from(self.board.map_or(0, |area| area.height.saturating_sub(3)))
+    }
+
+    /// Columns of text that the log shows at once.
+    pub fn log_columns(&self) -> usize {
+        usize::from(self.log.map_or(0, |area| area.width.saturating_sub(2)))
     }
 
     /// Jobs that the list shows at once: its height without frame and column heads.
@@ -94,4 +144,10 @@ impl Layout {
     pub fn log_rows(&self) -> usize {
         usize::from(self.log.map_or(0, |area| area.height.saturating_sub(2)))
     }
+}
+
+/// The list's share of so many columns or rows, once somebody has moved the border.
+fn share(model: &Model, of: u16) -> Option<u16> {
+    let share = u32::from(of) * u32::from(model.split?) / 100;
+    u16::try_from(share).ok()
 }

@@ -1,10 +1,10 @@
 //! The list of jobs.
 //!
 //! ```text
-//! ┌ Jobs 3 of 12 · /status:error · 1 error hidden ────┐
+//! ┌[1 Jobs] 2 Targets  3 Events  4 Plan ──────────────┐
 //! │  w   dir        tpu        status      progress   │
 //! │▸ 7+2 imagenet   v2-32-p2   ● running   ███░  31 % │
-//! └──────────────────────────────────────── 1–3 of 9 ─┘
+//! └ 3 of 12 · /status:error · 1 error hidden ─ 1–3 of 9 ─┘
 //! ```
 
 use ratatui::Frame;
@@ -12,16 +12,17 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::columns::{self, Cell, Column};
-use super::spans::{cut, span};
-use super::{panel, spans, style};
+use super::spans::{cut, outside, span};
+use super::{panel, spans, style, tabs};
 use crate::monitor::model::Model;
-use crate::monitor::rows::Row;
+use crate::monitor::rows::{Group, Row};
 use crate::monitor::theme::Role;
 use crate::text;
 
 /// Draws the list into its area.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let inner = panel(frame, model, area, title(model));
+    let inner = panel(frame, model, area, tabs::title(model));
+    foot(frame, model, area);
     let height = usize::from(inner.height.saturating_sub(1));
     let columns = columns::fit(model, usize::from(inner.width).saturating_sub(2));
     let [head, body] = ratatui::layout::Layout::vertical([
@@ -44,6 +45,12 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     for (y, (at, row)) in (body.y..body.bottom()).zip(shown) {
         let Some(job) = model.jobs().get(row.job) else { continue };
         let line_area = Rect { y, height: 1, ..body };
+        if let Some(name) = &row.head {
+            let group = if name.is_empty() { "(none)".to_owned() } else { outside(name) };
+            let line = Line::from(span(format!(" {group}"), style(model, Role::Title)));
+            frame.render_widget(cut(line, usize::from(body.width)), line_area);
+            continue;
+        }
         let is_selected = selected == Some(at);
         let mut line = lead(model, row, is_selected);
         let own_tags = columns.iter().any(|(column, _)| column.id == "tags");
@@ -59,35 +66,63 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         }
         frame.render_widget(line, line_area);
     }
-    let total = model.list.rows.len();
-    if total > height && area.height > 0 {
-        let first = model.list.top + 1;
-        let last = (model.list.top + height).min(total);
-        let text = format!(" {first}–{last} of {total} ");
-        let width = u16::try_from(text::width(&text)).unwrap_or(0);
-        let x = area.right().saturating_sub(width + 2);
-        let at = Rect { x, y: area.bottom() - 1, width, height: 1 };
-        frame.render_widget(Line::from(span(text, style(model, Role::Dim))), at);
+    position(frame, model, area, (model.list.top, height, model.list.rows.len()));
+}
+
+/// Which rows of how many, in the lower border.
+pub(super) fn position(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    area: Rect,
+    (top, height, total): (usize, usize, usize),
+) {
+    if total <= height || area.height == 0 {
+        return;
+    }
+    let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
+    let width = u16::try_from(text::width(&text)).unwrap_or(0);
+    let x = area.right().saturating_sub(width + 2);
+    let at = Rect { x, y: area.bottom() - 1, width, height: 1 };
+    frame.render_widget(Line::from(span(text, style(model, Role::Dim))), at);
+}
+
+/// Marks, filter, order and groups, in the lower border.
+fn foot(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let line = cut(foot_line(model), usize::from(area.width.saturating_sub(4)));
+    let width = u16::try_from(line.width()).unwrap_or(0);
+    if width > 0 && area.height > 0 {
+        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
+        frame.render_widget(line, at);
     }
 }
 
-/// What the list is of, and what a filter hides.
-fn title(model: &Model) -> Line<'static> {
+fn foot_line(model: &Model) -> Line<'static> {
     let title = style(model, Role::Title);
-    let leaves = model.jobs().iter().filter(|job| job.leaf).count();
-    let mut line = Line::from(span(" Jobs ", title));
+    let mut line = Line::default();
     if !model.list.marked.is_empty() {
-        let marked = format!("· {} marked ", model.list.marked.len());
+        let marked = format!(" {} marked ", model.list.marked.len());
         line.push_span(span(marked, style(model, Role::Marked)));
+    }
+    let arrangement = &model.list.arrangement;
+    if let Some((sort, reverse)) = &arrangement.sort {
+        let head = columns::TABLE.iter().find(|column| column.id == sort.id);
+        let head = head.map_or(sort.id, |column| column.head);
+        let way = if *reverse { "↓" } else { "↑" };
+        line.push_span(span(format!(" by {head} {way} "), style(model, Role::Dim)));
+    }
+    if arrangement.group != Group::None {
+        let group = format!(" grouped by {} ", arrangement.group.as_str());
+        line.push_span(span(group, style(model, Role::Dim)));
     }
     let filter = &model.list.filter;
     if filter.is_empty() {
         return line;
     }
-    let shown = model.list.rows.len();
+    let leaves = model.jobs().iter().filter(|job| job.leaf).count();
+    let shown = model.list.rows.iter().filter(|row| !row.is_head()).count();
     let hidden = model.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
     let hidden = hidden.filter(|job| !filter.matches(job)).count();
-    line.push_span(span(format!("{shown} of {leaves} · /{} ", filter.text()), title));
+    line.push_span(span(format!(" {shown} of {leaves} · /{} ", outside(filter.text())), title));
     if hidden > 0 {
         let errors = if hidden == 1 { "error" } else { "errors" };
         line.push_span(span(format!("· ▲ {hidden} {errors} hidden "), style(model, Role::Error)));
@@ -97,8 +132,18 @@ fn title(model: &Model) -> Line<'static> {
 
 fn heads(model: &Model, columns: &[(&'static Column, usize)]) -> Line<'static> {
     let mut line = Line::raw("  ");
+    let sort = model.list.arrangement.sort;
     for (column, width) in columns {
-        push_cell(&mut line, Line::from(span(column.head, style(model, Role::Dim))), *width);
+        let (head, role) = match sort.filter(|(sort, _)| sort.id == column.id) {
+            // The mark stays when the head is cut.
+            Some((_, reverse)) => {
+                let way = if reverse { "↓" } else { "↑" };
+                let room = width.saturating_sub(1);
+                (format!("{}{way}", text::cut(column.head, room)), Role::Title)
+            }
+            None => (column.head.to_owned(), Role::Dim),
+        };
+        push_cell(&mut line, Line::from(span(head, style(model, role))), *width);
     }
     line
 }

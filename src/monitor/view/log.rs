@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::spans::{cut, dotted, outside, skip, span, wrap};
 use super::{panel, style, words};
 use crate::monitor::model::{Log, Model};
-use crate::monitor::pane::PaneText;
+use crate::monitor::pane::{PaneText, folded};
 use crate::monitor::theme::Role;
 use crate::text;
 
@@ -45,19 +45,32 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         return;
     };
     let hit = style(model, Role::Hit);
-    for (y, at) in (inner.y..inner.bottom()).zip(log.top..output.len()) {
-        let Some(line) = output.lines.get(at) else { break };
+    if log.shown.is_empty() && !output.is_empty() {
+        let text = " No line is shown: & takes the filter away, W the worker.";
+        frame.render_widget(Line::from(text), Rect { height: 1, ..inner });
+    }
+    let mut y = inner.y;
+    for at in log.top..log.shown.len() {
+        let Some(line) = log.shown.get(at).and_then(|at| output.lines.get(*at)) else { break };
         let line = if log.hits.binary_search(&at).is_ok() {
             highlighted(line, &log.search, hit)
         } else {
             line.clone()
         };
-        let line = cut(skip(&line, log.left), usize::from(inner.width));
-        let row = Rect { y, height: 1, ..inner };
-        frame.render_widget(line, row);
-        if log.hit == Some(at) {
-            let point = Rect { x: area.x, width: 1, ..row };
-            frame.render_widget(span("▸", style(model, Role::Key)), point);
+        let width = usize::from(inner.width);
+        let rows =
+            if log.wrap { folded(&line, width) } else { vec![cut(skip(&line, log.left), width)] };
+        for (nth, line) in rows.into_iter().enumerate() {
+            if y >= inner.bottom() {
+                return;
+            }
+            let row = Rect { y, height: 1, ..inner };
+            frame.render_widget(line, row);
+            if log.hit == Some(at) && nth == 0 {
+                let point = Rect { x: area.x, width: 1, ..row };
+                frame.render_widget(span("▸", style(model, Role::Key)), point);
+            }
+            y += 1;
         }
     }
 }
@@ -82,18 +95,25 @@ fn position(model: &Model, log: &Log, room: usize) -> Line<'static> {
             format!("'{}' {nth}{count}", log.search)
         }
     };
-    let lines = log.text.as_ref().map_or(0, PaneText::len);
+    let (lines, all) = (log.shown.len(), log.text.as_ref().map_or(0, PaneText::len));
     let last = (log.top + Layout::of(model).log_rows()).min(lines);
     let column = if log.left > 0 { format!("column {}", log.left + 1) } else { String::new() };
-    let where_ = if lines > 0 {
-        format!("{}–{last} of {lines} lines", log.top + 1)
-    } else {
-        String::new()
+    let where_ = match lines {
+        0 => String::new(),
+        _ if lines < all => format!("{}–{last} of {lines} of {all} lines", log.top + 1),
+        _ => format!("{}–{last} of {lines} lines", log.top + 1),
     };
+    let filter = match log.filter.text() {
+        _ if log.filter.is_empty() => String::new(),
+        text => format!("&{text}"),
+    };
+    let worker = log.worker.as_ref().map(|worker| format!("worker {worker}")).unwrap_or_default();
+    let wrap = if log.wrap { "wrapped".to_owned() } else { String::new() };
     let role =
         if !log.search.is_empty() && log.hits.is_empty() { Role::Warning } else { Role::Dim };
-    let whole = dotted([found.clone(), column, where_]);
-    let text = if text::width(&whole) + 2 <= room { whole } else { found };
+    let what = dotted([worker, filter, found]);
+    let whole = dotted([what.clone(), wrap, column, where_]);
+    let text = if text::width(&whole) + 2 <= room { whole } else { what };
     if text.is_empty() || text::width(&text) + 2 > room {
         return Line::default();
     }

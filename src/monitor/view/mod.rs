@@ -6,19 +6,29 @@
 mod ascii;
 mod banner;
 mod bar;
+mod board;
+mod choice;
 pub mod columns;
 mod confirm;
+mod curve;
 mod detail;
+mod diff;
 mod empty;
 mod evidence;
+mod form;
+mod grid;
 mod header;
 pub mod help;
+pub mod hit;
 pub mod layout;
 mod list;
 mod log;
 mod lost_colours;
+pub(in crate::monitor) mod page;
 mod spans;
 mod status;
+mod tabs;
+mod timeline;
 mod toast;
 mod words;
 
@@ -75,13 +85,31 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     if let Some(area) = layout.log {
         log::render(frame, model, area);
     }
+    if let Some(area) = layout.timelines {
+        timeline::render(frame, model, area);
+    }
+    if let Some(area) = layout.board {
+        board::render(frame, model, area, layout.timelines.is_none());
+    }
     evidence::render(frame, model, layout.evidence);
     bar::render(frame, model, layout.bar);
     toast::render(frame, model, layout.body);
     match &model.overlay {
         Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
         Some(Overlay::Help(top)) => help::render(frame, model, *top),
-        Some(Overlay::Filter(..) | Overlay::Search(_) | Overlay::Tag(..)) | None => {}
+        Some(Overlay::Page(page)) => page::render(frame, model, page),
+        Some(Overlay::Choice(choice)) => choice::render(frame, model, choice),
+        Some(Overlay::Form(form)) => form::render(frame, model, form),
+        // These stand in the bottom line.
+        Some(
+            Overlay::Filter(..)
+            | Overlay::BoardFilter(..)
+            | Overlay::Search(_)
+            | Overlay::LogFilter(_)
+            | Overlay::Tag(..)
+            | Overlay::CommandLine(_),
+        )
+        | None => {}
     }
 }
 
@@ -114,6 +142,19 @@ fn dialog(
     let inner = panel(frame, model, area, title);
     frame.buffer_mut().set_style(area, Style { fg: None, ..style });
     inner
+}
+
+/// Gives what was written inside a dialog the dialog's background: styles of the screen bring the screen's.
+fn one_background(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let (below, own) = (style(model, Role::Base).bg, style(model, Role::Dialog).bg);
+    let (Some(below), Some(own)) = (below, own) else { return };
+    for position in area.intersection(frame.area()).positions() {
+        if let Some(cell) = frame.buffer_mut().cell_mut(position)
+            && cell.bg == below
+        {
+            cell.bg = own;
+        }
+    }
 }
 
 fn style(model: &Model, role: Role) -> Style {

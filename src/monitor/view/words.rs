@@ -3,6 +3,7 @@
 use super::spans::{dotted, outside};
 use crate::model::time;
 use crate::model::view::{JobView, MonitorHealth, Snapshot};
+use crate::monitor::trace::Trace;
 
 /// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
 pub(super) fn number(value: f64) -> String {
@@ -49,7 +50,14 @@ pub(super) fn dir(job: &JobView) -> String {
 
 /// How far the job is and how fast: `epoch 31/100 · step 12000/40000 · 4.2 it/s · ETA 3h 10m`.
 pub(super) fn progress(job: &JobView) -> String {
+    progress_with(job, None)
+}
+
+/// The same; what the pane does not say is taken from what the screen remembers of the lineage.
+pub(super) fn progress_with(job: &JobView, trace: Option<&Trace>) -> String {
     let p = &job.shown.progress;
+    let speed = p.steps_per_s.or_else(|| trace?.speed());
+    let eta = p.eta_s.or_else(|| trace?.eta_s(job));
     let live = job.shown.status.is_live();
     let of = |all: Option<String>| all.map(|all| format!("/{all}")).unwrap_or_default();
     dotted([
@@ -59,12 +67,8 @@ pub(super) fn progress(job: &JobView) -> String {
         p.step
             .map(|at| format!("step {at}{}", of(p.total.map(|all| all.to_string()))))
             .unwrap_or_default(),
-        p.steps_per_s
-            .filter(|_| live)
-            .map(|speed| format!("{} it/s", number(speed)))
-            .unwrap_or_default(),
-        p.eta_s
-            .filter(|_| live)
+        speed.filter(|_| live).map(|speed| format!("{} it/s", number(speed))).unwrap_or_default(),
+        eta.filter(|_| live)
             .and_then(whole_seconds)
             .map(|s| format!("ETA {}", time::age(s)))
             .unwrap_or_default(),

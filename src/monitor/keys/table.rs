@@ -1,0 +1,361 @@
+//! What keys do and where: one line for each, in the order of the bar and of the help.
+
+use Command as C;
+use Context::{
+    Choice, CommandLine, Confirm, Detail, Events, Filter, Form, Help, List, Log, LogFilter, Page,
+    Plan, Search, Tag, Targets,
+};
+
+/// What the person is doing, which decides what keys mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Choosing in the list of jobs.
+    List,
+    /// Looking at one job in full width.
+    Detail,
+    /// Choosing in the list of targets.
+    Targets,
+    /// Reading what has happened.
+    Events,
+    /// Reading what will happen.
+    Plan,
+    /// Reading the whole output of a job.
+    Log,
+    /// Reading the help.
+    Help,
+    /// Reading what a command has said, or a comparison.
+    Page,
+    /// Answering a question.
+    Confirm,
+    /// Choosing one of several answers.
+    Choice,
+    /// Typing a filter of a list.
+    Filter,
+    /// Typing what to search for in the log.
+    Search,
+    /// Typing which lines of the log to show.
+    LogFilter,
+    /// Typing a tag.
+    Tag,
+    /// Typing a command.
+    CommandLine,
+    /// Filling in the form of a new run.
+    Form,
+}
+
+/// What a person can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// One up.
+    Up,
+    /// One down.
+    Down,
+    /// One screenful up.
+    PageUp,
+    /// One screenful down.
+    PageDown,
+    /// To the first.
+    Top,
+    /// To the last; in the log this follows again.
+    Bottom,
+    /// The tab of jobs.
+    JobsTab,
+    /// The tab of targets.
+    TargetsTab,
+    /// The tab of events.
+    EventsTab,
+    /// The tab of plans.
+    PlanTab,
+    /// The next tab.
+    NextTab,
+    /// The tab before.
+    PreviousTab,
+    /// Shows one job in full width; on the other tabs, goes to the jobs that the row is about.
+    Details,
+    /// Opens the whole output.
+    Log,
+    /// Continues from the checkpoint.
+    Resume,
+    /// Starts from scratch.
+    Rerun,
+    /// Makes the target anew, then continues (asks).
+    Reapply,
+    /// Stops jobs (asks).
+    Kill,
+    /// Archives what has ended (asks).
+    Clean,
+    /// Sets the tag.
+    Tag,
+    /// Sets the rule.
+    Rule,
+    /// Says that the error is none (asks).
+    IgnoreError,
+    /// Says why a job is as it is.
+    Explain,
+    /// Says what the next action would do.
+    DryPlan,
+    /// Compares two marked runs.
+    Diff,
+    /// Opens the form of a new run.
+    NewRun,
+    /// Starts or stops MONITOR.
+    Monitor,
+    /// Goes to the tmux window.
+    Attach,
+    /// Marks or unmarks a job.
+    Mark,
+    /// Shows the earlier attempts of a lineage.
+    Unfold,
+    /// Hides them.
+    Fold,
+    /// Shows everybody's jobs, or one user's again.
+    AllUsers,
+    /// Sorts by the column to the left of the present one.
+    SortLeft,
+    /// Sorts by the column to the right.
+    SortRight,
+    /// Turns the order round.
+    SortReverse,
+    /// Groups by the next thing.
+    Group,
+    /// Types a filter.
+    Filter,
+    /// Types a command.
+    CommandLine,
+    /// Releases the mouse or takes it again.
+    Mouse,
+    /// The next theme.
+    Theme,
+    /// Types a search.
+    Search,
+    /// To the next hit.
+    NextHit,
+    /// To the previous hit.
+    PreviousHit,
+    /// Types which lines to show.
+    LogFilter,
+    /// Shows the lines of the next worker only.
+    Worker,
+    /// Breaks long lines or cuts them.
+    Wrap,
+    /// To the line that says what broke.
+    Evidence,
+    /// Copies what is shown.
+    Copy,
+    /// Opens the output in a pager.
+    Pager,
+    /// Scrolls to the left.
+    Left,
+    /// Scrolls to the right.
+    Right,
+    /// Follows new output or stops following.
+    Follow,
+    /// Confirms.
+    Yes,
+    /// Declines.
+    No,
+    /// Presses the marked button.
+    Press,
+    /// Marks the other button.
+    OtherButton,
+    /// Completes what is typed.
+    Complete,
+    /// The next field.
+    NextField,
+    /// The field before.
+    PreviousField,
+    /// Takes what was typed.
+    Accept,
+    /// Goes back.
+    Back,
+    /// Opens the help.
+    Help,
+    /// Draws everything again.
+    Redraw,
+    /// Stops the program until `fg`.
+    Suspend,
+    /// Leaves.
+    Quit,
+}
+
+/// Whether a command makes sense at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Always.
+    Nothing,
+    /// Any job, even if the filter hides them all.
+    Jobs,
+    /// A selected job.
+    Job,
+    /// A selected job that failed.
+    Failure,
+    /// A selected job with earlier attempts.
+    Attempts,
+    /// A selected row of the tab.
+    Row,
+    /// A filter, marks or a message to take back.
+    Something,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// What it does.
+    pub command: Command,
+    /// The name under which the setting `keys` knows it.
+    pub name: &'static str,
+    /// Where it works.
+    pub contexts: &'static [Context],
+    /// Keys, the first being the one that is shown first.
+    pub keys: &'static [&'static str],
+    /// The word in the bar; empty when it stands only in the help.
+    pub bar: &'static str,
+    /// What it does, in the help.
+    pub help: &'static str,
+    /// What must be there for it.
+    pub needs: Needs,
+}
+
+const JOBS: &[Context] = &[List, Detail];
+const BOARDS: &[Context] = &[Targets, Events, Plan];
+const TABS: &[Context] = &[List, Detail, Targets, Events, Plan];
+const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
+const PAGES: &[Context] = &[Help, Page];
+/// Every context.
+pub(super) const ALL: &[Context] = &[
+    List,
+    Detail,
+    Targets,
+    Events,
+    Plan,
+    Log,
+    Help,
+    Page,
+    Confirm,
+    Choice,
+    Filter,
+    Search,
+    LogFilter,
+    Tag,
+    CommandLine,
+    Form,
+];
+
+/// A line of the table, in short.
+const fn line(
+    (command, name): (Command, &'static str),
+    contexts: &'static [Context],
+    keys: &'static [&'static str],
+    (bar, help): (&'static str, &'static str),
+    needs: Needs,
+) -> Binding {
+    Binding { command, name, contexts, keys, bar, help, needs }
+}
+
+/// Every key. The order is that of the bar and of the help.
+#[rustfmt::skip] // One line per key reads as the table that it is.
+pub const TABLE: &[Binding] = &[
+    line((C::Details, "details"), &[List], &["enter"], ("details", "show the job in full width"), Needs::Job),
+    line((C::Back, "back"), &[Detail], &["esc", "enter"], ("list", "back to the list"), Needs::Nothing),
+    line((C::Log, "log"), JOBS, &["l"], ("log", "the whole output, with search"), Needs::Job),
+    line((C::Resume, "resume"), JOBS, &["r"], ("resume", "continue from the last checkpoint"), Needs::Job),
+    line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch"), Needs::Job),
+    line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
+    line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
+    line((C::NewRun, "new-run"), &[List, Detail, Targets], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
+    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
+    line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
+    line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
+    line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
+    line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
+    line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
+    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for kill and compare"), Needs::Job),
+    line((C::DryPlan, "dry-plan"), &[List, Detail, Plan], &["p"], ("plan", "say what the next action would do, and do nothing"), Needs::Row),
+    line((C::Rule, "rule"), JOBS, &["u"], ("rule", "set what happens by itself when it fails"), Needs::Job),
+    line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
+    line((C::Reapply, "reapply"), &[List, Detail, Targets], &["A"], ("", "delete its target and create it again, then resume (asks first)"), Needs::Row),
+    line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
+    line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
+    line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),
+    line((C::TargetsTab, "tab-targets"), TABS, &["2"], ("", "the targets: how they are and who is on them"), Needs::Nothing),
+    line((C::EventsTab, "tab-events"), TABS, &["3"], ("", "what has happened"), Needs::Nothing),
+    line((C::PlanTab, "tab-plan"), TABS, &["4"], ("", "what will happen by itself"), Needs::Nothing),
+    line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
+    line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
+    line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
+    line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts"), Needs::Attempts),
+    line((C::Fold, "fold"), JOBS, &["left"], ("", "hide its earlier attempts"), Needs::Attempts),
+    line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
+    line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
+    line((C::SortReverse, "sort-reverse"), &[List], &["s"], ("", "turn the order round"), Needs::Jobs),
+    line((C::Group, "group"), &[List], &["v"], ("", "group by target, by directory, or not"), Needs::Jobs),
+    line((C::Down, "down"), TABS, &["j", "down"], ("", "next row"), Needs::Row),
+    line((C::Up, "up"), TABS, &["k", "up"], ("", "previous row"), Needs::Row),
+    line((C::Top, "top"), TABS, &["g", "home"], ("", "first row"), Needs::Row),
+    line((C::Bottom, "bottom"), TABS, &["G", "end"], ("", "last row"), Needs::Row),
+    line((C::PageDown, "page-down"), TABS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Row),
+    line((C::PageUp, "page-up"), TABS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Row),
+    line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
+    line((C::Back, "to-jobs"), BOARDS, &["esc"], ("jobs", "take back the filter, then back to the jobs"), Needs::Nothing),
+    // The log.
+    line((C::Search, "log-search"), &[Log], &["/"], ("search", "search"), Needs::Nothing),
+    line((C::NextHit, "next-hit"), &[Log], &["n"], ("next", "next hit"), Needs::Nothing),
+    line((C::PreviousHit, "previous-hit"), &[Log], &["N"], ("previous", "previous hit"), Needs::Nothing),
+    line((C::Follow, "follow"), &[Log], &["f"], ("follow", "follow new output, or stop following"), Needs::Nothing),
+    line((C::LogFilter, "log-filter"), &[Log], &["&"], ("filter", "show only lines that match; ! before it: that do not"), Needs::Nothing),
+    line((C::Evidence, "evidence"), &[Log], &["e"], ("evidence", "to the line that says what broke"), Needs::Nothing),
+    line((C::Wrap, "wrap"), &[Log], &["w"], ("wrap", "break long lines, or cut them"), Needs::Nothing),
+    line((C::Worker, "worker"), &[Log], &["W"], ("worker", "one worker's lines, the next one's, all"), Needs::Nothing),
+    line((C::Copy, "copy"), &[Log], &["y"], ("copy", "copy the hit, else the lines on the screen"), Needs::Nothing),
+    line((C::Pager, "pager"), &[Log], &["v"], ("pager", "open it in $PAGER or $EDITOR"), Needs::Nothing),
+    line((C::CommandLine, "log-command"), &[Log], &[":"], ("", "type any command of tpu"), Needs::Nothing),
+    line((C::Down, "log-down"), &[Log], &["j", "down"], ("", "a line down"), Needs::Nothing),
+    line((C::Up, "log-up"), &[Log], &["k", "up"], ("", "a line up (stops following)"), Needs::Nothing),
+    line((C::PageDown, "log-page-down"), &[Log], &["pgdn", "space", "ctrl-f"], ("", "a screenful down"), Needs::Nothing),
+    line((C::PageUp, "log-page-up"), &[Log], &["pgup", "b", "ctrl-b"], ("", "a screenful up"), Needs::Nothing),
+    line((C::Top, "log-top"), &[Log], &["g", "home"], ("", "to the first line"), Needs::Nothing),
+    line((C::Bottom, "log-bottom"), &[Log], &["G", "end"], ("end", "to the last line, and follow"), Needs::Nothing),
+    line((C::Left, "log-left"), &[Log], &["left", "h"], ("", "to the left"), Needs::Nothing),
+    line((C::Right, "log-right"), &[Log], &["right", "l"], ("", "to the right"), Needs::Nothing),
+    line((C::Back, "log-back"), &[Log], &["esc", "q"], ("back", "back to the jobs"), Needs::Nothing),
+    // Pages.
+    line((C::Down, "page-line-down"), PAGES, &["j", "down"], ("", "down"), Needs::Nothing),
+    line((C::Up, "page-line-up"), PAGES, &["k", "up"], ("", "up"), Needs::Nothing),
+    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("", "a screenful down"), Needs::Nothing),
+    line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
+    line((C::Back, "help-back"), &[Help], &["esc", "q", "?"], ("back", "back"), Needs::Nothing),
+    line((C::Back, "page-back"), &[Page], &["esc", "q", "enter"], ("back", "back"), Needs::Nothing),
+    // Questions.
+    line((C::Yes, "yes"), &[Confirm], &["y"], ("yes", "yes"), Needs::Nothing),
+    line((C::No, "no"), &[Confirm], &["n", "esc", "q"], ("no", "no"), Needs::Nothing),
+    line((C::Press, "press"), &[Confirm], &["enter"], ("the marked button", "the marked button"), Needs::Nothing),
+    line((C::OtherButton, "other-button"), &[Confirm], &["tab", "left", "right", "backtab"], ("other button", "mark the other button"), Needs::Nothing),
+    line((C::Down, "confirm-down"), &[Confirm], &["j", "down"], ("", "more of the list"), Needs::Nothing),
+    line((C::Up, "confirm-up"), &[Confirm], &["k", "up"], ("", "back up the list"), Needs::Nothing),
+    line((C::Accept, "choose"), &[Choice], &["enter"], ("take it", "take the marked one"), Needs::Nothing),
+    line((C::Back, "choose-none"), &[Choice], &["esc", "q"], ("leave it", "leave it as it was"), Needs::Nothing),
+    line((C::Down, "choice-down"), &[Choice], &["j", "down", "tab"], ("", "the next one"), Needs::Nothing),
+    line((C::Up, "choice-up"), &[Choice], &["k", "up", "backtab"], ("", "the one before"), Needs::Nothing),
+    // Typing.
+    line((C::Accept, "accept"), PROMPTS, &["enter"], ("take it", "take what is typed"), Needs::Nothing),
+    line((C::Back, "cancel"), PROMPTS, &["esc"], ("leave it", "leave it as it was"), Needs::Nothing),
+    line((C::Down, "filter-down"), &[Filter], &["down"], ("", "next row"), Needs::Nothing),
+    line((C::Up, "filter-up"), &[Filter], &["up"], ("", "previous row"), Needs::Nothing),
+    line((C::Complete, "complete"), &[CommandLine], &["tab"], ("complete", "complete the word"), Needs::Nothing),
+    line((C::Up, "earlier-command"), &[CommandLine], &["up"], ("", "the command before"), Needs::Nothing),
+    line((C::Down, "later-command"), &[CommandLine], &["down"], ("", "the command after"), Needs::Nothing),
+    line((C::NextField, "next-field"), &[Form], &["tab"], ("next field", "the next field"), Needs::Nothing),
+    line((C::PreviousField, "previous-field"), &[Form], &["backtab"], ("", "the field before"), Needs::Nothing),
+    line((C::Down, "form-down"), &[Form], &["down"], ("", "the next proposal"), Needs::Nothing),
+    line((C::Up, "form-up"), &[Form], &["up"], ("", "the proposal before"), Needs::Nothing),
+    line((C::Accept, "form-accept"), &[Form], &["enter"], ("plan, then start", "take the proposal; show the plan; start"), Needs::Nothing),
+    line((C::Back, "form-back"), &[Form], &["esc"], ("leave it", "start nothing"), Needs::Nothing),
+    // Everywhere.
+    line((C::Theme, "theme"), &[List, Detail, Targets, Events, Plan, Log], &["T"], ("", "the next theme"), Needs::Nothing),
+    line((C::Mouse, "mouse"), &[List, Detail, Targets, Events, Plan, Log], &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
+    line((C::Help, "help"), &[List, Detail, Targets, Events, Plan, Log], &["?"], ("help", "this list"), Needs::Nothing),
+    line((C::Quit, "quit"), TABS, &["q"], ("quit", "leave; the jobs go on"), Needs::Nothing),
+    line((C::Quit, "leave"), ALL, &["ctrl-c"], ("", "leave at once; the jobs go on"), Needs::Nothing),
+    line((C::Suspend, "suspend"), ALL, &["ctrl-z"], ("", "stop this screen until `fg`"), Needs::Nothing),
+    line((C::Redraw, "redraw"), ALL, &["ctrl-l"], ("", "look again and draw everything anew"), Needs::Nothing),
+];

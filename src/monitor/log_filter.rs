@@ -1,0 +1,83 @@
+//! Which lines of a log are shown: those that match an expression, or with `!` before it those that do not.
+
+use regex::{Regex, RegexBuilder};
+
+/// A filter as typed, and read.
+#[derive(Clone, Debug, Default)]
+pub struct LogFilter {
+    text: String,
+    inverse: bool,
+    pattern: Option<Regex>,
+    problem: Option<String>,
+}
+
+impl LogFilter {
+    /// Reads a filter. What is no expression lets every line through and says why.
+    pub fn parse(text: &str) -> Self {
+        let (inverse, pattern) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let mut filter = Self { text: text.to_owned(), inverse, ..Self::default() };
+        if pattern.is_empty() {
+            return filter;
+        }
+        let exact = pattern.chars().any(char::is_uppercase);
+        match RegexBuilder::new(pattern).case_insensitive(!exact).size_limit(1 << 20).build() {
+            Ok(pattern) => filter.pattern = Some(pattern),
+            Err(error) => {
+                let last = error.to_string().lines().last().unwrap_or_default().to_owned();
+                filter.problem = Some(last.trim_start_matches("error: ").to_owned());
+            }
+        }
+        filter
+    }
+
+    /// As typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it lets everything through.
+    pub fn is_empty(&self) -> bool {
+        self.pattern.is_none()
+    }
+
+    /// Why it cannot be used, if it cannot.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Whether a line is shown.
+    pub fn matches(&self, line: &str) -> bool {
+        self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(line) != self.inverse)
+    }
+}
+
+/// The worker whose line this is: `[worker 3] …`, `[3] …`, `3: …` as the launcher prefixes them.
+pub fn worker_of(line: &str) -> Option<&str> {
+    let inside = line.strip_prefix('[')?.split_once(']')?.0;
+    let name = inside.strip_prefix("worker ").unwrap_or(inside);
+    (!name.is_empty() && name.len() <= 4 && name.chars().all(|c| c.is_ascii_digit()))
+        .then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_choose_lines() {
+        let shows = |filter: &str, line: &str| LogFilter::parse(filter).matches(line);
+        assert!(shows("loss", "step 3 LOSS 0.2") && !shows("Loss", "step 3 loss 0.2"));
+        assert!(shows("!warn", "step 3") && !shows("!warn", "a warning"));
+        assert!(shows("", "anything") && shows("!", "anything"));
+        let broken = LogFilter::parse("(");
+        assert!(broken.matches("anything") && broken.problem().is_some());
+    }
+
+    #[test]
+    fn workers_are_named_by_their_prefix() {
+        assert_eq!(worker_of("[worker 12] step 3"), Some("12"));
+        assert_eq!(worker_of("[0] step 3"), Some("0"));
+        assert_eq!(worker_of("[INFO] step 3"), None);
+        assert_eq!(worker_of("step 3"), None);
+    }
+}

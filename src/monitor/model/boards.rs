@@ -1,0 +1,239 @@
+//! The tabs beside the jobs: what they show, and which row of it is chosen.
+
+use crate::model::ids::JobId;
+use crate::model::time::Timestamp;
+use crate::monitor::message::Problem;
+use crate::monitor::model::Model;
+use crate::monitor::tabs::Tab;
+use crate::ops::journal::Event;
+use crate::ops::outlook::{Entry, Plan};
+use crate::ops::roster::Roster;
+
+/// What was asked for, what came, and how old it is.
+#[derive(Clone, Debug)]
+pub struct Asked<T> {
+    /// The newest answer.
+    pub seen: Option<T>,
+    /// When it came.
+    pub at: Option<Timestamp>,
+    /// Why there is no newer one.
+    pub problem: Option<Problem>,
+    /// Since when an answer is awaited.
+    pub waiting: Option<Timestamp>,
+}
+
+impl<T> Default for Asked<T> {
+    fn default() -> Self {
+        Self { seen: None, at: None, problem: None, waiting: None }
+    }
+}
+
+impl<T> Asked<T> {
+    /// Takes an answer in. What was seen before stays when there is none.
+    pub fn answered(&mut self, answer: Result<T, Problem>, now: Timestamp) {
+        self.waiting = None;
+        match answer {
+            Ok(seen) => {
+                (self.seen, self.at, self.problem) = (Some(seen), Some(now), None);
+            }
+            Err(problem) => self.problem = Some(problem),
+        }
+    }
+
+    /// Whether to ask (again): nothing is awaited, and the last answer is so old.
+    pub fn is_due(&self, now: Timestamp, every_s: u64) -> bool {
+        self.waiting.is_none() && self.at.is_none_or(|at| now.seconds_since(at) >= every_s)
+    }
+
+    /// Seconds since the newest answer.
+    pub fn age_s(&self, now: Timestamp) -> Option<u64> {
+        self.at.map(|at| now.seconds_since(at))
+    }
+}
+
+/// Which row of a tab is chosen, and which rows there are.
+#[derive(Clone, Debug, Default)]
+pub struct Choosing {
+    /// The chosen row by its key, so that it stays chosen when rows come and go.
+    pub selected: Option<String>,
+    /// First row on the screen.
+    pub top: usize,
+    /// Only rows that contain this.
+    pub filter: String,
+    /// The rows that the filter lets through. Computed when something changes, not for every frame.
+    pub rows: Vec<BoardRow>,
+    /// Whether the rows must be computed again.
+    pub stale: bool,
+}
+
+/// Everything that the tabs beside the jobs show.
+#[derive(Clone, Debug, Default)]
+pub struct Boards {
+    /// The targets.
+    pub roster: Asked<Roster>,
+    /// What has happened, oldest first.
+    pub events: Asked<Vec<Event>>,
+    /// What will happen by itself.
+    pub plan: Asked<Plan>,
+    choosing: [Choosing; 3],
+}
+
+/// One row of such a tab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardRow {
+    /// What tells it from the others.
+    pub key: String,
+    /// Its place in what was answered.
+    pub at: usize,
+}
+
+impl Boards {
+    /// The choice on a tab.
+    pub fn choosing(&self, tab: Tab) -> &Choosing {
+        let [targets, events, plan] = &self.choosing;
+        match tab {
+            Tab::Jobs | Tab::Targets => targets,
+            Tab::Events => events,
+            Tab::Plan => plan,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
+        let [targets, events, plan] = &mut self.choosing;
+        match tab {
+            Tab::Jobs | Tab::Targets => targets,
+            Tab::Events => events,
+            Tab::Plan => plan,
+        }
+    }
+
+    /// The chosen row of a tab.
+    pub fn chosen(&self, tab: Tab) -> Option<&BoardRow> {
+        let choosing = self.choosing(tab);
+        let selected = choosing.selected.as_ref()?;
+        choosing.rows.iter().find(|row| row.key == *selected)
+    }
+
+    /// Says that what the tabs show has changed.
+    pub fn changed(&mut self) {
+        self.choosing.iter_mut().for_each(|choosing| choosing.stale = true);
+    }
+
+    /// Age and problem of what a tab shows.
+    pub fn state(&self, tab: Tab, now: Timestamp) -> (Option<u64>, Option<&Problem>) {
+        match tab {
+            Tab::Jobs => (None, None),
+            Tab::Targets => (self.roster.age_s(now), self.roster.problem.as_ref()),
+            Tab::Events => (self.events.age_s(now), self.events.problem.as_ref()),
+            Tab::Plan => (self.plan.age_s(now), self.plan.problem.as_ref()),
+        }
+    }
+}
+
+/// The rows of a tab that its filter lets through. The journal stands with the newest event first, the
+/// plan with what comes next first.
+pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
+    let boards = &model.boards;
+    let filter = boards.choosing(tab).filter.to_lowercase();
+    let row = |(at, (key, text)): (usize, (String, String))| {
+        filter
+            .split_whitespace()
+            .all(|word| match word.strip_prefix('!') {
+                Some("") => true,
+                Some(not) => !text.to_lowercase().contains(not),
+                None => text.to_lowercase().contains(word),
+            })
+            .then_some(BoardRow { key, at })
+    };
+    match tab {
+        Tab::Jobs => Vec::new(),
+        Tab::Targets => {
+            let items = boards.roster.seen.iter().flat_map(|seen| &seen.targets);
+            let texts = items.map(|item| {
+                let key = item.name.as_str().to_owned();
+                let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
+                let text = [
+                    key.as_str(),
+                    &item.aliases.join(" "),
+                    item.zone.as_deref().unwrap_or_default(),
+                    item.accelerator.as_deref().unwrap_or_default(),
+                    &item.fact.raw_state,
+                    item.pricing.as_str(),
+                    &users.join(" "),
+                ]
+                .join(" ");
+                (key, text)
+            });
+            texts.enumerate().filter_map(row).collect()
+        }
+        Tab::Events => {
+            let events = boards.events.seen.iter().flatten();
+            let mine = |event: &&Event| {
+                model.scope.user.is_none() || event.user.is_none() || event.user == model.scope.user
+            };
+            let texts = events.enumerate().filter(|(_, event)| mine(event)).map(|(at, event)| {
+                let window = event.job.map(|job| job.to_string()).unwrap_or_default();
+                let user = event.user.as_ref().map(ToString::to_string).unwrap_or_default();
+                let key = format!("{} {user}/{window} {}", event.at.to_rfc3339(), event.kind);
+                (
+                    at,
+                    (
+                        format!("{key} {}", event.text),
+                        format!("{key} {} {}", event.text, event.actor),
+                    ),
+                )
+            });
+            let mut rows: Vec<_> = texts.filter_map(row).collect();
+            rows.reverse();
+            rows
+        }
+        Tab::Plan => {
+            let entries = boards.plan.seen.iter().flat_map(|plan| &plan.jobs).enumerate();
+            let mine = |entry: &Entry| {
+                model.scope.user.as_ref().is_none_or(|user| entry.view.id.user == *user)
+            };
+            let mut wanted: Vec<(usize, &Entry)> =
+                entries.filter(|(_, entry)| concerns(entry) && mine(entry)).collect();
+            wanted.sort_by_key(|(at, entry)| {
+                let next = entry.next.as_ref().filter(|next| next.action != "pass");
+                (next.is_none(), next.and_then(|next| next.in_s).unwrap_or(u64::MAX), *at)
+            });
+            let texts = wanted.into_iter().map(|(at, entry)| {
+                let action =
+                    entry.next.as_ref().map(|next| next.action.clone()).unwrap_or_default();
+                let key = entry.view.id.to_string();
+                let target = &entry.view.target_label;
+                (at, (key.clone(), format!("{key} {target} {action} {}", entry.reason)))
+            });
+            texts.filter_map(row).collect()
+        }
+    }
+}
+
+/// Whether there is anything to plan for a job: it failed, or somebody acts on it. What an attempt's
+/// successor has taken over is over.
+pub fn concerns(entry: &Entry) -> bool {
+    (entry.next.is_some() && entry.view.leaf) || entry.lease.is_some()
+}
+
+/// The jobs that the chosen row of a tab is about.
+pub fn jobs_of(model: &Model, row: &BoardRow) -> Vec<JobId> {
+    let boards = &model.boards;
+    match model.tab {
+        Tab::Jobs => Vec::new(),
+        Tab::Targets => {
+            let item = boards.roster.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
+            item.map(|item| item.users.clone()).unwrap_or_default()
+        }
+        Tab::Events => {
+            let event = boards.events.seen.as_ref().and_then(|events| events.get(row.at));
+            let job = event.and_then(|event| Some(JobId::new(event.user.clone()?, event.job?)));
+            job.into_iter().collect()
+        }
+        Tab::Plan => {
+            let entry = boards.plan.seen.as_ref().and_then(|plan| plan.jobs.get(row.at));
+            entry.map(|entry| entry.view.id.clone()).into_iter().collect()
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the tabs beside the jobs show, shared by the tests of the screen.
+
+use serde_json::Value;
+
+use tpu::model::curve::{Curve, Point};
+use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
+use tpu::model::ids::{TargetName, UserName, WindowId};
+use tpu::model::job::{Lease, Status};
+use tpu::model::target::Pricing;
+use tpu::model::time::Timestamp;
+use tpu::model::view::{MonitorHealth, Next, Snapshot};
+use tpu::monitor::message::{Answer, Ask, Message};
+use tpu::ops::journal::Event;
+use tpu::ops::outlook::{Entry, Plan};
+use tpu::ops::roster::{Item, Roster};
+
+use super::samples::{self, NOW};
+use super::screen::Screen;
+
+fn ago(seconds: i64) -> Timestamp {
+    Timestamp::from_second(NOW - seconds)
+}
+
+fn item(label: &str, full: &str, state: TargetState, since: i64) -> Item {
+    let word = format!("{state:?}").to_uppercase();
+    let mut fact = TargetFact::new(TargetName::from(full), state, word, ago(3));
+    fact.since = Some(ago(since));
+    Item {
+        name: TargetName::from(full),
+        label: label.to_owned(),
+        aliases: vec![label.to_owned()],
+        zone: Some("europe-west4-a".to_owned()),
+        accelerator: Some("v2-32".to_owned()),
+        pricing: Pricing::Preemptible,
+        fact,
+        users: Vec::new(),
+    }
+}
+
+/// Seven targets, every state that differs for people.
+pub(crate) fn roster() -> Roster {
+    let mut local = item("local", "local", TargetState::NotWatched, 0);
+    (local.zone, local.accelerator, local.fact.since) = (None, None, None);
+    local.users = vec![samples::id(10), samples::id(11)];
+    local.aliases.clear();
+    let mut busy = item("v2-32-p2", "lab-tpuvm-v2-32-preemptible-2", TargetState::Ready, 7_440);
+    busy.users = vec![samples::id(7)];
+    let mut sick = item("v3-8-日本", "lab-tpuvm-v3-8-7", TargetState::Ready, 90_000);
+    sick.accelerator = Some("v3-8".to_owned());
+    sick.pricing = Pricing::OnDemand;
+    sick.fact.symptoms = vec!["HIGH_TEMPERATURE".to_owned()];
+    let mut stuck = item("v4-128", "lab-tpuvm-v4-128-1", TargetState::Pending, 4_000);
+    stuck.zone = Some("us-central2-b".to_owned());
+    stuck.accelerator = Some("v4-128".to_owned());
+    stuck.pricing = Pricing::Spot;
+    Roster {
+        at: Timestamp::from_second(NOW),
+        targets: vec![
+            local,
+            busy,
+            item("v2-32-p3", "lab-tpuvm-v2-32-preemptible-3", TargetState::Preempted, 95),
+            sick,
+            stuck,
+            item("v4-8-2", "lab-tpuvm-v4-8-2", TargetState::Gone, 600),
+            item("v5e-16", "lab-tpuvm-v5e-16-1", TargetState::Unknown, 30),
+        ],
+        silent: vec![("europe-west4-a".to_owned(), "no answer within 10 s".to_owned())],
+    }
+}
+
+fn event(seconds_ago: i64, window: Option<u32>, kind: &str, actor: &str, text: &str) -> Event {
+    Event {
+        at: ago(seconds_ago),
+        actor: actor.to_owned(),
+        user: window.map(|_| UserName::from("alice")),
+        job: window.map(WindowId),
+        kind: kind.to_owned(),
+        text: text.to_owned(),
+        data: Value::Null,
+    }
+}
+
+/// What has happened since yesterday, oldest first.
+pub(crate) fn events() -> Vec<Event> {
+    vec![
+        event(88_000, Some(5), "launch", "run", "v2-32-p2"),
+        event(40_000, Some(5), "status", "MONITOR", "error: preempted"),
+        event(39_900, Some(6), "launch", "MONITOR", "v2-32-p2, resumed from 5"),
+        event(9_000, None, "monitor", "MONITOR", "begun"),
+        event(7_440, Some(7), "launch", "MONITOR", "v2-32-p2, resumed from 6"),
+        event(900, Some(3), "tag", "monitor", "paper"),
+        event(95, Some(9), "status", "MONITOR", "error: oom"),
+        event(12, Some(8), "status", "MONITOR", "error: grpc"),
+    ]
+}
+
+/// What will happen: a resume soon, one under way, and one that never comes.
+pub(crate) fn plan() -> Plan {
+    let entry = |view: tpu::model::view::JobView, reason: &str| Entry {
+        next: view.next.clone(),
+        reason: reason.to_owned(),
+        lease: None,
+        view,
+    };
+    let grpc = samples::grpc(8);
+    let oom = samples::oom(9);
+    let mut acting = samples::job(14);
+    acting.shown.status = Status::Error(ErrorKind::Preempted);
+    acting.next = Some(Next {
+        action: "reapply".to_owned(),
+        in_s: Some(0),
+        budget_left: Some(9_998),
+        reason: "the target was preempted".to_owned(),
+    });
+    let until = Timestamp::from_second(NOW + 24);
+    let mut acting = entry(acting, "the target was preempted");
+    acting.lease = Some(Lease { owner: "lab-1:boot:4711:99".to_owned(), fence: 3, until });
+    Plan {
+        at: Timestamp::from_second(NOW),
+        monitor: MonitorHealth::Running { turn_age_s: 4 },
+        jobs: vec![
+            entry(samples::job(7), "it is well"),
+            entry(grpc, "second try, after 40 s"),
+            entry(oom, "the program's own errors are not retried"),
+            acting,
+        ],
+    }
+}
+
+/// A loss that falls over three attempts, of which the last two each did a part again.
+pub(crate) fn curve() -> Curve {
+    let mut curve = Curve::default();
+    for (window, from, to) in [(5, 0, 60), (6, 45, 90), (7, 80, 120)] {
+        let point = |n: u32| Point { step: f64::from(n * 100), loss: 0.3 + 3.0 / f64::from(n + 1) };
+        curve.append(WindowId(window), (from..to).map(point));
+    }
+    curve
+}
+
+/// The sample jobs, their attempts one after the other, and everything that is asked for beside them.
+pub(crate) fn screen() -> Screen {
+    let mut snapshot: Snapshot = samples::snapshot();
+    for (window, began, lasted) in [(5, 88_000, 48_000), (6, 39_900, 32_000), (7, 7_440, 7_440)] {
+        for job in snapshot.jobs.iter_mut().filter(|job| job.id.window.0 == window) {
+            job.started_at = Some(ago(began));
+            job.age_s = Some(lasted);
+        }
+    }
+    let mut screen = Screen::showing(snapshot);
+    answer(&mut screen, Ask::Roster, Answer::Roster(roster()));
+    answer(&mut screen, Ask::Events, Answer::Events(events()));
+    answer(&mut screen, Ask::Plan, Answer::Plan(plan()));
+    answer(&mut screen, Ask::Curve(samples::id(7)), Answer::Curve(curve()));
+    screen
+}
+
+/// Answers a question of the screen.
+pub(crate) fn answer(screen: &mut Screen, ask: Ask, answer: Answer) {
+    screen.send(Message::Answer(ask, Ok(Box::new(answer))));
+}

@@ -1,0 +1,534 @@
+//! The tabs beside the jobs, pages, the form and the command line: what they show at every size, and what
+//! keys and the mouse do there.
+
+use tpu::model::ids::UserName;
+use tpu::monitor::keys::Key;
+use tpu::monitor::message::{
+    Act, Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope,
+};
+use tpu::monitor::model::{Body, Choices, Overlay, Proposal};
+use tpu::monitor::pane::PaneText;
+use tpu::monitor::tabs::Tab;
+use tpu::monitor::theme::Theme;
+
+use crate::common::boards::{answer, screen};
+use crate::common::samples;
+use crate::common::screen::{SIZES, Screen};
+
+fn acts(effects: &[Effect]) -> Vec<Act> {
+    let act = |effect: &Effect| match effect {
+        Effect::Act { act, .. } => Some(act.clone()),
+        _ => None,
+    };
+    effects.iter().filter_map(act).collect()
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+fn run(line: &str) -> Act {
+    Act::Commands(vec![words(line)])
+}
+
+fn type_command(screen: &mut Screen, line: &str) -> Vec<Effect> {
+    screen.press(":");
+    screen.typed(line);
+    screen.press("enter")
+}
+
+#[test]
+fn targets() {
+    let mut screen = screen();
+    screen.press("2 j");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn events() {
+    let mut screen = screen();
+    screen.press("3");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn plan() {
+    let mut screen = screen();
+    screen.press("4 j");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn sparkline_and_timeline_in_the_detail() {
+    let mut screen = screen();
+    screen.press("j j");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn diff_of_two_runs() {
+    let mut screen = screen();
+    screen.press("j j space j space =");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn sorted_and_grouped() {
+    let mut screen = screen();
+    screen.press("v v > > > > s");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn rule_choice() {
+    let mut screen = screen();
+    screen.press("j j u j");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn command_line() {
+    let mut screen = screen();
+    screen.press(":");
+    screen.typed("ki");
+    let proposals = screen.frame((80, 24));
+    screen.press("tab");
+    screen.typed(" 7");
+    screen.press("enter");
+    insta::assert_snapshot!(format!("{proposals}\n{}", screen.frames()));
+}
+
+#[test]
+fn page_of_words() {
+    let mut screen = screen();
+    screen.press("j j p");
+    let text = "Would kill alice/7.\n\nuser       alice\ntarget     lab-tpuvm-v2-32-preemptible-2\n\
+                runs       source staging.sh --config.training.learning_rate=0.01 \
+                --config.load_from=/data/logs/alice/20261120_115811 --config.stage=2\n";
+    let question = words("kill w=7 --user alice --dry-run");
+    answer(&mut screen, Ask::Say(question), Answer::Text(text.to_owned()));
+    insta::assert_snapshot!(screen.frames());
+}
+
+fn form_with_choices() -> Screen {
+    let mut screen = screen();
+    screen.press("j j n");
+    let proposal =
+        |value: &str, note: &str| Proposal { value: value.to_owned(), note: note.to_owned() };
+    let choices = Choices {
+        dirs: vec![proposal("1", "/home/alice/imagenet"), proposal("2", "/home/alice/sweep")],
+        aliases: vec![
+            proposal("lr", "config.training.learning_rate"),
+            proposal("bs", "config.training.batch_size"),
+        ],
+        ..Choices::default()
+    };
+    answer(&mut screen, Ask::Choices(UserName::from("alice")), Answer::Choices(choices));
+    screen
+}
+
+#[test]
+fn form() {
+    let mut screen = form_with_choices();
+    screen.press("ctrl-u");
+    screen.typed("v");
+    screen.press("down");
+    insta::assert_snapshot!(screen.frames());
+}
+
+#[test]
+fn the_form_fills_in_plans_and_starts_only_what_was_shown() {
+    let mut screen = form_with_choices();
+    screen.press("ctrl-u");
+    screen.typed("v4128");
+    screen.press("down enter");
+    screen.press("ctrl-u");
+    screen.typed("sweep");
+    screen.press("tab");
+    screen.typed("lr");
+    screen.press("down enter");
+    screen.typed("0.1 seed=3");
+    screen.press("tab tab");
+    screen.typed("try");
+    let effects = screen.press("enter");
+    let wanted = words("run tpu=v4-128 --user alice --quiet dir=2 tag=try lr=0.1 seed=3");
+    let mut tried = wanted.clone();
+    tried.insert(1, "--dry-run".to_owned());
+    assert_eq!(effects, [Effect::Ask(Ask::Say(tried.clone()))]);
+    assert_eq!(acts(&screen.press("enter")), [], "the plan has not been seen");
+    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
+    insta::assert_snapshot!(screen.frame((80, 24)));
+    screen.typed("2");
+    assert_eq!(acts(&screen.press("enter")), [], "the plan is another one now");
+    screen.press("backspace");
+    let mut tried = wanted.clone();
+    tried.insert(1, "--dry-run".to_owned());
+    screen.press("enter");
+    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
+    assert_eq!(acts(&screen.press("enter")), [Act::Commands(vec![wanted])]);
+    assert!(screen.model.overlay.is_none());
+}
+
+#[test]
+fn a_plan_that_fails_says_why_and_starts_nothing() {
+    let mut screen = form_with_choices();
+    let effects = screen.press("enter");
+    let [Effect::Ask(ask)] = effects.as_slice() else { panic!("{effects:?}") };
+    let problem = Problem::new("v2-32-p2 is in use by alice/7", "add --force");
+    screen.send(Message::Answer(ask.clone(), Err(problem)));
+    assert!(screen.frame((80, 24)).contains("▲ v2-32-p2 is in use by alice/7"));
+    let effects = screen.press("enter");
+    assert_eq!(acts(&effects), []);
+    assert!(matches!(effects.as_slice(), [Effect::Ask(Ask::Say(_))]), "it is asked again");
+    screen.press("esc");
+    assert!(screen.model.overlay.is_none());
+}
+
+#[test]
+fn keys_go_through_the_tabs_and_back() {
+    let mut screen = screen();
+    for (key, tab) in [("2", Tab::Targets), ("3", Tab::Events), ("4", Tab::Plan), ("1", Tab::Jobs)]
+    {
+        screen.press(key);
+        assert_eq!(screen.model.tab, tab);
+    }
+    screen.press("tab tab tab tab tab");
+    assert_eq!(screen.model.tab, Tab::Targets);
+    screen.press("backtab backtab");
+    assert_eq!(screen.model.tab, Tab::Plan);
+    screen.press("esc");
+    assert_eq!(screen.model.tab, Tab::Jobs);
+}
+
+#[test]
+fn a_tab_asks_for_what_it_shows_and_not_twice() {
+    let mut screen = Screen::showing(samples::snapshot());
+    assert!(screen.effects.contains(&Effect::Ask(Ask::Roster)), "the header counts the fleet");
+    assert!(screen.press("3").contains(&Effect::Ask(Ask::Events)));
+    assert_eq!(screen.wait(60), [], "the answers are still awaited");
+    answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
+    assert_eq!(screen.wait(4), []);
+    assert_eq!(screen.wait(2), [Effect::Ask(Ask::Events)]);
+    let problem = Problem::new("data.json cannot be read", "restore it");
+    screen.send(Message::Answer(Ask::Events, Err(problem)));
+    assert!(screen.frame((80, 24)).contains("data.json cannot be read"));
+}
+
+#[test]
+fn a_row_leads_to_its_jobs() {
+    let mut screen = screen();
+    screen.press("2 g j enter");
+    assert_eq!(screen.model.tab, Tab::Jobs);
+    assert_eq!(screen.model.list.selected, Some(samples::id(7)), "the job on v2-32-p2");
+    screen.press("3 G enter");
+    assert_eq!(screen.model.list.selected, Some(samples::id(5)), "an attempt below its leaf");
+    assert!(screen.model.selected_row().is_some());
+    screen.press("4 g j enter");
+    assert_eq!(screen.model.list.selected, Some(samples::id(8)));
+    // Of a job that is not shown, it is said why not.
+    screen.press("4 g enter");
+    assert!(screen.model.toasts[0].text.contains("alice/14"), "{:?}", screen.model.toasts);
+}
+
+#[test]
+fn a_filter_of_a_tab_stays_until_esc() {
+    let mut screen = screen();
+    screen.press("3 /");
+    screen.typed("error !oom");
+    screen.press("enter");
+    let frame = screen.frame((80, 24));
+    assert!(frame.contains("error: grpc") && frame.contains("2 of 8 · /error !oom"), "{frame}");
+    screen.press("esc");
+    assert_eq!(screen.model.tab, Tab::Events);
+    assert!(screen.frame((80, 24)).contains("resumed from 6"));
+}
+
+#[test]
+fn keys_run_the_commands_that_anybody_would_type() {
+    let mut screen = screen();
+    screen.press("j j");
+    assert_eq!(acts(&screen.press("u j enter")), [run("set-rule w=7 pass --user alice")]);
+    assert_eq!(acts(&screen.press("i")), [], "7 shows no error");
+    screen.press("j");
+    assert_eq!(acts(&screen.press("i y")), [run("ignore-error w=8 --user alice")]);
+    let explain = words("explain w=8 --user alice");
+    assert_eq!(screen.press("e"), [Effect::Ask(Ask::Say(explain))]);
+    screen.press("esc");
+    let reapply = vec![
+        words("reapply lab-tpuvm-v2-32-preemptible-2 --yes"),
+        words("resume w=8 --user alice"),
+    ];
+    assert_eq!(acts(&screen.press("A y")), [Act::Commands(reapply)]);
+    assert_eq!(acts(&screen.press("D n")), []);
+    assert_eq!(acts(&screen.press("D y")), [run("daemon stop")]);
+    let plan = words("resume w=8 --user alice --dry-run");
+    assert_eq!(screen.press("p"), [Effect::Ask(Ask::Say(plan))]);
+}
+
+#[test]
+fn what_destroys_is_asked_about_first_with_its_own_words() {
+    let mut screen = screen();
+    let effects = type_command(&mut screen, "kill tag:baseline");
+    let question = words("kill tag:baseline --dry-run");
+    assert_eq!(effects, [Effect::Ask(Ask::Say(question.clone()))]);
+    answer(&mut screen, Ask::Say(question.clone()), Answer::Text("Would kill alice/7.".to_owned()));
+    assert!(screen.frame((80, 24)).contains("Would kill alice/7."));
+    assert_eq!(acts(&screen.press("y")), [run("kill tag:baseline --yes")]);
+    // What would fail is said, and there is nothing to confirm.
+    type_command(&mut screen, "kill tag:baseline");
+    screen.send(Message::Answer(Ask::Say(question), Err(Problem::new("no such job", "tpu check"))));
+    assert!(screen.model.overlay.is_none());
+    assert_eq!(acts(&type_command(&mut screen, "delete v4-8-2")), []);
+    assert_eq!(acts(&screen.press("n")), []);
+}
+
+#[test]
+fn the_command_line_remembers_completes_and_runs() {
+    let mut screen = screen();
+    assert_eq!(acts(&type_command(&mut screen, "check -wd")), [run("check -wd")]);
+    let leave = type_command(&mut screen, "attach 7");
+    let [Effect::Leave { door, .. }] = leave.as_slice() else { panic!("{leave:?}") };
+    assert_eq!(*door, Door::Command(words("attach 7")));
+    screen.press(": up up");
+    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
+    assert_eq!(line.input.value(), "check -wd");
+    screen.press("down down");
+    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
+    assert_eq!(line.input.value(), "");
+    screen.typed("ch");
+    screen.press("tab");
+    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
+    assert_eq!(line.input.value(), "check ");
+    screen.press("esc");
+    type_command(&mut screen, "theme light");
+    assert_eq!(screen.model.look.theme, Theme::named("light").unwrap());
+    let effects = type_command(&mut screen, "user all");
+    assert_eq!(effects, [Effect::Scope(Scope { user: None })]);
+    type_command(&mut screen, "q");
+    assert!(!screen.model.quit, "a command is under way");
+    type_command(&mut screen, "q");
+    assert!(screen.model.quit);
+}
+
+#[test]
+fn everybody_and_back() {
+    let mut screen = screen();
+    assert_eq!(screen.press("0"), [Effect::Scope(Scope { user: None })]);
+    // A look at one user's jobs that was under way is not shown as everybody's.
+    screen.send(Message::Looked(Box::new(tpu::model::view::Snapshot {
+        jobs: Vec::new(),
+        ..samples::snapshot()
+    })));
+    assert_eq!(screen.model.jobs().len(), 11);
+    let alice = Some(UserName::from("alice"));
+    assert_eq!(screen.press("0"), [Effect::Scope(Scope { user: alice })]);
+}
+
+#[test]
+fn sorting_keeps_the_selection_and_puts_what_failed_first() {
+    let mut screen = screen();
+    screen.press("j j");
+    for _ in 0..5 {
+        screen.press(">");
+    }
+    let sort = screen.model.list.arrangement.sort.map(|(sort, _)| sort.id);
+    assert_eq!(sort, Some("status"));
+    let first: Vec<u32> =
+        screen.model.list.rows.iter().map(|row| row.id.window.0).take(2).collect();
+    assert_eq!(first, [8, 9]);
+    assert_eq!(screen.model.list.selected, Some(samples::id(7)));
+    screen.press("v");
+    assert!(screen.model.list.rows[0].is_head());
+    screen.press("g k k");
+    assert!(screen.model.selected_row().is_some_and(|row| row > 0), "a head is no row to stand on");
+}
+
+#[test]
+fn speed_and_eta_survive_a_resume() {
+    let mut screen = screen();
+    let mut snapshot = samples::snapshot();
+    let mut child = samples::job(14);
+    child.lineage = [5, 6, 7, 14].map(tpu::model::ids::WindowId).to_vec();
+    child.shown.progress = tpu::model::facts::Progress { step: Some(12_000), ..Default::default() };
+    for job in &mut snapshot.jobs {
+        if job.lineage.len() == 3 {
+            job.lineage.clone_from(&child.lineage);
+            job.leaf = false;
+        }
+    }
+    snapshot.jobs.push(child);
+    screen.send(Message::Looked(Box::new(snapshot)));
+    screen.model.list.selected = Some(samples::id(14));
+    let frame = screen.frame((200, 50));
+    assert!(frame.contains("4.2 it/s · ETA 1h 45m"), "{frame}");
+    assert!(frame.contains("loss █"), "the curve goes on: {frame}");
+}
+
+fn log_screen() -> Screen {
+    let mut screen = screen();
+    screen.send(Message::Resize(80, 24));
+    screen.press("j j j j l");
+    let line = |n: u32| match n {
+        60 => "Ran out of memory in memory space hbm. Used 21.9G of 7.48G hbm.".to_owned(),
+        n => format!("[worker {}] step {n} loss 0.5 {}", n % 2, "wide ".repeat(20)),
+    };
+    let lines: Vec<String> = (0..80).map(line).collect();
+    let text = PaneText::from_plain(lines.iter().map(String::as_str));
+    screen.send(Message::Log(samples::id(9), Ok(Some(text))));
+    screen
+}
+
+#[test]
+fn the_log_filters_wraps_and_finds_the_evidence() {
+    let mut screen = log_screen();
+    screen.press("&");
+    screen.typed("!step");
+    screen.press("enter");
+    let log = screen.model.log.as_ref().unwrap();
+    assert_eq!(log.shown, [60]);
+    screen.press("& ctrl-u");
+    screen.typed("(");
+    screen.press("enter");
+    assert!(screen.model.toasts[0].text.starts_with("no filter"), "{:?}", screen.model.toasts);
+    screen.press("& ctrl-u enter W");
+    let log = screen.model.log.as_ref().unwrap();
+    assert_eq!((log.worker.as_deref(), log.shown.len()), (Some("0"), 39));
+    screen.press("e");
+    let log = screen.model.log.as_ref().unwrap();
+    assert_eq!((log.hit, log.worker.as_deref(), log.follow), (Some(60), None, false));
+    let copied = screen.press("y");
+    assert!(matches!(copied.as_slice(), [Effect::Copy(text)] if text.starts_with("Ran out")));
+    screen.press("G w");
+    let frame = screen.frame((80, 24));
+    assert!(frame.contains("wrapped"), "{frame}");
+    let last = frame.lines().rev().find(|line| line.contains("wide")).unwrap();
+    assert!(!last.contains("step"), "the last row is the end of the last line: {last}");
+    let leave = screen.press("v");
+    assert!(
+        matches!(leave.as_slice(), [Effect::Leave { door: Door::Pager(job), .. }] if *job == samples::id(9))
+    );
+}
+
+#[test]
+fn pages_scroll_and_close() {
+    let mut screen = screen();
+    let text: Vec<String> = (0..200).map(|n| format!("line {n}")).collect();
+    screen.press("j j");
+    screen.press("e");
+    answer(&mut screen, Ask::Say(words("explain w=7 --user alice")), Answer::Text(text.join("\n")));
+    assert!(screen.frame((80, 24)).contains("line 0"));
+    screen.press("pgdn pgdn j");
+    assert!(!screen.frame((80, 24)).contains("line 0 "));
+    for _ in 0..300 {
+        screen.press("j");
+    }
+    assert!(screen.frame((80, 24)).contains("line 199"));
+    screen.press("k");
+    assert!(!screen.frame((80, 24)).contains("line 199"), "no key is lost beyond the end");
+    screen.press("esc");
+    assert!(screen.model.overlay.is_none());
+}
+
+#[test]
+fn ascii_mode_and_no_color_hold_everywhere() {
+    for keys in ["2", "3", "4", "j j", "j j space j space =", "u", "n", ":", "j j p", "v v s"] {
+        let mut screen = screen();
+        screen.model.look.ascii = true;
+        screen.model.look.theme = Theme::named("plain").unwrap();
+        screen.press(keys);
+        for size in SIZES {
+            let buffer = screen.buffer(size);
+            for cell in &buffer.content {
+                assert!(cell.symbol().is_ascii(), "{keys}: {:?}", cell.symbol());
+                assert_eq!(cell.fg, ratatui::style::Color::Reset, "{keys}");
+            }
+        }
+    }
+}
+
+/// Nothing panics, however small or large the terminal.
+#[test]
+fn every_size_draws() {
+    for keys in ["2", "3", "4", "j j space j space =", "u", "n", ":", "j j p", "3 /", "j j l &"] {
+        let mut screen = screen();
+        screen.press(keys);
+        for width in [1, 2, 29, 30, 31, 45, 60, 109, 110, 300] {
+            for height in [1, 2, 5, 6, 7, 10, 19, 20, 80] {
+                screen.frame((width, height));
+                for (x, y) in [(0, 0), (width / 2, height / 2), (width - 1, height - 1)] {
+                    screen.send(Message::Mouse(Mouse { x, y, what: MouseDid::Drag }));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn text_from_outside_is_escaped_everywhere() {
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
+    let mut screen = screen();
+    let mut roster = crate::common::boards::roster();
+    for item in &mut roster.targets {
+        item.label = evil.to_owned();
+        item.fact.raw_state = evil.to_owned();
+        item.fact.symptoms = vec![evil.to_owned()];
+        item.zone = Some(evil.to_owned());
+        item.accelerator = Some(evil.to_owned());
+        item.aliases = vec![evil.to_owned()];
+    }
+    answer(&mut screen, Ask::Roster, Answer::Roster(roster));
+    let mut events = crate::common::boards::events();
+    for event in &mut events {
+        for text in [&mut event.text, &mut event.kind, &mut event.actor] {
+            evil.clone_into(text);
+        }
+    }
+    answer(&mut screen, Ask::Events, Answer::Events(events));
+    let mut plan = crate::common::boards::plan();
+    for entry in &mut plan.jobs {
+        evil.clone_into(&mut entry.reason);
+        evil.clone_into(&mut entry.view.target_label);
+    }
+    answer(&mut screen, Ask::Plan, Answer::Plan(plan));
+    let check = |screen: &mut Screen, what: &str| {
+        for size in SIZES {
+            for cell in &screen.buffer(size).content {
+                assert!(!cell.symbol().contains(char::is_control), "{what}: {:?}", cell.symbol());
+            }
+        }
+    };
+    for keys in ["2", "3", "4"] {
+        screen.press(keys);
+        check(&mut screen, keys);
+    }
+    screen.press("1 j j e");
+    answer(&mut screen, Ask::Say(words("explain w=7 --user alice")), Answer::Text(evil.to_owned()));
+    assert!(
+        matches!(&screen.model.overlay, Some(Overlay::Page(page)) if matches!(page.body, Body::Text(_)))
+    );
+    check(&mut screen, "page");
+    screen.press("esc :");
+    screen.send(Message::Paste(evil.to_owned()));
+    check(&mut screen, "line");
+    assert!(screen.send(Message::Key(Key::parse("enter").unwrap())).len() <= 1);
+}
+
+#[test]
+fn a_dialog_has_one_background() {
+    use tpu::monitor::theme::Role;
+    for keys in ["j j x", "j j u", "n", "?", "j j p", "j j space j space ="] {
+        let mut screen = screen();
+        screen.press(keys);
+        let theme = &screen.model.look.theme;
+        let (below, own) =
+            (theme.style(Role::Base).bg.unwrap(), theme.style(Role::Dialog).bg.unwrap());
+        let buffer = screen.buffer((120, 40));
+        for row in buffer.content.chunks(120) {
+            let is_own = |cell: &ratatui::buffer::Cell| cell.bg == own;
+            let Some(first) = row.iter().position(is_own) else { continue };
+            let last = row.iter().rposition(is_own).unwrap_or(first);
+            let patch = row[first..=last].iter().find(|cell| cell.bg == below);
+            assert_eq!(patch, None, "{keys}");
+        }
+    }
+}

@@ -78,7 +78,7 @@ fn complete_kills(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
     let now = survey.snapshot.at;
     for job in survey.data.jobs().filter(|job| job.is_being_killed()) {
         let Some(intent) = &job.intent else { continue };
-        let is_ours = match lease::is_alive(&ctx.env, &intent.by) {
+        let is_ours = match lease::is_alive(ctx, &intent.by) {
             Some(alive) => !alive,
             None => now.seconds_since(intent.at) > KILL_OVERDUE_S,
         };

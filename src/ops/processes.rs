@@ -5,7 +5,7 @@ use std::io;
 
 use crate::model::facts::PaneFact;
 use crate::model::job::Job;
-use crate::sys::procs::{self, Process, Table};
+use crate::sys::procs::Process;
 use crate::sys::stop::{self, StopError};
 
 use super::{Ctx, Error, records};
@@ -19,7 +19,7 @@ pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Proce
 }
 
 fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
-    let table = Table::read()?;
+    let table = ctx.procs.table()?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let mut add = |processes: Vec<&Process>| {
         found.extend(
@@ -33,7 +33,7 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
         (Some(launch), _) => {
             add(table.with_token(launch.token.as_str(), ctx.env.uid));
             if let Some((group, start)) = recorded_group(ctx, job)
-                && procs::is_alive(group, start)
+                && ctx.procs.is_alive(group, start)
             {
                 add(table.group(group));
             }
@@ -54,7 +54,7 @@ fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
 
 /// Stops the processes of a job as [`stop::stop`] does, and says how many there were.
 pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
-    stop::stop(&*ctx.clock, || look(ctx, job, pane)).map_err(|error| match error {
+    stop::stop((&*ctx.clock, &*ctx.procs), || look(ctx, job, pane)).map_err(|error| match error {
         StopError::Look(e) => unreadable(&e),
         StopError::Signal { .. } => Error::refused(error.to_string())
             .hint("whoever owns it must end it; then repeat the command"),

@@ -231,8 +231,8 @@ impl<'a> Viewer<'a> {
             rivals: &rivals(data, job, &lineage),
             me: None,
             owners: Owners {
-                lease: job.lease.as_ref().and_then(|l| lease::is_alive(&ctx.env, &l.owner)),
-                intent: job.intent.as_ref().and_then(|i| lease::is_alive(&ctx.env, &i.by)),
+                lease: job.lease.as_ref().and_then(|l| lease::is_alive(ctx, &l.owner)),
+                intent: job.intent.as_ref().and_then(|i| lease::is_alive(ctx, &i.by)),
                 target: None,
             },
             jitter: backoff::jitter_of(job),

@@ -21,6 +21,7 @@ mod daemon;
 mod decide;
 mod diagnose;
 mod display;
+mod found;
 mod golden;
 mod hostile;
 mod kill;

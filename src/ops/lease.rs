@@ -35,6 +35,7 @@ impl Held {
 
     /// Refuses unless the record still holds this lease.
     pub fn check(&self, job: &Job) -> Result<(), Error> {
+        fail::fail_point!("bug-no-fencing", |_| Ok(()));
         if self.is(job.lease.as_ref()) {
             return Ok(());
         }
@@ -59,6 +60,7 @@ pub fn is_alive(ctx: &Ctx, owner: &str) -> Option<bool> {
 }
 
 fn is_there(env: &Env, procs: &dyn Processes, owner: &str) -> Option<bool> {
+    fail::fail_point!("bug-held-for-ever", |_| None);
     let Parts { host, boot, pid, start } = Parts::of(owner)?;
     if host != env.hostname || start == 0 {
         return None;
@@ -101,7 +103,7 @@ pub fn take(
         let job = job_mut(&mut tx.data, id)?;
         holds(job)?;
         if let Some(lease) = &job.lease
-            && lease.until > now
+            && holds_at(lease, now)
             && !(is_dead && job.lease == seen)
         {
             return Err(Error::refused(format!("{} is acting on {id}", who(&lease.owner)))
@@ -129,7 +131,6 @@ pub fn renew(ctx: &Ctx, held: &Held) -> Result<(), Error> {
 /// Gives the lease back, in a transaction of its own. Its number stays, so that the next one is higher.
 pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
     ctx.transact(|tx| {
-        let now = tx.now;
         let leaf = job_of(&tx.data, &held.job)?
             .child
             .map(|child| JobId { window: child, ..held.job.clone() });
@@ -137,7 +138,7 @@ pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
             if let Some(job) = tx.data.job_mut(&id)
                 && held.is(job.lease.as_ref())
             {
-                free(job, now);
+                free(job);
             }
         }
         Ok(())
@@ -145,10 +146,15 @@ pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
 }
 
 /// Gives the lease back as part of a transaction.
-pub fn free(job: &mut Job, now: Timestamp) {
+pub fn free(job: &mut Job) {
     if let Some(lease) = job.lease.as_mut() {
-        lease.until = now;
+        lease.free();
     }
+}
+
+fn holds_at(lease: &Lease, now: Timestamp) -> bool {
+    fail::fail_point!("bug-held-for-ever", |_| lease.until != Timestamp::from_second(0));
+    lease.runs(now)
 }
 
 #[cfg(test)]

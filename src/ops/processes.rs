@@ -33,7 +33,7 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
         (Some(launch), _) => {
             add(table.with_token(launch.token.as_str(), ctx.env.uid));
             if let Some((group, start)) = recorded_group(ctx, job)
-                && ctx.procs.is_alive(group, start)
+                && is_same(ctx, group, start)
             {
                 add(table.group(group));
             }
@@ -42,6 +42,12 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
         (None, None) => {}
     }
     Ok(found.into_values().collect())
+}
+
+/// Whether a process is the one that was written down, and no later one of that number.
+fn is_same(ctx: &Ctx, pid: u32, start: u64) -> bool {
+    fail::fail_point!("bug-reused-pid", |_| true);
+    ctx.procs.is_alive(pid, start)
 }
 
 /// Process group and start time of its leader, as the launcher wrote them.

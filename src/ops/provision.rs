@@ -16,8 +16,10 @@ use crate::model::ids::{JobId, TargetName};
 use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Target};
 
+use crate::plan::answer;
+
 use super::fleet::Fleet;
-use super::{Ctx, Error, snapshot, watch};
+use super::{Ctx, Error, record_facts, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -127,8 +129,9 @@ pub fn make_ready(
     go_on: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<TargetFact, Error> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    let mut anew = anew;
+    let mut anew = anew || trusts_an_old_fact();
     let mut wait = FIRST_WAIT;
+    let mut asked = 0;
     loop {
         go_on()?;
         let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &spec.name);
@@ -158,9 +161,12 @@ pub fn make_ready(
             }
             TargetStep::Create => {
                 anew = false;
+                let request = numbered(request, asked);
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
-                    adopt::create(ctx.cloud(), spec, request)
+                    adopt::create(ctx.cloud(), spec, &request)
                 })?;
+                // Should it be gone again, asking for the same would answer that it was done.
+                asked += 1;
                 fail::fail_point!("reapply-asked");
                 if let Created::Operation(operation) = created {
                     finish(ctx, go_on, operation)?;
@@ -177,6 +183,19 @@ pub fn make_ready(
             }
         }
     }
+}
+
+/// Whether a target is made anew because it was once seen to be gone: never, it is asked about each time.
+fn trusts_an_old_fact() -> bool {
+    fail::fail_point!("bug-old-fact", |_| true);
+    false
+}
+
+/// The mark of the n-th creation for one request. Whoever begins again after a crash counts from the first
+/// one: what was done is answered at once, and what was begun is waited for.
+fn numbered(request: &RequestId, asked: u32) -> RequestId {
+    fail::fail_point!("bug-same-request", |_| request.clone());
+    if asked == 0 { request.clone() } else { RequestId(format!("{request}.{asked}")) }
 }
 
 /// What a person can do to a target, beside making it.
@@ -214,6 +233,19 @@ pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<
             unused(ctx, name, None)?;
         }
         let seen = Fleet::ask(ctx).fact(&data, name);
+        if answer::is_taken(&seen) {
+            // Once the target is there again, nobody could tell any more that it was taken from its job.
+            let survey = snapshot::survey(ctx, &mut snapshot::Memory::default())?;
+            record_facts::record_facts(ctx, &survey)?;
+            let data = ctx.data()?;
+            if let Some(job) = data.jobs().find(|job| job.tpu == *name && job.status.is_live()) {
+                return Err(Error::refused(format!(
+                    "{name} was taken from {}, which cannot be seen from here",
+                    job.id()
+                ))
+                .hint("do it where that job was started; MONITOR there does so by itself"));
+            }
+        }
         let seen_nothing = seen.state == TargetState::Unknown && data.target(name).is_none();
         let spec = spec(&data, name, wish, &seen)?;
         remember(ctx, &spec)?;

@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 pub const LIMIT_S: u64 = 60;
 
 /// The name of the fact that a target was taken away, in evidence and in the record.
-const TAKEN: &str = "target-state";
+pub const TAKEN: &str = "target-state";
 
 /// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.
 pub fn is_fresh(fact: &TargetFact, now: Timestamp) -> bool {

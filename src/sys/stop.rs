@@ -75,7 +75,8 @@ pub fn stop(
             clock.sleep(POLL);
         }
     }
-    let left: Vec<String> = alive(procs, &known).iter().map(|process| process.pid.to_string()).collect();
+    let left: Vec<String> =
+        alive(procs, &known).iter().map(|process| process.pid.to_string()).collect();
     if left.is_empty() {
         Ok(known.len())
     } else {
@@ -83,9 +84,6 @@ pub fn stop(
     }
 }
 
-fn alive<'a>(
-    procs: &dyn Processes,
-    known: &'a BTreeMap<(u32, u64), Process>,
-) -> Vec<&'a Process> {
+fn alive<'a>(procs: &dyn Processes, known: &'a BTreeMap<(u32, u64), Process>) -> Vec<&'a Process> {
     known.values().filter(|process| procs.is_alive(process.pid, process.start)).collect()
 }

@@ -168,7 +168,7 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
         .users()
         .iter()
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
-        .filter(|(_, job)| job.tpu == *target && (job.status.is_live() || is_unended(job)))
+        .filter(|(_, job)| job.tpu == *target && (job.status.is_live() || may_be_at_work(job)))
         .collect();
     let mut users = TargetUsers::default();
     if claims.is_empty() {
@@ -177,18 +177,29 @@ pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUse
     let tmux = ctx.tmux.look();
     let seen = observe(ctx, &mut Memory::default(), &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
+        // What has outlived its window holds the device as well as any.
+        if seen.exit.is_none() && seen.window_has_ended() && has_processes(ctx, job) {
+            users.live.push(job.id());
+            continue;
+        }
         let shown = diagnose(job, &seen.facts(ctx.clock.now()));
         // A program whose text shows a failure may still hold the device: only its end frees it.
-        let over = !shown.status.is_live() && (seen.exit.is_some() || !seen.window_is_here());
+        let over = !shown.status.is_live() && (seen.exit.is_some() || seen.window_has_ended());
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
     users
 }
 
-/// Whether a failure is stored and no end of the program: it may be at work still.
-fn is_unended(job: &Job) -> bool {
-    let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
-    open && matches!(job.status, Status::Error(_))
+/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
+fn may_be_at_work(job: &Job) -> bool {
+    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
+    is_unseen && matches!(job.status, Status::Error(_))
+}
+
+/// Whether processes of a job live on this machine. Where that cannot be told, they may.
+fn has_processes(ctx: &Ctx, job: &Job) -> bool {
+    job.launch.is_some()
+        && super::processes::of_job(ctx, job, None).map_or(true, |found| !found.is_empty())
 }
 
 /// The text that belongs to this launch of the job.

@@ -340,6 +340,9 @@ fn judge(
         if std::fs::read(env.data_path()).ok() != before {
             found.push("data.json has changed".to_owned());
         }
+        if env.data_path().is_file() && !crate::torture::is_free(env) {
+            found.push("the lock is still held".to_owned());
+        }
         if !found.is_empty() {
             wrong.push(format!(
                 "{world:?}\n  {}\n$ tpu {}\n{output}\n",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use crate::model::ids::JobId;
@@ -33,7 +33,7 @@ pub(super) enum Task {
 /// The actions under way, by the job that each is about.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
-    at_work: BTreeMap<JobId, JoinHandle<Result<String, Error>>>,
+    at_work: BTreeMap<JobId, Receiver<Result<String, Error>>>,
     /// The last trouble with each job, so that it is said once.
     trouble: BTreeMap<JobId, String>,
     report: Vec<String>,
@@ -51,26 +51,35 @@ impl Crew {
             return;
         }
         let (ctx, id) = (Arc::clone(ctx), job.clone());
-        self.at_work.insert(job, std::thread::spawn(move || carry_out(&ctx, &id, task)));
+        let (tell, told) = channel();
+        self.at_work.insert(job, told);
+        let threads = Arc::clone(&ctx.threads);
+        threads.spawn(Box::new(move || {
+            // Nobody asks any more once MONITOR has ended.
+            drop(tell.send(carry_out(&ctx, &id, task)));
+        }));
     }
 
     /// Takes note of what has ended. Whether anything has.
     pub(super) fn reap(&mut self) -> bool {
-        let done: Vec<JobId> = self
-            .at_work
-            .iter()
-            .filter(|(_, thread)| thread.is_finished())
-            .map(|(job, _)| job.clone())
-            .collect();
-        for job in &done {
-            let Some(thread) = self.at_work.remove(job) else { continue };
-            let result = thread.join().unwrap_or_else(|_| {
-                Err(Error::failed("cut short by a defect of tpu")
-                    .hint("please report what MONITOR's window shows"))
-            });
+        let mut done = Vec::new();
+        self.at_work.retain(|job, told| {
+            let result = match told.try_recv() {
+                Ok(result) => result,
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => {
+                    Err(Error::failed("cut short by a defect of tpu")
+                        .hint("please report what MONITOR's window shows"))
+                }
+            };
+            done.push((job.clone(), result));
+            false
+        });
+        let any = !done.is_empty();
+        for (job, result) in done {
             match result {
                 Ok(line) => {
-                    self.trouble.remove(job);
+                    self.trouble.remove(&job);
                     self.report.push(line);
                 }
                 Err(error) => {
@@ -81,7 +90,7 @@ impl Crew {
                 }
             }
         }
-        !done.is_empty()
+        any
     }
 
     /// What is to be said about ended tasks.

@@ -128,10 +128,12 @@ fn is_curious(survey: &Survey) -> bool {
 /// Kills that somebody began and cannot complete any more.
 fn complete_kills(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
     let now = survey.snapshot.at;
+    let me = lease::me(&ctx.env);
     for job in survey.data.jobs().filter(|job| job.is_being_killed()) {
         let Some(intent) = &job.intent else { continue };
-        let is_ours = match lease::is_alive(&ctx.env, &intent.by) {
-            Some(alive) => !alive,
+        let is_ours = match lease::is_alive(ctx, &intent.by) {
+            // One that this MONITOR began and could not complete is nobody else's.
+            Some(alive) => !alive || intent.by == me,
             None => now.seconds_since(intent.at) > KILL_OVERDUE_S,
         };
         if is_ours {

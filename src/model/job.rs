@@ -246,6 +246,22 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
+impl Lease {
+    /// No lease is given for longer than this many seconds, whatever the clocks of two machines differ.
+    const LONGEST_S: u64 = 300;
+
+    /// Whether it holds at `now`. One that would hold for much longer than any is given for was written by
+    /// a clock that has been set back since.
+    pub fn runs(&self, now: Timestamp) -> bool {
+        self.until > now && self.until.seconds_since(now) <= Self::LONGEST_S
+    }
+
+    /// Gives it back, whatever any clock says. Its number stays.
+    pub fn free(&mut self) {
+        self.until = Timestamp::from_second(0);
+    }
+}
+
 /// An owner as people call it: `process 12 on host` for `host:boot:12:start`.
 pub fn who(owner: &str) -> String {
     let mut parts = owner.rsplitn(4, ':').skip(1);

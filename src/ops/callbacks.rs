@@ -159,10 +159,7 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     let id = launched(ctx, token)?;
     let job = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
-        if !job.status.is_live() || job.is_being_killed() {
-            return Err(Error::refused(format!("{id} is {}: it is not started", job.status))
-                .hint("`tpu check` shows why"));
-        }
+        may_begin(job)?;
         job.confirm_launch();
         Ok(job.clone())
     })?;
@@ -181,6 +178,16 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
         records::note(tx, &id, "started", logs);
         Ok(())
     })
+}
+
+/// Whether a launch still stands.
+fn may_begin(job: &Job) -> Result<(), Error> {
+    fail::fail_point!("bug-begin-unasked", |_| Ok(()));
+    if !job.status.is_live() || job.is_being_killed() {
+        return Err(Error::refused(format!("{} is {}: it is not started", job.id(), job.status))
+            .hint("`tpu check` shows why"));
+    }
+    Ok(())
 }
 
 /// The launcher says that the job's command has ended.

@@ -15,7 +15,9 @@ use crate::model::settings::{CloudKind, Layer, Origin, Settings};
 use crate::store::{Store, Tx};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
+use crate::sys::procs::Processes;
 use crate::sys::random::Random;
+use crate::sys::threads::Threads;
 use crate::tmux::Tmux;
 
 use super::error::{Error, did_you_mean};
@@ -30,6 +32,10 @@ pub struct Ctx {
     pub clock: Arc<dyn Clock>,
     /// Random numbers, for tokens and jitter.
     pub random: Arc<dyn Random>,
+    /// The processes of this machine.
+    pub procs: Arc<dyn Processes>,
+    /// Threads, for what is done side by side.
+    pub threads: Arc<dyn Threads>,
     /// What this process was started with.
     pub env: Env,
     /// Who acts, for the journal: the command or `MONITOR`.

@@ -150,7 +150,7 @@ fn board(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 }
 
 fn ghosts(ctx: &Ctx, data: &Data) -> usize {
-    let dead = |owner: &str| lease::is_alive(&ctx.env, owner) == Some(false);
+    let dead = |owner: &str| lease::is_alive(ctx, owner) == Some(false);
     data.waiting().iter().filter(|ticket| dead(&ticket.owner)).count()
 }
 
@@ -198,7 +198,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     ctx.transact(|tx| {
         let ghosts = ghosts(ctx, &tx.data);
         if ghosts > 0 {
-            let dead = |owner: &str| lease::is_alive(&ctx.env, owner) == Some(false);
+            let dead = |owner: &str| lease::is_alive(ctx, owner) == Some(false);
             tx.data.waiting_mut().retain(|ticket| !dead(&ticket.owner));
             done.push(format!("cleared {ghosts} dead places from the line"));
         }

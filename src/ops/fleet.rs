@@ -96,6 +96,9 @@ impl Fleet {
         (state, word, at): (TargetState, String, Timestamp),
     ) -> TargetFact {
         let source = self.kind.as_str().to_owned();
+        fail::fail_point!("bug-unknown-is-gone", |_| {
+            TargetFact::new(name.clone(), TargetState::Gone, "not there".to_owned(), self.asked_at)
+        });
         TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
     }
 

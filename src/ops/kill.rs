@@ -57,7 +57,11 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
     heal::heal(ctx)?;
     let data = ctx.data()?;
-    check(ctx, &data, job_of(&data, id)?)?;
+    let job = job_of(&data, id)?;
+    if job.is_being_killed() && job.status.is_final() {
+        return Err(overtaken(ctx, id));
+    }
+    check(ctx, &data, job)?;
     intend(ctx, id)?;
     fail::fail_point!("kill-intended");
 
@@ -74,12 +78,15 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     }
     fail::fail_point!("kill-closed");
     let now = ctx.clock.now();
-    ctx.transact(|tx| {
+    let done = ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         if job.status == Status::Killed {
             // Somebody else completed what had been begun.
             job.intent = None;
-            return Ok(());
+            return Ok(true);
+        }
+        if job.status.is_final() {
+            return Ok(false);
         }
         job.apply(&Event::Killed)?;
         job.intent = None;
@@ -88,9 +95,28 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
             launch.ended.get_or_insert(now);
         }
         records::note(tx, id, "killed", format!("{stopped} processes stopped"));
-        Ok(())
+        Ok(true)
     })?;
+    if !done {
+        return Err(overtaken(ctx, id));
+    }
     Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
+}
+
+/// It came to another end before the kill was complete: nothing is left to be done, and nobody is to try.
+fn overtaken(ctx: &Ctx, id: &JobId) -> Error {
+    let cleared = ctx.transact(|tx| {
+        let job = job_mut(&mut tx.data, id)?;
+        if job.status.is_final() && job.is_being_killed() {
+            job.intent = None;
+        }
+        Ok(job.status.clone())
+    });
+    match cleared {
+        Ok(status) => Error::refused(format!("{id} is {status}: it ended before it was killed"))
+            .hint(format!("`tpu check {}` shows it", id.user)),
+        Err(error) => error,
+    }
 }
 
 /// Whether a kill is allowed, before anything changes.
@@ -142,6 +168,7 @@ fn has_gone(ctx: &Ctx, job: &Job, pane: &PaneFact) -> bool {
 
 /// Records the intent: from here no rule fires on the job any more.
 fn intend(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    fail::fail_point!("bug-no-intent", |_| Ok(()));
     let now = ctx.clock.now();
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;

@@ -8,7 +8,7 @@ use crate::model::ids::JobId;
 use crate::model::job::{Job, Lease, who};
 use crate::model::time::Timestamp;
 use crate::sys::env::Env;
-use crate::sys::procs;
+use crate::sys::procs::Processes;
 
 use super::ctx::{job_mut, job_of};
 use super::{Ctx, Error};
@@ -35,6 +35,7 @@ impl Held {
 
     /// Refuses unless the record still holds this lease.
     pub fn check(&self, job: &Job) -> Result<(), Error> {
+        fail::fail_point!("bug-no-fencing", |_| Ok(()));
         if self.is(job.lease.as_ref()) {
             return Ok(());
         }
@@ -54,13 +55,18 @@ pub fn me(env: &Env) -> String {
 }
 
 /// Whether an owner is there: `Some(false)` if it is provably dead, `None` if nobody here can tell.
-pub fn is_alive(env: &Env, owner: &str) -> Option<bool> {
+pub fn is_alive(ctx: &Ctx, owner: &str) -> Option<bool> {
+    is_there(&ctx.env, &*ctx.procs, owner)
+}
+
+fn is_there(env: &Env, procs: &dyn Processes, owner: &str) -> Option<bool> {
+    fail::fail_point!("bug-held-for-ever", |_| None);
     let Parts { host, boot, pid, start } = Parts::of(owner)?;
     if host != env.hostname || start == 0 {
         return None;
     }
     // Without boot ids a boot is not noticed; pid and start time are then all there is.
-    Some(boot == env.boot_id && procs::is_alive(pid, start))
+    Some(boot == env.boot_id && procs.is_alive(pid, start))
 }
 
 struct Parts<'a> {
@@ -90,14 +96,14 @@ pub fn take(
 ) -> Result<Held, Error> {
     // Looked at before the lock is taken; the answer is about this very lease and no other.
     let seen = job_of(&*ctx.data()?, id)?.lease.clone();
-    let is_dead = seen.as_ref().is_some_and(|l| is_alive(&ctx.env, &l.owner) == Some(false));
+    let is_dead = seen.as_ref().is_some_and(|l| is_alive(ctx, &l.owner) == Some(false));
     let owner = me(&ctx.env);
     ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, id)?;
         holds(job)?;
         if let Some(lease) = &job.lease
-            && lease.until > now
+            && holds_at(lease, now)
             && !(is_dead && job.lease == seen)
         {
             return Err(Error::refused(format!("{} is acting on {id}", who(&lease.owner)))
@@ -125,7 +131,6 @@ pub fn renew(ctx: &Ctx, held: &Held) -> Result<(), Error> {
 /// Gives the lease back, in a transaction of its own. Its number stays, so that the next one is higher.
 pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
     ctx.transact(|tx| {
-        let now = tx.now;
         let leaf = job_of(&tx.data, &held.job)?
             .child
             .map(|child| JobId { window: child, ..held.job.clone() });
@@ -133,7 +138,7 @@ pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
             if let Some(job) = tx.data.job_mut(&id)
                 && held.is(job.lease.as_ref())
             {
-                free(job, now);
+                free(job);
             }
         }
         Ok(())
@@ -141,15 +146,21 @@ pub fn release(ctx: &Ctx, held: &Held) -> Result<(), Error> {
 }
 
 /// Gives the lease back as part of a transaction.
-pub fn free(job: &mut Job, now: Timestamp) {
+pub fn free(job: &mut Job) {
     if let Some(lease) = job.lease.as_mut() {
-        lease.until = now;
+        lease.free();
     }
+}
+
+fn holds_at(lease: &Lease, now: Timestamp) -> bool {
+    fail::fail_point!("bug-held-for-ever", |_| lease.until != Timestamp::from_second(0));
+    lease.runs(now)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::procs::{self, OsProcesses};
 
     fn env() -> Env {
         Env::fixed([("HOME", "/")])
@@ -159,15 +170,16 @@ mod tests {
     fn only_what_is_provably_dead_is_dead() {
         let env = Env { started: procs::start_time(std::process::id()).unwrap(), ..env() };
         let me = me(&env);
-        assert_eq!(is_alive(&env, &me), Some(true));
+        let is_alive = |owner: &str| is_there(&env, &OsProcesses, owner);
+        assert_eq!(is_alive(&me), Some(true));
         let Env { hostname, boot_id, pid, started, .. } = &env;
         let other_start = format!("{hostname}:{boot_id}:{pid}:{}", started + 1);
-        assert_eq!(is_alive(&env, &other_start), Some(false), "the pid was used again");
+        assert_eq!(is_alive(&other_start), Some(false), "the pid was used again");
         let other_boot = format!("{hostname}:another:{pid}:{started}");
-        assert_eq!(is_alive(&env, &other_boot), Some(false), "the machine was restarted");
+        assert_eq!(is_alive(&other_boot), Some(false), "the machine was restarted");
         let other_host = format!("elsewhere:{boot_id}:{pid}:{started}");
-        assert_eq!(is_alive(&env, &other_host), None);
-        assert_eq!(is_alive(&env, &format!("{hostname}:{boot_id}:{pid}:0")), None);
-        assert_eq!(is_alive(&env, "testhost:12"), None, "from before there were owners");
+        assert_eq!(is_alive(&other_host), None);
+        assert_eq!(is_alive(&format!("{hostname}:{boot_id}:{pid}:0")), None);
+        assert_eq!(is_alive("testhost:12"), None, "from before there were owners");
     }
 }

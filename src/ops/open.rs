@@ -7,7 +7,9 @@ use crate::model::settings::{Layer, Origin};
 use crate::store::{OsDisk, Paths, Store, Who};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
+use crate::sys::procs::OsProcesses;
 use crate::sys::random::OsRandom;
+use crate::sys::threads::OsThreads;
 use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
@@ -43,6 +45,8 @@ pub fn open(opening: Opening) -> Ctx {
         tmux: Arc::new(OneShot::new(tmux_socket.as_deref(), &env)),
         clock,
         random: Arc::new(OsRandom),
+        procs: Arc::new(OsProcesses),
+        threads: Arc::new(OsThreads),
         env,
         actor,
         tpu,

@@ -7,7 +7,7 @@ use std::io;
 use crate::model::facts::PaneFact;
 use crate::model::job::Job;
 use crate::remote::Worker;
-use crate::sys::procs::{self, Process, Table};
+use crate::sys::procs::{Process, Table};
 use crate::sys::stop::{self, StopError};
 
 use super::{Ctx, Error, records, workers};
@@ -21,7 +21,7 @@ pub fn of_job(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<Vec<Proce
 }
 
 fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
-    let table = Table::read()?;
+    let table = ctx.procs.table()?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let mut add = |processes: Vec<&Process>| {
         found.extend(
@@ -37,7 +37,7 @@ fn look(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process
             let here = table.with_token(launch.token.as_str(), ctx.env.uid);
             add(here.into_iter().filter(|process| !far.contains(&process.pid)).collect());
             if let Some((group, start)) = recorded_group(ctx, job)
-                && procs::is_alive(group, start)
+                && is_same(ctx, group, start)
             {
                 add(table.group(group));
             }
@@ -54,6 +54,12 @@ fn on_machines(ctx: &Ctx, job: &Job, table: &Table) -> BTreeSet<u32> {
     let workers = workers::of_job(ctx, job);
     let on = |worker: &Worker| table.with_variable("TPU_MACHINE", &worker.address, ctx.env.uid);
     workers.iter().flat_map(on).map(|process| process.pid).collect()
+}
+
+/// Whether a process is the one that was written down, and no later one of that number.
+fn is_same(ctx: &Ctx, pid: u32, start: u64) -> bool {
+    fail::fail_point!("bug-reused-pid", |_| true);
+    ctx.procs.is_alive(pid, start)
 }
 
 /// Process group and start time of its leader, as the launcher wrote them.
@@ -77,7 +83,7 @@ pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Erro
 }
 
 fn stop_here(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
-    stop::stop(&*ctx.clock, || look(ctx, job, pane)).map_err(|error| match error {
+    stop::stop((&*ctx.clock, &*ctx.procs), || look(ctx, job, pane)).map_err(|error| match error {
         StopError::Look(e) => unreadable(&e),
         StopError::Signal { .. } => Error::refused(error.to_string())
             .hint("whoever owns it must end it; then repeat the command"),

@@ -17,8 +17,11 @@ use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Target};
 use crate::model::time;
 
+use crate::plan::answer;
+
 use super::fleet::Fleet;
-use super::{Ctx, Error, snapshot, watch};
+use super::snapshot::Memory;
+use super::{Ctx, Error, record_facts, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -185,9 +188,10 @@ fn bring(
     steps: &mut Steps<'_>,
 ) -> Result<TargetFact, Stop> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    let mut anew = anew;
+    let mut anew = anew || trusts_an_old_fact();
     let (mut wait, last_wait) = ctx.cloud().pace();
     let mut told = String::new();
+    let mut asked = 0;
     loop {
         (steps.go_on)()?;
         let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &spec.name);
@@ -229,9 +233,12 @@ fn bring(
                     ctx.clock.sleep(wait);
                     continue;
                 }
+                let request = numbered(request, asked);
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
-                    adopt::create(ctx.cloud(), spec, request)
+                    adopt::create(ctx.cloud(), spec, &request)
                 })?;
+                // Should it be gone again, asking for the same would answer that it was done.
+                asked += 1;
                 fail::fail_point!("reapply-asked");
                 if let Created::Operation(operation) = created {
                     finish(ctx, steps.go_on, operation)?;
@@ -268,6 +275,19 @@ fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, CloudError> 
         Err(error) if error.trouble == Trouble::NotFound => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a target is made anew because it was once seen to be gone: never, it is asked about each time.
+fn trusts_an_old_fact() -> bool {
+    fail::fail_point!("bug-old-fact", |_| true);
+    false
+}
+
+/// The mark of the n-th creation for one request. Whoever begins again after a crash counts from the first
+/// one: what was done is answered at once, and what was begun is waited for.
+fn numbered(request: &RequestId, asked: u32) -> RequestId {
+    fail::fail_point!("bug-same-request", |_| request.clone());
+    if asked == 0 { request.clone() } else { RequestId(format!("{request}.{asked}")) }
 }
 
 /// What a person can do to a target, beside making it.
@@ -331,6 +351,19 @@ pub fn insist(
             unused(ctx, name, None)?;
         }
         let seen = Fleet::ask(ctx).fact(&data, name);
+        if answer::is_taken(&seen) {
+            // Once the target is there again, nobody could tell any more that it was taken from its job.
+            let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)?;
+            record_facts::record_facts(ctx, &survey)?;
+            let data = ctx.data()?;
+            if let Some(job) = data.jobs().find(|job| job.tpu == *name && job.status.is_live()) {
+                return Err(Error::refused(format!(
+                    "{name} was taken from {}, which cannot be seen from here",
+                    job.id()
+                ))
+                .hint("do it where that job was started; MONITOR there does so by itself"));
+            }
+        }
         let seen_nothing = seen.state == TargetState::Unknown && data.target(name).is_none();
         let spec = spec(&data, name, wish, &seen)?;
         remember(ctx, &spec)?;

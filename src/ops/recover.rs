@@ -4,10 +4,11 @@
 //! step after that follows from the state of the target. Whoever finds the intent of a dead owner goes on.
 
 use crate::cloud::{RequestId, Verb};
-use crate::model::facts::TargetState;
+use crate::model::facts::{ErrorKind, Evidence, Source, TargetState};
 use crate::model::ids::JobId;
-use crate::model::job::{Intent, Job, Succession};
+use crate::model::job::{Event, Intent, Job, StoredVerdict, Succession};
 use crate::model::rules::Action;
+use crate::plan::answer::TAKEN;
 use crate::plan::budget;
 
 use super::ctx::{job_mut, job_of};
@@ -48,6 +49,14 @@ fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Resul
         }
         let at = job.intent.as_ref().map_or(now, |intent| intent.at);
         let tpu = job.tpu.clone();
+        if job.status.is_live() {
+            // Once the target is there again, only the record can tell what had happened to the job.
+            job.apply(&Event::Failed(reaction.event))?;
+            let line = format!("{tpu} was not usable any more");
+            let rule = if reaction.event == ErrorKind::Preempted { TAKEN } else { "decided" };
+            let fact = Evidence::fact(Source::Api, rule, line);
+            job.verdict = Some(StoredVerdict::new(reaction.event, Some(&fact)));
+        }
         job.intent =
             Some(Intent { action: action.as_str().to_owned(), at, by: lease.owner.clone() });
         records::note(
@@ -106,10 +115,9 @@ fn may_go_on(ctx: &Ctx, lease: &Held) -> Result<(), Error> {
 /// written stays begun.
 fn given_up(ctx: &Ctx, lease: &Held, error: Error) -> Error {
     let written = ctx.transact(|tx| {
-        let now = tx.now;
         let job = job_mut(&mut tx.data, &lease.job)?;
         lease.check(job)?;
-        lease::free(job, now);
+        lease::free(job);
         // While its owner lives an intent is his: kept after a failed call, nobody would ever go on.
         let is_over = !matches!(error.kind, Kind::State | Kind::Interrupted);
         if is_over && !job.is_being_killed() {

@@ -92,7 +92,7 @@ fn under_lease(
     lease: &Held,
 ) -> Result<Launched, Error> {
     fail::fail_point!("resume-leased");
-    let done = stop_leftovers(ctx, &request.job).and_then(|()| {
+    let done = stop_leftovers(ctx, request).and_then(|()| {
         fail::fail_point!("resume-stopped");
         lease::renew(ctx, lease)?;
         attempt::start(ctx, plan, Some(lease))
@@ -106,6 +106,7 @@ fn under_lease(
 
 /// Whether a decision about `seen` is one about the record as it is now.
 pub(super) fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
+    fail::fail_point!("bug-no-recheck", |_| Ok(()));
     let basis = |job: &Job| {
         (
             job.status.clone(),
@@ -132,7 +133,7 @@ fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error
         let is_tried = matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
         let stands = still_holds(job, &reaction.seen).is_ok();
         lease.check(job)?;
-        lease::free(job, now);
+        lease::free(job);
         if is_tried && stands {
             job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
             let why = error.message.lines().next().unwrap_or_default();
@@ -409,10 +410,29 @@ fn configs(job: &Job) -> Vec<String> {
         .collect()
 }
 
+/// Processes on another machine can neither be seen nor stopped from here: unless their end is known, the
+/// attempt may still be at work there.
+fn may_be_stopped_here(ctx: &Ctx, job: &Job, force: bool) -> Result<(), Error> {
+    let elsewhere = job.place.as_ref().filter(|place| place.host != ctx.env.hostname);
+    let unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
+    match elsewhere {
+        Some(place) if unseen && !force => Err(Error::refused(format!(
+            "what is left of {} may still run on {}, where it was started",
+            job.id(),
+            place.host
+        ))
+        .hint(format!("do it on {}; if that machine is gone for good: --force", place.host))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Stops what is left of the lineage on the target: processes of this attempt and of those before it that
 /// outlived their end. A later attempt is none of them: another `tpu` may have started it a moment ago.
-fn stop_leftovers(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
+    fail::fail_point!("bug-leftovers", |_| Ok(()));
     let data = ctx.data()?;
+    let id = &request.job;
+    may_be_stopped_here(ctx, job_of(&data, id)?, request.force)?;
     let user = user_of(&data, &id.user)?;
     let lineage = Lineage::of(user, id.window).map(|l| l.windows).unwrap_or_default();
     for window in lineage.iter().rev().skip_while(|window| **window != id.window) {

@@ -72,7 +72,7 @@ pub fn look(ctx: &Ctx) -> Result<Roster, Error> {
     names.dedup();
     names.insert(0, TargetName::from(LOCAL));
     let targets = names.into_iter().map(|name| item(&data, &fleet, &mut users, name)).collect();
-    let silent = fleet.silent().map(|(zone, why)| (zone.to_owned(), why.to_owned())).collect();
+    let silent = fleet.silent().map(|(zone, why)| (zone.to_owned(), why.clone())).collect();
     Ok(Roster { at: ctx.clock.now(), targets, silent })
 }
 

@@ -86,7 +86,7 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
     let path = ctx.store.paths().daemon_note(&place(ctx));
     let bytes = ctx.store.disk().read(&path).ok()?.bytes;
     let note: Note = serde_json::from_slice(&bytes).ok()?;
-    (lease::is_alive(&ctx.env, &note.owner) == Some(true)).then_some(note)
+    (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
 }
 
 /// The same in short.

@@ -12,7 +12,7 @@ pub const LIMIT_S: u64 = 60;
 
 /// The names of the facts that a target was taken away, in evidence and in the record: it is PREEMPTED or
 /// TERMINATED, or it is not there.
-const TAKEN: &str = "target-state";
+pub const TAKEN: &str = "target-state";
 const GONE: &str = "target-gone";
 
 /// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.

@@ -13,7 +13,7 @@ use super::diagnose::Facts;
 use super::place::Window;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, WindowId};
-use crate::model::job::{Job, KILLING, LaunchMode, Lease, Status, who};
+use crate::model::job::{Intent, Job, KILLING, LaunchMode, Lease, Status, who};
 use crate::model::rules::Action;
 use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
@@ -198,8 +198,17 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
         return Err(Held { reason: stopped.clone(), stopped: true });
     }
+    // Whoever acts by a rule does so under the lease. One who lives and has given it back could not
+    // complete what was begun.
+    let under_way = |intent: &Intent| {
+        owners.intent == Some(true)
+            && job
+                .lease
+                .as_ref()
+                .is_some_and(|lease| lease.owner == intent.by && lease.runs(facts.now))
+    };
     if let Some(intent) = &job.intent
-        && (intent.action == KILLING || owners.intent == Some(true))
+        && (intent.action == KILLING || under_way(intent))
     {
         return Err(format!("{} is under way, begun by {}", intent.action, who(&intent.by)).into());
     }
@@ -214,7 +223,7 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
 fn is_held(situation: &Situation<'_>, lease: &Lease, alive: Option<bool>) -> bool {
     situation.me != Some(lease.owner.as_str())
         && alive != Some(false)
-        && lease.until > situation.facts.now
+        && lease.runs(situation.facts.now)
 }
 
 /// What the rules ask for, given the state of the target.

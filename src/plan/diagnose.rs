@@ -4,7 +4,7 @@
 //! knowing is an answer of its own and changes nothing.
 
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Origin, Phase, Progress, Source, TargetFact, Verdict,
+    Class, ErrorKind, Evidence, Origin, PaneFact, Phase, Progress, Source, TargetFact, Verdict,
 };
 use crate::model::job::{Job, LaunchMode, Status};
 use crate::model::time::Timestamp;
@@ -239,10 +239,16 @@ fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option
 fn is_in_progress_again(job: &Job, kind: ErrorKind, verdict: &Verdict, facts: &Facts<'_>) -> bool {
     let at_work = facts.exit.is_none() && matches!(&facts.window, Window::Here(pane) if !pane.dead);
     let steps = verdict.class == Class::Running && !verdict.progress.is_empty();
-    // The pane of a target that was taken away shows its last steps for ever: only the control plane
-    // takes its own word back.
+    // The pane of a target that was taken away shows its last steps for ever, also when somebody has made
+    // the target anew: the control plane takes its own word back, and the pane goes on since it was given.
+    let goes_on = |pane: &PaneFact| {
+        answer::judged_at(job).is_some_and(|judged| {
+            i64::try_from(pane.activity).is_ok_and(|activity| activity > judged.as_second())
+        })
+    };
     let allowed = kind != ErrorKind::Preempted
-        || facts.target.is_some_and(|target| answer::has_reappeared(job, target, facts.now));
+        || facts.target.is_some_and(|target| answer::has_reappeared(job, target, facts.now))
+            && matches!(&facts.window, Window::Here(pane) if goes_on(pane));
     at_work && steps && allowed && job.intent.is_none() && job.child.is_none()
 }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::model::ids::LaunchToken;
 use crate::sys::clock::Clock;
 use crate::sys::proc::{self, Spawn};
-use crate::sys::procs::{self, Process, Table};
+use crate::sys::procs::{self, OsProcesses, Process, Table};
 use crate::sys::random::{OsRandom, Random as _};
 use crate::sys::stop;
 
@@ -237,7 +237,7 @@ impl Run {
 
     fn stop(&self, clock: &dyn Clock) -> Result<Stopped, RemoteError> {
         self.machine.environment()?;
-        let stopped = stop::stop(clock, || self.processes())
+        let stopped = stop::stop((clock, &OsProcesses), || self.processes())
             .map_err(|source| RemoteError::Stop { worker: self.machine.worker, source })?;
         // Its guard still writes down how it ended. If it cannot (a full disk), nobody waits for it.
         let deadline = clock.monotonic() + LAST_LINE;

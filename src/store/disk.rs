@@ -100,6 +100,12 @@ pub trait Disk: Send + Sync {
     /// Creates a directory whose parent is there. `false` if it was there already.
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
 
+    /// Removes a directory with everything in it; one that is not there is done.
+    fn remove_tree(&self, dir: &Path) -> io::Result<()>;
+
+    /// Gives a file, which need not be there, a name that is not there yet.
+    fn symlink(&self, target: &Path, link: &Path) -> io::Result<()>;
+
     /// Runs `work` while holding the lock of a file (created with `mode` if need be), with `note` at the
     /// beginning of the file, up to a NUL byte. Does nothing if somebody else holds it, but leaves word
     /// there that this process waits. The lock dies with the process.
@@ -221,6 +227,17 @@ impl Disk for OsDisk {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(e) => Err(e),
         }
+    }
+
+    fn remove_tree(&self, dir: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(dir) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
+        std::os::unix::fs::symlink(target, link)
     }
 
     fn with_lock(

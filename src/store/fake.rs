@@ -425,6 +425,30 @@ impl Disk for FakeDisk {
         })
     }
 
+    fn remove_tree(&self, dir: &Path) -> io::Result<()> {
+        self.look("remove-tree", dir, |platter| {
+            platter.names.retain(|path, _| !path.starts_with(dir));
+            platter.durable.retain(|path, _| !path.starts_with(dir));
+            platter.dirs.retain(|path, _| !path.starts_with(dir));
+            Ok(())
+        })
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
+        self.look("symlink", link, |platter| {
+            platter.need_dir(link)?;
+            if platter.names.contains_key(link) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            // Nothing here follows a link: it is a file that says where it leads.
+            let id = platter.new_file(link, 0o777);
+            if let Some(file) = platter.files.get_mut(&id) {
+                file.bytes = target.as_os_str().as_encoded_bytes().to_vec();
+            }
+            Ok(())
+        })
+    }
+
     fn with_lock(
         &self,
         path: &Path,

@@ -97,7 +97,7 @@ impl Store {
             let cached = self
                 .cache()
                 .as_ref()
-                .filter(|cached| cached.data.is_version(&contents.bytes))
+                .filter(|cached| is_current(cached, &contents))
                 .map(|cached| Data::clone(&cached.data));
             let data = match cached {
                 Some(data) => data,
@@ -105,6 +105,7 @@ impl Store {
             };
             let mut tx =
                 Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
+            fail::fail_point!("txn-read");
             let value = change(&mut tx)?;
             let (changed, warnings) = self.commit(&tx, &contents)?;
             Ok(Committed { value, changed, warnings })
@@ -209,6 +210,7 @@ impl Store {
     }
 
     fn append_archive(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
+        fail::fail_point!("bug-no-archive", |_| Ok(()));
         self.state_dir()?;
         let lines: Vec<Line> = tx
             .archived
@@ -242,6 +244,12 @@ impl Store {
             drop(self.disk.remove(&temporary));
             return Err(error);
         }
+        fail::fail_point!("bug-in-place", |_| {
+            drop(self.disk.remove(&temporary));
+            drop(self.disk.remove(self.paths.data()));
+            let path = self.paths.data();
+            self.disk.create(path, bytes, keep.mode).at("write", path).map(|()| Vec::new())
+        });
         let unsure = atomic::replace(&*self.disk, &temporary, self.paths.data(), self.paths.dir())?;
         warnings.extend(unsure);
         Ok(warnings)
@@ -266,4 +274,10 @@ impl Store {
         journal::rotate(&*self.disk, &self.paths)?;
         journal::append(&*self.disk, &self.paths.events(), DATA_MODE, false, events)
     }
+}
+
+/// Whether what was read last is what is in the file.
+fn is_current(cached: &super::Cached, contents: &Contents) -> bool {
+    fail::fail_point!("bug-old-base", |_| true);
+    cached.data.is_version(&contents.bytes)
 }

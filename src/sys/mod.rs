@@ -10,3 +10,4 @@ pub mod proc;
 pub mod procs;
 pub mod random;
 pub mod stop;
+pub mod threads;

@@ -78,10 +78,43 @@ pub fn is_alive(pid: u32, start: u64) -> bool {
     raw_pid(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
+/// The door to processes. Passed to whoever stops some or waits for their end, so that simulations own
+/// them.
+pub trait Processes: Send + Sync {
+    /// All of them, now.
+    fn table(&self) -> io::Result<Table>;
+
+    /// Whether the process with this id that started then still lives.
+    fn is_alive(&self, pid: u32, start: u64) -> bool;
+
+    /// Sends a signal to exactly this process. `Ok(false)` if it is gone.
+    fn signal(&self, process: &Process, signal: Signal) -> io::Result<bool>;
+}
+
+/// The machine's own processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OsProcesses;
+
+impl Processes for OsProcesses {
+    fn table(&self) -> io::Result<Table> {
+        Table::read()
+    }
+
+    fn is_alive(&self, pid: u32, start: u64) -> bool {
+        is_alive(pid, start)
+    }
+
+    fn signal(&self, process: &Process, wanted: Signal) -> io::Result<bool> {
+        signal(process, wanted)
+    }
+}
+
 /// All processes at one moment, as far as they could be read.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     processes: BTreeMap<u32, Process>,
+    /// Owner and variables of each, where they are not this machine's.
+    simulated: Option<BTreeMap<u32, (u32, Vec<u8>)>>,
 }
 
 impl Table {
@@ -99,7 +132,25 @@ impl Table {
         if processes.is_empty() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "/proc lists no processes"));
         }
-        Ok(Self { processes })
+        Ok(Self { processes, simulated: None })
+    }
+
+    /// A table of simulated processes, each with its user and its variables (`NAME=VALUE` and a NUL).
+    pub fn simulated(processes: impl IntoIterator<Item = (Process, u32, Vec<u8>)>) -> Self {
+        let mut table = Self { simulated: Some(BTreeMap::new()), ..Self::default() };
+        for (process, uid, variables) in processes {
+            if let Some(simulated) = &mut table.simulated {
+                simulated.insert(process.pid, (uid, variables));
+            }
+            table.processes.insert(process.pid, process);
+        }
+        table
+    }
+
+    /// The variables that a process of user `uid` was started with; `None` if it is gone or another user's.
+    fn environ(&self, pid: u32, uid: u32) -> Option<Vec<u8>> {
+        let Some(simulated) = &self.simulated else { return environ(pid, uid) };
+        simulated.get(&pid).filter(|(owner, _)| *owner == uid).map(|(_, bytes)| bytes.clone())
     }
 
     /// One process.
@@ -143,7 +194,7 @@ impl Table {
         let wanted = format!("{name}={value}");
         let mut carriers: Vec<(&Process, Vec<u8>)> = Vec::new();
         for process in self.processes.values() {
-            let Some(environ) = environ(process.pid, uid) else { continue };
+            let Some(environ) = self.environ(process.pid, uid) else { continue };
             if variables(&environ).any(|variable| variable == wanted.as_bytes()) {
                 carriers.push((process, environ));
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::procs::{self, Process, Signal};
+use super::procs::{Process, Processes, Signal};
 
 /// How long each signal is given before the next.
 const PATIENCE: [(Signal, Duration); 3] = [
@@ -44,7 +44,7 @@ pub enum StopError {
 /// stopped, once none of them is left. What appears meanwhile is stopped as well, and what was found once
 /// is not forgotten, although it may hide from the next look.
 pub fn stop(
-    clock: &dyn Clock,
+    (clock, procs): (&dyn Clock, &dyn Processes),
     mut look: impl FnMut() -> io::Result<Vec<Process>>,
 ) -> Result<usize, StopError> {
     let mut known: BTreeMap<(u32, u64), Process> = BTreeMap::new();
@@ -54,14 +54,14 @@ pub fn stop(
         loop {
             let found = look().map_err(StopError::Look)?;
             known.extend(found.into_iter().map(|process| ((process.pid, process.start), process)));
-            let alive = alive(&known);
+            let alive = alive(procs, &known);
             if alive.is_empty() {
                 return Ok(known.len());
             }
             for process in alive {
                 let name = (process.pid, process.start);
                 if !signalled.contains(&name) {
-                    procs::signal(process, signal).map_err(|source| StopError::Signal {
+                    procs.signal(process, signal).map_err(|source| StopError::Signal {
                         pid: process.pid,
                         name: process.name.clone(),
                         source,
@@ -75,7 +75,8 @@ pub fn stop(
             clock.sleep(POLL);
         }
     }
-    let left: Vec<String> = alive(&known).iter().map(|process| process.pid.to_string()).collect();
+    let left: Vec<String> =
+        alive(procs, &known).iter().map(|process| process.pid.to_string()).collect();
     if left.is_empty() {
         Ok(known.len())
     } else {
@@ -83,6 +84,6 @@ pub fn stop(
     }
 }
 
-fn alive(known: &BTreeMap<(u32, u64), Process>) -> Vec<&Process> {
-    known.values().filter(|process| procs::is_alive(process.pid, process.start)).collect()
+fn alive<'a>(procs: &dyn Processes, known: &'a BTreeMap<(u32, u64), Process>) -> Vec<&'a Process> {
+    known.values().filter(|process| procs.is_alive(process.pid, process.start)).collect()
 }

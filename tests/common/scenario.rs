@@ -195,6 +195,8 @@ pub(crate) struct Tmux {
     pub(crate) pane: Option<String>,
     /// `@tpu_exit` of that pane.
     pub(crate) exit: Option<i32>,
+    /// How long ago that pane has printed.
+    pub(crate) printed: Option<i64>,
 }
 
 impl Tmux {
@@ -209,7 +211,10 @@ impl Tmux {
     fn panes(&self, job: &Job) -> Vec<PaneFact> {
         let own = job.launch.as_ref().map(|launch| launch.token.as_str());
         let home = pane("alice", 0, None);
-        let with = |pane: PaneFact| vec![home.clone(), PaneFact { exit: self.exit, ..pane }];
+        let printed = self.printed.map_or(0, |s| u64::try_from(ago(s).as_second()).unwrap_or(0));
+        let with = |pane: PaneFact| {
+            vec![home.clone(), PaneFact { exit: self.exit, activity: printed, ..pane }]
+        };
         match self.pane.as_deref() {
             None | Some("alive") => with(pane("alice", 7, own)),
             Some("dead") => with(PaneFact { dead: true, ..pane("alice", 7, own) }),

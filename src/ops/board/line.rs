@@ -52,7 +52,7 @@ pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, 
     user_of(&data, &wish.user)?;
     let mut rows = super::look(ctx)?;
     for before in data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket) {
-        if lease::is_alive(&ctx.env, &before.owner) == Some(false) {
+        if lease::is_alive(ctx, &before.owner) == Some(false) {
             continue;
         }
         if let Some(first) = choose(&data, &rows, &Wish::of(before))?.into_iter().next() {
@@ -110,7 +110,7 @@ pub fn join(ctx: &Ctx, wish: &Wish) -> Result<String, Error> {
             since: tx.now,
         };
         let line = tx.data.waiting_mut();
-        line.retain(|ticket| lease::is_alive(&ctx.env, &ticket.owner) != Some(false));
+        line.retain(|ticket| lease::is_alive(ctx, &ticket.owner) != Some(false));
         line.push(ticket);
         Ok(id)
     })
@@ -128,5 +128,5 @@ pub fn leave(ctx: &Ctx, id: &str) -> Result<(), Error> {
 pub fn before(ctx: &Ctx, id: &str) -> Result<usize, Error> {
     let data = ctx.data()?;
     let before = data.waiting().iter().take_while(|ticket| ticket.id != id);
-    Ok(before.filter(|ticket| lease::is_alive(&ctx.env, &ticket.owner) != Some(false)).count())
+    Ok(before.filter(|ticket| lease::is_alive(ctx, &ticket.owner) != Some(false)).count())
 }

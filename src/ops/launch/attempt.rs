@@ -61,7 +61,12 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
             job: id.clone(),
             launch: token.clone(),
         };
-        Ok(ctx.tmux.open_window(&window)?)
+        let opened = ctx.tmux.open_window(&window);
+        fail::fail_point!("bug-second-window", opened.is_err(), |_| {
+            let index = window.index + 1;
+            Ok(ctx.tmux.open_window(&NewWindow { index, ..window.clone() })?)
+        });
+        Ok(opened?)
     });
     let pane = match opened {
         Ok(pane) => pane,
@@ -158,20 +163,7 @@ fn succeed(
 ) -> Result<(), Error> {
     let id = JobId::new(child.user.clone(), parent.window);
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
-    if let Some(other) = job.child {
-        return Err(Error::refused(format!("{id} already goes on in window {other}"))
-            .hint(format!("tpu check {} shows it", id.user)));
-    }
-    if job.is_being_killed() {
-        return Err(Error::refused(format!("{id} is being killed"))
-            .hint(format!("`tpu check {}` shows what came of it", id.user)));
-    }
-    // Its launcher may have written down, since, the very failure that the facts had shown.
-    let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
-    if job.status != parent.seen && !came_true {
-        return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
-            .hint("look again, then try again"));
-    }
+    may_be_succeeded(job, parent)?;
     if let Some(lease) = claim.lease {
         lease.check(job)?;
     }
@@ -204,6 +196,27 @@ fn succeed(
     job.child = Some(child.windows_id);
     job.intent = None;
     child.lease = job.lease.take();
+    Ok(())
+}
+
+/// Whether the parent still is as it was when the plan was made, and has no child.
+fn may_be_succeeded(job: &Job, parent: &Parent) -> Result<(), Error> {
+    fail::fail_point!("bug-no-compare", |_| Ok(()));
+    let id = job.id();
+    if let Some(other) = job.child {
+        return Err(Error::refused(format!("{id} already goes on in window {other}"))
+            .hint(format!("tpu check {} shows it", id.user)));
+    }
+    if job.is_being_killed() {
+        return Err(Error::refused(format!("{id} is being killed"))
+            .hint(format!("`tpu check {}` shows what came of it", id.user)));
+    }
+    // Its launcher may have written down, since, the very failure that the facts had shown.
+    let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
+    if job.status != parent.seen && !came_true {
+        return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
+            .hint("look again, then try again"));
+    }
     Ok(())
 }
 
@@ -282,9 +295,8 @@ fn confirm(
     server_pid: u32,
 ) -> Result<(), Error> {
     let stands = ctx.transact(|tx| {
-        let now = tx.now;
         let job = records::of_launch(&mut tx.data, id, token)?;
-        lease::free(job, now);
+        lease::free(job);
         let Some(launch) = &job.launch else { return Ok(false) };
         // Its launcher was let through: the launch worked, whatever has become of the job since.
         let has_begun = launch.confirmed || launch.ended.is_some();

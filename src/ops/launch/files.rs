@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::model::ids::{JobId, LaunchToken};
@@ -33,7 +32,7 @@ pub fn prepare(
     };
     let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
     let link = dir.join("bin").join("tpu");
-    link_program(&ctx.tpu, &link)?;
+    link_program(ctx, &link)?;
 
     let environment = environment(ctx, plan, id, &link, job);
     let name = id.to_string();
@@ -72,13 +71,11 @@ pub fn prepare(
 /// The job's own directory, with nothing of an earlier job of that number in it.
 fn fresh_directory(ctx: &Ctx, id: &JobId) -> Result<PathBuf, Error> {
     let dir = ctx.store.paths().job(id);
-    match std::fs::remove_dir_all(&dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::state(format!("cannot clear {}: {e}", dir.display())).hint(
-                "this account must be able to write there; move the directory away and try again",
-            ))
-        }
-        _ => Ok(ctx.store.job_dir(id)?),
+    match ctx.store.disk().remove_tree(&dir) {
+        Err(e) => Err(Error::state(format!("cannot clear {}: {e}", dir.display())).hint(
+            "this account must be able to write there; move the directory away and try again",
+        )),
+        Ok(()) => Ok(ctx.store.job_dir(id)?),
     }
 }
 
@@ -88,9 +85,10 @@ fn write(ctx: &Ctx, path: &Path, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Gives this program the name `tpu` in a directory of the job's own, to stand first in its PATH.
-fn link_program(program: &Path, link: &Path) -> Result<(), Error> {
+fn link_program(ctx: &Ctx, link: &Path) -> Result<(), Error> {
     let dir = link.parent().unwrap_or(link);
-    let made = std::fs::create_dir(dir).and_then(|()| symlink(program, link));
+    let disk = ctx.store.disk();
+    let made = disk.make_dir(dir, 0o755).and_then(|_| disk.symlink(&ctx.tpu, link));
     made.map_err(|e| {
         Error::state(format!("cannot create {}: {e}", link.display()))
             .hint("check the space and the rights there, then: tpu rerun")

@@ -80,7 +80,7 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             .as_ref()
             .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S)
             // Whoever was opening it is dead: nobody will, and the next MONITOR goes on from here.
-            || job.intent.as_ref().is_some_and(|i| lease::is_alive(&ctx.env, &i.by) == Some(false));
+            || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false));
         match place::find(job, session, &tmux) {
             Window::Here(_) => cures.push(Cure::Adopt(job.id())),
             Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),

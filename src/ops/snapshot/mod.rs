@@ -192,7 +192,7 @@ pub fn users_of_targets(
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
         .filter(|(_, job)| counts(job))
         .filter(|(_, job)| {
-            job.status.is_live() || is_unended(job) || workers::may_live(ctx, data, job)
+            job.status.is_live() || may_be_at_work(job) || workers::may_live(ctx, data, job)
         })
         .collect();
     let mut targets: HashMap<TargetName, TargetUsers> = HashMap::new();
@@ -202,21 +202,32 @@ pub fn users_of_targets(
     let tmux = ctx.tmux.look();
     let seen = observe(ctx, &mut Memory::default(), &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
+        let users = targets.entry(job.tpu.clone()).or_default();
+        // What has outlived its window holds the device as well as any.
+        if seen.exit.is_none() && seen.window_has_ended() && has_processes(ctx, job) {
+            users.live.push(job.id());
+            continue;
+        }
         let shown = diagnose(job, &seen.facts(ctx.clock.now()));
         // A program whose text shows a failure may still hold the device: only its end frees it.
         let over = !shown.status.is_live()
-            && (seen.exit.is_some() || !seen.window_is_here())
+            && (seen.exit.is_some() || seen.window_has_ended())
             && !workers::may_live(ctx, data, job);
-        let users = targets.entry(job.tpu.clone()).or_default();
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
     targets
 }
 
-/// Whether a failure is stored and no end of the program: it may be at work still.
-fn is_unended(job: &Job) -> bool {
-    let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
-    open && matches!(job.status, Status::Error(_))
+/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
+fn may_be_at_work(job: &Job) -> bool {
+    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
+    is_unseen && matches!(job.status, Status::Error(_))
+}
+
+/// Whether processes of a job live on this machine. Where that cannot be told, they may.
+fn has_processes(ctx: &Ctx, job: &Job) -> bool {
+    job.launch.is_some()
+        && super::processes::of_job(ctx, job, None).map_or(true, |found| !found.is_empty())
 }
 
 /// The text that belongs to this launch of the job.
@@ -255,8 +266,8 @@ impl Viewer<'_> {
             rivals: &rivals(data, job, &lineage),
             me: None,
             owners: Owners {
-                lease: job.lease.as_ref().and_then(|l| lease::is_alive(&ctx.env, &l.owner)),
-                intent: job.intent.as_ref().and_then(|i| lease::is_alive(&ctx.env, &i.by)),
+                lease: job.lease.as_ref().and_then(|l| lease::is_alive(ctx, &l.owner)),
+                intent: job.intent.as_ref().and_then(|i| lease::is_alive(ctx, &i.by)),
                 target: None,
             },
             jitter: backoff::jitter_of(job),

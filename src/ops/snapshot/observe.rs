@@ -99,6 +99,16 @@ impl Seen<'_> {
         matches!(&self.window, Window::Here(pane) if !pane.dead)
     }
 
+    /// Whether the job's window, or the program in it, is gone for certain. One that cannot be looked at
+    /// from here is not.
+    pub(super) fn window_has_ended(&self) -> bool {
+        match &self.window {
+            Window::Here(pane) => pane.dead,
+            Window::Gone | Window::Lost(_) => true,
+            Window::Elsewhere(_) | Window::Unknown(_) => false,
+        }
+    }
+
     /// Whether the text read so far did not say enough.
     fn is_undecided(&self) -> bool {
         matches!(&self.verdict, Some(verdict) if verdict.class == Class::None)
@@ -160,8 +170,14 @@ fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, tmux: &'a TmuxFact) 
     let by_record = job.launch.as_ref().and_then(|launch| launch.exit);
     let exit = by_pane
         .or(by_record)
-        .or_else(|| if job.status.is_live() { records::recorded_exit(ctx, job) } else { None });
+        .or_else(|| if is_open(job) { records::recorded_exit(ctx, job) } else { None });
     Seen { window, exit, verdict: None, tail: Vec::new() }
+}
+
+/// Whether the end of a job's program may have been recorded by its launcher alone.
+fn is_open(job: &Job) -> bool {
+    let unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
+    job.status.is_live() || unseen && matches!(job.status, Status::Error(_))
 }
 
 /// Takes over what is remembered of panes that stand as they stood, and lists the others.

@@ -1,0 +1,523 @@
+//! The effects of one simulated process: each is a step of the world, and what really happens is what
+//! the observer sees.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tpu::cloud::sim::SimCloud;
+use tpu::cloud::{
+    Answer, Cloud, CloudError, Operation, RequestId, TargetAt, TargetSpec, ZoneAnswer,
+};
+use tpu::model::facts::{PaneFact, TargetFact, TmuxFact};
+use tpu::model::settings::CloudKind;
+use tpu::model::time::Timestamp;
+use tpu::store::disk::{Contents, Disk, Locked, Stat};
+use tpu::sys::clock::Clock;
+use tpu::sys::procs::{Process, Processes, Signal, Table};
+use tpu::sys::threads::Threads;
+use tpu::tmux::{Capture, NewWindow, Tmux, TmuxError};
+
+use super::world::{Pid, Purpose, Role, World, die};
+use super::{DATA, launcher};
+
+/// The handle of a process on its world.
+#[derive(Clone)]
+pub(crate) struct Me {
+    pub(crate) world: Arc<World>,
+    pub(crate) pid: Pid,
+}
+
+impl Me {
+    fn step(&self, what: &str) {
+        self.world.step(self.pid, what);
+    }
+}
+
+/// The last part of a path, for the trace.
+fn short(path: &Path) -> String {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    // Numbers of temporary files are counted by the test's own process.
+    name.split(".tmp").next().unwrap_or_default().to_owned()
+}
+
+impl Clock for Me {
+    fn now(&self) -> Timestamp {
+        self.world.state().wall(self.pid.host)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.world.state().now
+    }
+
+    fn sleep(&self, duration: Duration) {
+        let length = {
+            let state = self.world.state();
+            let lazy = if duration < Duration::from_secs(1) { state.lazy } else { Duration::ZERO };
+            let extra = state.rng_below(lazy);
+            duration + extra
+        };
+        self.world.sleep(self.pid, length);
+    }
+}
+
+impl super::world::State {
+    fn rng_below(&self, most: Duration) -> Duration {
+        use tpu::sys::random::Random as _;
+        Duration::from_millis(self.rng.below(u64::try_from(most.as_millis()).unwrap_or(0).max(1)))
+    }
+}
+
+/// A fault of the disk.
+#[derive(Clone, Copy)]
+enum Trouble {
+    Full,
+    Torn,
+    /// Half of it is written, and the process is dead.
+    Death,
+}
+
+impl Me {
+    fn disk_step(&self, what: &str, path: &Path) {
+        self.step(&format!("{what} {}", short(path)));
+    }
+
+    /// What goes wrong with a write.
+    fn trouble(&self) -> Option<Trouble> {
+        use tpu::sys::random::Random as _;
+        let state = self.world.state();
+        let chance = state.faults.disk;
+        if !state.chance(chance) || state.purpose(self.pid).is_none() {
+            return None;
+        }
+        Some(match state.rng.below(3) {
+            0 => Trouble::Full,
+            1 => Trouble::Torn,
+            _ => Trouble::Death,
+        })
+    }
+
+    /// A write that may go wrong in the middle.
+    fn write(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        write: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+        let done = match self.trouble() {
+            None => write(bytes),
+            Some(Trouble::Full) => Err(io::ErrorKind::StorageFull.into()),
+            Some(Trouble::Torn) => {
+                write(half)?;
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            Some(Trouble::Death) => {
+                drop(write(half));
+                self.world.state().kill(self.pid, "in the middle of a write");
+                self.seen(path);
+                die()
+            }
+        };
+        self.seen(path);
+        done
+    }
+
+    /// The data file may be another one.
+    fn seen(&self, path: &Path) {
+        if path == Path::new(DATA) {
+            let bytes = self.world.disk.bytes(path);
+            let archive = self.world.disk.bytes(&super::archive());
+            self.world.state().data_changed(bytes.as_deref(), archive.as_deref());
+        }
+    }
+
+    fn small(&self) -> io::Result<()> {
+        match self.trouble() {
+            None => Ok(()),
+            Some(_) => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+}
+
+impl Disk for Me {
+    fn read(&self, path: &Path) -> io::Result<Contents> {
+        self.disk_step("read", path);
+        let contents = self.world.disk.read(path)?;
+        if path == Path::new(DATA) {
+            self.world.state().data_read(self.pid, &contents.bytes);
+        }
+        Ok(contents)
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        self.world.disk.read_at(path, offset, len)
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Stat> {
+        self.world.disk.stat(path)
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+        self.disk_step("create", path);
+        self.write(path, bytes, |bytes| self.world.disk.create(path, bytes, mode))
+    }
+
+    fn set_owner(&self, path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+        self.world.disk.set_owner(path, uid, gid)
+    }
+
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.world.disk.set_mode(path, mode)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.small()?;
+        self.world.disk.link(from, to)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk_step("rename to", to);
+        self.small()?;
+        if to == Path::new(DATA) {
+            let before = self.world.disk.bytes(to);
+            self.world.state().data_replaced(self.pid, before.as_deref());
+        }
+        self.world.disk.rename(from, to)?;
+        self.seen(to);
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.step("sync the directory");
+        self.world.disk.sync_dir(dir)?;
+        if Path::new(DATA).parent() == Some(dir) {
+            self.world.state().data_synced();
+        }
+        Ok(())
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
+        self.disk_step("append to", path);
+        if short(path) == "events.jsonl" {
+            self.world.state().events(self.pid, bytes);
+        }
+        self.write(path, bytes, |bytes| self.world.disk.append(path, bytes, mode, durable))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let removed = self.world.disk.remove(path);
+        self.seen(path);
+        removed
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.world.disk.list(dir)
+    }
+
+    fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool> {
+        self.world.disk.make_dir(dir, mode)
+    }
+
+    fn remove_tree(&self, dir: &Path) -> io::Result<()> {
+        self.disk_step("remove", dir);
+        self.world.disk.remove_tree(dir)
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
+        self.world.disk.symlink(target, link)
+    }
+
+    fn with_lock(
+        &self,
+        path: &Path,
+        mode: u32,
+        note: &[u8],
+        work: &mut dyn FnMut(),
+    ) -> io::Result<Locked> {
+        self.disk_step("lock", path);
+        if self.trouble().is_some() && self.world.disk.stat(path).is_err() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        {
+            let mut state = self.world.state();
+            if let Some(holder) = state.locks.get(path).copied() {
+                if !state.is_alive(holder) {
+                    state.violation(format!("8: {} is held by a dead process", short(path)));
+                }
+                return Ok(Locked::Busy);
+            }
+            state.locks.insert(path.to_owned(), self.pid);
+            let is_data = super::observer::is_lock(path);
+            if let Some(proc) = state.proc_mut(self.pid).filter(|_| is_data) {
+                proc.base = None;
+            }
+        }
+        self.world.disk.put(path, note, mode, (1000, 1000));
+        work();
+        self.world.state().locks.remove(path);
+        Ok(Locked::Done { awaited: false })
+    }
+}
+
+impl Processes for Me {
+    fn table(&self) -> io::Result<Table> {
+        self.step("read the process table");
+        let mut state = self.world.state();
+        let host = self.pid.host;
+        let ids: Vec<Pid> = state.hosts.get(host).map_or_else(Vec::new, |machine| {
+            let all = machine.procs.iter();
+            all.map(|(pid, (start, _))| Pid { host, pid: *pid, start: *start }).collect()
+        });
+        let mut processes = Vec::new();
+        for id in ids {
+            if !state.is_alive(id) {
+                continue;
+            }
+            let Some(proc) = state.proc(id) else { continue };
+            let process = Process {
+                pid: id.pid,
+                ppid: proc.parent.map_or(1, |parent| parent.pid),
+                pgid: proc.pgid,
+                session: proc.pgid,
+                start: id.start,
+                zombie: false,
+                name: "python".to_owned(),
+            };
+            processes.push((process, 1000, proc.environ.clone()));
+        }
+        Ok(Table::simulated(processes))
+    }
+
+    fn is_alive(&self, pid: u32, start: u64) -> bool {
+        self.world.state().is_alive(Pid { host: self.pid.host, pid, start })
+    }
+
+    fn signal(&self, process: &Process, signal: Signal) -> io::Result<bool> {
+        self.step(&format!("signal {signal:?} to {}", process.pid));
+        let victim = Pid { host: self.pid.host, pid: process.pid, start: process.start };
+        Ok(self.world.state().signalled(self.pid, victim, signal))
+    }
+}
+
+impl Threads for Me {
+    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
+        self.world.state().begun.push((self.pid, work));
+    }
+}
+
+impl Me {
+    fn tmux(&self) -> Arc<dyn Tmux> {
+        let state = self.world.state();
+        let machine = state.hosts.get(self.pid.host).expect("a process is on a machine");
+        Arc::clone(&machine.tmux) as Arc<dyn Tmux>
+    }
+
+    /// Whether a call does its work and its answer is lost.
+    fn answer_is_lost(&self) -> bool {
+        let state = self.world.state();
+        state.purpose(self.pid).is_some() && state.chance(state.faults.tmux)
+    }
+
+    fn lost(what: &str) -> TmuxError {
+        TmuxError::TimedOut { command: what.to_owned(), seconds: 10 }
+    }
+}
+
+impl Tmux for Me {
+    fn look(&self) -> TmuxFact {
+        self.step("look at tmux");
+        if self.answer_is_lost() {
+            return TmuxFact::Unknown { reason: "tmux did not answer in time".to_owned() };
+        }
+        let fact = self.tmux().look();
+        let mut state = self.world.state();
+        let now = state.own_time(self.pid);
+        if let Some(proc) = state.proc_mut(self.pid) {
+            proc.looked = Some(now);
+        }
+        fact
+    }
+
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+        self.step("ensure a session");
+        self.tmux().ensure_session(session, history)
+    }
+
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        self.step(&format!("open window {} for {}", window.index, window.job));
+        self.world.state().acts(self.pid, "opens a window");
+        let pane = self.tmux().open_window(window)?;
+        launcher::begin(&self.world, self.pid, window, &pane);
+        if self.answer_is_lost() {
+            return Err(Self::lost("new-window"));
+        }
+        Ok(pane)
+    }
+
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+        self.step("capture");
+        self.tmux().capture(panes)
+    }
+
+    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.step(&format!("close {} of {}", pane.pane_id, pane.session));
+        self.world.state().acts(self.pid, "closes a window");
+        let now = match self.tmux().look() {
+            TmuxFact::Up { panes, .. } => panes.into_iter().find(|p| p.pane_id == pane.pane_id),
+            TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => None,
+        };
+        self.tmux().close_window(pane, server_pid)?;
+        if let Some(closed) = now {
+            let mut state = self.world.state();
+            state.window_closed(Some(self.pid), self.pid.host, &closed);
+        }
+        if self.answer_is_lost() {
+            return Err(Self::lost("kill-window"));
+        }
+        Ok(())
+    }
+
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError> {
+        self.tmux().set_pane_option(pane, server_pid, option, value)
+    }
+
+    fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
+        self.tmux().attach_argv(pane, inside)
+    }
+
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux().end_server(server_pid)
+    }
+
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
+        self.tmux().set_buffer(text)
+    }
+}
+
+/// The way of one process to the control plane.
+pub(crate) struct Door {
+    pub(crate) me: Me,
+    pub(crate) cloud: SimCloud,
+}
+
+impl Door {
+    /// A call that changes something is sent.
+    fn send(&self, what: &str, target: &TargetAt) {
+        self.me.step(&format!("cloud: {what} {}", target.name));
+        let word = self.me.world.word(target.name.as_str());
+        self.me.world.state().cloud_called(self.me.pid, what, target.name.as_str(), &word);
+    }
+}
+
+impl World {
+    /// The true state of a target.
+    pub(crate) fn word(&self, name: &str) -> String {
+        let fleet = self.fleet.look().expect("the fleet can be looked at");
+        let facts = fleet.targets(super::world::State::begin());
+        let found = facts.into_iter().find(|fact| fact.name.as_str() == name);
+        found.map_or_else(|| "-".to_owned(), |fact| fact.raw_state)
+    }
+}
+
+impl Cloud for Door {
+    fn kind(&self) -> CloudKind {
+        self.cloud.kind()
+    }
+
+    fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {
+        self.me.step("cloud: list");
+        let mut answers = self.cloud.list(zones);
+        let mut state = self.me.world.state();
+        let wall = state.wall(self.me.pid.host);
+        let now = state.own_time(self.me.pid);
+        for zone in &mut answers {
+            let name = zone.zone.clone();
+            match &mut zone.answer {
+                // The time of an answer is taken from the clock of whoever asked.
+                Answer::Facts { targets, observed_at } => {
+                    *observed_at = wall;
+                    for target in targets {
+                        target.observed_at = wall;
+                    }
+                    if let Some(proc) = state.proc_mut(self.me.pid) {
+                        proc.asked.insert(name, now);
+                    }
+                }
+                Answer::Unknown { .. } => {}
+            }
+        }
+        answers
+    }
+
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+        self.me.step("cloud: describe");
+        let observed_at = {
+            let state = self.me.world.state();
+            state.wall(self.me.pid.host)
+        };
+        Ok(TargetFact { observed_at, ..self.cloud.describe(target)? })
+    }
+
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError> {
+        self.send("create", &spec.at());
+        self.cloud.create(spec, request)
+    }
+
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
+        self.send("delete", target);
+        let answer = self.cloud.delete(target, force);
+        if self.me.world.word(target.name.as_str()) != "READY" {
+            self.me.world.state().machines_gone(target.name.as_str());
+        }
+        answer
+    }
+
+    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+        self.send("start", target);
+        self.cloud.start(target)
+    }
+
+    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+        self.send("stop", target);
+        self.cloud.stop(target)
+    }
+
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+        self.send("reboot", target);
+        self.cloud.reboot(target)
+    }
+
+    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+        self.me.step("cloud: look at an operation");
+        self.cloud.operation(name)
+    }
+}
+
+impl super::world::State {
+    /// A process does something to the world that rests on what it saw there.
+    pub(crate) fn acts(&mut self, me: Pid, what: &str) {
+        let now = self.own_time(me);
+        let looked = self.proc(me).and_then(|proc| proc.looked);
+        let age = looked.map(|at| now.saturating_sub(at));
+        if age.is_none_or(|age| age > Duration::from_secs(65)) {
+            self.violation(format!("7: a process {what}, and has looked {age:?} ago"));
+        }
+    }
+
+    /// Whether a process acts because a person wants it.
+    pub(crate) fn is_for_a_person(&self, me: Pid, purposes: &[Purpose]) -> bool {
+        matches!(self.proc(me).map(|proc| &proc.role), Some(Role::Tpu(purpose)) if purposes.contains(purpose))
+    }
+}

@@ -1,0 +1,243 @@
+//! What runs in a job's window: the launcher as `assets/launcher.sh` has it, and a user's script that
+//! works, makes progress, and fails as the world has it fail.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tpu::model::facts::{PaneFact, TmuxFact};
+use tpu::model::ids::{JobId, LaunchToken};
+use tpu::ops::callbacks::{self, Begun};
+use tpu::ops::{Ctx, Error};
+use tpu::store::Paths;
+use tpu::tmux::{NewWindow, Tmux as _};
+
+use super::effects::Me;
+use super::observer::{Cause, Health, Program};
+use super::tpu::{Start, call};
+use super::world::{Pid, Purpose, Role, World};
+use super::{CODE, DATA, LOG};
+
+/// How a program behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// How often it says something, in milliseconds.
+    pub(crate) says_ms: (u64, u64),
+    /// Its work is kept so often, in seconds.
+    pub(crate) keeps_s: f64,
+    /// It has a mistake, with this chance in millionths each time it says something.
+    pub(crate) mistake: u64,
+}
+
+/// The shell of a new window begins.
+pub(crate) fn begin(world: &Arc<World>, opener: Pid, window: &NewWindow, pane: &PaneFact) {
+    let Some(shell) = world.state().spawn(opener.host, Role::Launcher, Some(pane.pane_pid)) else {
+        return;
+    };
+    let me = Me { world: Arc::clone(world), pid: shell };
+    let launch = Launcher {
+        me,
+        token: window.launch.clone(),
+        job: window.job.clone(),
+        pane: pane.clone(),
+        script: window.argv.get(1).cloned().unwrap_or_default(),
+    };
+    let work = Box::new(move || launch.run());
+    world.state().begun.push((shell, work));
+}
+
+struct Launcher {
+    me: Me,
+    token: LaunchToken,
+    job: JobId,
+    pane: PaneFact,
+    script: String,
+}
+
+impl Launcher {
+    fn pause(&self, low_ms: u64, high_ms: u64) {
+        let length = self.me.world.state().between(low_ms, high_ms);
+        self.me.world.sleep(self.me.pid, length);
+    }
+
+    /// One of its files, as it is when it looks; a launcher that does not find it ends.
+    fn file(&self, name: &str) -> Option<Vec<String>> {
+        let dir = self.script.strip_suffix("launcher.sh")?;
+        let bytes = self.me.world.disk.bytes(format!("{dir}{name}").as_ref())?;
+        let words = bytes.split(|byte| *byte == 0);
+        Some(words.map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        if let Some(dir) = self.script.strip_suffix("launcher.sh") {
+            let path = format!("{dir}{name}");
+            self.me.world.disk.put(path.as_ref(), text.as_bytes(), 0o600, (1000, 1000));
+        }
+    }
+
+    /// Calls `tpu` back.
+    fn call(&self, work: impl FnOnce(&Ctx) -> Result<(), Error> + Send + 'static) -> bool {
+        let vars = vec![
+            ("TPU_JOB".to_owned(), self.job.to_string()),
+            ("TPU_LAUNCH".to_owned(), self.token.as_str().to_owned()),
+        ];
+        let start = Start {
+            host: self.me.pid.host,
+            purpose: Purpose::Callback,
+            parent: Some(self.me.pid),
+            vars,
+        };
+        let said: Arc<Mutex<Option<bool>>> = Arc::default();
+        let told = Arc::clone(&said);
+        let child = call(&self.me.world, &start, move |ctx| {
+            let ok = work(ctx).is_ok();
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(ok);
+        });
+        while self.me.world.state().is_alive(child) {
+            self.pause(20, 200);
+        }
+        said.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(false)
+    }
+
+    fn run(self) {
+        self.pause(10, 400);
+        let Some(words) = self.file("argv") else { return };
+        let token = self.token.clone();
+        let may_begin = self.call(move |ctx| callbacks::begin(ctx, &token));
+        let code = if may_begin { self.attend(&words) } else { 4 };
+        self.write("exit", &format!("{code} {}\n", self.token.as_str()));
+        self.pause(1, 100);
+        let tmux = self.tmux();
+        if let TmuxFact::Up { place, .. } = tmux.look() {
+            let code = code.to_string();
+            drop(tmux.set_pane_option(&self.pane, place.server_pid, "@tpu_exit", &code));
+        }
+        let token = self.token.clone();
+        let _told: bool = self.call(move |ctx| callbacks::exited(ctx, &token, code));
+        // The shell stays, until somebody closes its window.
+        loop {
+            self.me.world.sleep(self.me.pid, Duration::from_secs(3_600));
+        }
+    }
+
+    fn tmux(&self) -> Arc<tpu::tmux::fake::FakeTmux> {
+        let state = self.me.world.state();
+        let machine = state.hosts.get(self.me.pid.host).expect("a launcher is on a machine");
+        Arc::clone(&machine.tmux)
+    }
+
+    fn show(&self, text: &str) {
+        let all = format!("tpu: launch {} · job {}\n{text}", self.token.as_str(), self.job);
+        self.tmux().set_text(&self.pane.pane_id, all);
+    }
+
+    /// The program, from its start to its end; its exit code.
+    fn attend(&self, words: &[String]) -> i32 {
+        let after = |prefix: &str| words.iter().find_map(|word| word.strip_prefix(prefix));
+        let target = after("ka=").unwrap_or("local").to_owned();
+        let lineage = after("--config.lineage=").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let number = {
+            let mut state = self.me.world.state();
+            let Some(pid) = state.spawn(self.me.pid.host, Role::Program(0), None) else { return 1 };
+            let number = state.program_begins(Program {
+                token: self.token.as_str().to_owned(),
+                lineage,
+                target: target.clone(),
+                pid,
+                health: Health::Working,
+                cause: None,
+                last_words: "",
+                exit: 0,
+                ended: None,
+            });
+            if let Some(proc) = state.proc_mut(pid) {
+                proc.role = Role::Program(number);
+                proc.environ = format!("TPU_LAUNCH={}\0", self.token.as_str()).into_bytes();
+            }
+            drop(state);
+            self.write("pid", &format!("{} {}\n", pid.pid, pid.start));
+            number
+        };
+        // A target that is not there, or not any more, is noticed by the first word to it.
+        if self.me.world.word(&target) != "READY" {
+            let words = "ssh: connect to host 10.0.0.2 port 22: Connection refused\n";
+            self.me.world.state().fail(number, Cause::Grpc, words, 255);
+        }
+        self.show("starting\n");
+        let job = self.job.to_string();
+        let begun = Begun { log_dir: LOG.to_owned(), stage_dir: CODE.to_owned(), target };
+        let _heard: bool = self.call(move |ctx| {
+            let id = callbacks::subject(ctx, &job)?;
+            callbacks::upd_log(ctx, &id, &begun)
+        });
+        self.work(number, lineage)
+    }
+
+    /// Works until it ends, in one way or another.
+    fn work(&self, number: usize, lineage: u32) -> i32 {
+        let mut step = 0;
+        let mut since = self.me.world.state().now;
+        let mut fresh = 0.0;
+        loop {
+            let (low, high) = self.me.world.state().habits.says_ms;
+            self.pause(low, high);
+            let mut state = self.me.world.state();
+            let Some(program) = state.observer.programs.get(number).cloned() else { return 1 };
+            let passed = state.now.saturating_sub(since).as_secs_f64();
+            since = state.now;
+            if !state.is_alive(program.pid) {
+                drop(state);
+                self.show(&format!("step {step} loss 0.41\n{}", program.last_words));
+                return program.exit;
+            }
+            if program.health != Health::Working {
+                continue;
+            }
+            step += 100;
+            fresh += passed;
+            state.observer.lineages.entry(lineage).or_default().worked += passed;
+            let (keeps, mistake) = (state.habits.keeps_s, state.habits.mistake);
+            let known = state.observer.lineages.entry(lineage).or_default();
+            if fresh >= keeps || known.kept + fresh >= known.needs {
+                known.kept += fresh;
+                fresh = 0.0;
+            }
+            let is_done = known.kept >= known.needs;
+            let has_mistake = state.chance(mistake);
+            if has_mistake {
+                let words = "Traceback (most recent call last):\n  File \"main.py\", line 61, in \
+                             <module>\nKeyError: 'lr'\n";
+                state.fail(number, Cause::Mistake, words, 1);
+            }
+            drop(state);
+            self.show(&format!("step {step} loss 0.41\n"));
+            if is_done && !has_mistake {
+                return self.finish(number, lineage);
+            }
+        }
+    }
+
+    fn finish(&self, number: usize, lineage: u32) -> i32 {
+        let job = self.job.to_string();
+        let said = self.call(move |ctx| {
+            let id = callbacks::subject(ctx, &job)?;
+            callbacks::finish_job(ctx, &id, false)
+        });
+        let mut state = self.me.world.state();
+        let pid = state.observer.programs.get_mut(number).map(|program| {
+            program.cause.get_or_insert(Cause::Finished);
+            program.pid
+        });
+        if said {
+            state.observer.lineages.entry(lineage).or_default().finished = true;
+        }
+        if let Some(pid) = pid {
+            state.kill(pid, "done");
+        }
+        0
+    }
+}
+
+/// The directory of a job below the state of the data file.
+pub(crate) fn paths() -> Paths {
+    Paths::new(DATA.into())
+}

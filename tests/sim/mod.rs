@@ -1,0 +1,101 @@
+//! The whole manager in a simulated world, one thread, one seed: several MONITORs and persons' commands at
+//! the same time, with crashes between any two effects, and an observer that sees what is true.
+//!
+//! [`world`] is what there is, [`effects`] how a process touches it, [`launcher`] what runs in a window,
+//! [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to its end.
+
+mod actors;
+mod bugs;
+mod day;
+mod effects;
+mod launcher;
+mod observer;
+mod run;
+mod tpu;
+mod world;
+
+use std::path::PathBuf;
+
+use ::tpu::sys::clock::{Clock as _, SystemClock};
+use run::{Outcome, Story, play};
+
+/// The data file.
+const DATA: &str = "/lab/data.json";
+
+/// A directory of code, and one with a complete checkpoint. Nothing is written there.
+const CODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sim/code");
+const LOG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sim/log");
+
+/// The archive of the data file.
+fn archive() -> PathBuf {
+    launcher::paths().archive()
+}
+
+/// Plays seeds and fails at the first that breaks something, with the end of its trace.
+fn hold(seeds: std::ops::Range<u64>) -> u64 {
+    let mut steps = 0;
+    for seed in seeds {
+        let outcome = play(&Story::of(seed));
+        steps += outcome.steps;
+        if let Outcome { broken: Some(broken), trace, .. } = outcome {
+            panic!("seed {seed}: {broken}\n{}", trace.join("\n"));
+        }
+    }
+    steps
+}
+
+#[test]
+fn nothing_that_must_never_happen_happens() {
+    let _steps: u64 = hold(0..60);
+}
+
+#[test]
+fn an_hour_of_a_fleet_breaks_nothing_and_loses_little() {
+    let day = day::play(1.0, 6, 4);
+    assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
+    assert!(day.goodput > 0.9, "{day}");
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let one = play(&Story::of(7));
+    let two = play(&Story::of(7));
+    assert_eq!((one.steps, one.digest), (two.steps, two.digest));
+}
+
+/// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, or `TPU_SIM_HOURS` of a fleet.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn as_asked() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(hours) = number("TPU_SIM_HOURS") {
+        #[expect(clippy::cast_precision_loss, reason = "some hours")]
+        let day = day::play(hours as f64, 100, 20);
+        println!("{hours} hours, {} steps: {day}", day.outcome.steps);
+        assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
+    }
+    let (Some(seeds), from) = (number("TPU_SIM_SEEDS"), number("TPU_SIM_FROM").unwrap_or(0)) else {
+        return;
+    };
+    // A deliberate bug is switched on as any fail point is: by the variable FAILPOINTS.
+    let _bugs = fail::FailScenario::setup();
+    let clock = SystemClock::new();
+    let first = number("TPU_SIM_FIRST").is_some();
+    let print = number("TPU_SIM_PRINT").is_some();
+    let mut failed = 0;
+    let mut steps = 0;
+    for seed in from..from + seeds {
+        let outcome = play(&Story { print, ..Story::of(seed) });
+        steps += outcome.steps;
+        if let Some(broken) = outcome.broken {
+            failed += 1;
+            println!("seed {seed}: {broken}");
+            if first {
+                break;
+            }
+        }
+    }
+    let seconds = clock.monotonic().as_secs_f64();
+    println!("{seeds} seeds from {from}, {steps} steps in {seconds:.1} s: {failed} failed");
+    assert_eq!(failed, 0);
+}

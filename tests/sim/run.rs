@@ -1,0 +1,319 @@
+//! One seed: a world, what happens in it, and what must hold at its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use generator::{Generator, Gn};
+
+use tpu::model::data::Data;
+use tpu::model::facts::ErrorKind;
+use tpu::model::ids::{TargetName, UserName};
+use tpu::model::job::{Job, Status};
+use tpu::model::lineage;
+use tpu::model::rules::Action;
+use tpu::model::target::{Pricing, Registration};
+use tpu::store::fake::FakeDisk;
+use tpu::sys::random::Random as _;
+
+use super::actors::{self, USERS};
+use super::observer::{Cause, Health};
+use super::tpu::{fleet, new_fleet, target, to_its_end};
+use super::world::{Faults, Pid, TrueTime, Work, World};
+use super::{CODE, DATA};
+
+/// Words of a coroutine's stack.
+const STACK: usize = 96 * 1024;
+
+/// What to play.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Story {
+    pub(crate) seed: u64,
+    pub(crate) hosts: usize,
+    pub(crate) targets: usize,
+    /// How long things go wrong.
+    pub(crate) chaos: Duration,
+    pub(crate) faults: Faults,
+    pub(crate) print: bool,
+}
+
+impl Story {
+    /// The story of a seed.
+    pub(crate) fn of(seed: u64) -> Self {
+        let random = tpu::sys::random::SeededRandom::new(seed);
+        let hosts = if random.below(4) == 0 { 2 } else { 1 };
+        let faults = Faults {
+            crash: [0, 200, 1_000, 4_000].get(pick(&random, 4)).copied().unwrap_or(0),
+            freeze: [0, 100, 400].get(pick(&random, 3)).copied().unwrap_or(0),
+            disk: [0, 0, 2_000, 10_000].get(pick(&random, 4)).copied().unwrap_or(0),
+            tmux: [0, 0, 5_000, 30_000].get(pick(&random, 4)).copied().unwrap_or(0),
+            monitor: [0, 500, 2_000].get(pick(&random, 3)).copied().unwrap_or(0),
+        };
+        let chaos = Duration::from_secs(30 + random.below(100));
+        Self { seed, hosts, targets: 2, chaos, faults, print: false }
+    }
+}
+
+fn pick(random: &dyn tpu::sys::random::Random, count: u64) -> usize {
+    usize::try_from(random.below(count)).unwrap_or(0)
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// What must never happen and has.
+    pub(crate) broken: Option<String>,
+    pub(crate) trace: Vec<String>,
+    pub(crate) steps: u64,
+    pub(crate) digest: u64,
+}
+
+/// A coroutine; `None` for those that are no process.
+struct Task {
+    pid: Option<Pid>,
+    wake: Duration,
+    generator: Generator<'static, (), ()>,
+}
+
+/// The world of a story, with its data file and its fleet.
+pub(crate) fn new_world(story: &Story) -> Arc<World> {
+    let time = TrueTime::default();
+    let disk = Arc::new(FakeDisk::new("/lab".as_ref()));
+    let cloud_disk = Arc::new(FakeDisk::new("/cloud".as_ref()));
+    let clock = Arc::new(time.clone());
+    let first = new_fleet(&cloud_disk, clock.clone(), (story.targets, 2, story.seed));
+    drop(first.look().expect("a new fleet begins"));
+    let mut data = Data::empty();
+    for user in USERS {
+        let name = UserName::from(user);
+        data.add_user(&name);
+        if let Some(user) = data.user_mut(&name) {
+            user.set_dir(1, CODE.to_owned());
+        }
+    }
+    for index in 0..story.targets {
+        let registration = Registration {
+            kind: "tpu".to_owned(),
+            zone: Some(format!("zone-{}", index % 2)),
+            accelerator: Some("v2-8".to_owned()),
+            pricing: Pricing::Spot,
+            ..Registration::default()
+        };
+        data.registry_mut().register(TargetName::new(target(index)), registration);
+    }
+    disk.put(DATA.as_ref(), &data.to_bytes(), 0o660, (1000, 1000));
+    let strings = fleet(&cloud_disk, clock);
+    let world = World::new(story.seed, story.hosts, &time, (disk, cloud_disk, strings));
+    {
+        let mut state = world.state();
+        state.faults = story.faults;
+        state.targets = story.targets;
+        state.print = story.print;
+    }
+    world
+}
+
+/// Plays a story.
+pub(crate) fn play(story: &Story) -> Outcome {
+    let world = new_world(story);
+    let mut stage = Stage::new(&world);
+    for host in 0..story.hosts {
+        stage.actor(move |world| actors::keeper(world, host));
+        stage.actor(move |world| actors::persons(world, host));
+    }
+    stage.actor(actors::fate);
+    let targets = story.targets;
+    stage.actor(move |world| {
+        for on in 0..targets {
+            actors::run(world, 0, on, "pre", 60.0);
+        }
+    });
+    let chaos = story.chaos;
+    stage.actor(move |world| {
+        actors::wait(world, chaos);
+        actors::calm(world);
+        settle(world);
+    });
+    stage.play();
+    outcome(&world)
+}
+
+/// What has come of it.
+pub(crate) fn outcome(world: &World) -> Outcome {
+    let mut state = world.state();
+    Outcome {
+        broken: state.broken.take(),
+        trace: state.trace.drain(..).collect(),
+        steps: state.steps,
+        digest: state.digest,
+    }
+}
+
+/// Waits until every lineage is where it should be; that this takes too long is what must never happen.
+fn settle(world: &Arc<World>) {
+    let patience = {
+        let state = world.state();
+        // A clock that was an hour ahead has left marks that are an hour ahead.
+        state.now + Duration::from_secs(if state.jumped { 6_000 } else { 2_400 })
+    };
+    loop {
+        actors::wait(world, Duration::from_secs(20));
+        let Some(open) = unsettled(world) else { break };
+        if world.state().now > patience {
+            let hosts = world.state().hosts.len();
+            (0..hosts).for_each(|host| actors::plan(world, host));
+            world.state().violation(format!("9: {open}"));
+            return;
+        }
+    }
+    world.state().over = true;
+}
+
+/// A lineage that is not where it should be.
+fn unsettled(world: &Arc<World>) -> Option<String> {
+    let Some(data) = actors::data(world) else { return Some("the data file is gone".to_owned()) };
+    for user in data.users() {
+        for lineage in lineage::lineages(user) {
+            let Some(leaf) = lineage.leaf().and_then(|leaf| user.job(leaf)) else { continue };
+            if let Some(why) = open(world, &data, leaf) {
+                return Some(format!("{} {}: {why}", leaf.id(), leaf.status));
+            }
+        }
+    }
+    None
+}
+
+/// Why a leaf cannot stay as it is.
+fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
+    let number = actors::lineage_of(leaf)?;
+    let state = world.state();
+    let lineage = state.observer.lineages.get(&number)?;
+    let token = leaf.launch.as_ref().map(|launch| launch.token.as_str().to_owned());
+    let own = state.observer.programs.iter().find(|p| Some(&p.token) == token.as_ref());
+    let is_working = own.is_some_and(|program| program.health == Health::Working);
+    let stopped = leaf.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
+    let name = leaf.tpu.as_str();
+    let is_taken = state.observer.live().any(|(_, p)| p.target == name && p.lineage != number);
+    if is_taken && leaf.intent.is_none() {
+        // It waits for whoever else is there.
+        return None;
+    }
+    // From one machine nobody can tell whether a program on another one holds the target.
+    let is_elsewhere =
+        |other: &Job| other.place.as_ref().map(|p| &p.host) != leaf.place.as_ref().map(|p| &p.host);
+    let blocked = data.jobs().any(|other| {
+        other.tpu == leaf.tpu
+            && other.child.is_none()
+            && is_elsewhere(other)
+            && !other.status.is_final()
+    });
+    if blocked && leaf.intent.is_none() && !leaf.status.is_live() {
+        return None;
+    }
+    if lineage.kill_asked {
+        // A kill that was asked for and refused, or cut short before it was written down, changes nothing.
+        return leaf.is_being_killed().then(|| "its kill is not completed".to_owned());
+    }
+    match &leaf.status {
+        Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => None,
+        Status::Unset | Status::Starting | Status::Running => {
+            (!is_working).then(|| format!("its program is {:?}", own.map(|p| (p.health, p.cause))))
+        }
+        Status::Error(kind) => {
+            let action = leaf.rules.action(*kind);
+            let was_preempted = own.is_some_and(|p| p.cause == Some(Cause::Preempted));
+            let wants = was_preempted && leaf.rules.action(ErrorKind::Preempted) != Action::Pass;
+            // Without a stage directory there is nothing to resume.
+            let cannot = leaf.stage_dir.is_none();
+            if stopped || cannot {
+                return None;
+            }
+            if action != Action::Pass {
+                return Some(format!("its rule says {action}"));
+            }
+            if leaf.intent.is_some() {
+                return Some("something was begun with it".to_owned());
+            }
+            wants.then(|| "it was preempted in truth".to_owned())
+        }
+    }
+}
+
+/// Runs coroutines, one at a time.
+pub(crate) struct Stage {
+    world: Arc<World>,
+    tasks: Vec<Task>,
+}
+
+impl Stage {
+    pub(crate) fn new(world: &Arc<World>) -> Self {
+        Self { world: Arc::clone(world), tasks: Vec::new() }
+    }
+
+    /// Adds somebody who is no process.
+    pub(crate) fn actor(&mut self, work: impl FnOnce(&Arc<World>) + Send + 'static) {
+        let world = Arc::clone(&self.world);
+        self.add(None, Box::new(move || work(&world)));
+    }
+
+    fn add(&mut self, pid: Option<Pid>, work: Work) {
+        let world = Arc::clone(&self.world);
+        let generator = Gn::new_opt(STACK, move || to_its_end(&world, work));
+        let wake = self.world.state().now;
+        self.tasks.push(Task { pid, wake, generator });
+    }
+
+    /// Until the end is reached; then everybody ends.
+    pub(crate) fn play(&mut self) {
+        loop {
+            let begun = std::mem::take(&mut self.world.state().begun);
+            for (pid, work) in begun {
+                self.add(Some(pid), work);
+            }
+            if self.tasks.is_empty() {
+                return;
+            }
+            let Some(index) = self.choose() else { continue };
+            self.go_on(index);
+        }
+    }
+
+    /// Who goes on: one of those who can, else time passes.
+    fn choose(&mut self) -> Option<usize> {
+        let mut state = self.world.state();
+        if state.over {
+            return Some(0);
+        }
+        let mut ready = Vec::new();
+        for (index, task) in self.tasks.iter().enumerate() {
+            // The dead go on as well, to their own end.
+            let is_dead = task.pid.is_some_and(|pid| !state.is_alive(pid));
+            if is_dead {
+                return Some(index);
+            }
+            if task.wake <= state.now {
+                ready.push(index);
+            }
+        }
+        if ready.is_empty() {
+            let next = self.tasks.iter().map(|task| task.wake).min()?;
+            state.set_time(next);
+            return None;
+        }
+        let chosen = usize::try_from(state.rng.below(ready.len() as u64)).ok()?;
+        ready.get(chosen).copied()
+    }
+
+    fn go_on(&mut self, index: usize) {
+        let Some(task) = self.tasks.get_mut(index) else { return };
+        {
+            let mut state = self.world.state();
+            state.wake = state.now;
+        }
+        let _yielded: Option<()> = task.generator.resume();
+        if task.generator.is_done() {
+            drop(self.tasks.swap_remove(index));
+        } else {
+            task.wake = self.world.state().wake;
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Writers of the built program die by SIGKILL or stand still: what they leave is whole, and nobody waits
+//! for the dead.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use tpu::model::data::Data;
+use tpu::store::disk::{Disk as _, Locked};
+use tpu::store::{OsDisk, Paths};
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::random::{OsRandom, Random as _};
+
+use crate::common::env::TestEnv;
+use crate::common::wait::wait_until;
+
+fn lab() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env
+}
+
+/// Whether nobody holds the lock of the data file.
+pub(crate) fn is_free(env: &TestEnv) -> bool {
+    let lock = Paths::new(env.data_path()).lock();
+    let taken = OsDisk.with_lock(&lock, 0o660, b"", &mut || {});
+    matches!(taken, Ok(Locked::Done { .. }) | Err(_))
+}
+
+/// Everything that is kept can be read.
+#[track_caller]
+fn is_whole(env: &TestEnv, round: u64) {
+    if let Err(error) = Data::parse(&env.data_bytes()) {
+        panic!("round {round}: data.json: {error}");
+    }
+    let Ok(backups) = std::fs::read_dir(env.path("backups")) else { return };
+    for entry in backups {
+        let path = entry.unwrap().path();
+        // The youngest one may be dropped at this moment by a writer that lives.
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        if let Err(error) = Data::parse(&bytes) {
+            panic!("round {round}: {}: {error}", path.display());
+        }
+    }
+}
+
+/// `./x torture` asks for a thousand rounds.
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn rounds() -> u64 {
+    std::env::var("TPU_TORTURE").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}
+
+#[test]
+fn sigkill_at_random_moments_of_writers_leaves_everything_whole() {
+    let env = lab();
+    let clock = SystemClock::new();
+    drop(env.tpu("-a first config.first alice").exits(0));
+    let whole = clock.monotonic();
+    let mut done = 0;
+    for round in 0..rounds() {
+        let writers: Vec<_> = (0..2)
+            .map(|n| env.start_tpu(&format!("-a k{round}_{n} config.k{round}.n{n} alice"), &[]))
+            .collect();
+        let share = u32::try_from(OsRandom.below(1_300)).unwrap();
+        clock.sleep(whole * share / 1_000);
+        writers.into_iter().for_each(crate::common::env::Running::kill);
+        is_whole(&env, round);
+        assert!(is_free(&env), "round {round}: the lock is held by the dead");
+        let data = env.data();
+        let aliases = data["users"]["alice"]["config_aliases"].as_object().unwrap();
+        assert!(aliases.len() >= done, "round {round}: something is lost");
+        done = aliases.len();
+    }
+    drop(env.tpu("-a last config.last alice").exits(0));
+    let left = std::fs::read_dir(env.data_path().parent().unwrap()).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let temporary: Vec<String> = names.filter(|name| name.contains(".tmp")).collect();
+    assert!(temporary.is_empty(), "what the dead left is swept: {temporary:?}");
+}
+
+#[test]
+fn whoever_holds_the_lock_and_stands_still_is_named_after_ten_seconds() {
+    let env = lab();
+    drop(env.tpu("-a first config.first alice").exits(0));
+    let mut holder = env.start_at_points("-a second config.second alice", "txn-read=sleep(600000)");
+    wait_until("the lock to be held", || !is_free(&env));
+    let pid = Pid::from_child(&holder);
+    kill_process(pid, Signal::STOP).unwrap();
+    let before = env.data_bytes();
+    let host = tpu::sys::env::Env::read().hostname;
+    let refused = env.tpu("-a third config.third alice").exits(5);
+    let number = holder.id().to_string();
+    drop(refused.says(&[&number, &host, "(tpu ", ") for "]));
+    assert!(env.data_bytes() == before);
+    holder.kill().unwrap();
+    let _ended = holder.wait().unwrap();
+    drop(env.tpu("-a third config.third alice").exits(0));
+}

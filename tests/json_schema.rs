@@ -197,17 +197,8 @@ fn the_schema_describes_every_command() {
 }
 
 /// Commands that print nothing yet but an error with what to do instead.
-const REMEDIES: [&str; 9] = [
-    "describe",
-    "solve",
-    "mount-disk",
-    "set-wandb",
-    "check-env",
-    "test",
-    "ssh",
-    "kill-remote",
-    "cp",
-];
+const REMEDIES: [&str; 8] =
+    ["solve", "mount-disk", "set-wandb", "check-env", "test", "ssh", "kill-remote", "cp"];
 
 #[test]
 fn what_the_schema_leaves_out_prints_only_an_error() {

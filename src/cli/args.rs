@@ -305,8 +305,8 @@ pub enum Command {
         after_help = "Examples:\n  tpu apply v2-32-p2\n  tpu apply lab-v4-8-1 --type v4-8 --zone us-central2-b --spot"
     )]
     Apply(Apply),
-    /// Create a target, asking again and again while there is no capacity
-    #[command(after_help = "Examples:\n  tpu applyy v2-32-p2 t=30 m=100")]
+    /// Create a target, asking until there is capacity
+    #[command(after_help = "Examples:\n  tpu applyy v2-32-p2\n  tpu applyy v2-32-p2 t=30 m=100")]
     Applyy(Insist),
     /// Delete a target and create it again
     #[command(after_help = "Examples:\n  tpu reapply v2-32-p2\n  tpu reapply v2-32-p2 --spot -y")]
@@ -327,10 +327,11 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu check-status\n  tpu check-status v2-32-p2")]
     CheckStatus(CheckStatus),
     /// Show all that is known about a target, and who uses it
+    #[command(after_help = "Examples:\n  tpu describe v2-32-p2\n  tpu describe lab-tpuvm-v4-8-1")]
     Describe(OneTarget),
-    /// List every target that the cloud or the data file knows; import them; see what they cost
+    /// List all targets, import them, see what they cost
     #[command(
-        after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --alias '{type}-{pricing}{n}'"
+        after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --dry-run"
     )]
     Targets(Targets),
     /// Play the cloud: let things happen to simulated targets

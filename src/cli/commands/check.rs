@@ -13,7 +13,7 @@ use crate::cli::print::{
 };
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
-use crate::model::facts::Source;
+use crate::model::facts::{Evidence, Source};
 use crate::model::view::{JobView, Snapshot};
 use crate::ops::classify::{self, Circumstances};
 use crate::ops::{Ctx, Error, snapshot};
@@ -108,11 +108,17 @@ fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     }
     let (verdict, _) =
         classify::block(ctx, view.tail.join("\n").as_bytes(), &Circumstances::default())?;
+    let said = |evidence: &Evidence| (evidence.rule.clone(), evidence.line.trim().to_owned());
+    let shown = view.shown.evidence.as_ref();
+    if verdict.evidence.as_ref().map(said) == shown.map(said) {
+        // The text is what decided, or it says the same.
+        return Ok(String::new());
+    }
     let phase = verdict.phase.map(|phase| format!(", {}", phase.as_str())).unwrap_or_default();
     let class = verdict.class.as_str();
     let why = verdict.evidence.as_ref().map(|e| format!(": {}", block::evidence(e)));
     let mut text = format!("text alone: {class}{phase}{}\n", why.unwrap_or_default());
-    let fact = view.shown.evidence.as_ref().filter(|e| e.source != Source::Text);
+    let fact = shown.filter(|e| e.source != Source::Text);
     if let Some(fact) = fact {
         text += &format!("outranks the text: {}\n", block::evidence(fact));
     }

@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     /// What the classifier read since the launch.
     pub verdict: Option<Verdict>,
     /// The latest answer of its target's control plane: a state, that the question failed
-    /// ([`TargetState::Unknown`]), or that nobody watches it ([`TargetState::NotWatched`]). `None` if
+    /// (`TargetState::Unknown`), or that nobody watches it (`TargetState::NotWatched`). `None` if
     /// nobody has asked.
     pub target: Option<&'a TargetFact>,
     /// Now.

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn names_tell_a_type_at_most() {
         assert_eq!(guess("lab-tpuvm-v2-32-preemptible-2").as_deref(), Some("v2-32"));
-        assert_eq!(guess("kmh-tpuvm-v6e-64-spot-1").as_deref(), Some("v6e-64"));
+        assert_eq!(guess("lab-tpuvm-v6e-64-spot-1").as_deref(), Some("v6e-64"));
         assert_eq!(guess("v5litepod-16-x").as_deref(), Some("v5litepod-16"));
         assert_eq!(guess("evening"), None);
         assert_eq!(guess("über-v-8"), None);

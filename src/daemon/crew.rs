@@ -19,6 +19,10 @@ const AT_ONCE: usize = 16;
 /// How often the last ones are looked at.
 const POLL: Duration = Duration::from_millis(20);
 
+/// A job whose task failed is left alone for so long at first, twice as long each time, and at most so long.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
 /// What is to be done with a job.
 #[derive(Debug)]
 pub(super) enum Task {
@@ -34,9 +38,21 @@ pub(super) enum Task {
 #[derive(Debug, Default)]
 pub(super) struct Crew {
     at_work: BTreeMap<JobId, Receiver<Result<String, Error>>>,
-    /// The last trouble with each job, so that it is said once.
-    trouble: BTreeMap<JobId, String>,
+    /// The last trouble with each job whose task has failed.
+    trouble: BTreeMap<JobId, Trouble>,
     report: Vec<String>,
+}
+
+/// A failure that costs no attempt (a worker that cannot be reached, a disk that is full) would be met again
+/// at once, and each try writes: so the job rests first.
+#[derive(Debug)]
+struct Trouble {
+    /// As it was said; the same is not said again.
+    line: String,
+    /// How long the job rests this time.
+    rest: Duration,
+    /// When the next try may begin, on the monotonic clock.
+    until: Duration,
 }
 
 impl Crew {
@@ -45,9 +61,28 @@ impl Crew {
         self.at_work.contains_key(job)
     }
 
-    /// Begins a task, unless the job or the whole crew is busy.
+    /// How long the job is still left alone after a failure.
+    pub(super) fn rest_of(&self, job: &JobId, now: Duration) -> Duration {
+        self.trouble.get(job).map_or(Duration::ZERO, |trouble| trouble.until.saturating_sub(now))
+    }
+
+    /// Somebody says that things have changed: nothing rests any longer.
+    pub(super) fn rouse(&mut self) {
+        for trouble in self.trouble.values_mut() {
+            (trouble.rest, trouble.until) = (Duration::ZERO, Duration::ZERO);
+        }
+    }
+
+    /// Forgets the trouble with jobs for which nothing is done and nothing is left to do.
+    pub(super) fn keep(&mut self, wanted: impl Fn(&JobId) -> bool) {
+        let at_work = &self.at_work;
+        self.trouble.retain(|job, _| at_work.contains_key(job) || wanted(job));
+    }
+
+    /// Begins a task, unless the job or the whole crew is busy, or the job rests.
     pub(super) fn set_to(&mut self, ctx: &Arc<Ctx>, job: JobId, task: Task) {
-        if self.at_work.len() >= AT_ONCE || self.is_busy(&job) {
+        let rests = self.rest_of(&job, ctx.clock.monotonic()) > Duration::ZERO;
+        if rests || self.at_work.len() >= AT_ONCE || self.is_busy(&job) {
             return;
         }
         let (ctx, id) = (Arc::clone(ctx), job.clone());
@@ -61,7 +96,7 @@ impl Crew {
     }
 
     /// Takes note of what has ended. Whether anything has.
-    pub(super) fn reap(&mut self) -> bool {
+    pub(super) fn reap(&mut self, now: Duration) -> bool {
         let mut done = Vec::new();
         self.at_work.retain(|job, told| {
             let result = match told.try_recv() {
@@ -77,20 +112,25 @@ impl Crew {
         });
         let any = !done.is_empty();
         for (job, result) in done {
-            match result {
-                Ok(line) => {
-                    self.trouble.remove(&job);
-                    self.report.push(line);
-                }
-                Err(error) => {
-                    let line = format!("{job}: {error}");
-                    if self.trouble.insert(job.clone(), line.clone()).as_ref() != Some(&line) {
-                        self.report.push(line);
-                    }
-                }
-            }
+            self.note(job, result, now);
         }
         any
+    }
+
+    /// Takes note of how one task has ended.
+    fn note(&mut self, job: JobId, result: Result<String, Error>, now: Duration) {
+        let before = self.trouble.remove(&job);
+        let error = match result {
+            Ok(line) => return self.report.push(line),
+            Err(error) => error,
+        };
+        let line = format!("{job}: {error}");
+        if before.as_ref().is_none_or(|trouble| trouble.line != line) {
+            self.report.push(line.clone());
+        }
+        let rested = before.map_or(Duration::ZERO, |trouble| trouble.rest);
+        let rest = (2 * rested).clamp(FIRST_REST, LONGEST_REST);
+        self.trouble.insert(job, Trouble { line, rest, until: now + rest });
     }
 
     /// What is to be said about ended tasks.
@@ -102,7 +142,7 @@ impl Crew {
     pub(super) fn finish(&mut self, clock: &dyn Clock, patience: Duration) {
         let deadline = clock.monotonic() + patience;
         while !self.at_work.is_empty() && clock.monotonic() < deadline {
-            self.reap();
+            self.reap(clock.monotonic());
             clock.sleep(POLL);
         }
     }
@@ -134,4 +174,54 @@ fn brought_back(id: &JobId, verb: &str, reaction: &Reaction, again: Again) -> St
         line += &format!("; {warning}");
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn alice(window: u64) -> JobId {
+        JobId::parse(&format!("alice/{window}")).unwrap()
+    }
+
+    fn unreachable() -> Result<String, Error> {
+        Err(Error::unreachable("worker 3 does not answer"))
+    }
+
+    /// The rests after failures that follow each other at once.
+    fn rests(crew: &mut Crew, job: &JobId, failures: usize) -> Vec<u64> {
+        let mut now = NOW;
+        let mut fail = || {
+            crew.note(job.clone(), unreachable(), now);
+            let rest = crew.rest_of(job, now);
+            now += rest;
+            assert_eq!(crew.rest_of(job, now), Duration::ZERO, "then it may be tried");
+            rest.as_secs()
+        };
+        (0..failures).map(|_| fail()).collect()
+    }
+
+    #[test]
+    fn a_job_whose_task_fails_rests_longer_each_time_and_is_named_once() {
+        let (mut crew, job) = (Crew::default(), alice(1));
+        assert_eq!(rests(&mut crew, &job, 8), [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(crew.take_report().len(), 1);
+        assert_eq!(crew.rest_of(&alice(2), NOW), Duration::ZERO, "others do not");
+    }
+
+    #[test]
+    fn a_success_a_change_and_a_word_from_a_person_end_the_rest() {
+        let (mut crew, job) = (Crew::default(), alice(1));
+        let fail = |crew: &mut Crew| rests(crew, &job, 3);
+        assert_eq!(fail(&mut crew), [1, 2, 4]);
+        crew.note(job.clone(), Ok("resumed".to_owned()), NOW);
+        assert_eq!(fail(&mut crew), [1, 2, 4]);
+        crew.keep(|_| false);
+        assert_eq!(fail(&mut crew), [1, 2, 4]);
+        crew.rouse();
+        assert_eq!(crew.rest_of(&job, NOW), Duration::ZERO);
+        assert_eq!(fail(&mut crew), [1, 2, 4]);
+    }
 }

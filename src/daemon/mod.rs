@@ -86,7 +86,7 @@ impl<'a> Monitor<'a> {
             let beat = pulse.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
-            let done = self.crew.reap();
+            let done = self.crew.reap(now);
             if done || beat {
                 (next, cause) = (now, Cause::Happened);
             }

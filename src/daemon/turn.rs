@@ -75,6 +75,7 @@ pub(super) fn turn(
             tx.data.set_ack(false);
             Ok(())
         })?;
+        crew.rouse();
     }
     heal::heal(ctx)?;
     // What somebody began and the crew does not carry out waits for its target: it is looked at by itself.
@@ -91,13 +92,20 @@ pub(super) fn turn(
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
     let now = survey.snapshot.at;
+    let is_due = |job: &Job| {
+        job.is_being_killed()
+            || survey.decisions.iter().any(|of| of.job == job.id() && of.is_due(now))
+    };
+    crew.keep(|id| survey.data.job(id).is_some_and(is_due));
     let regular = u64::from(survey.data.monitor_config().checking_freq());
     let due_s = survey
         .decisions
         .iter()
         .filter(|decision| decision.action != Action::Pass && !crew.is_busy(&decision.job))
-        .filter_map(|decision| decision.not_before)
-        .map(|at| at.seconds_since(now).max(1));
+        .filter_map(|decision| {
+            let due = decision.not_before?.seconds_since(now);
+            Some(due.max(crew.rest_of(&decision.job, ctx.clock.monotonic()).as_secs()).max(1))
+        });
     let regular = if is_begun { regular.min(IN_FLIGHT.as_secs()) } else { regular };
     let rest_s = due_s.min().map_or(regular, |due| due.min(regular));
     // What happened a moment after the last question is to be seen in the answer to the next one.

@@ -40,7 +40,10 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
         let seen = job_of(&survey.data, &view.id)?;
         let fact = survey.fleet.fact(&survey.data, &seen.tpu);
         let mut changes = changes(seen, view, decision);
-        changes.extend(judged(seen, &fact, survey.snapshot.at));
+        // Whoever cannot see its window cannot tell what the answer means for it, and must not settle it.
+        if view.window_alive.is_some() {
+            changes.extend(judged(seen, &fact, survey.snapshot.at));
+        }
         for change in changes {
             match write(ctx, seen, view, &change) {
                 Ok(()) => written += 1,

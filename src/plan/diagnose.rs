@@ -20,6 +20,9 @@ pub const LAUNCH_LIMIT_S: u64 = 30;
 /// many seconds of it. Later the target may have been taken for reasons of its own.
 const PROGRAM_JUDGED_S: u64 = 600;
 
+/// The name of an exit code as evidence.
+const EXIT_CODE: &str = "exit-code";
+
 /// Everything that was observed about one job.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -206,11 +209,20 @@ fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
         return Conclusion::new(Status::Running, None);
     }
     match failure_by_text(job, verdict) {
-        Some(found) if kind == ErrorKind::Unknown => {
+        Some(found)
+            if kind == ErrorKind::Unknown || found != kind && is_known_by_code(job, kind) =>
+        {
             Conclusion::new(Status::Error(found), verdict.evidence.clone())
         }
         _ => Conclusion::stored(job),
     }
+}
+
+/// Whether the stored failure was told by the exit code alone, as it is by somebody who cannot see the
+/// window: the text may say better.
+fn is_known_by_code(job: &Job, kind: ErrorKind) -> bool {
+    let fact = job.verdict.as_ref().is_some_and(|verdict| verdict.rule == EXIT_CODE);
+    fact && kind == ErrorKind::KilledBySignal
 }
 
 /// The proof that a job whose failure is stored was in truth preempted. The first answer after an end
@@ -280,7 +292,7 @@ fn is_native(job: &Job) -> bool {
 }
 
 fn exit_fact(code: i32) -> Evidence {
-    Evidence::fact(Source::Exit, "exit-code", exit_in_words(code))
+    Evidence::fact(Source::Exit, EXIT_CODE, exit_in_words(code))
 }
 
 /// `exit code 1`, `exit code 137 (SIGKILL)`.

@@ -152,11 +152,12 @@ fn command(world: &Arc<World>, host: usize) {
             let failed = leaves().filter(|job| !job.status.is_live()).collect();
             if let Some((id, lineage, token)) = pick(failed) {
                 let how = if draw % 3 == 0 { Succession::Rerun } else { Succession::Resume };
-                again(world, host, id.clone(), how);
-                // Two people have the same thought, or another one.
+                again(world, host, id.clone(), how, None);
+                // Two people have the same thought, or nearly, or another one.
                 match (draw % 7, lineage) {
-                    (0..4, _) => again(world, host, id, how),
-                    (4, Some(lineage)) => kill_job(world, host, id, lineage, token),
+                    (0..2, _) => again(world, host, id, how, None),
+                    (2..5, _) => again(world, host, id, how, Some(target(on))),
+                    (5, Some(lineage)) => kill_job(world, host, id, lineage, token),
                     _ => {}
                 }
             }
@@ -198,9 +199,9 @@ fn token(job: &Job) -> String {
     job.launch.as_ref().map_or_else(String::new, |launch| launch.token.as_str().to_owned())
 }
 
-fn again(world: &Arc<World>, host: usize, job: JobId, how: Succession) {
+fn again(world: &Arc<World>, host: usize, job: JobId, how: Succession, target: Option<String>) {
     let _pid = call(world, &start(host, Purpose::Again), move |ctx| {
-        let request = AgainRequest { job, how, target: None, force: false };
+        let request = AgainRequest { job, how, target, force: false };
         drop(resume::again(ctx, &request));
     });
 }

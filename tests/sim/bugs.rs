@@ -7,10 +7,11 @@ use super::run::{Story, play};
 
 /// The fail point, what it does wrong, and the first seed that shows it. A change of the program or of the
 /// world may move that seed: then the search goes on from there.
-const BUGS: [(&str, &str, u64); 9] = [
+const BUGS: [(&str, &str, u64); 10] = [
     ("bug-in-place", "the data file is written in place", 0),
     ("bug-old-base", "a change is made to what was read before the lock", 0),
     ("bug-no-archive", "records leave the data file and go nowhere", 2),
+    ("bug-no-compare", "a parent gets a child, whatever has become of it", 36),
     ("bug-leftovers", "what is left of the parent is not stopped", 0),
     ("bug-second-window", "a window whose answer was lost is opened again", 14),
     ("bug-old-fact", "a target is made anew because it was gone a while ago", 8),

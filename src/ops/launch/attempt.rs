@@ -163,10 +163,7 @@ fn succeed(
 ) -> Result<(), Error> {
     let id = JobId::new(child.user.clone(), parent.window);
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
-    may_be_succeeded(job, parent)?;
-    if let Some(lease) = claim.lease {
-        lease.check(job)?;
-    }
+    may_be_succeeded(job, parent, claim.lease)?;
     if let Some((kind, verdict)) = &parent.failed {
         job.apply(&Event::Failed(*kind))?;
         job.verdict = Some(verdict.clone());
@@ -188,19 +185,27 @@ fn succeed(
             by: lease.owner.clone(),
         });
     }
-    job.apply(&if parent.forced {
-        Event::SupersededByForce(parent.how)
-    } else {
-        Event::Superseded(parent.how)
-    })?;
+    supersede(job, parent)?;
     job.child = Some(child.windows_id);
     job.intent = None;
     child.lease = job.lease.take();
     Ok(())
 }
 
-/// Whether the parent still is as it was when the plan was made, and has no child.
-fn may_be_succeeded(job: &Job, parent: &Parent) -> Result<(), Error> {
+/// The parent's last word.
+fn supersede(job: &mut Job, parent: &Parent) -> Result<(), Error> {
+    let event = if parent.forced {
+        Event::SupersededByForce(parent.how)
+    } else {
+        Event::Superseded(parent.how)
+    };
+    let applied = job.apply(&event);
+    fail::fail_point!("bug-no-compare", |_| Ok(()));
+    Ok(applied?)
+}
+
+/// Whether the parent still is as it was when the plan was made, has no child, and is still held.
+fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<(), Error> {
     fail::fail_point!("bug-no-compare", |_| Ok(()));
     let id = job.id();
     if let Some(other) = job.child {
@@ -217,7 +222,7 @@ fn may_be_succeeded(job: &Job, parent: &Parent) -> Result<(), Error> {
         return Err(Error::refused(format!("{id} has become {} meanwhile", job.status))
             .hint("look again, then try again"));
     }
-    Ok(())
+    lease.map_or(Ok(()), |lease| lease.check(job))
 }
 
 /// The new record.

@@ -245,3 +245,21 @@ fn closing_a_window_archives_its_record() {
     env.tpu("kill-window 6 alice").exits(3).says(&["hint:"]);
     assert_eq!(env.windows("alice"), [0]);
 }
+
+#[test]
+fn what_was_being_cleared_away_by_the_dead_stays_and_can_be_cleared_again() {
+    let env = TestEnv::new();
+    env.start("exit 1", &NONE);
+    env.wait_status(1, "error");
+    let cleaner = env.start_tpu("clean alice", &[("FAILPOINTS", "clean-stopped=pause")]);
+    let intent = || env.job("alice", 1)["extra_msgs"]["intent"].clone();
+    wait_until("the clean to begin", || intent()["action"] == "cleaning");
+    // Nobody else clears it away meanwhile.
+    env.tpu("clean alice").exits(0).says(&["Archived 0 jobs"]);
+    cleaner.kill();
+    drop(env.tpu("clear-finished bob").exits(0));
+    assert!(intent().is_null(), "{}", intent());
+    assert_eq!(env.job("alice", 1)["status"], "error");
+    env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 1 window"]);
+    assert_eq!(archived(&env), [("alice".to_owned(), 1)]);
+}

@@ -47,6 +47,7 @@ mod monitor_tabs;
 mod monitor_tmux;
 mod monitor_trouble;
 mod monitor_update;
+mod no_space;
 mod original;
 mod original_lock;
 mod races;

@@ -224,10 +224,13 @@ pub struct Launch {
 /// The intent of a kill: whoever began it, no rule fires on the job any more.
 pub const KILLING: &str = "killing";
 
+/// The intent of clearing a record away. It is withdrawn when its owner is dead: the record then stays.
+pub const CLEANING: &str = "cleaning";
+
 /// An action that has begun and must be finished by somebody (`extra_msgs.intent`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// What is being done: [`KILLING`], or the name of an action of a rule.
+    /// What is being done: [`KILLING`], [`CLEANING`], or the name of an action of a rule.
     pub action: String,
     /// Since when.
     pub at: Timestamp,

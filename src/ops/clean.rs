@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use crate::model::data::{Data, User};
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
-use crate::model::job::{Job, Status};
+use crate::model::job::{CLEANING, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
-use super::{Ctx, Error, kill, processes, records, snapshot, workers};
+use super::{Ctx, Error, kill, lease, processes, records, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,8 @@ fn is_dead_end(user: &User, leaf: WindowId) -> bool {
     user.job(leaf).is_some_and(|job| matches!(job.status, Status::Resumed(_) | Status::Rerunned(_)))
 }
 
-/// Closes the windows of these records, then archives them.
+/// Closes the windows of these records, then archives them. That it is about to is recorded first: what
+/// cannot be written down is not begun.
 fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, Error> {
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
@@ -144,13 +145,60 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
         }
         gone.push(job.clone());
     }
-    for (job, pane) in open {
-        close(ctx, job, pane, &tmux)?;
-        cleaned.closed += 1;
+    if !open.is_empty() {
+        gone = intend(ctx, &gone)?;
     }
-    stop_unended(ctx, &gone)?;
-    cleaned.archived = remove(ctx, user, &gone)?;
+    let mut finish = || -> Result<(), Error> {
+        for (job, pane) in open.iter().filter(|(job, _)| gone.iter().any(|of| is_same(job, of))) {
+            close(ctx, job, pane, &tmux)?;
+            cleaned.closed += 1;
+        }
+        stop_unended(ctx, &gone)?;
+        cleaned.archived = remove(ctx, user, &gone)?;
+        Ok(())
+    };
+    finish().inspect_err(|_| drop(withdraw(ctx, &gone)))?;
     Ok(cleaned)
+}
+
+/// Whether two readings of a record are of the same attempt, with the same successor.
+fn is_same(a: &Job, b: &Job) -> bool {
+    let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());
+    (a.windows_id, a.child, token(a)) == (b.windows_id, b.child, token(b))
+}
+
+/// Writes down that these records are being cleared away, except those that somebody else acts on or that
+/// have changed meanwhile; those that are.
+fn intend(ctx: &Ctx, jobs: &[Job]) -> Result<Vec<Job>, Error> {
+    ctx.transact(|tx| {
+        let intent = Intent { action: CLEANING.to_owned(), at: tx.now, by: lease::me(&ctx.env) };
+        let mut begun = Vec::new();
+        for seen in jobs {
+            if let Some(job) = tx.data.job_mut(&seen.id())
+                && job.intent.is_none()
+                && is_same(job, seen)
+            {
+                job.intent = Some(intent.clone());
+                begun.push(seen.clone());
+            }
+        }
+        Ok(begun)
+    })
+}
+
+/// Takes back what [`intend`] wrote.
+fn withdraw(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
+    let me = lease::me(&ctx.env);
+    ctx.transact(|tx| {
+        for seen in jobs {
+            if let Some(job) = tx.data.job_mut(&seen.id())
+                && job.intent.as_ref().is_some_and(|i| i.action == CLEANING && i.by == me)
+            {
+                job.intent = None;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Stops what is left of an ended job, then closes its window.
@@ -184,11 +232,7 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
         let mut archived = Vec::new();
         for seen in jobs {
             let Some(owner) = tx.data.user_mut(user) else { continue };
-            let unchanged = owner.job(seen.windows_id).is_some_and(|now| {
-                let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());
-                (now.child, token(now)) == (seen.child, token(seen))
-            });
-            if !unchanged {
+            if !owner.job(seen.windows_id).is_some_and(|now| is_same(now, seen)) {
                 continue;
             }
             let id = seen.id();

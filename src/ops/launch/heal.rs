@@ -5,12 +5,16 @@
 
 use crate::model::data::Data;
 use crate::model::ids::JobId;
-use crate::model::job::Job;
+use crate::model::job::{CLEANING, Intent, Job};
+use crate::model::time::Timestamp;
 use crate::ops::{Ctx, Error, Kind, lease, records};
 use crate::plan::diagnose::LAUNCH_LIMIT_S;
 use crate::plan::place::{self, Window};
 
 use super::super::callbacks;
+
+/// Clearing records away takes so long at most: a stop of each job's processes.
+const CLEANING_LIMIT_S: u64 = 120;
 
 /// What is to be done with one record.
 enum Cure {
@@ -18,6 +22,8 @@ enum Cure {
     Adopt(JobId),
     /// It has no window, and no `tpu` will open one any more.
     GiveUp(JobId),
+    /// Whoever was clearing it away is dead: it stays.
+    Keep(JobId, Intent),
     /// Its end lies recorded beside its launcher.
     Ended(JobId, i32),
 }
@@ -31,6 +37,14 @@ pub fn heal(ctx: &Ctx) -> Result<(), Error> {
             Cure::Adopt(id) => ctx.transact(|tx| {
                 if let Some(job) = tx.data.job_mut(&id) {
                     job.confirm_launch();
+                }
+                Ok(())
+            }),
+            Cure::Keep(id, intent) => ctx.transact(|tx| {
+                if let Some(job) = tx.data.job_mut(&id)
+                    && job.intent.as_ref() == Some(&intent)
+                {
+                    job.intent = None;
                 }
                 Ok(())
             }),
@@ -53,12 +67,24 @@ pub fn heal(ctx: &Ctx) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether nobody clears the record away any more: whoever began is dead, or elsewhere and overdue.
+fn is_given_up(ctx: &Ctx, intent: &Intent, now: Timestamp) -> bool {
+    intent.action == CLEANING
+        && match lease::is_alive(ctx, &intent.by) {
+            Some(alive) => !alive,
+            None => now.seconds_since(intent.at) > CLEANING_LIMIT_S,
+        }
+}
+
 fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
     let now = ctx.clock.now();
     let mut cures = Vec::new();
     let mut unconfirmed: Vec<(&Job, &str)> = Vec::new();
     for user in data.users() {
         for job in user.jobs() {
+            if let Some(intent) = job.intent.as_ref().filter(|i| is_given_up(ctx, i, now)) {
+                cures.push(Cure::Keep(job.id(), intent.clone()));
+            }
             let Some(launch) = &job.launch else { continue };
             if !job.status.is_live() || launch.ended.is_some() {
                 continue;

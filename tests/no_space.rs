@@ -1,0 +1,160 @@
+//! A disk that takes nothing more, or not from this account: whatever command meets it leaves the state and
+//! the jobs as they were and says so once, with what to do; and the next writer waits for nobody.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::common::env::{CommandOutput, TPU, TestEnv, lives};
+use crate::common::tmux::{write_file, write_script};
+use crate::torture::is_free;
+
+/// Every command that changes something, as far as it does not talk to a control plane. alice/1 is
+/// finished, alice/2 has failed, alice/3 runs; v2-1 is a target.
+const COMMANDS: [&str; 43] = [
+    "run local alice -q -- true",
+    "run v2-1 alice -q",
+    "resume 2 alice",
+    "rerun 2 alice",
+    "kill 3 alice -y",
+    "kill-window 2 alice -y",
+    "clean alice",
+    "clean alice -re",
+    "clear-finished alice",
+    "clear-error alice",
+    "clear-all alice -y",
+    "add-tag 2 odd alice",
+    "set-rule 2 pre alice",
+    "ignore-error 2 alice",
+    "set-settings time_zone us alice",
+    "reset-settings alice -y",
+    "reset-window-num 70 alice",
+    "set-cur 5 alice",
+    "set-dir /usr 6 alice",
+    "del-dir 1 alice",
+    "swap-dir 1 2 alice",
+    "-a odd config.odd alice",
+    "del-config-alias lr alice",
+    "add-user zoe",
+    "del-user bob -y",
+    "-ta odd lab-tpuvm-v2-32-1",
+    "register odd-target --zone zone-a",
+    "del-registered v2-1",
+    "reserve v2-1 alice --for 2h",
+    "release v2-1",
+    "ssn v2-1 odd",
+    "asn v2-1 odd",
+    "ack",
+    "-smc checking_freq 60",
+    "upd-log alice:3 /tmp/log /tmp/stage v2-1 now",
+    "finish-job alice:3",
+    "fail-job alice:3",
+    "data set users.alice.settings.show_length 70",
+    "data merge merge.json",
+    "board import json board.json",
+    "doctor --fix",
+    "doctor --restore 1 -y",
+    "init --adopt --from moved",
+];
+
+/// Jobs, a reservation and files to read.
+fn lab() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.code("alice", "staging.sh", "sleep 1000");
+    let none: [&str; 0] = [];
+    env.start("true", &none);
+    env.start(
+        "mkdir \"$TPU_LOG_DIR/checkpoint_1\"; echo w >\"$TPU_LOG_DIR/checkpoint_1/w\"; exit 1",
+        &none,
+    );
+    env.start("echo $$ >\"$HOME/pid\"; exec sleep 1000", &none);
+    env.wait_status(1, "finished");
+    env.wait_status(2, "error");
+    env.wait_status(3, "running");
+    drop(env.tpu("set-dir /etc 2 alice").exits(0));
+    drop(env.tpu("reserve v2-1 alice").exits(0));
+    let board = env.tpu("board export json").exits(0).stdout;
+    let noted = board.replace(r#""notes": """#, r#""notes": "odd""#);
+    assert_ne!(noted, board);
+    write_file(&env.path("board.json"), &noted);
+    write_file(&env.path("merge.json"), r#"{"conda_env_name": "odd"}"#);
+    std::fs::create_dir(env.path("moved")).unwrap();
+    std::fs::copy(env.data_path(), env.path("moved/data.json")).unwrap();
+    env.set("TPU_CLOUD", "none");
+    env
+}
+
+/// What must be the same afterwards: the state file, the archive, the windows, the processes of jobs.
+fn world(env: &TestEnv) -> (Vec<u8>, Option<Vec<u8>>, Vec<u64>) {
+    let archive = tpu::store::Paths::new(env.data_path()).archive();
+    (env.data_bytes(), std::fs::read(archive).ok(), env.windows("alice"))
+}
+
+/// Runs every command through `run`, and lists what is wrong with each.
+fn go_through(env: &TestEnv, codes: &[i32], run: impl Fn(&str) -> CommandOutput) -> Vec<String> {
+    let before = world(env);
+    let (job, process) = (env.job("alice", 3), env.wait_pid("pid"));
+    let mut wrong = Vec::new();
+    for command in COMMANDS {
+        let output = run(command);
+        let mut complain = |what: &str| wrong.push(format!("$ tpu {command}: {what}\n{output}\n"));
+        let errors = output.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        let hints = output.stderr.lines().filter(|line| line.starts_with("hint: ")).count();
+        // What finds nothing to change needs no disk.
+        if output.code != 0 && (!codes.contains(&output.code) || errors != 1 || hints != 1) {
+            complain("not one error with one hint and the right exit code");
+        }
+        if world(env) != before {
+            complain("something has changed");
+        }
+        if !is_free(env) {
+            complain("the lock is held");
+        }
+    }
+    assert_eq!(env.job("alice", 3), job);
+    assert!(lives(&process), "the job does not run any more");
+    wrong
+}
+
+#[track_caller]
+fn nothing_is(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `ulimit -f`: no file may grow beyond so many bytes. The shell ignores the signal, as a program that
+/// wants the error does.
+fn with_room_for(env: &TestEnv, bytes: u64, command: &str) -> CommandOutput {
+    let script = env.path("limited");
+    write_script(&script, "trap '' XFSZ; limit=$1; shift; exec prlimit --fsize=\"$limit\" \"$@\"");
+    let limit = bytes.to_string();
+    let words: Vec<&str> = [limit.as_str(), TPU].into_iter().chain(command.split(' ')).collect();
+    env.output(&env.spawn_program(script.to_str().unwrap(), &words))
+}
+
+#[test]
+fn where_there_is_no_room_every_command_leaves_everything_as_it_was() {
+    let env = lab();
+    // No room at all, and room for everything but a new version of the state.
+    for room in [0, env.data_bytes().len() as u64 / 2] {
+        nothing_is(&go_through(&env, &[5], |command| with_room_for(&env, room, command)));
+    }
+    drop(env.tpu("add-tag 2 after alice").exits(0));
+}
+
+#[test]
+fn where_it_may_not_write_every_command_leaves_everything_as_it_was() {
+    // Modes do not bind root: somebody else tries.
+    if !rustix::process::getuid().is_root() {
+        println!("skipped: only root can become somebody else");
+        return;
+    }
+    let env = lab();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(env.root(), open).unwrap();
+    // Nor may they look into what is not theirs, or reach its tmux.
+    let wrong = go_through(&env, &[3, 5, 6], |command| {
+        let fixed = ["--reuid=65534", "--regid=65534", "--clear-groups", "--", TPU];
+        let words: Vec<&str> = fixed.into_iter().chain(command.split(' ')).collect();
+        env.output(&env.spawn_program("setpriv", &words))
+    });
+    nothing_is(&wrong);
+    drop(env.tpu("add-tag 2 after alice").exits(0));
+}

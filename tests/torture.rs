@@ -5,9 +5,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use tpu::model::data::Data;
 use tpu::store::disk::{Disk as _, Locked};
-use tpu::store::{OsDisk, Paths};
+use tpu::store::{Event, OsDisk, Paths};
 use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
@@ -74,6 +74,69 @@ fn sigkill_at_random_moments_of_writers_leaves_everything_whole() {
     let names = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let temporary: Vec<String> = names.filter(|name| name.contains(".tmp")).collect();
     assert!(temporary.is_empty(), "what the dead left is swept: {temporary:?}");
+}
+
+/// A command that changes the data file, drawn from `draw`; some of them are refused.
+fn mutation(draw: &SeededRandom, unique: u64) -> String {
+    let key = draw.below(6);
+    let (a, b) = (1 + draw.below(5), 1 + draw.below(5));
+    let user = ["alice", "bob"][usize::try_from(draw.below(2)).unwrap()];
+    let dir = ["/", "/usr", "/etc", "/var", "/tmp"][usize::try_from(draw.below(5)).unwrap()];
+    match draw.below(6) {
+        0 | 1 => format!("-a k{key} config.v{unique} {user}"),
+        2 => format!("del-config-alias k{key} {user}"),
+        3 => format!("set-dir {dir} {a} {user}"),
+        4 => format!("swap-dir {a} {b} {user}"),
+        _ => format!("del-dir {a} {user}"),
+    }
+}
+
+/// The command that a line of the journal tells of.
+fn told(event: &Event) -> String {
+    let user = event.user.as_ref().unwrap();
+    let words: Vec<&str> = event.text.split(' ').collect();
+    match *words.as_slice() {
+        [key, "stands", "for", full] => format!("-a {key} {full} {user}"),
+        [key, "no", "longer", ..] => format!("del-config-alias {key} {user}"),
+        ["directory", slot, "is", "forgotten"] => format!("del-dir {slot} {user}"),
+        ["directory", slot, "is", dir] => format!("set-dir {dir} {slot} {user}"),
+        ["directories", a, "and", b, ..] => format!("swap-dir {a} {b} {user}"),
+        _ => panic!("no such change: {}", event.text),
+    }
+}
+
+#[test]
+fn what_eight_processes_did_at_once_is_what_the_journal_tells() {
+    let lab = || {
+        let env = lab();
+        for user in ["alice", "bob"] {
+            drop(env.tpu(&format!("set-dir / 1 {user}")).exits(0));
+        }
+        env
+    };
+    let env = lab();
+    let before = env.journal().len();
+    let each = rounds() / 5;
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            let env = &env;
+            scope.spawn(move || {
+                let draw = SeededRandom::new(writer);
+                for n in 0..each {
+                    let output = env.tpu(&mutation(&draw, writer * 1_000 + n));
+                    assert!(matches!(output.code, 0 | 3), "{output}");
+                }
+            });
+        }
+    });
+    let journal = env.journal();
+    let commands: Vec<String> = journal.iter().skip(before).map(told).collect();
+    assert!(commands.len() as u64 > each, "{} changes", commands.len());
+    let replayed = lab();
+    for command in &commands {
+        drop(replayed.tpu(command).exits(0));
+    }
+    assert_eq!(env.data()["users"], replayed.data()["users"]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Er
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;
         tx.data.user_mut(user).expect("found a line above").set_alias(alias, full);
+        tx.edited(Some(user), format!("{alias} stands for {full}"));
         Ok(())
     })
 }
@@ -41,6 +42,7 @@ pub fn delete(ctx: &Ctx, user: &UserName, alias: &str) -> Result<String, Error> 
         };
         let owner = tx.data.user_mut(user).expect("found above");
         owner.config_aliases.retain(|(known, _)| known != alias);
+        tx.edited(Some(user), format!("{alias} no longer stands for {full}"));
         Ok(full)
     })
 }

@@ -218,6 +218,8 @@ fn edit(
             changed.push(Changed { path: SECRET.to_owned(), old: Some(new.clone()), new });
         }
         tx.data = data;
+        let paths: Vec<&str> = changed.iter().map(|one| one.path.as_str()).collect();
+        tx.edited(None, format!("set by hand: {}", paths.join(", ")));
         Ok(changed)
     })
 }

@@ -38,7 +38,9 @@ pub fn set(
         user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.set_dir(slot, text.to_owned());
-        Ok(owner.working_dir.clone())
+        let slots = owner.working_dir.clone();
+        tx.edited(Some(user), format!("directory {slot} is {text}"));
+        Ok(slots)
     })
 }
 
@@ -48,6 +50,7 @@ pub fn delete(ctx: &Ctx, user: &UserName, slot: u32) -> Result<(), Error> {
         known(user_of(&tx.data, user)?, slot)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.working_dir.retain(|(known, _)| *known != slot);
+        tx.edited(Some(user), format!("directory {slot} is forgotten"));
         Ok(())
     })
 }
@@ -60,6 +63,7 @@ pub fn swap(ctx: &Ctx, user: &UserName, a: u32, b: u32) -> Result<(), Error> {
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.set_dir(a, path_b);
         owner.set_dir(b, path_a);
+        tx.edited(Some(user), format!("directories {a} and {b} are swapped"));
         Ok(())
     })
 }

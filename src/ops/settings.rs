@@ -27,6 +27,7 @@ pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<
         user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.settings.set(key, value, &origin)?;
+        tx.edited(Some(user), format!("{key} is {value}"));
         Ok(())
     })?;
     let data = ctx.data()?;
@@ -39,6 +40,7 @@ pub fn reset(ctx: &Ctx, user: &UserName) -> Result<(), Error> {
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;
         tx.data.user_mut(user).expect("found a line above").settings.reset();
+        tx.edited(Some(user), "settings are the defaults");
         Ok(())
     })
 }
@@ -72,6 +74,7 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
                 .hint(format!("`tpu clean {user}` first, or a number above {highest}")));
         }
         tx.data.user_mut(user).expect("found above").windows_offset = number;
+        tx.edited(Some(user), format!("the next window is {number}"));
         Ok(())
     })
 }
@@ -90,6 +93,7 @@ pub fn set_monitor(ctx: &Ctx, key: &str, seconds: u32) -> Result<(), Error> {
                 return Err(Error::usage(format!("MONITOR has no setting '{key}'")).hint(hint));
             }
         }
+        tx.edited(None, format!("{key} of MONITOR is {seconds} s"));
         Ok(())
     })
 }

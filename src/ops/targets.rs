@@ -20,6 +20,7 @@ pub fn add_alias(ctx: &Ctx, alias: &str, full: &str) -> Result<bool, Error> {
         }
         let full = TargetName::from(full);
         let known = tx.data.target(&full).is_some();
+        tx.edited(None, format!("{alias} stands for {full}"));
         tx.data.registry_mut().set_alias(alias, full);
         Ok(known)
     })
@@ -30,6 +31,7 @@ pub fn register(ctx: &Ctx, name: &str, registration: &Registration) -> Result<()
     checked_name(name)?;
     ctx.transact(|tx| {
         tx.data.registry_mut().register(TargetName::from(name), registration.clone());
+        tx.edited(None, format!("{name} is registered"));
         Ok(())
     })
 }
@@ -48,6 +50,7 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
                 .hint(format!("tpu kill w={} {}", job.windows_id, job.user)));
         }
         tx.data.registry_mut().forget(&target.name);
+        tx.edited(None, format!("{} is forgotten", target.name));
         Ok(target.name)
     })
 }

@@ -56,6 +56,7 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
         if let Some(zone) = &new.time_zone {
             user.settings.set("time_zone", zone, &Origin::Flag("--time-zone".to_owned()))?;
         }
+        tx.edited(Some(&name), format!("user {name} is added"));
         Ok(())
     })
 }
@@ -129,6 +130,7 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
             tx.archive(id);
         }
         tx.data.remove_user(name);
+        tx.edited(Some(name), format!("user {name} is removed"));
         Ok(jobs.len())
     })
 }

@@ -12,7 +12,7 @@ use super::error::{At as _, StoreError};
 use super::journal::{self, Event};
 use super::{DATA_MODE, SHARED_DIR, Store, backup, lock, original};
 use crate::model::data::Data;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
 
@@ -43,6 +43,19 @@ impl Tx<'_> {
             kind: kind.to_owned(),
             text: text.into(),
             data,
+        });
+    }
+
+    /// Adds a line about something that is no job's: what of a user, or of everybody, was edited.
+    pub fn edited(&mut self, user: Option<&UserName>, text: impl Into<String>) {
+        self.push_event(Event {
+            at: self.now,
+            actor: self.actor.to_owned(),
+            user: user.cloned(),
+            job: None,
+            kind: "edit".to_owned(),
+            text: text.into(),
+            data: Value::Null,
         });
     }
 

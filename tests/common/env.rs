@@ -204,6 +204,13 @@ impl TestEnv {
         self.path("data.json")
     }
 
+    /// The lines of the journal, oldest first.
+    pub(crate) fn journal(&self) -> Vec<tpu::store::Event> {
+        let path = Paths::new(self.data_path()).events();
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// The bytes of the data file.
     pub(crate) fn data_bytes(&self) -> Vec<u8> {
         std::fs::read(self.data_path()).unwrap()

@@ -28,6 +28,7 @@ mod decide;
 mod demo;
 mod diagnose;
 mod display;
+mod doctor;
 mod first_contact;
 mod fleet;
 mod found;

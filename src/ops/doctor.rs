@@ -46,11 +46,11 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
-fn fine(what: impl Into<String>) -> Finding {
+pub(super) fn fine(what: impl Into<String>) -> Finding {
     Finding { severity: Severity::Fine, what: what.into(), remedy: None }
 }
 
-fn warning(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(super) fn warning(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding { severity: Severity::Warning, what: what.into(), remedy: Some(remedy.into()) }
 }
 

@@ -33,6 +33,7 @@ pub mod data;
 pub mod dirs;
 pub mod doctor;
 pub mod init;
+pub mod locks;
 pub mod movein;
 pub mod news;
 pub mod provision;

@@ -32,6 +32,9 @@ pub struct Doctor {
     /// Do what can be done without a person's judgement
     #[arg(long, conflicts_with = "restore")]
     pub fix: bool,
+    /// Whether this lock is to be had: what `doctor` asks a second process
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["restore", "fix"])]
+    pub probe_lock: Option<PathBuf>,
 }
 
 /// `tpu demo`.

@@ -7,6 +7,7 @@ use crate::cli::app::App;
 use crate::cli::args::Doctor;
 use crate::cli::print::Output;
 use crate::ops::doctor::{self, Severity};
+use crate::ops::locks;
 
 /// Looks everything over, or puts a backup back.
 pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
@@ -17,8 +18,15 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
             format!("Restored {}; what was there before is a backup now.", restored.display());
         return Ok(Output::new(text, json!({ "restored": restored })).notes(ctx.take_warnings()));
     }
+    if let Some(probe) = &args.probe_lock {
+        let free = locks::is_free(ctx, probe);
+        let mut output = Output::new(String::new(), json!({ "free": free }));
+        output.code = if free { 0 } else { locks::BUSY };
+        return Ok(output);
+    }
     let done = if args.fix { doctor::fix(ctx)? } else { Vec::new() };
-    let findings = doctor::look(ctx);
+    let mut findings = doctor::look(ctx);
+    findings.extend(locks::look(ctx));
     let mut text = String::new();
     for what in &done {
         text += &format!("fixed {what}\n");

@@ -133,6 +133,51 @@ fn questions_that_fail_delete_nothing() {
     drop(monitor);
 }
 
+/// A job whose target was taken away in truth, while MONITOR cannot be told, with these variables.
+fn nothing_happens(words: &str, vars: impl FnOnce(&str) -> Vec<(&'static str, String)>) {
+    let lab = Lab::new(1);
+    lab.pull(&Event::Preempt { target: lab.targets[0].clone() });
+    let vars = vars(&lab.served.endpoint());
+    let vars: Vec<(&str, &str)> = vars.iter().map(|(name, value)| (*name, &**value)).collect();
+    let monitor = lab.env.start_tpu("daemon run", &vars);
+    wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+    let mut spawn = lab.env.spawn(&["check-status"]);
+    for (name, value) in vars {
+        spawn = spawn.env(name, value);
+    }
+    drop(lab.env.output(&spawn).exits(0).says(&[words, "the cloud said nothing"]));
+    assert_eq!(lab.env.jobs("alice").len(), 1, "{words}");
+    assert_eq!(lab.env.jobs("alice")[0]["child"], Value::Null, "{words}");
+    assert_eq!(lab.count("DELETE", "") + lab.count("POST", ""), 0, "{words}");
+    monitor.kill();
+    // The way is free again.
+    let monitor = lab.monitor();
+    wait_until("the child", || lab.children() == 1);
+    drop(monitor);
+}
+
+#[test]
+fn what_stands_between_us_and_the_api_makes_nothing_happen() {
+    let closed = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().to_string()
+    };
+    let at = |url: String| vec![("TPU_CLOUD_ENDPOINT", url)];
+    std::thread::scope(|scope| {
+        let (silent, proxy) = (format!("http://{closed}"), closed);
+        scope.spawn(|| nothing_happens("nothing listens", |_| at(silent)));
+        let nowhere = format!("https://{}.invalid", "x".repeat(64));
+        scope.spawn(|| nothing_happens("does not resolve", |_| at(nowhere)));
+        scope.spawn(|| nothing_happens("TLS", |url| at(url.replace("http:", "https:"))));
+        scope.spawn(|| {
+            nothing_happens("proxy", |_| {
+                let url = "https://tpu.example".to_owned();
+                vec![("TPU_CLOUD_ENDPOINT", url), ("HTTPS_PROXY", proxy)]
+            });
+        });
+    });
+}
+
 #[test]
 fn a_target_whose_creation_lost_its_answer_is_adopted_and_never_doubled() {
     let lab = Lab::new(1);
@@ -361,6 +406,20 @@ fn secrets_are_nowhere() {
     for said in &said {
         assert!(!said.to_string().contains("TopSecret"), "{said}");
     }
+    // A job under MONITOR: what others see of both, in the list of processes and of windows.
+    env.code("alice", "staging.sh", "echo at work; exec sleep 1000");
+    drop(env.tpu("run v2-1 rule=pre -q").exits(0));
+    let monitor = env.start_tpu("daemon run", &[]);
+    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    wait_until("the job at work", || env.pane("alice", 1).contains("at work"));
+    let argvs = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let argv = std::fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&argv).into_owned())
+    });
+    assert_eq!(argvs.filter(|argv| argv.contains("TopSecret")).collect::<Vec<_>>(), [""; 0]);
+    let shown = ["list-panes", "-a", "-F", "#{window_name} #{pane_title} #{pane_start_command}"];
+    assert!(!env.tmux().run(&shown).contains("TopSecret"));
+    drop(monitor);
     let asked: Vec<String> = served.asked().iter().map(ToString::to_string).collect();
     assert!(!asked.is_empty() && asked.iter().all(|line| !line.contains("TopSecret")));
     let mut dirs = vec![env.path("")];

@@ -54,6 +54,7 @@ pub(super) fn read_launch(value: &Value, path: &Path<'_>) -> Result<Launch, Data
         confirmed: fields.with_or("confirmed", false, read::flag)?,
         exit: fields.with("exit", read::exit_code)?,
         ended: fields.with("ended", read::instant)?,
+        machine: fields.with("machine", read::instant)?,
     })
 }
 
@@ -66,6 +67,7 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         "confirmed": launch.confirmed,
         "exit": launch.exit,
         "ended": launch.ended.map(Timestamp::to_rfc3339),
+        "machine": launch.machine.map(Timestamp::to_rfc3339),
     })
 }
 

@@ -219,6 +219,9 @@ pub struct Launch {
     pub exit: Option<i32>,
     /// When it ended.
     pub ended: Option<Timestamp>,
+    /// When the machine that it began on was created, once its control plane has been seen to say so. A
+    /// target of the same name that was created at another instant is another machine.
+    pub machine: Option<Timestamp>,
 }
 
 /// The intent of a kill: whoever began it, no rule fires on the job any more.

@@ -29,6 +29,8 @@ enum Change {
     Progressed,
     /// The control plane's answer on which its end is judged was given at this instant.
     Judged(Timestamp),
+    /// The machine that it began on was created at this instant.
+    Machine(Timestamp),
     /// The lineage is over, for this reason.
     Stopped(String),
 }
@@ -43,6 +45,8 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
         // Whoever cannot see its window cannot tell what the answer means for it, and must not settle it.
         if view.window_alive.is_some() {
             changes.extend(judged(seen, &fact, survey.snapshot.at));
+            let machine = answer::machine_of(seen, &fact, survey.snapshot.at);
+            changes.extend(machine.map(Change::Machine));
         }
         for change in changes {
             match write(ctx, seen, view, &change) {
@@ -147,6 +151,11 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
             Change::Judged(at) => {
                 job.recovery.get_or_insert_with(Recovery::default).judged = Some(*at);
                 ("judged", format!("{} was asked since it ended", seen.tpu))
+            }
+            Change::Machine(created) => {
+                let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+                launch.machine = Some(*created);
+                ("machine", format!("{} was created at {}", seen.tpu, created.to_rfc3339()))
             }
             Change::Stopped(reason) => {
                 job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());

@@ -11,9 +11,10 @@ use crate::model::time::Timestamp;
 pub const LIMIT_S: u64 = 60;
 
 /// The names of the facts that a target was taken away, in evidence and in the record: it is PREEMPTED or
-/// TERMINATED, or it is not there.
+/// TERMINATED, it is not there, or there is another machine of its name.
 pub const TAKEN: &str = "target-state";
 const GONE: &str = "target-gone";
+const ANOTHER: &str = "target-another";
 
 /// Whether the answer is young enough to conclude from. One from the future is not: its age is unknown.
 pub fn is_fresh(fact: &TargetFact, now: Timestamp) -> bool {
@@ -32,22 +33,50 @@ pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Opti
     let since_launch =
         job.launch.as_ref().is_none_or(|launch| is_after(fact.observed_at, launch.at));
     let about_it = fact.name == job.tpu;
-    let rule = if fact.state == TargetState::Gone { GONE } else { TAKEN };
-    (about_it && since_launch && is_taken(fact) && is_fresh(fact, now)).then(|| Evidence {
-        age_s: Some(now.seconds_since(fact.observed_at)),
-        ..Evidence::fact(Source::Api, rule, format!("{} is {}", fact.name, fact.raw_state))
-    })
+    if !(about_it && since_launch && is_fresh(fact, now)) {
+        return None;
+    }
+    let (rule, line) = if let Some(created) = another_machine(job, fact) {
+        (ANOTHER, format!("{} was made anew at {}", fact.name, created.to_rfc3339()))
+    } else if is_taken(fact) {
+        let rule = if fact.state == TargetState::Gone { GONE } else { TAKEN };
+        (rule, format!("{} is {}", fact.name, fact.raw_state))
+    } else {
+        return None;
+    };
+    let age_s = Some(now.seconds_since(fact.observed_at));
+    Some(Evidence { age_s, ..Evidence::fact(Source::Api, rule, line) })
+}
+
+/// When the machine that is there now was created, if it is another one than that on which `job` began:
+/// somebody has made the target anew before anybody saw that it was taken away.
+fn another_machine(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
+    let (began_on, now_there) = (job.launch.as_ref()?.machine?, fact.created_at?);
+    // A record keeps whole seconds.
+    (began_on.as_second() != now_there.as_second()).then_some(now_there)
+}
+
+/// When the machine on which `job` has just begun was created, if this answer is the first to say so.
+pub fn machine_of(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Timestamp> {
+    let launch = job.launch.as_ref().filter(|launch| launch.machine.is_none())?;
+    let says = fact.name == job.tpu && fact.state == TargetState::Ready && is_fresh(fact, now);
+    let is_about_it = job.status.is_live() && is_after(fact.observed_at, launch.at);
+    if says && is_about_it { fact.created_at } else { None }
 }
 
 /// Whether the preemption that the record holds was concluded from the control plane's word.
 pub fn was_proven(job: &Job) -> bool {
-    job.verdict.as_ref().is_some_and(|verdict| [TAKEN, GONE].contains(&verdict.rule.as_str()))
+    job.verdict
+        .as_ref()
+        .is_some_and(|verdict| [TAKEN, GONE, ANOTHER].contains(&verdict.rule.as_str()))
 }
 
 /// Whether the target of `job` was gone from its control plane's list and is there again. A machine that was
 /// preempted does not come back: what is then READY under its name is another one.
 pub fn has_reappeared(job: &Job, fact: &TargetFact, now: Timestamp) -> bool {
-    let was_preempted = job.verdict.as_ref().is_some_and(|verdict| verdict.rule == TAKEN);
+    let another = |rule: &str| [TAKEN, ANOTHER].contains(&rule);
+    let was_preempted = job.verdict.as_ref().is_some_and(|verdict| another(&verdict.rule))
+        || another_machine(job, fact).is_some();
     fact.state == TargetState::Ready && is_fresh(fact, now) && !was_preempted
 }
 

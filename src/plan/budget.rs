@@ -196,6 +196,7 @@ mod tests {
             confirmed: true,
             exit: None,
             ended: lasted_s.map(|seconds| at.plus_seconds(seconds)),
+            machine: None,
         });
         job.recovery = Some(recovery);
         job

@@ -131,6 +131,7 @@ mod tests {
                 confirmed: true,
                 exit: None,
                 ended: None,
+                machine: None,
             });
         }
         job

@@ -39,6 +39,8 @@ pub(crate) struct Record {
     pub(crate) confirmed: bool,
     pub(crate) exit: Option<i32>,
     pub(crate) ended: Option<i64>,
+    /// So many seconds ago the machine that it began on was created.
+    pub(crate) machine: Option<i64>,
     pub(crate) child: Option<u32>,
     pub(crate) father: Option<u32>,
     pub(crate) intent: Option<String>,
@@ -148,6 +150,7 @@ impl Record {
             confirmed: self.confirmed,
             exit: self.exit,
             ended: self.ended.map(ago),
+            machine: self.machine.map(ago),
         });
         job
     }
@@ -279,12 +282,16 @@ pub(crate) struct Api {
     pub(crate) age: i64,
     #[serde(default = "a_tpu")]
     pub(crate) name: String,
+    /// So many seconds ago it was created.
+    pub(crate) created: Option<i64>,
 }
 
 impl Api {
     pub(crate) fn fact(&self) -> TargetFact {
         let raw = format!("{:?}", self.state).to_uppercase();
-        TargetFact::new(TargetName::new(self.name.clone()), self.state, raw, ago(self.age))
+        let name = TargetName::new(self.name.clone());
+        let fact = TargetFact::new(name, self.state, raw, ago(self.age));
+        TargetFact { created_at: self.created.map(ago), ..fact }
     }
 }
 

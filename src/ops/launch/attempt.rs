@@ -256,6 +256,7 @@ fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
         confirmed: false,
         exit: None,
         ended: None,
+        machine: None,
     });
     job
 }

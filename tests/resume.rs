@@ -134,6 +134,21 @@ fn a_checkpoint_further_up_the_lineage_will_do() {
 }
 
 #[test]
+fn an_ancestor_that_was_cleaned_away_still_has_its_checkpoint() {
+    let env = TestEnv::new();
+    let none_of_its_own =
+        "[ $# -gt 0 ] && sleep 1000; echo w >\"$TPU_LOG_DIR/checkpoint_10\"; exit 1";
+    let first = env.start(none_of_its_own, &NONE);
+    let source = env.wait_status(first, "error")["log_dir"].as_str().unwrap().to_owned();
+    drop(env.tpu("resume w=1 alice").exits(0));
+    env.wait_status(2, "running");
+    drop(env.tpu("clean alice -re").exits(0).says(&["Archived 1 job"]));
+    drop(env.tpu("kill 2 alice -y").exits(0));
+    let plan = env.tpu("resume w=2 alice --force --dry-run").exits(0);
+    drop(plan.says(&[&format!("--config.load_from={source}").replace(env.root(), "[DIR]")]));
+}
+
+#[test]
 fn without_a_complete_checkpoint_the_way_is_a_rerun() {
     let env = TestEnv::new();
     let script = "cd \"$TPU_LOG_DIR\"; : >checkpoint_1; mkdir checkpoint_2 checkpoint_3.orbax-checkpoint-tmp-9; \

@@ -213,7 +213,8 @@ fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), E
 /// whose processes these are.
 fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     let unended = |job: &&Job| {
-        let open = job.launch.as_ref().is_some_and(|launch| launch.ended.is_none());
+        // That its window has gone is an end that was noted, and not one of its processes.
+        let open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
         open && job.status != Status::Killed || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {

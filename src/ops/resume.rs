@@ -135,6 +135,8 @@ fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error
         lease.check(job)?;
         lease::free(job);
         if is_tried && stands {
+            // What did not succeed is not begun any more: the rules decide again.
+            job.intent = None;
             job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
             let why = error.message.lines().next().unwrap_or_default();
             records::note(tx, &lease.job, "not-resumed", why.to_owned());
@@ -352,16 +354,17 @@ fn checkpoint_source(
     let pattern = checkpoint_pattern(ctx, user)?;
     let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
     let upwards = lineage.iter().rev().skip_while(|window| **window != job.windows_id);
+    let kept = upwards.filter_map(|window| user.job(*window)?.log_dir.clone());
+    let first = lineage.first().and_then(|window| user.job(*window)).unwrap_or(job);
     let mut looked = Vec::new();
-    for window in upwards {
-        let Some(log) = user.job(*window).and_then(|job| job.log_dir.as_ref()) else { continue };
-        match checkpoint::find(log, pattern.as_ref()) {
-            Checkpoints::Newest(..) => return Ok(log.clone()),
+    for log in kept.chain(cleaned_away(ctx, first)) {
+        match checkpoint::find(&log, pattern.as_ref()) {
+            Checkpoints::Newest(..) => return Ok(log),
             Checkpoints::Unknown(reason) => {
                 warnings.push(format!("whether there is a checkpoint is unknown: {reason}"));
-                return Ok(log.clone());
+                return Ok(log);
             }
-            Checkpoints::None => looked.push(log.clone()),
+            Checkpoints::None => looked.push(log),
         }
     }
     let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
@@ -377,6 +380,27 @@ fn checkpoint_source(
         format!("looked in {}", looked.join(", "))
     };
     Err(Error::refused(format!("{} has no complete checkpoint ({place})", job.id())).hint(rerun))
+}
+
+/// The log directories of the attempts before `first` whose records are in the archive, the youngest first.
+/// Cleaning an ancestor away must not cost its leaf the checkpoint.
+fn cleaned_away(ctx: &Ctx, first: &Job) -> impl Iterator<Item = String> {
+    let (user, mut child, mut father) = (first.user.clone(), first.windows_id, first.father);
+    let mut archived = ctx.store.archived();
+    std::iter::from_fn(move || {
+        loop {
+            let wanted = father?;
+            // A parent is archived before its child or with it, and then written first; a line that cannot
+            // be read ends the search, not the resume.
+            let job = archived.next()?.ok()?.job;
+            if job.user == user && job.windows_id == wanted && job.child == Some(child) {
+                (child, father) = (job.windows_id, job.father);
+                if job.log_dir.is_some() {
+                    return job.log_dir;
+                }
+            }
+        }
+    })
 }
 
 /// The setting for unusual names of checkpoints.

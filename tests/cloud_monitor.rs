@@ -1,14 +1,17 @@
 //! MONITOR and the commands over Google's API, with the simulated fleet behind it: what forerunners lost,
 //! doubled or deleted in doubt.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use tpu::cloud::Trouble;
 use tpu::cloud::sim::{Call, Event, Timing};
+use tpu::sys::env::Env;
 
 use crate::common::env::{Running, TestEnv};
 use crate::common::rest::Served;
-use crate::common::wait::{wait_for, wait_until};
+use crate::common::wait::{wait_at_most, wait_for, wait_until};
 
 /// Leaves a checkpoint and stays; from a checkpoint it counts itself and goes on until `go` appears.
 const STAGING: &str = r#"
@@ -258,9 +261,11 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
 
 #[test]
 fn ten_preempted_targets_come_back_side_by_side_with_few_questions() {
-    const CREATION_S: f64 = 6.0;
+    // Scaled to a tenth; `TPU_SLOW_TESTS=1` asks for a minute each, and for all to be back in 90 s.
+    let is_slow = Env::read().non_empty("TPU_SLOW_TESTS").is_some();
+    let (create_s, limit_s) = if is_slow { (60.0, 90) } else { (6.0, 60) };
     let lab = Lab::new(10);
-    lab.pull(&Event::Time { timing: Timing { create_s: CREATION_S, ..Timing::default() } });
+    lab.pull(&Event::Time { timing: Timing { create_s, ..Timing::default() } });
     let monitor = lab.monitor();
     lab.turn();
     let quiet = lab.served.asked().len();
@@ -276,7 +281,8 @@ fn ten_preempted_targets_come_back_side_by_side_with_few_questions() {
         lab.pull(&Event::Preempt { target: target.clone() });
     }
     drop(lab.env.tpu("ack").exits(0));
-    wait_until("ten children", || lab.children() == 10);
+    let limit = Duration::from_secs(limit_s);
+    wait_at_most(limit, "ten children", || (lab.children() == 10).then_some(()));
     let after = lab.served.asked();
     let asked = &after[before.len()..];
     let posts: Vec<u64> = asked

@@ -12,13 +12,23 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Asks until there is an answer; fails the test after a minute.
 #[track_caller]
-pub(crate) fn wait_for<T>(what: &str, mut answer: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, answer: impl FnMut() -> Option<T>) -> T {
+    wait_at_most(Duration::from_secs(60), what, answer)
+}
+
+/// Asks until there is an answer; fails the test when it has taken too long.
+#[track_caller]
+pub(crate) fn wait_at_most<T>(
+    limit: Duration,
+    what: &str,
+    mut answer: impl FnMut() -> Option<T>,
+) -> T {
     let clock = SystemClock::new();
     loop {
         if let Some(answer) = answer() {
             return answer;
         }
-        assert!(clock.monotonic() < Duration::from_secs(60), "waited in vain: {what}");
+        assert!(clock.monotonic() < limit, "waited in vain: {what}");
         clock.sleep(Duration::from_millis(2));
     }
 }

@@ -9,15 +9,15 @@ use super::run::{Story, play};
 /// world may move that seed: then the search goes on from there.
 const BUGS: [(&str, &str, u64); 10] = [
     ("bug-in-place", "the data file is written in place", 0),
-    ("bug-old-base", "a change is made to what was read before the lock", 0),
-    ("bug-no-archive", "records leave the data file and go nowhere", 2),
-    ("bug-no-compare", "a parent gets a child, whatever has become of it", 36),
-    ("bug-leftovers", "what is left of the parent is not stopped", 0),
-    ("bug-second-window", "a window whose answer was lost is opened again", 14),
-    ("bug-old-fact", "a target is made anew because it was gone a while ago", 8),
-    ("bug-unknown-is-gone", "what cannot be asked counts as gone", 1),
-    ("bug-reused-pid", "a process id is all that is looked at", 5),
-    ("bug-held-for-ever", "the lease of the dead holds for ever", 2),
+    ("bug-old-base", "a change is made to what was read before the lock", 1),
+    ("bug-no-archive", "records leave the data file and go nowhere", 7),
+    ("bug-no-compare", "a parent gets a child, whatever has become of it", 107),
+    ("bug-leftovers", "what is left of the parent is not stopped", 3),
+    ("bug-second-window", "a window whose answer was lost is opened again", 80),
+    ("bug-old-fact", "a target is made anew because it was gone a while ago", 12),
+    ("bug-unknown-is-gone", "what cannot be asked counts as gone", 7),
+    ("bug-reused-pid", "a process id is all that is looked at", 3),
+    ("bug-held-for-ever", "the lease of the dead holds for ever", 7),
 ];
 
 /// Every bug is found within so many seeds.

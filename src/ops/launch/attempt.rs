@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::ops::board;
 use crate::ops::lease::{self, Held};
 use crate::ops::records;
-use crate::ops::{Ctx, Error, Kind};
+use crate::ops::{Ctx, Error, Kind, snapshot};
 use crate::plan::budget;
 use crate::store::Tx;
 use crate::tmux::NewWindow;
@@ -133,7 +133,7 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
     Ok(id)
 }
 
-/// Nobody has taken the target since the check.
+/// Nobody has taken the target since the check. A job that has failed since then may still be at work.
 fn target_still_free(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
     if !plan.target.exclusive || plan.force {
         return Ok(());
@@ -142,7 +142,7 @@ fn target_still_free(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
     let taken = data.jobs().find(|job| {
         job.tpu == plan.target.name
-            && job.status.is_live()
+            && (job.status.is_live() || snapshot::may_be_at_work(job))
             && !plan.known_dead.contains(&job.id())
             && Some(job.id()) != parent
     });

@@ -219,7 +219,7 @@ pub fn users_of_targets(
 }
 
 /// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
-fn may_be_at_work(job: &Job) -> bool {
+pub fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
     is_unseen && matches!(job.status, Status::Error(_))
 }

@@ -50,7 +50,7 @@ pub fn is_type(data: &Data, word: &str) -> bool {
 pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, Error> {
     let data = ctx.data()?;
     user_of(&data, &wish.user)?;
-    let mut rows = super::look(ctx)?;
+    let mut rows = super::look(ctx)?.targets;
     for before in data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket) {
         if lease::is_alive(ctx, &before.owner) == Some(false) {
             continue;

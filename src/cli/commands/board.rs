@@ -154,6 +154,7 @@ fn full(row: &Row) -> String {
         row.pricing.as_str().to_owned(),
     ];
     parts.extend(row.user.clone());
+    parts.extend(row.until.map(|until| format!("until {}", until.to_rfc3339())));
     parts.extend(row.jobs.iter().map(ToString::to_string));
     parts.extend(row.tags.iter().map(|tags| format!("[{}]", crate::text::escape(tags))));
     parts.extend(

@@ -115,10 +115,36 @@ pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
         .map_or(0, |data| data.waiting().iter().filter(|ticket| counts(ctx, ticket)).count());
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };
     let types = wish.types.join(" ");
-    Error::refused(format!("no target of {what} is free{line}")).hint(format!(
-        "who has which: tpu find {types}; wait in line: tpu run {} --wait",
-        if types.is_empty() { "--auto" } else { &types }
-    ))
+    Error::refused(format!("no target of {what} is free{}{line}", holders(ctx, wish))).hint(
+        format!(
+            "who has which: tpu find {types}; wait in line: tpu run {} --wait",
+            if types.is_empty() { "--auto" } else { &types }
+        ),
+    )
+}
+
+/// Who has the first of what is wished for: `: v2-32-p1 alice, v2-32-p2 bob`.
+fn holders(ctx: &Ctx, wish: &Wish) -> String {
+    const SHOWN: usize = 4;
+    let types: Vec<TypeExpr> = wish.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
+    let Ok(board) = super::look(ctx) else { return String::new() };
+    let told: Vec<String> = board
+        .to_be_had()
+        .filter(|row| plan::is_of(row, &types, wish.reclaimable))
+        .filter(|row| row.standing != plan::Standing::Free)
+        .map(|row| match (row.jobs.first(), &row.user) {
+            (Some(job), _) => format!("{} {job}", row.label),
+            (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
+            (None, None) => format!("{} {}", row.label, row.standing.as_str()),
+        })
+        .collect();
+    let more = told.len().saturating_sub(SHOWN);
+    let shown = told.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
+    match (shown.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {shown}"),
+        (false, more) => format!(": {shown} and {more} more"),
+    }
 }
 
 /// Whether somebody waits at a place.

@@ -8,7 +8,7 @@ use crate::model::board::{Entry, Written};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::target::Pricing;
+use crate::model::target::{LOCAL, Pricing};
 use crate::model::time::Timestamp;
 
 use super::types::{self, TypeExpr};
@@ -110,12 +110,12 @@ pub struct Facts<'a> {
     pub now: Timestamp,
 }
 
-/// The targets that the data file knows, in whatever way: they are on the board.
+/// The targets that the data file knows, in whatever way, and this machine: they are on the board.
 pub fn known<'a>(
     data: &'a Data,
     live: impl Iterator<Item = &'a TargetName>,
 ) -> BTreeSet<TargetName> {
-    let names = data.registry().names().into_iter();
+    let names = data.registry().names().into_iter().chain([TargetName::from(LOCAL)]);
     names.chain(data.board().names().chain(live).cloned()).collect()
 }
 
@@ -393,6 +393,22 @@ mod tests {
         assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "it is over");
         write(&mut data, "lab-v2-8-1", reserved("zoe", 200));
         assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "its user is gone");
+    }
+
+    #[test]
+    fn this_machine_stands_first_and_is_never_chosen() {
+        let data = data();
+        let (live, targets) = (HashMap::new(), HashMap::new());
+        let facts =
+            Facts { data: &data, live: &live, targets: &targets, others: &[], now: at(100) };
+        let rows = rows(facts);
+        let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels, ["local", "a", "b", "c"]);
+        assert!(rows[0].is_shared && !rows[1].is_shared);
+        let alice = UserName::from("alice");
+        let wanted = Wanted { types: &[], reclaimable: None, user: &alice, zone: None };
+        let picks = choose(&rows, &wanted);
+        assert!(picks.iter().all(|pick| pick.target.as_str() != LOCAL));
     }
 
     #[test]

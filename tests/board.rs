@@ -129,6 +129,29 @@ fn a_dead_job_never_keeps_a_target() {
 }
 
 #[test]
+fn a_target_is_right_when_its_job_fails_moves_or_goes_on_elsewhere() {
+    let env = lab(1, 2);
+    let (here, there) = ("lab-v2-8-0", "lab-v2-8-1");
+    let run = || {
+        let output = env.tpu(&format!("run {here} u0 -q --json")).exits(0);
+        output.json()["launched"]["window"].as_u64().unwrap()
+    };
+    let window = run();
+    env.tmux().run(&["new-session", "-d", "-s", "elsewhere"]);
+    env.tmux().run(&["move-window", "-s", &format!("=u0:{window}"), "-t", "=elsewhere:77"]);
+    assert_eq!(standing(&env, here)["standing"], "running", "its window is at another place");
+    drop(env.tpu(&format!("kill {window} u0")).exits(0));
+    wait_until("killed at that place", || standing(&env, here)["standing"] == "free");
+    env.code("alice", "staging.sh", "echo boom; exit 3\n");
+    let window = run();
+    wait_until("its job has failed", || standing(&env, here)["standing"] == "free");
+    env.code("alice", "staging.sh", "exec sleep 1000\n");
+    drop(env.tpu(&format!("rerun w={window} u0 tpu={there}")).exits(0));
+    assert_eq!(standing(&env, here)["standing"], "free", "it goes on elsewhere");
+    assert_eq!(standing(&env, there)["standing"], "running");
+}
+
+#[test]
 fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     let env = lab(4, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));

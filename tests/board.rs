@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use tpu::sys::procs::Signal;
+
 use crate::common::env::{CommandOutput, TestEnv};
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
@@ -84,7 +86,8 @@ fn of_twelve_who_run_at_once_each_target_takes_one() {
     let started = outputs.iter().filter(|output| output.code == 0).count();
     assert_eq!(started, 3, "{}", outputs.iter().map(CommandOutput::report).collect::<String>());
     for output in outputs.into_iter().filter(|output| output.code != 0) {
-        drop(output.exits(4).says(&["hint: "]));
+        // Whoever loses hears who has won.
+        drop(output.exits(4).says(&["hint: ", "lab-v2-8-", "/1"]));
     }
     let mut targets: Vec<String> = Vec::new();
     for n in 0..12 {
@@ -126,6 +129,29 @@ fn a_dead_job_never_keeps_a_target() {
 }
 
 #[test]
+fn a_target_is_right_when_its_job_fails_moves_or_goes_on_elsewhere() {
+    let env = lab(1, 2);
+    let (here, there) = ("lab-v2-8-0", "lab-v2-8-1");
+    let run = || {
+        let output = env.tpu(&format!("run {here} u0 -q --json")).exits(0);
+        output.json()["launched"]["window"].as_u64().unwrap()
+    };
+    let window = run();
+    env.tmux().run(&["new-session", "-d", "-s", "elsewhere"]);
+    env.tmux().run(&["move-window", "-s", &format!("=u0:{window}"), "-t", "=elsewhere:77"]);
+    assert_eq!(standing(&env, here)["standing"], "running", "its window is at another place");
+    drop(env.tpu(&format!("kill {window} u0")).exits(0));
+    wait_until("killed at that place", || standing(&env, here)["standing"] == "free");
+    env.code("alice", "staging.sh", "echo boom; exit 3\n");
+    let window = run();
+    wait_until("its job has failed", || standing(&env, here)["standing"] == "free");
+    env.code("alice", "staging.sh", "exec sleep 1000\n");
+    drop(env.tpu(&format!("rerun w={window} u0 tpu={there}")).exits(0));
+    assert_eq!(standing(&env, here)["standing"], "free", "it goes on elsewhere");
+    assert_eq!(standing(&env, there)["standing"], "running");
+}
+
+#[test]
 fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     let env = lab(4, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
@@ -144,6 +170,105 @@ fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     drop(env.tpu("doctor").exits(0).says(&["1 places in the line"]));
     drop(env.tpu("doctor --fix").exits(0).says(&["fixed cleared 1 dead places"]));
     assert_eq!(line(), 0);
+}
+
+/// Lets the process that waited for a user have been ended by a restart of the machine.
+fn restart(env: &TestEnv, user: &str) {
+    env.change(|data| {
+        let mine = data.waiting_mut().iter_mut().filter(|ticket| ticket.user.as_str() == user);
+        for ticket in mine {
+            let mut parts: Vec<&str> = ticket.owner.rsplitn(4, ':').collect();
+            parts[2] = "an-earlier-boot";
+            parts.reverse();
+            ticket.owner = parts.join(":");
+        }
+    });
+}
+
+#[test]
+fn who_waits_is_waited_for_after_a_restart_in_the_same_place() {
+    let env = lab(4, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let words = "run v2-8 u1 -q --wait lr=0.5 tag=long ssn=until_friday rule=pass";
+    let first = env.start_tpu(words, &[("CONDA_PREFIX", "/opt/mine")]);
+    wait_until("the first in line", || line() == 1);
+    let killed = env.start_tpu("run v2-8 u2 -q --wait", &[]);
+    wait_until("the second in line", || line() == 2);
+    first.kill();
+    killed.kill();
+    restart(&env, "u1");
+    let third = env.start_tpu("run v2-8 u3 -q --wait", &[]);
+    wait_until("the third in line", || line() == 3);
+    let monitor = env.start_tpu("daemon run", &[]);
+    drop(env.tpu("kill 1 u0").exits(0));
+    wait_until("MONITOR starts what u1 waited for", || env.jobs("u1").len() == 1);
+    let job = env.jobs("u1").remove(0);
+    assert_eq!(job["tpu"], "lab-v2-8-0");
+    assert_eq!(job["job_tags"], "long");
+    let configs = job["extra_configs"].as_str().unwrap();
+    assert!(configs.contains("learning_rate=0.5"), "{configs}");
+    assert_eq!((env.jobs("u2").len(), env.jobs("u3").len()), (0, 0));
+    wait_until("what it kept of the environment", || {
+        let file = env.path("tpu-state/jobs/u1/1/env");
+        std::fs::read(file)
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains("CONDA_PREFIX=/opt/mine"))
+    });
+    // Its place went with its claim; the dead one's goes when it has been silent for long enough.
+    wait_until("two places are left", || line() == 2);
+    env.change(|data| {
+        for ticket in data.waiting_mut().iter_mut().filter(|t| t.user.as_str() == "u2") {
+            ticket.seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
+        }
+    });
+    drop(env.tpu("kill 1 u1").exits(0));
+    assert_eq!(third.wait(), 0);
+    wait_until("nobody is left in line", || line() == 0);
+    assert_eq!((env.jobs("u1").len(), env.jobs("u2").len(), env.jobs("u3").len()), (1, 0, 1));
+    drop(monitor);
+}
+
+#[test]
+fn a_restart_without_a_monitor_holds_nobody_up_and_keeps_the_place() {
+    let env = lab(3, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let first = env.start_tpu("run v2-8 u1 -q --wait", &[]);
+    wait_until("the first in line", || line() == 1);
+    first.kill();
+    restart(&env, "u1");
+    env.change(|data| {
+        data.waiting_mut()[0].seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
+    });
+    // Years have passed on its host: it is forgotten by whoever looks after the line next.
+    drop(env.tpu("kill 1 u0").exits(0));
+    drop(env.tpu("run v2-8 u2 -q").exits(0));
+    assert_eq!((env.jobs("u1").len(), env.jobs("u2").len()), (0, 1));
+    assert_eq!(line(), 1, "nobody has looked after the line yet");
+    let monitor = env.start_tpu("daemon run", &[]);
+    wait_until("the place is given up", || line() == 0);
+    drop(monitor);
+}
+
+#[test]
+fn ctrl_c_gives_the_place_up() {
+    let env = lab(2, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let waits = env.start_tpu("run v2-8 u1 -q --wait", &[]);
+    wait_until("it is in line", || line() == 1);
+    waits.signal(Signal::Interrupt);
+    assert_eq!(waits.wait(), 130);
+    assert_eq!(line(), 0);
+}
+
+#[test]
+fn who_dies_between_claim_and_start_has_handed_the_place_in() {
+    let env = lab(2, 1);
+    let waits = env.start_tpu("run v2-8 u1 -q --wait", &[("FAILPOINTS", "launch-claimed=pause")]);
+    wait_until("it has claimed the target", || env.jobs("u1").len() == 1);
+    assert_eq!(env.data()["waiting"], json!([]), "in the same step");
+    waits.kill();
 }
 
 #[test]

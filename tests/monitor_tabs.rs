@@ -203,7 +203,7 @@ fn keys_go_through_the_tabs_and_back() {
 #[test]
 fn a_tab_asks_for_what_it_shows_and_not_twice() {
     let mut screen = Screen::showing(samples::snapshot());
-    assert!(screen.effects.contains(&Effect::Ask(Ask::Roster)), "the header counts the fleet");
+    assert!(screen.effects.contains(&Effect::Ask(Ask::Targets)), "the header counts the fleet");
     assert!(screen.press("3").contains(&Effect::Ask(Ask::Events)));
     assert_eq!(screen.wait(60), [], "the answers are still awaited");
     answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
@@ -241,6 +241,51 @@ fn a_filter_of_a_tab_stays_until_esc() {
     screen.press("esc");
     assert_eq!(screen.model.tab, Tab::Events);
     assert!(screen.frame((80, 24)).contains("resumed from 6"));
+}
+
+/// The targets that a filter lets through.
+fn targets_with(filter: &str) -> Vec<String> {
+    let mut screen = screen();
+    screen.press("2 /");
+    screen.typed(filter);
+    screen.press("enter");
+    let seen = screen.model.boards.targets.seen.as_ref().unwrap();
+    let rows = &screen.model.boards.choosing(Tab::Targets).rows;
+    rows.iter().map(|row| seen.targets[row.at].label.clone()).collect()
+}
+
+#[test]
+fn the_targets_are_filtered_in_the_language_of_the_jobs() {
+    for (filter, shown) in [
+        ("status:free", &["v2-32-p5", "v3-8-日本"] as &[&str]),
+        ("status:free !status:unhealthy", &["v2-32-p5"]),
+        ("status:reserved user:bob", &["v2-32-p4"]),
+        ("user:alice tpu:p2", &["v2-32-p2"]),
+        ("status:disagreement", &["v2-32-p2"]),
+        ("status:preempted", &["v2-32-p3"]),
+        ("status:unknown", &["v5e-16"]),
+        ("tag:base", &["v2-32-p2"]),
+        ("tag:friday", &["v2-32-p4"]),
+        ("type:v3+ zone:central", &["v4-128"]),
+        ("type:v34", &["v3-8-日本", "v4-128"]),
+        ("age>1d", &["v3-8-日本"]),
+        ("dir:1", &[]),
+        ("friday", &["v2-32-p4"]),
+        ("alice/10", &["local"]),
+    ] {
+        assert_eq!(targets_with(filter), shown, "{filter}");
+    }
+    assert_eq!(targets_with("status:").len(), 9, "what is half typed hides nothing");
+}
+
+#[test]
+fn a_run_is_started_on_the_selected_target() {
+    let mut screen = screen();
+    screen.press("2 /");
+    screen.typed("status:reserved");
+    screen.press("enter n");
+    let Some(Overlay::Form(form)) = &screen.model.overlay else { panic!("no form") };
+    assert_eq!(form.text(tpu::monitor::model::FieldId::Target), "v2-32-p4");
 }
 
 #[test]
@@ -467,8 +512,12 @@ fn every_size_draws() {
 fn text_from_outside_is_escaped_everywhere() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J";
     let mut screen = screen();
-    let mut roster = crate::common::boards::roster();
-    for item in &mut roster.targets {
+    let mut board = crate::common::boards::board();
+    for item in &mut board.targets {
+        item.notes = evil.to_owned();
+        item.user = Some(evil.to_owned());
+        item.tags = vec![evil.to_owned()];
+        item.disagreement = Some(evil.to_owned());
         item.label = evil.to_owned();
         item.fact.raw_state = evil.to_owned();
         item.fact.symptoms = vec![evil.to_owned()];
@@ -476,7 +525,7 @@ fn text_from_outside_is_escaped_everywhere() {
         item.accelerator = Some(evil.to_owned());
         item.aliases = vec![evil.to_owned()];
     }
-    answer(&mut screen, Ask::Roster, Answer::Roster(roster));
+    answer(&mut screen, Ask::Targets, Answer::Targets(board));
     let mut events = crate::common::boards::events();
     for event in &mut events {
         for text in [&mut event.text, &mut event.kind, &mut event.actor] {

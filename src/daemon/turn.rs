@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::model::facts::Progress;
 use crate::model::job::{Job, Status, Succession};
 use crate::model::rules::Action;
+use crate::ops::board::line;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::heal;
 use crate::ops::launch::plan::Reaction;
@@ -21,6 +22,9 @@ const KILL_OVERDUE_S: u64 = 60;
 
 /// Between two looks at something that was begun.
 const IN_FLIGHT: Duration = Duration::from_secs(2);
+
+/// Between two looks for a target that somebody waits for, whose process a restart has ended.
+const IN_LINE: Duration = Duration::from_secs(15);
 
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
@@ -91,6 +95,8 @@ pub(super) fn turn(
     }
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
+    // After what the rules say: who is at work already comes back before others begin.
+    let is_waited_for = line::carry_on(ctx)?;
     let now = survey.snapshot.at;
     let is_due = |job: &Job| {
         job.is_being_killed()
@@ -107,6 +113,7 @@ pub(super) fn turn(
             Some(due.max(crew.rest_of(&decision.job, ctx.clock.monotonic()).as_secs()).max(1))
         });
     let regular = if is_begun { regular.min(IN_FLIGHT.as_secs()) } else { regular };
+    let regular = if is_waited_for { regular.min(IN_LINE.as_secs()) } else { regular };
     let rest_s = due_s.min().map_or(regular, |due| due.min(regular));
     // What happened a moment after the last question is to be seen in the answer to the next one.
     let is_old = memory.asked_at().is_some_and(|at| at < began);

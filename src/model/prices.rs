@@ -26,9 +26,12 @@ pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Map<String, Value>,
     Ok(table.clone())
 }
 
+/// What the settings say that things cost.
+pub type Prices = Map<String, Value>;
+
 /// What an hour of a target costs; `None` if the table does not say.
 pub fn per_hour(
-    table: &Map<String, Value>,
+    table: &Prices,
     (accelerator, chips): (&str, Option<u32>),
     pricing: Pricing,
 ) -> Option<f64> {

@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{
-    Ctx, Error, attach, clean, curves, journal, kill, logs, outlook, panes, pulse, roster, rules,
+    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse, rules,
     snapshot,
 };
 use crate::sys::proc::{self, Spawn};
@@ -177,7 +177,7 @@ impl Backend for Bridge {
 
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
         Ok(match ask {
-            Ask::Roster => Answer::Roster(roster::look(&self.ctx)?),
+            Ask::Targets => Answer::Targets(board::look(&self.ctx)?),
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,14 @@
-//! The filter language of the list: `status:error tag:sweep tpu:v4 dir:net user:bob age>2h !text`.
+//! The filter language of the jobs and of the targets: `status:error tag:sweep tpu:v4 type:v3+ zone:eu
+//! dir:net user:bob age>2h !text`.
 //!
 //! Terms stand side by side and all must hold; `!` before a term turns it round. What is half typed
 //! (`status:`) holds for every job, so that the list does not jump while somebody types.
 
-use crate::model::time;
+use crate::model::facts::TargetState;
+use crate::model::time::{self, Timestamp};
 use crate::model::view::JobView;
+use crate::plan::board::{Row, Standing};
+use crate::plan::types::TypeExpr;
 
 /// A filter as typed, and read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +32,9 @@ enum Test {
     Status(String),
     Tag(String),
     Target(String),
+    /// As typed, and as `find` reads it.
+    Type(String, Option<TypeExpr>),
+    Zone(String),
     Dir(String),
     User(String),
     /// Age in seconds; `true` for older than, `false` for younger than.
@@ -35,7 +42,7 @@ enum Test {
 }
 
 /// The keys that a filter knows, for the prompt.
-pub const HINT: &str = "text  status:error  tag:  tpu:  dir:  user:  age>2h  !not";
+pub const HINT: &str = "text  status:error  tag:  tpu:  type:  zone:  dir:  user:  age>2h  !not";
 
 impl Filter {
     /// Reads a filter. Never fails: what cannot be read is left out and named by [`Filter::problem`].
@@ -71,6 +78,11 @@ impl Filter {
     pub fn matches(&self, job: &JobView) -> bool {
         self.terms.iter().all(|term| holds(&term.test, job) != term.inverse)
     }
+
+    /// Whether a target passes.
+    pub fn matches_target(&self, row: &Row, now: Timestamp) -> bool {
+        self.terms.iter().all(|term| holds_of_target(&term.test, row, now) != term.inverse)
+    }
 }
 
 /// Reads one term; `None` for one that is not finished.
@@ -91,6 +103,8 @@ fn read_test(word: &str) -> Result<Option<Test>, String> {
         Some(("status", _)) => Test::Status,
         Some(("tag", _)) => Test::Tag,
         Some(("tpu" | "target", _)) => Test::Target,
+        Some(("type", _)) => |text| Test::Type(text.clone(), TypeExpr::parse(&text)),
+        Some(("zone", _)) => Test::Zone,
         Some(("dir", _)) => Test::Dir,
         Some(("user", _)) => Test::User,
         Some(_) | None => return Ok((!word.is_empty()).then(|| Test::Text(word.to_owned()))),
@@ -99,21 +113,28 @@ fn read_test(word: &str) -> Result<Option<Test>, String> {
     Ok((!value.is_empty()).then(|| test(value.to_owned())))
 }
 
+fn has(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(part)
+}
+
+fn is_of_age(age_s: Option<u64>, older: bool, limit: u64) -> bool {
+    age_s.is_some_and(|age| if older { age > limit } else { age < limit })
+}
+
 fn holds(test: &Test, job: &JobView) -> bool {
-    let has = |text: &str, part: &str| text.to_lowercase().contains(part);
     let tag = job.tags.as_deref().unwrap_or_default();
     let target = |part: &str| has(&job.target_label, part) || has(job.target.as_str(), part);
     match test {
         Test::Status(part) => status_words(job).iter().any(|word| has(word, part)),
         Test::Tag(part) => has(tag, part),
-        Test::Target(part) => target(part),
+        // The name of its target is all that a job has of its type.
+        Test::Target(part) | Test::Type(part, _) => target(part),
+        Test::Zone(part) => job.zone.as_deref().is_some_and(|zone| has(zone, part)),
         Test::Dir(part) => {
             has(&job.dir.1, part) || job.dir.0.is_some_and(|slot| slot.to_string() == *part)
         }
         Test::User(part) => has(job.id.user.as_str(), part),
-        Test::Age(older, limit) => {
-            job.age_s.is_some_and(|age| if *older { age > *limit } else { age < *limit })
-        }
+        Test::Age(older, limit) => is_of_age(job.age_s, *older, *limit),
         Test::Text(part) => {
             job.id.window.to_string() == *part
                 || target(part)
@@ -123,6 +144,63 @@ fn holds(test: &Test, job: &JobView) -> bool {
                 || status_words(job).iter().any(|word| has(word, part))
         }
     }
+}
+
+/// The same of a target: its age is that of its state, a tag may as well stand in its notes, and of
+/// directories it has none.
+fn holds_of_target(test: &Test, row: &Row, now: Timestamp) -> bool {
+    let any = |texts: &[String], part: &str| texts.iter().any(|text| has(text, part));
+    let some = |text: Option<&str>, part: &str| text.is_some_and(|text| has(text, part));
+    let tag = |part: &str| any(&row.tags, part) || has(&row.notes, part);
+    let target = |part: &str| {
+        has(&row.label, part) || has(row.target.as_str(), part) || any(&row.aliases, part)
+    };
+    let user = |part: &str| {
+        some(row.user.as_deref(), part) || row.jobs.iter().any(|job| has(job.user.as_str(), part))
+    };
+    let status = |part: &str| target_words(row).iter().any(|word| has(word, part));
+    match test {
+        Test::Status(part) => status(part),
+        Test::Tag(part) => tag(part),
+        Test::Target(part) => target(part),
+        Test::Type(_, Some(of)) => of.includes(row.accelerator.as_deref()),
+        Test::Type(part, None) => some(row.accelerator.as_deref(), part),
+        Test::Zone(part) => some(row.zone.as_deref(), part),
+        Test::Dir(_) => false,
+        Test::User(part) => user(part),
+        Test::Age(older, limit) => {
+            is_of_age(row.fact.since.map(|at| now.seconds_since(at)), *older, *limit)
+        }
+        Test::Text(part) => {
+            target(part)
+                || tag(part)
+                || user(part)
+                || status(part)
+                || some(row.accelerator.as_deref(), part)
+                || some(row.zone.as_deref(), part)
+                || has(row.pricing.as_str(), part)
+                || row.jobs.iter().any(|job| has(&job.to_string(), part))
+        }
+    }
+}
+
+/// The words that describe how a target is: `reserved`, `ready`, `unhealthy`.
+fn target_words(row: &Row) -> Vec<&str> {
+    if row.is_shared {
+        return vec!["shared"];
+    }
+    let mut words = vec![row.standing.as_str()];
+    // Where the control plane says no more than the board, `unknown` is not said twice.
+    if !matches!(row.fact.state, TargetState::NotWatched | TargetState::Unknown) {
+        words.push(&row.fact.raw_state);
+    }
+    if row.fact.is_flagged() {
+        words.push("unhealthy");
+    }
+    if row.disagreement.is_some() && row.standing != Standing::Unknown {
+        words.push("disagreement");
+    }
+    words
 }
 
 /// The words that describe how a job is: `error`, `oom`, `unknown`, `compiling`.

@@ -6,9 +6,9 @@ use super::pane::PaneText;
 use crate::model::curve::Curve;
 use crate::model::ids::{JobId, UserName};
 use crate::model::view::Snapshot;
+use crate::ops::board::Board;
 use crate::ops::journal::Event;
 use crate::ops::outlook::Plan;
-use crate::ops::roster::Roster;
 
 /// What went wrong, and what to do about it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub enum MouseDid {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// All targets.
-    Roster,
+    Targets,
     /// What has happened.
     Events,
     /// What will happen by itself.
@@ -119,7 +119,7 @@ pub enum Ask {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// All targets.
-    Roster(Roster),
+    Targets(Board),
     /// The newest events, oldest first.
     Events(Vec<Event>),
     /// What will happen by itself.

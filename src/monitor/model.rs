@@ -276,7 +276,7 @@ impl Model {
             Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
             Needs::Row => match self.tab {
                 Tab::Jobs => !self.jobs().is_empty(),
-                Tab::Targets => self.boards.roster.seen.is_some(),
+                Tab::Targets => self.boards.targets.seen.is_some(),
                 Tab::Events => self.boards.events.seen.is_some(),
                 Tab::Plan => self.boards.plan.seen.is_some(),
             },

@@ -10,8 +10,9 @@ use crate::model::{lineage, time};
 use crate::plan::place::{self, Window};
 use crate::store::{StoreError, original};
 
+use super::board::line;
 use super::launch::heal;
-use super::{Ctx, Error, lease, snapshot};
+use super::{Ctx, Error, snapshot};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +151,7 @@ fn board(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 }
 
 fn ghosts(ctx: &Ctx, data: &Data) -> usize {
-    let dead = |owner: &str| lease::is_alive(ctx, owner) == Some(false);
-    data.waiting().iter().filter(|ticket| dead(&ticket.owner)).count()
+    data.waiting().iter().filter(|ticket| line::is_ghost(ctx, ticket)).count()
 }
 
 /// The lists of users beside the users, which the original reads.
@@ -198,8 +198,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     ctx.transact(|tx| {
         let ghosts = ghosts(ctx, &tx.data);
         if ghosts > 0 {
-            let dead = |owner: &str| lease::is_alive(ctx, owner) == Some(false);
-            tx.data.waiting_mut().retain(|ticket| !dead(&ticket.owner));
+            tx.data.waiting_mut().retain(|ticket| !line::is_ghost(ctx, ticket));
             done.push(format!("cleared {ghosts} dead places from the line"));
         }
         let gone: Vec<_> = tx

@@ -1,5 +1,5 @@
-//! Every target at once: what the control plane says, what the data file says, what it costs; and how the
-//! one is brought into the other.
+//! The fleet beyond the board: what it costs, one target in full, and how what the control plane has is
+//! brought into the data file. Which targets there are, and how each stands, is [`super::board`]'s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,97 +8,37 @@ use crate::cloud::{CloudError, TargetAt, Trouble, accelerators};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName};
-use crate::model::prices;
+use crate::model::prices::{self, Prices};
 use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Registration, Target};
 use crate::model::time::Timestamp;
+use crate::plan::board::Row;
 
+use super::board::Board;
 use super::fleet::Fleet;
 use super::{Ctx, Error, snapshot};
 
 /// The origin of a registration that an import made.
 pub const IMPORTED: &str = "imported";
 
-/// One target.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// What the control plane says.
-    pub fact: TargetFact,
-    /// Its shortest alias.
-    pub alias: Option<String>,
-    /// Whether the data file knows it.
-    pub is_known: bool,
-    /// How many chips it has.
-    pub chips: Option<u32>,
-    /// What an hour costs, by the table in the settings.
-    pub per_hour: Option<f64>,
-    /// Jobs whose records claim it.
-    pub jobs: usize,
+/// Whether somebody pays for a target now.
+fn is_in_use(fact: &TargetFact) -> bool {
+    let is_pending = fact.state == TargetState::Pending;
+    fact.state == TargetState::Ready || is_pending && !fact.endpoints.is_empty()
 }
 
-impl Entry {
-    /// Whether somebody pays for it now.
-    pub fn is_in_use(&self) -> bool {
-        let is_pending = self.fact.state == TargetState::Pending;
-        self.fact.state == TargetState::Ready || is_pending && !self.fact.endpoints.is_empty()
-    }
-
-    /// The hours since it was created, where the control plane says when that was.
-    pub fn hours(&self, now: Timestamp) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "seconds of some years")]
-        let seconds = now.seconds_since(self.fact.created_at?) as f64;
-        Some(seconds / 3600.0)
-    }
+/// The hours since a target was created, where the control plane says when that was.
+pub fn hours(fact: &TargetFact, now: Timestamp) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "seconds of some years")]
+    let seconds = now.seconds_since(fact.created_at?) as f64;
+    Some(seconds / 3600.0)
 }
 
-/// All of them.
-#[derive(Clone, Debug)]
-pub struct Inventory {
-    /// When they were looked at.
-    pub at: Timestamp,
-    /// In the order of zones and names.
-    pub entries: Vec<Entry>,
-    /// Zones that said nothing, and why.
-    pub silent: Vec<(String, String)>,
-}
-
-/// Looks at every target that the control plane or the data file knows.
-pub fn look(ctx: &Ctx) -> Result<Inventory, Error> {
-    let data = ctx.data()?;
-    let prices = ctx.cloud_settings().prices;
-    let fleet = Fleet::ask(ctx);
-    let known: BTreeSet<TargetName> =
-        data.registry().names().into_iter().filter(|name| name.as_str() != LOCAL).collect();
-    let told = fleet.targets().cloned();
-    let mut facts: Vec<TargetFact> = told.collect();
-    let is_told = |name: &TargetName| facts.iter().any(|fact| fact.name == *name);
-    let untold: Vec<&TargetName> = known.iter().filter(|name| !is_told(name)).collect();
-    facts.extend(untold.into_iter().map(|name| as_registered(&data, fleet.fact(&data, name))));
-    facts.sort_by(|a, b| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
-    let entry = |fact: TargetFact| {
-        let chips = fact.accelerator.as_deref().and_then(accelerators::chips);
-        let priced = fact.accelerator.as_deref();
-        Entry {
-            alias: alias_of(&data, &fact.name),
-            is_known: known.contains(&fact.name),
-            per_hour: priced
-                .and_then(|kind| prices::per_hour(&prices, (kind, chips), fact.pricing)),
-            jobs: data.jobs().filter(|job| job.tpu == fact.name && job.status.is_live()).count(),
-            chips,
-            fact,
-        }
-    };
-    Ok(Inventory {
-        at: ctx.clock.now(),
-        entries: facts.into_iter().map(entry).collect(),
-        silent: fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect(),
-    })
-}
-
-/// What the control plane does not say of a target that it does not have, the registration says.
-fn as_registered(data: &Data, fact: TargetFact) -> TargetFact {
-    let Some(target) = data.target(&fact.name) else { return fact };
-    TargetFact { accelerator: target.accelerator, pricing: target.pricing, ..fact }
+/// How many chips a target has, and what an hour of it costs by a table of prices.
+pub fn worth(row: &Row, prices: &Prices) -> (Option<u32>, Option<f64>) {
+    let Some(kind) = row.told_type() else { return (None, None) };
+    let chips = accelerators::chips(kind);
+    (chips, prices::per_hour(prices, (kind, chips), row.pricing))
 }
 
 fn alias_of(data: &Data, name: &TargetName) -> Option<String> {
@@ -124,31 +64,29 @@ pub struct Sum {
 /// What a sum is about: zone, type, pricing.
 pub type Class = (String, String, &'static str);
 
-impl Inventory {
-    /// What is in use, by zone, type and pricing.
-    pub fn sums(&self) -> BTreeMap<Class, Sum> {
-        let mut sums: BTreeMap<Class, Sum> = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| entry.is_in_use()) {
-            let fact = &entry.fact;
-            let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-            let class = (text(&fact.zone), text(&fact.accelerator), fact.pricing.as_str());
-            let hours = entry.hours(self.at);
-            let so_far = hours.zip(entry.per_hour).map(|(hours, price)| hours * price);
-            let sum = sums.entry(class).or_insert_with(|| Sum {
-                targets: 0,
-                chips: Some(0),
-                per_hour: Some(0.0),
-                hours: Some(0.0),
-                so_far: Some(0.0),
-            });
-            sum.targets += 1;
-            sum.chips = sum.chips.zip(entry.chips).map(|(sum, chips)| sum.saturating_add(chips));
-            sum.per_hour = sum.per_hour.zip(entry.per_hour).map(|(sum, price)| sum + price);
-            sum.hours = sum.hours.zip(hours).map(|(sum, hours)| sum + hours);
-            sum.so_far = sum.so_far.zip(so_far).map(|(sum, cost)| sum + cost);
-        }
-        sums
+/// What is in use, by zone, type and pricing.
+pub fn sums(board: &Board, prices: &Prices) -> BTreeMap<Class, Sum> {
+    let mut sums: BTreeMap<Class, Sum> = BTreeMap::new();
+    for row in board.targets.iter().filter(|row| is_in_use(&row.fact)) {
+        let text = |text: Option<&str>| text.unwrap_or("-").to_owned();
+        let class = (text(row.zone.as_deref()), text(row.told_type()), row.pricing.as_str());
+        let (chips, per_hour) = worth(row, prices);
+        let hours = hours(&row.fact, board.at);
+        let so_far = hours.zip(per_hour).map(|(hours, price)| hours * price);
+        let sum = sums.entry(class).or_insert_with(|| Sum {
+            targets: 0,
+            chips: Some(0),
+            per_hour: Some(0.0),
+            hours: Some(0.0),
+            so_far: Some(0.0),
+        });
+        sum.targets += 1;
+        sum.chips = sum.chips.zip(chips).map(|(sum, chips)| sum.saturating_add(chips));
+        sum.per_hour = sum.per_hour.zip(per_hour).map(|(sum, price)| sum + price);
+        sum.hours = sum.hours.zip(hours).map(|(sum, hours)| sum + hours);
+        sum.so_far = sum.so_far.zip(so_far).map(|(sum, cost)| sum + cost);
     }
+    sums
 }
 
 /// One target in full.

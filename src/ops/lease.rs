@@ -69,6 +69,12 @@ fn is_there(env: &Env, procs: &dyn Processes, owner: &str) -> Option<bool> {
     Some(boot == env.boot_id && procs.is_alive(pid, start))
 }
 
+/// Whether an owner was ended by a restart of this very machine.
+pub fn has_rebooted(ctx: &Ctx, owner: &str) -> bool {
+    let (env, parts) = (&ctx.env, Parts::of(owner));
+    parts.is_some_and(|p| p.host == env.hostname && p.start != 0 && p.boot != env.boot_id)
+}
+
 struct Parts<'a> {
     host: &'a str,
     boot: &'a str,

@@ -12,7 +12,6 @@ pub mod open;
 // How things are. Looking never writes.
 pub mod curves;
 pub mod journal;
-pub mod roster;
 pub mod snapshot;
 
 // Verbs about jobs.

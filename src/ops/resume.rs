@@ -211,6 +211,7 @@ fn plan_with(
         history: HISTORY,
         force: request.force,
         known_dead,
+        ticket: None,
         env: files::read_environment(ctx, id),
     };
     Ok((plan, warnings))

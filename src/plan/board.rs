@@ -2,13 +2,13 @@
 //! free target is the best one.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::board::{Entry, Written};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::target::Pricing;
+use crate::model::target::{LOCAL, Pricing};
 use crate::model::time::Timestamp;
 
 use super::types::{self, TypeExpr};
@@ -47,17 +47,26 @@ impl Standing {
     }
 }
 
-/// One target on the board.
+/// One target on the board: everything that is known of it. The commands and the screen show this, and
+/// none has a list of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Full name.
     pub target: TargetName,
     /// Its shortest alias, else its full name.
     pub label: String,
+    /// Every alias.
+    pub aliases: Vec<String>,
+    /// Whether the data file knows it; else only the control plane does, and nothing can be started there.
+    pub is_known: bool,
+    /// Whether it takes any number of jobs: nobody keeps it, and it is never to be chosen.
+    pub is_shared: bool,
     /// Zone.
     pub zone: Option<String>,
     /// Type; from the name where nobody has said it better.
     pub accelerator: Option<String>,
+    /// Whether the type only stands in the name.
+    pub is_guessed: bool,
     /// How it is paid for.
     pub pricing: Pricing,
     /// Whether it can be had.
@@ -66,14 +75,23 @@ pub struct Row {
     pub user: Option<String>,
     /// Notes of people, else those of the job.
     pub notes: String,
+    /// Tags of the jobs there.
+    pub tags: Vec<String>,
     /// Live jobs there.
     pub jobs: Vec<JobId>,
     /// Until when it is kept.
     pub until: Option<Timestamp>,
-    /// When the state that the control plane says began.
-    pub since: Option<Timestamp>,
     /// Where people wrote something else than what is so.
     pub disagreement: Option<String>,
+    /// What the control plane says.
+    pub fact: TargetFact,
+}
+
+impl Row {
+    /// The type, if somebody has said it.
+    pub fn told_type(&self) -> Option<&str> {
+        self.accelerator.as_deref().filter(|_| !self.is_guessed)
+    }
 }
 
 /// What the rows are made from.
@@ -83,61 +101,103 @@ pub struct Facts<'a> {
     pub data: &'a Data,
     /// Jobs that are alive, or of which nothing certain is known, by target.
     pub live: &'a HashMap<TargetName, Vec<JobId>>,
-    /// What the control plane says.
+    /// What the control plane says of the targets that the data file knows; one that is missing is not
+    /// watched.
     pub targets: &'a HashMap<TargetName, TargetFact>,
+    /// What it has beside those.
+    pub others: &'a [TargetFact],
     /// The instant.
     pub now: Timestamp,
 }
 
-/// Every target that is known, in the order of the labels.
+/// The targets that the data file knows, in whatever way, and this machine: they are on the board.
+pub fn known<'a>(
+    data: &'a Data,
+    live: impl Iterator<Item = &'a TargetName>,
+) -> BTreeSet<TargetName> {
+    let names = data.registry().names().into_iter().chain([TargetName::from(LOCAL)]);
+    names.chain(data.board().names().chain(live).cloned()).collect()
+}
+
+/// Every target: the shared ones, then all others in the order of the labels.
 pub fn rows(facts: Facts<'_>) -> Vec<Row> {
-    let mut names = facts.data.registry().names();
-    for name in facts.data.board().names().chain(facts.live.keys()) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    let exclusive =
-        |name: &TargetName| facts.data.target(name).is_none_or(|target| target.exclusive);
-    let mut rows: Vec<Row> =
-        names.iter().filter(|name| exclusive(name)).map(|name| row(facts, name)).collect();
-    rows.sort_by(|a, b| a.label.cmp(&b.label));
+    let mut rows: Vec<Row> = known(facts.data, facts.live.keys())
+        .into_iter()
+        .map(|name| {
+            let fact = facts.targets.get(&name).cloned().unwrap_or_else(|| {
+                TargetFact::new(name.clone(), TargetState::NotWatched, "not watched", facts.now)
+            });
+            row(facts, fact, true)
+        })
+        .collect();
+    rows.extend(facts.others.iter().map(|fact| row(facts, fact.clone(), false)));
+    rows.sort_by(|a, b| {
+        (!a.is_shared, &a.label, &a.zone, &a.target).cmp(&(
+            !b.is_shared,
+            &b.label,
+            &b.zone,
+            &b.target,
+        ))
+    });
     rows
 }
 
 /// One target.
-pub fn row(facts: Facts<'_>, name: &TargetName) -> Row {
-    let Facts { data, live, targets, now } = facts;
-    let known = data.target(name);
-    let fact = targets.get(name);
+fn row(facts: Facts<'_>, fact: TargetFact, is_known: bool) -> Row {
+    let Facts { data, live, now, .. } = facts;
+    let name = &fact.name;
+    let registered = data.target(name).filter(|_| is_known);
+    let registered = registered.as_ref();
     let entry = data.board().entry(name);
-    let jobs = live.get(name).cloned().unwrap_or_default();
-    let said = fact.and_then(|fact| fact.accelerator.clone());
-    let registered = known.as_ref().and_then(|target| target.accelerator.clone());
+    let jobs = live.get(name).filter(|_| is_known).cloned().unwrap_or_default();
+    let told = fact
+        .accelerator
+        .clone()
+        .or_else(|| registered.and_then(|target| target.accelerator.clone()));
+    let aliases = data.registry().aliases().filter(|(_, full)| *full == name);
+    let tags = jobs.iter().filter_map(|job| data.job(job)?.job_tags.clone());
     let mut row = Row {
         target: name.clone(),
         label: data.target_label(name),
-        zone: fact
-            .and_then(|fact| fact.zone.clone())
-            .or_else(|| known.as_ref().and_then(|target| target.zone.clone())),
-        accelerator: said.or(registered).or_else(|| types::guess(name.as_str())),
-        pricing: known.map(|target| target.pricing).unwrap_or_default(),
+        aliases: aliases.map(|(alias, _)| alias.to_owned()).collect(),
+        is_known,
+        is_shared: registered.is_some_and(|target| !target.exclusive),
+        zone: fact.zone.clone().or_else(|| registered.and_then(|target| target.zone.clone())),
+        is_guessed: told.is_none(),
+        accelerator: told.or_else(|| types::guess(name.as_str())),
+        pricing: pricing(&fact, registered.map(|target| target.pricing)),
         standing: Standing::Free,
         user: None,
         notes: entry.notes.clone(),
+        tags: tags.filter(|tags| !tags.is_empty()).collect(),
         jobs,
         until: None,
-        since: fact.and_then(|fact| fact.since),
         disagreement: None,
+        fact,
     };
-    stand(&mut row, &entry, fact, data, now);
+    if !row.is_shared {
+        stand(&mut row, &entry, data, now);
+    }
     row
 }
 
+/// A control plane that has a target knows best how it is paid for.
+fn pricing(fact: &TargetFact, registered: Option<Pricing>) -> Pricing {
+    match fact.state {
+        TargetState::NotWatched | TargetState::Gone | TargetState::Unknown => {
+            registered.unwrap_or(fact.pricing)
+        }
+        TargetState::Pending
+        | TargetState::Ready
+        | TargetState::Preempted
+        | TargetState::Stopped
+        | TargetState::Deleting => fact.pricing,
+    }
+}
+
 /// The order of trust.
-fn stand(row: &mut Row, entry: &Entry, fact: Option<&TargetFact>, data: &Data, now: Timestamp) {
+fn stand(row: &mut Row, entry: &Entry, data: &Data, now: Timestamp) {
     let kept = entry.reserved(now, |user| data.user(user).is_some());
-    let state = fact.map_or(TargetState::NotWatched, |fact| fact.state);
     if let Some(job) = row.jobs.first() {
         row.standing = Standing::Running;
         row.user = Some(job.user.as_str().to_owned());
@@ -147,7 +207,7 @@ fn stand(row: &mut Row, entry: &Entry, fact: Option<&TargetFact>, data: &Data, n
             row.notes =
                 record.notes.clone().or_else(|| record.job_tags.clone()).unwrap_or_default();
         }
-    } else if let Some(standing) = by_state(state) {
+    } else if let Some(standing) = by_state(row.fact.state) {
         row.standing = standing;
         row.user.clone_from(&entry.user);
     } else if let Some(kept) = kept {
@@ -248,11 +308,12 @@ pub fn choose(rows: &[Row], wanted: &Wanted<'_>) -> Vec<Pick> {
     let near = |row: &Row| wanted.zone.is_some() && row.zone.as_deref() == wanted.zone;
     let mut free: Vec<&Row> = rows
         .iter()
-        .filter(|row| wanted.fits(row) && (row.standing == Standing::Free || own(row)))
+        .filter(|row| row.is_known && !row.is_shared && wanted.fits(row))
+        .filter(|row| row.standing == Standing::Free || own(row))
         .collect();
     free.sort_by_key(|row| {
         let of = row.accelerator.as_deref().and_then(types::parse_type);
-        (!own(row), !near(row), of.is_none(), of, Reverse(row.since), row.label.clone())
+        (!own(row), !near(row), of.is_none(), of, Reverse(row.fact.since), row.label.clone())
     });
     let others = free.len();
     free.into_iter()
@@ -305,7 +366,8 @@ mod tests {
                 (name.clone(), TargetFact::new(name, *state, "WORD", at(0)))
             })
             .collect();
-        rows(Facts { data, live: &jobs, targets: &targets, now: at(100) })
+        let facts = Facts { data, live: &jobs, targets: &targets, others: &[], now: at(100) };
+        rows(facts).into_iter().filter(|row| !row.is_shared).collect()
     }
 
     #[test]
@@ -331,6 +393,22 @@ mod tests {
         assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "it is over");
         write(&mut data, "lab-v2-8-1", reserved("zoe", 200));
         assert_eq!(rows_of(&data, &[], &[])[0].standing, Free, "its user is gone");
+    }
+
+    #[test]
+    fn this_machine_stands_first_and_is_never_chosen() {
+        let data = data();
+        let (live, targets) = (HashMap::new(), HashMap::new());
+        let facts =
+            Facts { data: &data, live: &live, targets: &targets, others: &[], now: at(100) };
+        let rows = rows(facts);
+        let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(labels, ["local", "a", "b", "c"]);
+        assert!(rows[0].is_shared && !rows[1].is_shared);
+        let alice = UserName::from("alice");
+        let wanted = Wanted { types: &[], reclaimable: None, user: &alice, zone: None };
+        let picks = choose(&rows, &wanted);
+        assert!(picks.iter().all(|pick| pick.target.as_str() != LOCAL));
     }
 
     #[test]

@@ -10,9 +10,10 @@ use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::model::view::{MonitorHealth, Next, Snapshot};
 use tpu::monitor::message::{Answer, Ask, Message};
+use tpu::ops::board::Board;
 use tpu::ops::journal::Event;
 use tpu::ops::outlook::{Entry, Plan};
-use tpu::ops::roster::{Item, Roster};
+use tpu::plan::board::{Row, Standing};
 
 use super::samples::{self, NOW};
 use super::screen::Screen;
@@ -21,48 +22,73 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::from_second(NOW - seconds)
 }
 
-fn item(label: &str, full: &str, state: TargetState, since: i64) -> Item {
+fn row(label: &str, full: &str, state: TargetState, since: i64) -> Row {
     let word = format!("{state:?}").to_uppercase();
     let mut fact = TargetFact::new(TargetName::from(full), state, word, ago(3));
     fact.since = Some(ago(since));
-    Item {
-        name: TargetName::from(full),
+    Row {
+        target: TargetName::from(full),
         label: label.to_owned(),
         aliases: vec![label.to_owned()],
+        is_known: true,
+        is_shared: false,
         zone: Some("europe-west4-a".to_owned()),
         accelerator: Some("v2-32".to_owned()),
+        is_guessed: false,
         pricing: Pricing::Preemptible,
+        standing: match state {
+            TargetState::Ready | TargetState::NotWatched => Standing::Free,
+            TargetState::Pending => Standing::Creating,
+            TargetState::Unknown => Standing::Unknown,
+            _ => Standing::Gone,
+        },
+        user: None,
+        notes: String::new(),
+        tags: Vec::new(),
+        jobs: Vec::new(),
+        until: None,
+        disagreement: None,
         fact,
-        users: Vec::new(),
     }
 }
 
-/// Seven targets, every state that differs for people.
-pub(crate) fn roster() -> Roster {
-    let mut local = item("local", "local", TargetState::NotWatched, 0);
+/// Nine targets, every way to stand that differs for people.
+pub(crate) fn board() -> Board {
+    let mut local = row("local", "local", TargetState::NotWatched, 0);
     (local.zone, local.accelerator, local.fact.since) = (None, None, None);
-    local.users = vec![samples::id(10), samples::id(11)];
+    local.jobs = vec![samples::id(10), samples::id(11)];
     local.aliases.clear();
-    let mut busy = item("v2-32-p2", "lab-tpuvm-v2-32-preemptible-2", TargetState::Ready, 7_440);
-    busy.users = vec![samples::id(7)];
-    let mut sick = item("v3-8-日本", "lab-tpuvm-v3-8-7", TargetState::Ready, 90_000);
+    local.is_shared = true;
+    let mut busy = row("v2-32-p2", "lab-tpuvm-v2-32-preemptible-2", TargetState::Ready, 7_440);
+    busy.jobs = vec![samples::id(7)];
+    (busy.standing, busy.user) = (Standing::Running, Some("alice".to_owned()));
+    busy.tags = vec!["baseline".to_owned()];
+    busy.disagreement = Some("people wrote: running by carol".to_owned());
+    let mut kept = row("v2-32-p4", "lab-tpuvm-v2-32-preemptible-4", TargetState::Ready, 300);
+    (kept.standing, kept.user) = (Standing::Reserved, Some("bob".to_owned()));
+    kept.until = Some(Timestamp::from_second(NOW + 5_400));
+    "长跑 until Friday".clone_into(&mut kept.notes);
+    let free = row("v2-32-p5", "lab-tpuvm-v2-32-preemptible-5", TargetState::Ready, 45);
+    let mut sick = row("v3-8-日本", "lab-tpuvm-v3-8-7", TargetState::Ready, 90_000);
     sick.accelerator = Some("v3-8".to_owned());
     sick.pricing = Pricing::OnDemand;
     sick.fact.symptoms = vec!["HIGH_TEMPERATURE".to_owned()];
-    let mut stuck = item("v4-128", "lab-tpuvm-v4-128-1", TargetState::Pending, 4_000);
+    let mut stuck = row("v4-128", "lab-tpuvm-v4-128-1", TargetState::Pending, 4_000);
     stuck.zone = Some("us-central2-b".to_owned());
     stuck.accelerator = Some("v4-128".to_owned());
     stuck.pricing = Pricing::Spot;
-    Roster {
+    Board {
         at: Timestamp::from_second(NOW),
         targets: vec![
             local,
             busy,
-            item("v2-32-p3", "lab-tpuvm-v2-32-preemptible-3", TargetState::Preempted, 95),
+            kept,
+            free,
+            row("v2-32-p3", "lab-tpuvm-v2-32-preemptible-3", TargetState::Preempted, 95),
             sick,
             stuck,
-            item("v4-8-2", "lab-tpuvm-v4-8-2", TargetState::Gone, 600),
-            item("v5e-16", "lab-tpuvm-v5e-16-1", TargetState::Unknown, 30),
+            row("v4-8-2", "lab-tpuvm-v4-8-2", TargetState::Gone, 600),
+            row("v5e-16", "lab-tpuvm-v5e-16-1", TargetState::Unknown, 30),
         ],
         silent: vec![("europe-west4-a".to_owned(), "no answer within 10 s".to_owned())],
     }
@@ -147,7 +173,7 @@ pub(crate) fn screen() -> Screen {
         }
     }
     let mut screen = Screen::showing(snapshot);
-    answer(&mut screen, Ask::Roster, Answer::Roster(roster()));
+    answer(&mut screen, Ask::Targets, Answer::Targets(board()));
     answer(&mut screen, Ask::Events, Answer::Events(events()));
     answer(&mut screen, Ask::Plan, Answer::Plan(plan()));
     answer(&mut screen, Ask::Curve(samples::id(7)), Answer::Curve(curve()));

@@ -429,6 +429,11 @@ impl Running {
         self.end();
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        assert!(procs::signal(&Process::read(self.0.id()).unwrap(), signal).unwrap());
+    }
+
     /// Waits for its end; returns the exit code.
     pub(crate) fn wait(mut self) -> i32 {
         self.0.wait().unwrap().code().unwrap_or(-1)

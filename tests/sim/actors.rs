@@ -83,7 +83,7 @@ pub(crate) fn keeper(world: &Arc<World>, host: usize) {
     }
 }
 
-fn start(host: usize, purpose: Purpose) -> Start {
+pub(crate) fn start(host: usize, purpose: Purpose) -> Start {
     Start { host, purpose, parent: None, vars: Vec::new() }
 }
 
@@ -340,7 +340,7 @@ fn restart_tmux(world: &World, host: usize) {
 
 /// The machine stops and starts again: nothing that ran on it runs, and what was not on the platter is
 /// gone if the disk is its own.
-fn reboot(world: &World, host: usize) {
+pub(crate) fn reboot(world: &World, host: usize) {
     windows_go(world, host);
     let power_fails = {
         let mut state = world.state();

@@ -9,6 +9,7 @@ mod bugs;
 mod day;
 mod effects;
 mod launcher;
+mod line;
 mod observer;
 mod run;
 mod tpu;
@@ -72,6 +73,22 @@ fn an_hour_of_a_fleet_breaks_nothing_and_loses_little() {
     let day = day::play(1.0, 6, 4);
     assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
     assert!(day.goodput > 0.9, "{day}");
+}
+
+#[test]
+fn in_a_day_of_waiting_nobody_starves_and_nobody_gets_two() {
+    let day = line::play(3);
+    assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
+    assert_eq!(day.wrong, [""; 0], "{}", day.outcome.trace.join("\n"));
+    let line::Day { started, carried_on, killed, longest_s, overtaken, .. } = day;
+    println!(
+        "{started} got a target, {carried_on} of them after a restart; {killed} were killed in line; the \
+         longest wait was {longest_s} s, and {overtaken} at most overtook anybody"
+    );
+    assert!(started >= 100 && carried_on >= 5 && killed >= 10, "the day was too quiet");
+    assert!(longest_s < 4 * 3_600, "somebody starved: {longest_s} s");
+    // As many as there are other targets may be quicker by one look.
+    assert!(overtaken <= 2, "{overtaken} overtook somebody");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub struct Run {
     /// With a type: preemptible and spot targets only
     #[arg(short = 'p', long)]
     pub pre: bool,
-    /// With a type: wait in line until one is free
+    /// With a type: wait in line until one is free, even across a reboot
     #[arg(long)]
     pub wait: bool,
     /// Pass the number of resumes to the program as --config.stage

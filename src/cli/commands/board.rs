@@ -74,10 +74,11 @@ fn find(app: &App, args: &Find) -> Outcome {
         (_, true) => Some(true),
         _ => None,
     };
-    let mut rows = board::look(app.ctx()?)?;
-    rows.retain(|row| {
+    let board = board::look(app.ctx()?)?;
+    let wanted = |row: &&Row| {
         is_of(row, &types, reclaimable) && (args.deleted || row.standing != Standing::Gone)
-    });
+    };
+    let rows: Vec<Row> = board.to_be_had().filter(wanted).cloned().collect();
     let counts: Map<String, Value> = GROUPS
         .iter()
         .map(|(name, of)| {
@@ -153,7 +154,9 @@ fn full(row: &Row) -> String {
         row.pricing.as_str().to_owned(),
     ];
     parts.extend(row.user.clone());
+    parts.extend(row.until.map(|until| format!("until {}", until.to_rfc3339())));
     parts.extend(row.jobs.iter().map(ToString::to_string));
+    parts.extend(row.tags.iter().map(|tags| format!("[{}]", crate::text::escape(tags))));
     parts.extend(
         Some(crate::text::escape(&row.notes).into_owned()).filter(|notes| !notes.is_empty()),
     );
@@ -170,6 +173,7 @@ fn one(row: &Row) -> Value {
         "standing": row.standing.as_str(),
         "user": row.user,
         "notes": row.notes,
+        "tags": row.tags,
         "jobs": row.jobs,
         "reserved_until": row.until.map(time::Timestamp::to_rfc3339),
         "disagreement": row.disagreement,

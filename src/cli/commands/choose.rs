@@ -1,16 +1,19 @@
 //! `tpu run TYPE`: the best free target of a type, at once or in turn with others.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::cli::app::App;
+use signal_hook::consts::SIGINT;
+
+use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::Run;
 use crate::cli::progress::Progress;
 use crate::cli::resolve::Sorted;
 use crate::model::data::Data;
-use crate::ops::board::line::{self, Wish};
+use crate::ops::Error;
+use crate::ops::board::line::{self, Patience, Wish};
+use crate::ops::launch::LaunchRequest;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, LaunchRequest};
-use crate::ops::{Error, Kind};
 
 /// The words that name types, if a target is to be chosen. A target of that very name comes first.
 pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<String>> {
@@ -21,12 +24,11 @@ pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<
     chosen.then_some(types)
 }
 
-/// Between two looks of one who waits in line.
-const POLL: Duration = Duration::from_millis(300);
+/// Who waits in line looks at least so often.
+const LOOK: Duration = Duration::from_secs(3);
 
-/// Takes the best free target of the types that are wished for; one that somebody else takes first is
-/// left to them, and the next is tried. With `--wait` in line, until there is one. Nothing is started in a
-/// dry run: then the request names the target.
+/// Takes the best free target of the types that are wished for. With `--wait` in line, until there is one.
+/// Nothing is started in a dry run: then the request names the target.
 pub(super) fn choose(
     app: &App,
     args: &Run,
@@ -42,50 +44,19 @@ pub(super) fn choose(
         pick.target.as_str().clone_into(&mut request.target);
         return Ok(None);
     }
-    let ticket = if args.wait { Some(line::join(ctx, wish)?) } else { None };
     let progress = Progress::new(app, "looking for a target");
-    let chosen = loop {
-        match take(app, wish, request, notes, ticket.as_deref()) {
-            Ok(Some(launched)) => break Ok(Some(launched)),
-            Ok(None) => {}
-            Err(error) => break Err(error),
-        }
-        let Some(ticket) = &ticket else { break Err(line::nothing(ctx, wish)) };
-        let before = line::before(ctx, ticket)?;
-        progress.say(format!("waiting for {} · {before} before you", wish.types.join(", ")));
-        ctx.clock.sleep(POLL);
+    let (launched, pick) = if args.wait {
+        // Whatever else ends this process may be a restart of the machine, and the place is kept.
+        let stop = asked_to_end(&[SIGINT])?;
+        let what =
+            if wish.types.is_empty() { "any type".to_owned() } else { wish.types.join(", ") };
+        let mut say = |before| progress.say(format!("waiting for {what} · {before} before you"));
+        let stop = || stop.load(Ordering::Relaxed);
+        let patience = Patience { rest: LOOK, say: &mut say, stop: &stop };
+        line::wait(ctx, wish, request, patience)?
+    } else {
+        line::take(ctx, wish, request, None)?.ok_or_else(|| line::nothing(ctx, wish))?
     };
-    if let Some(ticket) = &ticket {
-        line::leave(ctx, ticket)?;
-    }
-    chosen
-}
-
-/// Starts the job on the first target that can be had now. `None` if none can.
-fn take(
-    app: &App,
-    wish: &Wish,
-    request: &mut LaunchRequest,
-    notes: &mut Vec<String>,
-    ticket: Option<&str>,
-) -> Result<Option<Launched>, Error> {
-    let ctx = app.ctx()?;
-    for pick in line::picks(ctx, wish, ticket)? {
-        pick.target.as_str().clone_into(&mut request.target);
-        match launch::launch(ctx, request) {
-            Ok(launched) => {
-                notes.push(format!("{}: {}", pick.target, pick.reason));
-                return Ok(Some(launched));
-            }
-            // Somebody was faster, if it is not to be had any more.
-            Err(error) if error.kind == Kind::Refused => {
-                let now = line::picks(ctx, wish, ticket)?;
-                if now.iter().any(|other| other.target == pick.target) {
-                    return Err(error);
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
+    notes.push(format!("{}: {}", pick.target, pick.reason));
+    Ok(Some(launched))
 }

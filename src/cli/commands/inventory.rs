@@ -1,5 +1,7 @@
 //! All targets and one target: what there is, what it costs, what the data file should know.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::cloud::one;
@@ -9,10 +11,13 @@ use crate::cli::args::{OneTarget, Targets, TargetsStep};
 use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
+use crate::model::prices::Prices;
 use crate::model::time;
-use crate::ops::inventory::{self, Change, Description, Entry, Inventory};
+use crate::ops::board::{self, Board};
+use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::{Error, Kind};
+use crate::plan::board::Row;
 
 /// For whoever has no targets yet.
 const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the \
@@ -24,14 +29,17 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         return import(app, alias.as_deref());
     }
     let ctx = app.ctx()?;
-    let seen = inventory::look(ctx)?;
-    let text = match (seen.entries.is_empty(), args.cost) {
+    let mut seen = board::look(ctx)?;
+    seen.targets.retain(|row| !row.is_shared);
+    seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
+    let prices = ctx.cloud_settings().prices;
+    let sums = inventory::sums(&seen, &prices);
+    let text = match (seen.targets.is_empty(), args.cost) {
         (true, _) => NONE.to_owned(),
-        (_, true) => costs(&seen),
-        (_, false) => table(&seen),
+        (_, true) => costs(&sums),
+        (_, false) => table(&seen, &prices),
     };
-    let sums: Vec<Value> = seen
-        .sums()
+    let sums: Vec<Value> = sums
         .into_iter()
         .map(|((zone, kind, pricing), sum)| {
             json!({
@@ -41,22 +49,33 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
             })
         })
         .collect();
-    let entries: Vec<Value> = seen.entries.iter().map(|entry| as_json(entry, &seen)).collect();
+    let entries: Vec<Value> =
+        seen.targets.iter().map(|row| as_json(row, &prices, seen.at)).collect();
     let silent: Vec<Value> =
         seen.silent.iter().map(|(zone, why)| json!({ "zone": zone, "reason": why })).collect();
     let json = json!({ "targets": entries, "in_use": sums, "silent": silent });
     Ok(Output::new(text, json).notes(silences(&seen.silent)).notes(ctx.take_warnings()))
 }
 
-fn as_json(entry: &Entry, seen: &Inventory) -> Value {
-    let mut value = one(&entry.fact);
-    value["alias"] = json!(entry.alias);
-    value["known"] = json!(entry.is_known);
-    value["chips"] = json!(entry.chips);
-    value["per_hour"] = json!(entry.per_hour);
-    value["hours"] = json!(entry.hours(seen.at));
-    value["jobs"] = json!(entry.jobs);
+fn as_json(row: &Row, prices: &Prices, now: time::Timestamp) -> Value {
+    let (chips, per_hour) = inventory::worth(row, prices);
+    let mut value = one(&row.fact);
+    value["zone"] = json!(row.zone);
+    value["type"] = json!(row.told_type());
+    value["pricing"] = json!(row.pricing.as_str());
+    value["alias"] = json!(alias(row));
+    value["known"] = json!(row.is_known);
+    value["chips"] = json!(chips);
+    value["per_hour"] = json!(per_hour);
+    value["hours"] = json!(inventory::hours(&row.fact, now));
+    value["jobs"] = json!(row.jobs.len());
+    value["standing"] = json!(row.standing.as_str());
+    value["user"] = json!(row.user);
     value
+}
+
+fn alias(row: &Row) -> Option<&str> {
+    (row.label != row.target.as_str()).then_some(row.label.as_str())
 }
 
 fn silences(silent: &[(String, String)]) -> Vec<String> {
@@ -67,32 +86,31 @@ fn silences(silent: &[(String, String)]) -> Vec<String> {
     silent.iter().map(line).collect()
 }
 
-fn table(seen: &Inventory) -> String {
+fn table(seen: &Board, prices: &Prices) -> String {
     let mut rows =
         vec![row(["NAME", "ALIAS", "TYPE", "CHIPS", "ZONE", "PRICING", "JOBS", "STATE"])];
-    rows.extend(seen.entries.iter().map(|entry| {
-        let fact = &entry.fact;
+    rows.extend(seen.targets.iter().map(|row| {
+        let (chips, _) = inventory::worth(row, prices);
         [
-            fact.name.as_str().to_owned(),
-            dash(entry.alias.as_deref()),
-            dash(fact.accelerator.as_deref()),
-            entry.chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
-            dash(fact.zone.as_deref()),
-            fact.pricing.as_str().to_owned(),
-            entry.jobs.to_string(),
-            state(fact, seen.at),
+            row.target.as_str().to_owned(),
+            dash(alias(row)),
+            dash(row.told_type()),
+            chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
+            dash(row.zone.as_deref()),
+            row.pricing.as_str().to_owned(),
+            row.jobs.len().to_string(),
+            state(&row.fact, seen.at),
         ]
     }));
     columns(&rows)
 }
 
-fn costs(seen: &Inventory) -> String {
+fn costs(sums: &BTreeMap<Class, Sum>) -> String {
     let money = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), |a| format!("{a:.2}"));
     let mut rows =
         vec![row(["ZONE", "TYPE", "PRICING", "TARGETS", "CHIPS", "HOURS", "PER HOUR", "SO FAR"])];
-    let sums = seen.sums();
     let mut total = Some(0.0);
-    for ((zone, kind, pricing), sum) in &sums {
+    for ((zone, kind, pricing), sum) in sums {
         total = total.zip(sum.per_hour).map(|(total, price)| total + price);
         rows.push([
             zone.clone(),

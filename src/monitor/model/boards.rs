@@ -2,12 +2,14 @@
 
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
+use crate::monitor::filter::Filter;
 use crate::monitor::message::Problem;
 use crate::monitor::model::Model;
 use crate::monitor::tabs::Tab;
+use crate::ops::board::Board;
 use crate::ops::journal::Event;
 use crate::ops::outlook::{Entry, Plan};
-use crate::ops::roster::Roster;
+use crate::plan::board::Row;
 
 /// What was asked for, what came, and how old it is.
 #[derive(Clone, Debug)]
@@ -58,7 +60,7 @@ pub struct Choosing {
     pub selected: Option<String>,
     /// First row on the screen.
     pub top: usize,
-    /// Only rows that contain this.
+    /// Only rows that pass this: on the targets the language of [`Filter`], else words that a row holds.
     pub filter: String,
     /// The rows that the filter lets through. Computed when something changes, not for every frame.
     pub rows: Vec<BoardRow>,
@@ -70,7 +72,7 @@ pub struct Choosing {
 #[derive(Clone, Debug, Default)]
 pub struct Boards {
     /// The targets.
-    pub roster: Asked<Roster>,
+    pub targets: Asked<Board>,
     /// What has happened, oldest first.
     pub events: Asked<Vec<Event>>,
     /// What will happen by itself.
@@ -124,7 +126,7 @@ impl Boards {
     pub fn state(&self, tab: Tab, now: Timestamp) -> (Option<u64>, Option<&Problem>) {
         match tab {
             Tab::Jobs => (None, None),
-            Tab::Targets => (self.roster.age_s(now), self.roster.problem.as_ref()),
+            Tab::Targets => (self.targets.age_s(now), self.targets.problem.as_ref()),
             Tab::Events => (self.events.age_s(now), self.events.problem.as_ref()),
             Tab::Plan => (self.plan.age_s(now), self.plan.problem.as_ref()),
         }
@@ -149,23 +151,10 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
     match tab {
         Tab::Jobs => Vec::new(),
         Tab::Targets => {
-            let items = boards.roster.seen.iter().flat_map(|seen| &seen.targets);
-            let texts = items.map(|item| {
-                let key = item.name.as_str().to_owned();
-                let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
-                let text = [
-                    key.as_str(),
-                    &item.aliases.join(" "),
-                    item.zone.as_deref().unwrap_or_default(),
-                    item.accelerator.as_deref().unwrap_or_default(),
-                    &item.fact.raw_state,
-                    item.pricing.as_str(),
-                    &users.join(" "),
-                ]
-                .join(" ");
-                (key, text)
-            });
-            texts.enumerate().filter_map(row).collect()
+            let filter = Filter::parse(&boards.choosing(tab).filter);
+            let targets = boards.targets.seen.iter().flat_map(|seen| &seen.targets).enumerate();
+            let shown = targets.filter(|(_, row)| filter.matches_target(row, model.now));
+            shown.map(|(at, row)| BoardRow { key: key(row), at }).collect()
         }
         Tab::Events => {
             let events = boards.events.seen.iter().flatten();
@@ -211,6 +200,14 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
     }
 }
 
+/// What tells a target from others; one that only the control plane knows may have the name of another.
+fn key(row: &Row) -> String {
+    match (&row.zone, row.is_known) {
+        (Some(zone), false) => format!("{} in {zone}", row.target),
+        _ => row.target.as_str().to_owned(),
+    }
+}
+
 /// Whether there is anything to plan for a job: it failed, or somebody acts on it. What an attempt's
 /// successor has taken over is over.
 pub fn concerns(entry: &Entry) -> bool {
@@ -223,8 +220,8 @@ pub fn jobs_of(model: &Model, row: &BoardRow) -> Vec<JobId> {
     match model.tab {
         Tab::Jobs => Vec::new(),
         Tab::Targets => {
-            let item = boards.roster.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
-            item.map(|item| item.users.clone()).unwrap_or_default()
+            let item = boards.targets.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
+            item.map(|item| item.jobs.clone()).unwrap_or_default()
         }
         Tab::Events => {
             let event = boards.events.seen.as_ref().and_then(|events| events.get(row.at));

@@ -112,13 +112,14 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
 /// The same for the chosen target.
 pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
     let Some(row) = chosen(model) else { return Vec::new() };
-    let item = model.boards.roster.seen.as_ref().and_then(|seen| seen.targets.get(row.at)).cloned();
-    let Some(item) = item.filter(|item| item.name.as_str() != LOCAL) else {
+    let item =
+        model.boards.targets.seen.as_ref().and_then(|seen| seen.targets.get(row.at)).cloned();
+    let Some(item) = item.filter(|item| item.target.as_str() != LOCAL) else {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Vec::new();
     };
     let text = "The target is deleted and created again: what is on its disk is lost.";
-    ask(model, vec![remake(item.name.as_str())], item.users, text);
+    ask(model, vec![remake(item.target.as_str())], item.jobs, text);
     Vec::new()
 }
 

@@ -189,9 +189,9 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
         return effects;
     }
     let cloud = if model.tab == Tab::Targets { CLOUD_S } else { 2 * CLOUD_S };
-    if model.boards.roster.is_due(now, cloud.max(every)) {
-        model.boards.roster.waiting = Some(now);
-        effects.push(Effect::Ask(Ask::Roster));
+    if model.boards.targets.is_due(now, cloud.max(every)) {
+        model.boards.targets.waiting = Some(now);
+        effects.push(Effect::Ask(Ask::Targets));
     }
     // The timeline in the detail needs no journal; the tab does.
     if model.tab == Tab::Events && model.boards.events.is_due(now, every) {

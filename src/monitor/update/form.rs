@@ -13,7 +13,8 @@ use crate::monitor::keys::{Command, Key};
 use crate::monitor::message::{Ask, Effect, Problem};
 use crate::monitor::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
 use crate::monitor::tabs::Tab;
-use crate::ops::roster::Roster;
+use crate::ops::board::Board;
+use crate::plan::board::{Row, Standing};
 
 /// Opens the form; what the selected job was started with is proposed.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
@@ -38,13 +39,13 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 
 fn chosen_target(model: &Model) -> Option<String> {
     let row = model.boards.chosen(Tab::Targets)?;
-    let item = model.boards.roster.seen.as_ref()?.targets.get(row.at)?;
+    let item = model.boards.targets.seen.as_ref()?.targets.get(row.at)?;
     Some(item.label.clone())
 }
 
 /// Takes in what the fields may be filled with.
 pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) {
-    choices.targets = model.boards.roster.seen.as_ref().map(targets).unwrap_or_default();
+    choices.targets = model.boards.targets.seen.as_ref().map(targets).unwrap_or_default();
     choices.rules = NAMED
         .iter()
         .map(|name| Proposal {
@@ -61,7 +62,7 @@ pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) 
 
 /// Targets that became known while the form was open.
 pub(super) fn refresh(model: &mut Model) {
-    let known = model.boards.roster.seen.as_ref().map(targets);
+    let known = model.boards.targets.seen.as_ref().map(targets);
     if let (Some(Overlay::Form(form)), Some(known)) = (&mut model.overlay, known)
         && let Some(choices) = &mut form.choices
     {
@@ -70,36 +71,35 @@ pub(super) fn refresh(model: &mut Model) {
 }
 
 /// Targets with how they are, free ones first.
-fn targets(roster: &Roster) -> Vec<Proposal> {
-    let mut items: Vec<_> = roster.targets.iter().collect();
-    items.sort_by_key(|item| {
-        let usable = matches!(item.fact.state, TargetState::Ready | TargetState::NotWatched);
-        (!usable, !item.users.is_empty())
-    });
-    let proposal = |item: &crate::ops::roster::Item| {
-        let state = match item.fact.state {
+fn targets(board: &Board) -> Vec<Proposal> {
+    let mut rows: Vec<_> = board.targets.iter().filter(|row| row.is_known).collect();
+    rows.sort_by_key(|row| (row.standing != Standing::Free, row.standing != Standing::Reserved));
+    let proposal = |row: &Row| {
+        let state = match row.fact.state {
             TargetState::NotWatched => String::new(),
-            _ => item.fact.raw_state.to_lowercase(),
+            _ => row.fact.raw_state.to_lowercase(),
         };
-        let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
-        let since = item.fact.since.map(|at| time::age(roster.at.seconds_since(at)));
-        let busy = if users.is_empty() {
-            String::new()
-        } else {
-            format!("in use by {}", users.join(", "))
+        let jobs: Vec<String> = row.jobs.iter().map(ToString::to_string).collect();
+        let since = row.fact.since.map(|at| time::age(board.at.seconds_since(at)));
+        let who = match (&row.user, row.standing) {
+            _ if !jobs.is_empty() => format!("in use by {}", jobs.join(", ")),
+            (Some(user), Standing::Reserved | Standing::Running | Standing::Error) => {
+                format!("{} by {user}", row.standing.as_str())
+            }
+            _ => String::new(),
         };
-        let full = if item.label == item.name.as_str() { "" } else { item.name.as_str() };
+        let full = if row.label == row.target.as_str() { "" } else { row.target.as_str() };
         let parts = [
             full.to_owned(),
             state,
             since.unwrap_or_default(),
-            item.zone.clone().unwrap_or_default(),
-            busy,
+            row.zone.clone().unwrap_or_default(),
+            who,
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        Proposal { value: item.label.clone(), note: parts.join(" · ") }
+        Proposal { value: row.label.clone(), note: parts.join(" · ") }
     };
-    items.into_iter().map(proposal).collect()
+    rows.into_iter().map(proposal).collect()
 }
 
 /// Closes the form.

@@ -42,8 +42,8 @@ pub(in crate::monitor) fn names(model: &Model) -> Names {
         all
     };
     let jobs = model.jobs();
-    let roster = model.boards.roster.seen.iter().flat_map(|seen| &seen.targets);
-    let targets = roster.map(|item| item.label.clone());
+    let known = model.boards.targets.seen.iter().flat_map(|seen| &seen.targets);
+    let targets = known.map(|row| row.label.clone());
     Names {
         windows: unique(jobs.iter().map(|job| job.id.window.to_string()).collect()),
         targets: unique(targets.chain(jobs.iter().map(|job| job.target_label.clone())).collect()),

@@ -203,11 +203,11 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
     let answer = answer.map(|answer| *answer);
     model.boards.changed();
     match (ask, answer) {
-        (Ask::Roster, Ok(Answer::Roster(seen))) => {
-            model.boards.roster.answered(Ok(seen), now);
+        (Ask::Targets, Ok(Answer::Targets(seen))) => {
+            model.boards.targets.answered(Ok(seen), now);
             form::refresh(model);
         }
-        (Ask::Roster, Err(problem)) => model.boards.roster.answered(Err(problem), now),
+        (Ask::Targets, Err(problem)) => model.boards.targets.answered(Err(problem), now),
         (Ask::Events, Ok(Answer::Events(seen))) => model.boards.events.answered(Ok(seen), now),
         (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
         (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),

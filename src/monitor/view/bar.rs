@@ -10,6 +10,7 @@ use super::style;
 use crate::monitor::filter::{self, Filter};
 use crate::monitor::keys::{Command, Context};
 use crate::monitor::model::{CommandLine, Model, Overlay};
+use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
 use crate::monitor::typed::{self, Names};
 use crate::text;
@@ -17,7 +18,15 @@ use crate::text;
 /// Draws the bottom line.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     match &model.overlay {
-        Some(Overlay::Filter(input, _)) => {
+        Some(Overlay::BoardFilter(input, _)) if model.tab != Tab::Targets => {
+            prompt(
+                frame,
+                model,
+                area,
+                ("filter: ", input, "text that a row holds; !text that it does not"),
+            );
+        }
+        Some(Overlay::Filter(input, _) | Overlay::BoardFilter(input, _)) => {
             let problem = Filter::parse(input.value()).problem().map(str::to_owned);
             let hint = problem.as_deref().unwrap_or(filter::HINT);
             prompt(frame, model, area, ("filter: ", input, hint));
@@ -28,14 +37,6 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         Some(Overlay::Tag(job, input)) => {
             let label = format!("tag of {}: ", job.window);
             prompt(frame, model, area, (&label, input, "empty takes it away"));
-        }
-        Some(Overlay::BoardFilter(input, _)) => {
-            prompt(
-                frame,
-                model,
-                area,
-                ("filter: ", input, "text that a row holds; !text that it does not"),
-            );
         }
         Some(Overlay::LogFilter(input)) => {
             prompt(

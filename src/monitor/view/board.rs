@@ -8,7 +8,7 @@ use super::grid::{self, Grid, GridColumn};
 use super::spans::{dotted, outside, span};
 use super::{status, style, words};
 use crate::model::facts::TargetState;
-use crate::model::job::who;
+use crate::model::job;
 use crate::model::time;
 use crate::model::view::MonitorHealth;
 use crate::monitor::model::{BoardRow, Model, concerns};
@@ -16,7 +16,7 @@ use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
 use crate::ops::journal::Event;
 use crate::ops::outlook::Entry;
-use crate::ops::roster::Item;
+use crate::plan::board::{Row, Standing};
 
 /// Draws the table of the tab.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: bool) {
@@ -24,7 +24,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
     match model.tab {
         Tab::Jobs => {}
         Tab::Targets => {
-            let seen = model.boards.roster.seen.as_ref();
+            let seen = model.boards.targets.seen.as_ref();
             let targets = seen.map(|seen| seen.targets.as_slice()).unwrap_or_default();
             let value = |row: &BoardRow| targets.get(row.at);
             let nothing = nothing(
@@ -96,13 +96,25 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
     let text = match model.tab {
         Tab::Jobs => return None,
         Tab::Targets => {
-            let seen = model.boards.roster.seen.as_ref()?;
+            let seen = model.boards.targets.seen.as_ref()?;
             let item = seen.targets.get(row.at)?;
             let silent = seen.silent.iter().find(|(zone, _)| Some(zone) == item.zone.as_ref());
+            let said = match item.fact.state {
+                TargetState::NotWatched => String::new(),
+                _ => format!(
+                    "the cloud said {} {} ago",
+                    outside(&item.fact.raw_state),
+                    time::age(model.now.seconds_since(item.fact.observed_at))
+                ),
+            };
+            let jobs: Vec<String> = item.jobs.iter().map(ToString::to_string).collect();
             dotted([
-                outside(item.name.as_str()),
-                format!("the cloud says {}", outside(&item.fact.raw_state)),
-                outside(&item.fact.symptoms.join("; ")),
+                outside(item.target.as_str()),
+                outside(item.disagreement.as_deref().unwrap_or_default()),
+                outside(&item.notes),
+                outside(&jobs.join(" ")),
+                said,
+                outside(&item.fact.complaint()),
                 silent
                     .map(|(zone, why)| format!("{zone} does not answer: {}", outside(why)))
                     .unwrap_or_default(),
@@ -130,116 +142,115 @@ fn plain(text: &str) -> Line<'static> {
     Line::from(Span::raw(outside(text)))
 }
 
-/// Glyph, role and word of a target's state.
-fn state(item: &Item) -> (&'static str, Role, String) {
-    let word = |text: &str| text.to_owned();
-    match item.fact.state {
-        TargetState::Ready if item.fact.is_flagged() => ("▲", Role::Warning, word("unhealthy")),
-        TargetState::Ready => ("●", Role::Running, word("ready")),
-        TargetState::Pending => ("◌", Role::Starting, word("on its way")),
-        TargetState::Preempted => ("▲", Role::Error, word("preempted")),
-        TargetState::Stopped => ("○", Role::Killed, word("stopped")),
-        TargetState::Deleting => ("◌", Role::Warning, word("being deleted")),
-        TargetState::Gone => ("○", Role::Killed, word("not there")),
-        TargetState::NotWatched => ("·", Role::Dim, word("not watched")),
-        TargetState::Unknown => ("?", Role::Unknown, word("unknown")),
+/// Glyph, role and word of how a target stands on the board, and why where nobody can have it.
+fn standing(row: &Row) -> (&'static str, Role, &'static str) {
+    if row.is_shared {
+        return ("·", Role::Dim, "shared");
+    }
+    match (row.standing, row.fact.state) {
+        (Standing::Free, _) if row.fact.is_flagged() => ("▲", Role::Warning, "unhealthy"),
+        (Standing::Free, _) => ("✓", Role::Finished, "free"),
+        (Standing::Running, _) => ("●", Role::Running, "running"),
+        (Standing::Reserved, _) => ("◆", Role::Warning, "reserved"),
+        (Standing::Error, _) => ("▲", Role::Error, "error"),
+        (Standing::Creating, _) => ("◌", Role::Starting, "on its way"),
+        (Standing::Unknown, _) => ("?", Role::Unknown, "unknown"),
+        (Standing::Gone, TargetState::Preempted) => ("▲", Role::Error, "preempted"),
+        (Standing::Gone, TargetState::Stopped) => ("○", Role::Killed, "stopped"),
+        (Standing::Gone, TargetState::Deleting) => ("◌", Role::Warning, "being deleted"),
+        (Standing::Gone, _) => ("○", Role::Killed, "gone"),
     }
 }
 
-const TARGETS: &[GridColumn<Item>] = &[
+/// Who has it: the jobs at work there, else whoever keeps it.
+fn who(row: &Row) -> String {
+    let jobs: Vec<String> = row.jobs.iter().map(ToString::to_string).collect();
+    if jobs.is_empty() { row.user.clone().unwrap_or_default() } else { jobs.join(" ") }
+}
+
+const TARGETS: &[GridColumn<Row>] = &[
     GridColumn {
         head: "target",
         least: 10,
         most: 40,
         keep: u8::MAX,
-        cell: |_, item| plain(&item.label),
+        cell: |_, row| plain(&row.label),
     },
     GridColumn {
-        head: "state",
-        least: 13,
-        most: 16,
+        head: "status",
+        least: 12,
+        most: 15,
         keep: 200,
-        cell: |model, item| {
-            let (glyph, role, word) = state(item);
+        cell: |model, row| {
+            let (glyph, role, word) = standing(row);
             Line::from(span(format!("{glyph} {word}"), style(model, role)))
+        },
+    },
+    GridColumn { head: "user", least: 7, most: 24, keep: 190, cell: |_, row| plain(&who(row)) },
+    GridColumn {
+        head: "kept",
+        least: 6,
+        most: 8,
+        keep: 170,
+        cell: |model, row| {
+            let left = row.until.map(|until| time::age(until.seconds_since(model.now)));
+            plain(&left.unwrap_or_default())
         },
     },
     GridColumn {
         head: "since",
         least: 6,
         most: 8,
-        keep: 90,
-        cell: |model, item| {
-            plain(
-                &item
-                    .fact
-                    .since
-                    .map(|at| time::age(model.now.seconds_since(at)))
-                    .unwrap_or_default(),
-            )
-        },
-    },
-    GridColumn {
-        head: "used by",
-        least: 9,
-        most: 28,
-        keep: 180,
-        cell: |_, item| {
-            let users: Vec<String> = item.users.iter().map(ToString::to_string).collect();
-            plain(&users.join(" "))
+        keep: 70,
+        cell: |model, row| {
+            let since = row.fact.since.map(|at| time::age(model.now.seconds_since(at)));
+            plain(&since.unwrap_or_default())
         },
     },
     GridColumn {
         head: "type",
         least: 6,
         most: 12,
-        keep: 120,
-        cell: |_, item| plain(item.accelerator.as_deref().unwrap_or_default()),
+        keep: 160,
+        cell: |_, row| plain(row.accelerator.as_deref().unwrap_or_default()),
     },
     GridColumn {
         head: "zone",
         least: 10,
         most: 20,
-        keep: 80,
-        cell: |_, item| plain(item.zone.as_deref().unwrap_or_default()),
+        keep: 120,
+        cell: |_, row| plain(row.zone.as_deref().unwrap_or_default()),
     },
     GridColumn {
         head: "class",
         least: 9,
         most: 11,
-        keep: 70,
-        cell: |_, item| {
-            // What is not known to be ours for good has no class.
-            let known = item.accelerator.is_some() || item.fact.state != TargetState::NotWatched;
-            plain(if known { item.pricing.as_str() } else { "" })
-        },
-    },
-    GridColumn {
-        head: "asked",
-        least: 8,
-        most: 8,
-        keep: 40,
-        cell: |model, item| match item.fact.state {
-            TargetState::NotWatched => Line::default(),
-            _ => {
-                plain(&format!("{} ago", time::age(model.now.seconds_since(item.fact.observed_at))))
-            }
-        },
-    },
-    GridColumn {
-        head: "remarks",
-        least: 10,
-        most: 60,
         keep: 60,
-        cell: |model, item| {
-            let stuck = item.fact.stuck_for_s(model.now);
-            let stuck =
-                stuck.map(|s| format!("for {}: too long", time::age(s))).unwrap_or_default();
-            let text = dotted([stuck, outside(&item.fact.symptoms.join("; "))]);
-            Line::from(span(text, style(model, Role::Warning)))
-        },
+        cell: |_, row| plain(if row.is_shared { "" } else { row.pricing.as_str() }),
+    },
+    GridColumn {
+        head: "notes",
+        least: 13,
+        most: 40,
+        keep: 150,
+        cell: |model, row| notes(model, row),
     },
 ];
+
+/// What is amiss, then what people noted and the tags of the jobs.
+fn notes(model: &Model, row: &Row) -> Line<'static> {
+    let stuck = row.fact.stuck_for_s(model.now);
+    let amiss = dotted([
+        outside(row.disagreement.as_deref().unwrap_or_default()),
+        stuck.map(|s| format!("for {}: too long", time::age(s))).unwrap_or_default(),
+        outside(&row.fact.complaint()),
+    ]);
+    let tags: Vec<&str> =
+        row.tags.iter().map(String::as_str).filter(|tags| *tags != row.notes).collect();
+    let noted = dotted([outside(&row.notes), outside(&tags.join(" "))]);
+    let gap = if amiss.is_empty() || noted.is_empty() { "" } else { " · " };
+    Line::from(vec![span(amiss, style(model, Role::Warning)), Span::raw(format!("{gap}{noted}"))])
+}
 
 fn event_role(kind: &str) -> Role {
     match kind {
@@ -368,7 +379,7 @@ const PLAN: &[GridColumn<Entry>] = &[
             let lease = entry.lease.as_ref();
             let text = lease.map(|lease| {
                 let left = time::age(lease.until.seconds_since(model.now));
-                format!("{} for {left}", outside(&who(&lease.owner)))
+                format!("{} for {left}", outside(&job::who(&lease.owner)))
             });
             Line::from(span(text.unwrap_or_default(), style(model, Role::Warning)))
         },

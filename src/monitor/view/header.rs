@@ -13,7 +13,7 @@ use crate::model::time;
 use crate::model::view::MonitorHealth;
 use crate::monitor::model::Model;
 use crate::monitor::theme::Role;
-use crate::ops::roster::Roster;
+use crate::ops::board::Board;
 
 /// A piece of the line.
 struct Part {
@@ -99,7 +99,7 @@ fn parts(model: &Model) -> Vec<Part> {
     if let Some(age) = model.look_age_s().filter(|age| *age > late) {
         parts.push(right(13, format!("as of {} ago ", time::age(age)), Role::Warning));
     }
-    if let Some((ready, watched)) = model.boards.roster.seen.as_ref().map(Roster::ready)
+    if let Some((ready, watched)) = model.boards.targets.seen.as_ref().map(Board::ready)
         && watched > 0
     {
         let role = if ready == 0 { Role::Warning } else { Role::Header };

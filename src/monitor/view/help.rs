@@ -36,10 +36,12 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
             span(help, style(model, Role::Base)),
         ]));
     }
-    if matches!(context, Context::List | Context::Detail) {
+    if matches!(context, Context::List | Context::Detail | Context::Targets) {
         lines.push(Line::default());
         lines.push(Line::from(span("A filter is made of", style(model, Role::Title))));
         lines.push(Line::from(filter::HINT));
+    }
+    if matches!(context, Context::List | Context::Detail) {
         lines.push(Line::default());
         lines.push(Line::from(span("The mouse", style(model, Role::Title))));
         lines.push(Line::from(

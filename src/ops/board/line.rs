@@ -1,16 +1,40 @@
 //! Chooses the best free target of a type, and waits for one in turn with others.
 //!
 //! Everybody computes the same thing from the same file: who came first gets the first choice, then the
-//! next. A place whose process is dead counts no more, so nobody waits behind a ghost.
+//! next. A place counts while somebody stands there who says so from time to time; nobody waits behind a
+//! process that is dead, stopped, or on a host that has gone.
+//!
+//! What ends a waiting process decides what becomes of its place. Ctrl-C gives it up. Killed, it does not
+//! count any more and is cleared away. Ended by a restart of the machine it is kept, with what was to be
+//! started: the MONITOR of its host, account and tmux server waits on there ([`carry_on`]); until that one
+//! runs the place is passed over, and keeps its rank. A shutdown ends processes one by one before the
+//! machine goes down, and nobody can tell that from a kill: so a place is not cleared away before it has
+//! been silent for [`SILENT_S`], and who is killed so shortly before a restart is waited on for as well.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
-use crate::model::line::Ticket;
+use crate::model::line::{Errand, Ticket};
 use crate::model::target::LOCAL;
+use crate::model::time;
 use crate::ops::ctx::user_of;
-use crate::ops::{Ctx, Error, lease};
+use crate::ops::launch::attempt::Launched;
+use crate::ops::launch::{self, LaunchRequest, check};
+use crate::ops::{Ctx, Error, Kind, lease, watch};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::types::TypeExpr;
+
+/// Whoever waits says so once in so many seconds.
+const RENEW_S: u64 = 60;
+/// Who has said nothing for longer does not count.
+const SILENT_S: u64 = 180;
+/// A place where nobody has been for so long is given up, whatever became of its host.
+const FORGOTTEN_S: u64 = 7 * 24 * 3600;
+/// Between the first two looks of one who waits; later looks are rarer.
+const FIRST_REST: Duration = Duration::from_millis(300);
 
 /// What is wished for.
 #[derive(Clone, Debug)]
@@ -50,9 +74,9 @@ pub fn is_type(data: &Data, word: &str) -> bool {
 pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, Error> {
     let data = ctx.data()?;
     user_of(&data, &wish.user)?;
-    let mut rows = super::look(ctx)?;
+    let mut rows = super::look(ctx)?.targets;
     for before in data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket) {
-        if lease::is_alive(ctx, &before.owner) == Some(false) {
+        if !counts(ctx, before) {
             continue;
         }
         if let Some(first) = choose(&data, &rows, &Wish::of(before))?.into_iter().next() {
@@ -86,31 +110,88 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
 /// Says why nothing can be had.
 pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
     let what = if wish.types.is_empty() { "any type".to_owned() } else { wish.types.join(", ") };
-    let waiting = ctx.data().map_or(0, |data| data.waiting().len());
+    let waiting = ctx
+        .data()
+        .map_or(0, |data| data.waiting().iter().filter(|ticket| counts(ctx, ticket)).count());
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };
     let types = wish.types.join(" ");
-    Error::refused(format!("no target of {what} is free{line}")).hint(format!(
-        "who has which: tpu find {types}; wait in line: tpu run {} --wait",
-        if types.is_empty() { "--auto" } else { &types }
-    ))
+    Error::refused(format!("no target of {what} is free{}{line}", holders(ctx, wish))).hint(
+        format!(
+            "who has which: tpu find {types}; wait in line: tpu run {} --wait",
+            if types.is_empty() { "--auto" } else { &types }
+        ),
+    )
 }
 
-/// Takes a place at the end of the line, and clears away those of dead processes.
-pub fn join(ctx: &Ctx, wish: &Wish) -> Result<String, Error> {
+/// Who has the first of what is wished for: `: v2-32-p1 alice, v2-32-p2 bob`.
+fn holders(ctx: &Ctx, wish: &Wish) -> String {
+    const SHOWN: usize = 4;
+    let types: Vec<TypeExpr> = wish.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
+    let Ok(board) = super::look(ctx) else { return String::new() };
+    let told: Vec<String> = board
+        .to_be_had()
+        .filter(|row| plan::is_of(row, &types, wish.reclaimable))
+        .filter(|row| row.standing != plan::Standing::Free)
+        .map(|row| match (row.jobs.first(), &row.user) {
+            (Some(job), _) => format!("{} {job}", row.label),
+            (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
+            (None, None) => format!("{} {}", row.label, row.standing.as_str()),
+        })
+        .collect();
+    let more = told.len().saturating_sub(SHOWN);
+    let shown = told.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
+    match (shown.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {shown}"),
+        (false, more) => format!(": {shown} and {more} more"),
+    }
+}
+
+/// Whether somebody waits at a place.
+fn counts(ctx: &Ctx, ticket: &Ticket) -> bool {
+    let is_there = lease::is_alive(ctx, &ticket.owner) != Some(false);
+    let is_kept = lease::has_rebooted(ctx, &ticket.owner);
+    silence(ctx, ticket) < SILENT_S && (is_there || is_kept)
+}
+
+/// Whether a process of this boot waited there and is dead: nobody waits there any more.
+pub fn is_ghost(ctx: &Ctx, ticket: &Ticket) -> bool {
+    lease::is_alive(ctx, &ticket.owner) == Some(false) && !is_kept(ctx, ticket)
+}
+
+/// Whether a restart has ended the process that waited, and it is known what it wanted.
+fn is_kept(ctx: &Ctx, ticket: &Ticket) -> bool {
+    ticket.errand.is_some() && lease::has_rebooted(ctx, &ticket.owner)
+}
+
+/// Whether a place can be cleared away for certain.
+fn is_over(ctx: &Ctx, ticket: &Ticket) -> bool {
+    let silent = silence(ctx, ticket);
+    silent >= FORGOTTEN_S || silent >= SILENT_S && is_ghost(ctx, ticket)
+}
+
+fn silence(ctx: &Ctx, ticket: &Ticket) -> u64 {
+    ctx.clock.now().seconds_since(ticket.seen)
+}
+
+/// Takes a place at the end of the line for what `request` says; the target comes later.
+pub fn join(ctx: &Ctx, wish: &Wish, request: &LaunchRequest) -> Result<String, Error> {
     let id = ctx.random.hex(8);
-    let owner = lease::me(&ctx.env);
+    let ticket = Ticket {
+        id: id.clone(),
+        user: wish.user.clone(),
+        types: wish.types.clone(),
+        reclaimable: wish.reclaimable,
+        owner: lease::me(&ctx.env),
+        since: ctx.clock.now(),
+        seen: ctx.clock.now(),
+        place: watch::place(ctx),
+        errand: Some(errand(ctx, request)),
+    };
     ctx.transact(|tx| {
         user_of(&tx.data, &wish.user)?;
-        let ticket = Ticket {
-            id: id.clone(),
-            user: wish.user.clone(),
-            types: wish.types.clone(),
-            reclaimable: wish.reclaimable,
-            owner,
-            since: tx.now,
-        };
         let line = tx.data.waiting_mut();
-        line.retain(|ticket| lease::is_alive(ctx, &ticket.owner) != Some(false));
+        line.retain(|ticket| !is_over(ctx, ticket));
         line.push(ticket);
         Ok(id)
     })
@@ -124,9 +205,219 @@ pub fn leave(ctx: &Ctx, id: &str) -> Result<(), Error> {
     })
 }
 
-/// How many are before this place and alive.
-pub fn before(ctx: &Ctx, id: &str) -> Result<usize, Error> {
+/// Gives a place up as part of the transaction that claims what was waited for. Refused when it is gone:
+/// then somebody else has started what was to be started here, or was told not to.
+pub fn hand_in(data: &mut Data, id: &str) -> Result<(), Error> {
+    let line = data.waiting_mut();
+    let before = line.len();
+    line.retain(|ticket| ticket.id != id);
+    if line.len() == before {
+        return Err(Error::refused("its place in the line is gone: nothing was started").hint(
+            "`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait",
+        ));
+    }
+    Ok(())
+}
+
+/// Says that somebody is still there.
+fn renew(ctx: &Ctx, id: &str) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        let now = tx.now;
+        tx.data.waiting_mut().iter_mut().filter(|t| t.id == id).for_each(|t| t.seen = now);
+        Ok(())
+    })
+}
+
+/// How many are before this place.
+fn before(ctx: &Ctx, id: &str) -> Result<usize, Error> {
     let data = ctx.data()?;
     let before = data.waiting().iter().take_while(|ticket| ticket.id != id);
-    Ok(before.filter(|ticket| lease::is_alive(ctx, &ticket.owner) != Some(false)).count())
+    Ok(before.filter(|ticket| counts(ctx, ticket)).count())
+}
+
+/// Starts what `request` says on the best target that can be had now; one that somebody else takes first
+/// is left to them, and the next is tried. `None` if none can be had. With a `ticket` at its place in the
+/// line, which is given up with the start.
+pub fn take(
+    ctx: &Ctx,
+    wish: &Wish,
+    request: &mut LaunchRequest,
+    ticket: Option<&str>,
+) -> Result<Option<(Launched, Pick)>, Error> {
+    for pick in picks(ctx, wish, ticket)? {
+        pick.target.as_str().clone_into(&mut request.target);
+        let launched = match ticket {
+            None => launch::launch(ctx, request),
+            Some(ticket) => {
+                let data = ctx.data()?;
+                let errand = data.waiting().iter().find(|t| t.id == ticket);
+                let env = errand.and_then(|t| t.errand.as_ref()).map(environment);
+                launch::launch_in_turn(ctx, request, (ticket, env.unwrap_or_default()))
+            }
+        };
+        match launched {
+            Ok(launched) => return Ok(Some((launched, pick))),
+            // Somebody was faster, if it is not to be had any more.
+            Err(error) if error.kind == Kind::Refused => {
+                let now = picks(ctx, wish, ticket)?;
+                if now.iter().any(|other| other.target == pick.target) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// How somebody waits.
+pub struct Patience<'a> {
+    /// The longest rest between two looks.
+    pub rest: Duration,
+    /// Hears how many are before.
+    pub say: &'a mut dyn FnMut(usize),
+    /// Whether to wait no more.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// Waits at a place until there is a target, and starts there. Who is told to stop, or meets trouble that
+/// waiting does not mend, gives the place up.
+pub fn wait(
+    ctx: &Ctx,
+    wish: &Wish,
+    request: &mut LaunchRequest,
+    patience: Patience<'_>,
+) -> Result<(Launched, Pick), Error> {
+    let Patience { rest: longest, say, stop } = patience;
+    let ticket = join(ctx, wish, request)?;
+    let mut rest = FIRST_REST;
+    let error = loop {
+        if stop() {
+            break Error::new(Kind::Interrupted, "nobody waits any more, and nothing was started")
+                .hint("wait anew: the same command; its place in the line is given up");
+        }
+        match turn(ctx, wish, request, &ticket) {
+            Ok(Ok(taken)) => return Ok(taken),
+            Ok(Err(before)) => say(before),
+            Err(error) if is_passing(ctx, &ticket, &error) => {}
+            Err(error) => break error,
+        }
+        let until = ctx.clock.monotonic() + rest;
+        while !stop() && ctx.clock.monotonic() < until {
+            ctx.clock.sleep((longest / 10).min(until.saturating_sub(ctx.clock.monotonic())));
+        }
+        rest = (rest * 3 / 2).min(longest);
+    };
+    leave(ctx, &ticket)?;
+    Err(error)
+}
+
+/// One look at a place: what was started, else how many are before.
+pub fn turn(
+    ctx: &Ctx,
+    wish: &Wish,
+    request: &mut LaunchRequest,
+    ticket: &str,
+) -> Result<Result<(Launched, Pick), usize>, Error> {
+    let data = ctx.data()?;
+    let own = data.waiting().iter().find(|own| own.id == ticket);
+    if own.is_some_and(|own| silence(ctx, own) >= RENEW_S) {
+        renew(ctx, ticket)?;
+    }
+    match take(ctx, wish, request, Some(ticket))? {
+        Some(taken) => Ok(Ok(taken)),
+        None => Ok(Err(before(ctx, ticket)?)),
+    }
+}
+
+/// Whether it is trouble that may pass while one waits. What goes wrong once the place is handed in is
+/// told by the record that it was handed in for.
+fn is_passing(ctx: &Ctx, id: &str, error: &Error) -> bool {
+    let stands = |data: &Data| data.waiting().iter().any(|ticket| ticket.id == id);
+    matches!(error.kind, Kind::Unreachable | Kind::State)
+        && ctx.data().map_or(true, |data| stands(&data))
+}
+
+/// Clears away what is over, and waits on at the places of this host, account and tmux server whose
+/// processes a restart has ended: MONITOR does so in every turn. Whether anybody is waited for.
+pub fn carry_on(ctx: &Ctx) -> Result<bool, Error> {
+    let data = ctx.data()?;
+    if data.waiting().iter().any(|ticket| is_over(ctx, ticket)) {
+        ctx.transact(|tx| {
+            tx.data.waiting_mut().retain(|ticket| !is_over(ctx, ticket));
+            Ok(())
+        })?;
+    }
+    let here = watch::place(ctx);
+    let mut any = false;
+    for ticket in data.waiting().iter().filter(|t| is_kept(ctx, t) && t.place == here) {
+        let Some(errand) = &ticket.errand else { continue };
+        if is_over(ctx, ticket) {
+            continue;
+        }
+        let mut request = request(&ticket.user, errand);
+        match turn(ctx, &Wish::of(ticket), &mut request, &ticket.id) {
+            Ok(Ok((launched, pick))) => {
+                let waited = time::age(ctx.clock.now().seconds_since(ticket.since));
+                let text = format!(
+                    "started {} on {} ({}), after {waited} in the line",
+                    launched.job, launched.target, pick.reason
+                );
+                watch::note(ctx, &ctx.actor, "line", &text)?;
+            }
+            Ok(Err(_)) => any = true,
+            Err(error) if is_passing(ctx, &ticket.id, &error) => any = true,
+            Err(error) => {
+                leave(ctx, &ticket.id)?;
+                let text = format!("{} waits no more: {error}", ticket.user);
+                watch::note(ctx, &ctx.actor, "line", &text)?;
+            }
+        }
+    }
+    Ok(any)
+}
+
+/// All that a request says, but its target.
+fn errand(ctx: &Ctx, request: &LaunchRequest) -> Errand {
+    let pair = |(name, value): (OsString, OsString)| {
+        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
+    Errand {
+        dir: request.dir,
+        configs: request.configs.clone(),
+        tag: request.tag.clone(),
+        rule: request.rule.clone(),
+        monitor: request.monitor,
+        notes: request.notes.clone(),
+        log_stage: request.log_stage,
+        force: request.force,
+        command: request.command.clone(),
+        env: check::kept_environment(ctx).into_iter().map(pair).collect(),
+    }
+}
+
+fn request(user: &UserName, errand: &Errand) -> LaunchRequest {
+    LaunchRequest {
+        user: user.clone(),
+        target: String::new(),
+        dir: errand.dir,
+        configs: errand.configs.clone(),
+        tag: errand.tag.clone(),
+        rule: errand.rule.clone(),
+        monitor: errand.monitor,
+        notes: errand.notes.clone(),
+        log_stage: errand.log_stage,
+        force: errand.force,
+        command: errand.command.clone(),
+    }
+}
+
+fn environment(errand: &Errand) -> Vec<(OsString, OsString)> {
+    let pair = |word: &OsString| {
+        let (name, value) =
+            word.as_bytes().split_at(word.as_bytes().iter().position(|b| *b == b'=')?);
+        let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        Some((os(name), os(value.get(1..)?)))
+    };
+    errand.env.iter().filter_map(pair).collect()
 }

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use crate::model::board::{Entry, Reservation, Written};
 use crate::model::data::Data;
+use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::settings::CloudKind;
 use crate::model::target::Target;
 use crate::model::time::{self, Timestamp};
 use crate::plan::board::{self as plan, Facts, Row};
@@ -25,21 +25,62 @@ use super::{Ctx, Error, snapshot, watch};
 /// Nobody keeps a target longer than this at a time.
 const LONGEST_S: u64 = 7 * 24 * 3600;
 
-/// Every target, as it stands now.
-pub fn look(ctx: &Ctx) -> Result<Vec<Row>, Error> {
+/// All targets at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Board {
+    /// When it was looked at.
+    pub at: Timestamp,
+    /// Every target; those that are shared first.
+    pub targets: Vec<Row>,
+    /// Zones that said nothing, and why.
+    pub silent: Vec<(String, String)>,
+}
+
+impl Board {
+    /// The targets that somebody can have for himself and that something can be started on.
+    pub fn to_be_had(&self) -> impl Iterator<Item = &Row> {
+        self.targets.iter().filter(|row| row.is_known && !row.is_shared)
+    }
+
+    /// Targets that can be used, and all that a control plane watches.
+    pub fn ready(&self) -> (usize, usize) {
+        let count = |is: fn(TargetState) -> bool| {
+            self.targets.iter().filter(|row| is(row.fact.state)).count()
+        };
+        (count(|state| state == TargetState::Ready), count(|s| s != TargetState::NotWatched))
+    }
+}
+
+/// Every target that anybody knows, as it stands now. Asks the control plane, if there is one, so it may
+/// take its time; without one nothing leaves this machine. A zone that says nothing is named with its
+/// reason, and of its targets nothing is known then.
+pub fn look(ctx: &Ctx) -> Result<Board, Error> {
     let data = ctx.data()?;
     let users = snapshot::users_of_targets(ctx, &data, |_| true);
-    let live = users.into_iter().map(|(target, users)| (target, users.live)).collect();
-    let mut targets = HashMap::new();
-    if ctx.cloud().kind() != CloudKind::None {
-        let fleet = Fleet::ask(ctx);
-        let written = data.board().names().cloned();
-        for name in data.registry().names().into_iter().chain(written) {
-            targets.insert(name.clone(), fleet.fact(&data, &name));
-        }
-    }
-    let facts = Facts { data: &data, live: &live, targets: &targets, now: ctx.clock.now() };
-    Ok(plan::rows(facts))
+    let live = users.into_iter().filter(|(_, users)| !users.live.is_empty());
+    let live: HashMap<_, _> = live.map(|(target, users)| (target, users.live)).collect();
+    let fleet = Fleet::ask(ctx);
+    let targets: HashMap<_, _> = plan::known(&data, live.keys())
+        .into_iter()
+        .map(|name| (name.clone(), fleet.fact(&data, &name)))
+        .collect();
+    // A namesake in another zone is another target.
+    let is_other = |fact: &&TargetFact| {
+        targets.get(&fact.name).is_none_or(|known: &TargetFact| known.zone != fact.zone)
+    };
+    let others: Vec<TargetFact> = fleet.targets().filter(is_other).cloned().collect();
+    let now = ctx.clock.now();
+    Ok(Board {
+        at: now,
+        targets: plan::rows(Facts {
+            data: &data,
+            live: &live,
+            targets: &targets,
+            others: &others,
+            now,
+        }),
+        silent: fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect(),
+    })
 }
 
 /// One target that can be on the board.

@@ -49,9 +49,9 @@ fn cells(row: &Row, entry: &Entry) -> [String; 10] {
 
 /// The rows of the board as lists of cells.
 pub fn table(ctx: &Ctx) -> Result<Vec<[String; 10]>, Error> {
-    let rows = super::look(ctx)?;
+    let board = super::look(ctx)?;
     let data = ctx.data()?;
-    Ok(rows.iter().map(|row| cells(row, &data.board().entry(&row.target))).collect())
+    Ok(board.to_be_had().map(|row| cells(row, &data.board().entry(&row.target))).collect())
 }
 
 /// The board as CSV.

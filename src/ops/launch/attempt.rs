@@ -8,7 +8,7 @@ use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::time::Timestamp;
-use crate::ops::board;
+use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
 use crate::ops::records;
 use crate::ops::{Ctx, Error, Kind, snapshot};
@@ -116,6 +116,10 @@ struct Claim<'a> {
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
     target_still_free(&tx.data, plan, claim.now)?;
+    if let Some(ticket) = &plan.ticket {
+        // In one step with the record: whoever waits gets one job, whatever dies in between.
+        line::hand_in(&mut tx.data, ticket)?;
+    }
     let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
             .hint("`tpu list-users` lists the users there are")

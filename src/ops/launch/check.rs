@@ -80,6 +80,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         history: HISTORY,
         force: request.force,
         known_dead,
+        ticket: None,
         env: None,
     })
 }

@@ -54,6 +54,18 @@ pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
     attempt::start(ctx, &plan, None)
 }
 
+/// Starts a job that has waited in line: its place there, and the environment in which it was asked for.
+pub fn launch_in_turn(
+    ctx: &Ctx,
+    request: &LaunchRequest,
+    (ticket, env): (&str, Vec<(OsString, OsString)>),
+) -> Result<Launched, Error> {
+    heal::heal(ctx)?;
+    let plan = check::check(ctx, request, Provided::Already)?;
+    let plan = LaunchPlan { ticket: Some(ticket.to_owned()), env: Some(env), ..plan };
+    attempt::start(ctx, &plan, None)
+}
+
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it
 /// was taken away, starts it, or waits for it. To be followed by [`launch`].
 pub fn provide_target(ctx: &Ctx, request: &LaunchRequest) -> Result<(), Error> {

@@ -53,6 +53,8 @@ pub struct LaunchPlan {
     pub force: bool,
     /// Records that claim the target and look live, but are dead by the facts.
     pub known_dead: Vec<JobId>,
+    /// The place in the line that it has waited in, and that it gives up when it is claimed.
+    pub ticket: Option<String>,
     /// Environment to hand on instead of the caller's (a resume takes its parent's).
     pub env: Option<Vec<(OsString, OsString)>>,
 }

@@ -75,10 +75,10 @@ fn of_twenty_who_reserve_at_once_one_wins_and_the_others_hear_who() {
 }
 
 #[test]
-fn of_twelve_who_run_at_once_each_target_takes_one() {
-    let env = lab(12, 3);
+fn of_twenty_who_run_at_once_each_target_takes_one() {
+    let env = lab(20, 3);
     // A third names a target, the others let tpu choose.
-    let outputs = all_at_once(&env, 12, |n| match n % 3 {
+    let outputs = all_at_once(&env, 20, |n| match n % 3 {
         0 => format!("run lab-v2-8-{} u{n} -q", n / 3 % 3),
         1 => format!("run v2-8 u{n} -q"),
         _ => format!("run u{n} -q --auto"),
@@ -90,7 +90,7 @@ fn of_twelve_who_run_at_once_each_target_takes_one() {
         drop(output.exits(4).says(&["hint: ", "lab-v2-8-", "/1"]));
     }
     let mut targets: Vec<String> = Vec::new();
-    for n in 0..12 {
+    for n in 0..20 {
         for job in env.jobs(&format!("u{n}")) {
             targets.push(job["tpu"].as_str().unwrap().to_owned());
         }

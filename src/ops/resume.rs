@@ -164,9 +164,10 @@ fn plan_with(
     let job = job_of(&data, id)?;
     let parent = succeedable(ctx, job, request)?;
     let target = target(&data, job, request)?;
-    if provided == Provided::Already {
-        check::usable(ctx, &data, &target, mode(job), request.force)?;
-    }
+    let machine = match provided {
+        Provided::Already => check::usable(ctx, &data, &target, mode(job), request.force)?,
+        Provided::Later => None,
+    };
     let known_dead = check::free(ctx, &data, &target, Some(id), request.force)?;
     let mut warnings = Vec::new();
     let (stage_dir, lineage_args) = match request.how {
@@ -211,6 +212,7 @@ fn plan_with(
         history: HISTORY,
         force: request.force,
         known_dead,
+        machine,
         ticket: None,
         env: files::read_environment(ctx, id),
     };

@@ -438,10 +438,13 @@ impl Cloud for Door {
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {
         self.me.step("cloud: list");
+        // What an answer says is as old as the question, however long it was on its way.
+        let (wall, now) = {
+            let state = self.me.world.state();
+            (state.wall(self.me.pid.host), state.own_time(self.me.pid))
+        };
         let mut answers = self.cloud.list(zones);
         let mut state = self.me.world.state();
-        let wall = state.wall(self.me.pid.host);
-        let now = state.own_time(self.me.pid);
         for zone in &mut answers {
             let name = zone.zone.clone();
             match &mut zone.answer {

@@ -17,7 +17,7 @@ use crate::store::Tx;
 use crate::tmux::NewWindow;
 
 use super::files;
-use super::plan::{LaunchPlan, Parent};
+use super::plan::{LaunchPlan, Machine, Parent};
 
 /// A job whose window is open.
 #[derive(Clone, Debug)]
@@ -260,9 +260,15 @@ fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
         confirmed: false,
         exit: None,
         ended: None,
-        machine: None,
+        machine: plan.machine.filter(|of| is_just_seen(of, claim.now)).map(|of| of.created_at),
     });
     job
+}
+
+/// Whether a machine was looked at so shortly before its job was claimed that it cannot be another one. Else
+/// MONITOR sees which one it is.
+fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
+    now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
 }
 
 /// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.

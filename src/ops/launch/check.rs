@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::model::data::{Data, User};
-use crate::model::facts::TargetStep;
+use crate::model::facts::{TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
@@ -16,7 +16,7 @@ use crate::ops::fleet::Fleet;
 use crate::ops::{Ctx, Error, snapshot, workers};
 
 use super::LaunchRequest;
-use super::plan::{LaunchPlan, Roots};
+use super::plan::{LaunchPlan, Machine, Roots};
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
@@ -40,9 +40,12 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
     if let Some(configs) = &configs {
         note(&mut problems, passable(configs, mode, request.force));
     }
-    if let (Some(target), Provided::Already) = (&target, provided) {
-        note(&mut problems, usable(ctx, &data, target, mode, request.force));
-    }
+    let machine = match (&target, provided) {
+        (Some(target), Provided::Already) => {
+            note(&mut problems, usable(ctx, &data, target, mode, request.force)).flatten()
+        }
+        (None, _) | (_, Provided::Later) => None,
+    };
     let known_dead = target
         .as_ref()
         .and_then(|target| note(&mut problems, free(ctx, &data, target, None, request.force)))
@@ -80,6 +83,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         history: HISTORY,
         force: request.force,
         known_dead,
+        machine,
         ticket: None,
         env: None,
     })
@@ -226,16 +230,16 @@ pub enum Provided {
 }
 
 /// Jobs can be started on the target, by its control plane's word; native mode also needs a way to its
-/// workers.
+/// workers. Which machine it is now, if its control plane says so.
 pub fn usable(
     ctx: &Ctx,
     data: &Data,
     target: &Target,
     mode: LaunchMode,
     force: bool,
-) -> Result<(), Error> {
+) -> Result<Option<Machine>, Error> {
     if target.is_local() {
-        return Ok(());
+        return Ok(None);
     }
     let name = &target.name;
     let fact = Fleet::ask(ctx).fact(data, name);
@@ -267,7 +271,9 @@ pub fn usable(
     if mode == LaunchMode::Native {
         workers::of_target(ctx, data, name)?;
     }
-    Ok(())
+    let is_up = fact.state == TargetState::Ready;
+    let created_at = fact.created_at.filter(|_| is_up);
+    Ok(created_at.map(|created_at| Machine { created_at, seen_at: fact.observed_at }))
 }
 
 /// An exclusive target takes one live job. Returns the records that claim it and are dead by the facts.

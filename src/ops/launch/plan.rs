@@ -7,6 +7,7 @@ use crate::model::ids::{JobId, UserName, WindowId};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
 use crate::model::target::Target;
+use crate::model::time::Timestamp;
 
 /// A checked attempt.
 #[derive(Clone, Debug)]
@@ -53,10 +54,21 @@ pub struct LaunchPlan {
     pub force: bool,
     /// Records that claim the target and look live, but are dead by the facts.
     pub known_dead: Vec<JobId>,
+    /// The machine that the target was when it was looked at.
+    pub machine: Option<Machine>,
     /// The place in the line that it has waited in, and that it gives up when it is claimed.
     pub ticket: Option<String>,
     /// Environment to hand on instead of the caller's (a resume takes its parent's).
     pub env: Option<Vec<(OsString, OsString)>>,
+}
+
+/// A machine: another one of the same name was created at another instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// When it was created, by its control plane's clock.
+    pub created_at: Timestamp,
+    /// When its control plane said so.
+    pub seen_at: Timestamp,
 }
 
 /// The attempt that a new one succeeds.

@@ -51,6 +51,7 @@ pub mod watch;
 
 // Parts that several verbs share.
 pub mod checkpoint;
+pub mod doors;
 pub mod fleet;
 pub mod lease;
 pub mod panes;

@@ -58,6 +58,7 @@ pub mod panes;
 pub mod processes;
 pub mod pulse;
 pub mod records;
+pub mod scripts;
 pub mod stage;
 pub mod workers;
 

@@ -54,6 +54,7 @@ mod readme;
 mod reapply;
 mod regression;
 mod remote_contract;
+mod remote_gcloud;
 mod remote_local;
 mod remote_ssh;
 mod resume;

@@ -50,6 +50,7 @@ pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
             if settings.workers == WorkersBy::Gcloud {
                 let target = data.target(name);
                 return elsewhere(gcloud::open(GcloudConfig {
+                    program: None,
                     target: name.as_str().to_owned(),
                     zone: target.and_then(|target| target.zone),
                     project: settings.project.clone(),

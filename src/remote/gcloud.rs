@@ -14,6 +14,8 @@ use super::{Remote, RemoteError, Worker};
 /// How workers are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GcloudConfig {
+    /// The program; else `gcloud`.
+    pub program: Option<String>,
     /// The target.
     pub target: String,
     /// Its zone.
@@ -49,7 +51,9 @@ impl Gcloud {
         let fixed = ["-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=3"];
         let flags = config.options.iter().map(String::as_str).chain(fixed);
         words.extend(flags.map(|flag| format!("--ssh-flag={flag}")));
-        let mut spawn = Spawn::new("gcloud").args(["compute", "tpus", "tpu-vm", "ssh"]).args(words);
+        let mut spawn = Spawn::new(config.program.as_deref().unwrap_or("gcloud"))
+            .args(["compute", "tpus", "tpu-vm", "ssh"])
+            .args(words);
         for name in ["TPU_LAUNCH", "TPU_JOB", "TPU_MACHINE"] {
             spawn = spawn.env_remove(name);
         }

@@ -42,6 +42,20 @@ pub struct SshConfig {
     pub alias: Option<String>,
 }
 
+impl SshConfig {
+    /// The socket of a worker's kept connection. Who reaches it differently has another one.
+    pub fn socket(&self, worker: &Worker) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        let Self { user, key, options, .. } = self;
+        (&worker.address, user, key, options, self.alias_of(worker)).hash(&mut hasher);
+        self.sockets.join(format!("{:016x}", hasher.finish()))
+    }
+
+    fn alias_of(&self, worker: &Worker) -> Option<String> {
+        self.alias.as_ref().map(|alias| format!("{alias}-{}", worker.index))
+    }
+}
+
 /// Where sockets of kept connections can be: short enough for their names, and nobody else's.
 pub fn sockets(runtime: Option<&str>, uid: u32) -> PathBuf {
     let below = |dir: &str| Path::new(dir).join("tpu-ssh");
@@ -77,18 +91,6 @@ impl Ssh {
         }
     }
 
-    /// The socket of a worker's connection. Who reaches it differently has another one.
-    fn socket(&self, worker: &Worker) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
-        let SshConfig { user, key, options, .. } = &self.config;
-        (&worker.address, user, key, options, self.alias(worker)).hash(&mut hasher);
-        self.config.sockets.join(format!("{:016x}", hasher.finish()))
-    }
-
-    fn alias(&self, worker: &Worker) -> Option<String> {
-        self.config.alias.as_ref().map(|alias| format!("{alias}-{}", worker.index))
-    }
-
     /// `ssh`, with all that leads to the worker, without a command.
     fn ssh(&self, worker: &Worker) -> Spawn {
         let (host, port) = Self::place(&worker.address);
@@ -102,7 +104,7 @@ impl Ssh {
         if let Some(port) = port {
             spawn = spawn.args(["-p", port]);
         }
-        if let Some(alias) = self.alias(worker) {
+        if let Some(alias) = self.config.alias_of(worker) {
             spawn = spawn.args(["-o".to_owned(), format!("HostKeyAlias={alias}")]);
         }
         let path = |name: &str, path: &Path, more: &str| {
@@ -126,7 +128,7 @@ impl Ssh {
         for option in fixed.iter().map(OsString::from) {
             spawn = spawn.arg("-o").arg(option);
         }
-        spawn = spawn.arg("-o").arg(path("ControlPath", &self.socket(worker), ""));
+        spawn = spawn.arg("-o").arg(path("ControlPath", &self.config.socket(worker), ""));
         spawn = spawn.arg("-o").arg(known);
         for name in OF_JOBS {
             spawn = spawn.env_remove(name);
@@ -179,7 +181,7 @@ impl Way for Ssh {
             let what = format!("worker {}: '{}' is no address", worker.index, worker.address);
             return Err(RemoteError::Request { what });
         }
-        let socket = self.socket(worker);
+        let socket = self.config.socket(worker);
         if UnixStream::connect(&socket).is_ok() {
             return Ok(());
         }
@@ -265,6 +267,6 @@ mod tests {
         assert_eq!(sockets(Some(&long), 7), Path::new("/tmp/tpu-ssh-7"));
         assert_eq!(sockets(None, 7), Path::new("/tmp/tpu-ssh-7"));
         assert_eq!(sockets(Some("relative"), 7), Path::new("/tmp/tpu-ssh-7"));
-        assert_ne!(ssh().socket(&worker("a")), ssh().socket(&worker("b")));
+        assert_ne!(ssh().config.socket(&worker("a")), ssh().config.socket(&worker("b")));
     }
 }

@@ -36,6 +36,8 @@ pub mod init;
 pub mod movein;
 pub mod news;
 pub mod provision;
+pub mod reach;
+pub mod recipes;
 pub mod settings;
 pub mod targets;
 pub mod users;

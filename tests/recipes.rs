@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::common::env::TestEnv;
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
+use crate::json_schema::assert_described;
 
 const TARGET: &str = "lab-hosts";
 const SECRET: &str = "w4ndb-k3y-0f-the-lab";
@@ -41,6 +42,7 @@ impl Lab {
     #[track_caller]
     fn follow(&self, line: &str, code: i32) -> Vec<(u64, String, String)> {
         let json = self.env.tpu(&format!("{line} {TARGET} --json")).exits(code).json();
+        assert_described("solve", &json);
         let steps = json["steps"].as_array().unwrap().clone();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let step = |step: Value| {
@@ -157,6 +159,7 @@ fn the_machines_of_a_target_are_described_on_demand() {
     let described = lab.env.tpu(&format!("describe {TARGET} --machines")).exits(0);
     drop(described.says(&["NOT_WATCHED", "[worker 0] ", "[worker 1] ", "describe on lab-hosts"]));
     let json = lab.env.tpu(&format!("describe {TARGET} --machines --json")).exits(0).json();
+    assert_described("describe", &json);
     assert_eq!(json["machines"].as_array().unwrap().len(), 2);
     assert_eq!(json["target"]["addresses"].as_array().unwrap().len(), 2);
 }

@@ -10,6 +10,7 @@ use crate::common::env::{TestEnv, lives};
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
+use crate::json_schema::assert_described;
 
 const TARGET: &str = "lab-hosts";
 
@@ -31,19 +32,23 @@ impl Lab {
         if !is_installed() {
             return None;
         }
-        let hosts = Hosts::new(count);
-        let mut env = TestEnv::new();
+        Some(Self::on(Hosts::new(count), TestEnv::new()))
+    }
+
+    /// On these hosts.
+    fn on(hosts: Hosts, mut env: TestEnv) -> Self {
         env.set("TPU_USER", "alice");
         let settings = json!({
             "ssh_options": hosts.options(),
             "ssh_key": hosts.path("client"),
+            "stage_root": env.path("stages"),
         });
         // Kept for the windows of jobs, whatever environment their server has.
         env.set("TPU_SETTINGS", env.path("settings.json"));
         write_file(&env.path("settings.json"), &settings.to_string());
         let addresses = hosts.addresses().join(",");
         drop(env.tpu(&format!("register {TARGET} --address {addresses}")).exits(0));
-        Some(Self { env, hosts })
+        Self { env, hosts }
     }
 
     /// Starts a bash script on the workers, with `$MEET` as the meeting point of all; its window.
@@ -195,6 +200,27 @@ fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
 }
 
 #[test]
+fn code_is_brought_to_workers_that_do_not_share_our_disk() {
+    if !is_installed() {
+        return;
+    }
+    let env = TestEnv::new();
+    std::fs::create_dir(env.path("stages")).unwrap();
+    let Some(hosts) = Hosts::with_own(2, &env.path("stages")) else { return };
+    let lab = Lab::on(hosts, env);
+    lab.env.code("alice", "sub dir/train.sh", "echo trained by $TPU_WORKER");
+    let words = ["run", TARGET, "alice", "-q", "--", "bash", "sub dir/train.sh"];
+    drop(lab.env.tpu_words(&words).exits(0));
+    lab.env.wait_status(1, "finished");
+    let output = lab.output(1);
+    assert!(output.contains("to 2 of 2 workers"), "{output}");
+    for worker in 0..2 {
+        let line = format!("[worker {worker}] trained by {worker}\n");
+        assert!(output.contains(&line), "{output}");
+    }
+}
+
+#[test]
 fn commands_have_each_workers_code_and_say_whose_a_line_is() {
     let Some(mut lab) = Lab::new(3) else { return };
     let ask = |command: &str| lab.env.tpu_words(&["ssh", TARGET, "all", "--command", command]);
@@ -211,6 +237,7 @@ fn commands_have_each_workers_code_and_say_whose_a_line_is() {
     lab.hosts.shut(1);
     let words = ["ssh", TARGET, "all", "--json", "--command", "exit 3"];
     let json = lab.env.tpu_words(&words).exits(6).json();
+    assert_described("ssh", &json);
     let exits: Vec<&Value> =
         json["workers"].as_array().unwrap().iter().map(|worker| &worker["exit"]).collect();
     assert_eq!(exits, [&json!(3), &Value::Null, &json!(3)]);
@@ -235,7 +262,8 @@ fn files_go_to_all_workers_and_come_from_one() {
     let from = format!("{TARGET}:~/below/a dir");
     drop(lab.env.tpu_words(&["cp", &from, "back", "--worker", "1"]).exits(0));
     assert_eq!(std::fs::read_to_string(lab.env.path("back/a dir/f")).unwrap(), "text");
-    drop(lab.env.tpu_words(&["cp", &from, "all"]).exits(0));
+    let json = lab.env.tpu_words(&["cp", &from, "all", "--json"]).exits(0).json();
+    assert_described("cp", &json);
     assert_eq!(std::fs::read_to_string(lab.env.path("all/worker-0/a dir/f")).unwrap(), "text");
     let missing = format!("{TARGET}:/nonexistent/x");
     drop(lab.env.tpu_words(&["cp", &missing, "back"]).exits(6).says(&["No such file"]));
@@ -249,7 +277,9 @@ fn what_is_left_is_ended_a_live_job_is_not() {
     let words = format!("kill-remote {TARGET}");
     drop(lab.env.tpu(&words).exits(4).says(&["alice/1 is at work"]));
     assert!(all.iter().all(lives));
-    drop(lab.env.tpu(&format!("{words} --force")).exits(0).says(&["of 1 launches"]));
+    let json = lab.env.tpu(&format!("{words} --force --json")).exits(0).json();
+    assert_described("kill-remote", &json);
+    assert_eq!(json["launches"], 1);
     assert!(!all.iter().any(lives));
     lab.env.wait_status(window, "error");
 }

@@ -33,7 +33,8 @@ pub(crate) fn is_installed() -> bool {
 pub(crate) struct Hosts {
     dir: tempfile::TempDir,
     servers: Vec<Server>,
-    extra: String,
+    /// A directory whose contents the hosts do not see.
+    hidden: Option<PathBuf>,
 }
 
 struct Server {
@@ -44,11 +45,21 @@ struct Server {
 impl Hosts {
     /// So many hosts, each with a server and a home of its own.
     pub(crate) fn new(count: usize) -> Self {
-        Self::with(count, "")
+        Self::with(count, None)
     }
 
-    /// The same, with more lines for the servers' configuration.
-    pub(crate) fn with(count: usize, extra: &str) -> Self {
+    /// The same, on which a directory is on a disk of their own. None where that cannot be, which is said.
+    pub(crate) fn with_own(count: usize, hidden: &Path) -> Option<Self> {
+        let mount = "mount -t tmpfs none \"$0\"";
+        let tried = Spawn::new("unshare").args(["-m", "sh", "-c", mount]).arg(hidden);
+        if !proc::run(&tried).is_ok_and(|output| output.status.success()) {
+            writeln!(std::io::stderr(), "skipped: no mounts of our own can be made").unwrap();
+            return None;
+        }
+        Some(Self::with(count, Some(hidden.to_owned())))
+    }
+
+    fn with(count: usize, hidden: Option<PathBuf>) -> Self {
         let dir = tempfile::Builder::new().prefix("sshd-").tempdir().unwrap();
         for key in ["host", "client"] {
             let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
@@ -59,7 +70,7 @@ impl Hosts {
         if rustix::process::getuid().is_root() {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
-        let mut hosts = Self { dir, servers: Vec::new(), extra: extra.to_owned() };
+        let mut hosts = Self { dir, servers: Vec::new(), hidden };
         for index in 0..count {
             let ip = format!("127.0.0.{}", 11 + index);
             hosts.servers.push(Server { address: ip, child: None });
@@ -121,16 +132,24 @@ impl Hosts {
         let config = format!(
             "Port {port}\nListenAddress {ip}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
              PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-             MaxStartups 1000\nMaxSessions 100\nLogLevel ERROR\nSetEnv HOME={}\n{}\n",
+             MaxStartups 1000\nMaxSessions 100\nLogLevel ERROR\nSetEnv HOME={}\n",
             at("host"),
             at("authorized"),
             home.display(),
-            self.extra
         );
         let file = self.path(&format!("sshd-{index}.conf"));
         write_file(&file, &config);
         let log = std::fs::File::create(self.path(&format!("sshd-{index}.log"))).unwrap();
-        let mut child = Command::new(SSHD)
+        let mut command = match &self.hidden {
+            None => Command::new(SSHD),
+            Some(hidden) => {
+                let mount = "mount -t tmpfs none \"$0\" && exec \"$@\"";
+                let mut command = Command::new("unshare");
+                command.args(["-m", "sh", "-c", mount]).arg(hidden).arg(SSHD);
+                command
+            }
+        };
+        let mut child = command
             .args(["-D", "-e", "-f"])
             .arg(&file)
             .env_clear()

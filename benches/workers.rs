@@ -51,9 +51,10 @@ fn serve(dir: &Path, port: u16) -> io::Result<Server> {
     let config = format!(
         "Port {port}\nListenAddress 0.0.0.0\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
          PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 1000\n\
-         LogLevel ERROR\nMatch Address *,!127.0.0.0/8\nDenyUsers *\n",
+         LogLevel ERROR\nSetEnv HOME={}\nMatch Address *,!127.0.0.0/8\nDenyUsers *\n",
         at("host"),
         at("client.pub"),
+        dir.display(),
     );
     std::fs::File::create(dir.join("sshd.conf"))?.write_all(config.as_bytes())?;
     let child = Command::new(SSHD)

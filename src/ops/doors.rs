@@ -81,7 +81,10 @@ fn by_ssh(ctx: &Ctx, registration: Option<&Registration>, alias: Option<String>)
         user: registration.and_then(|known| known.ssh_user.clone()).or(settings.ssh_user),
         key: registration.and_then(|known| known.ssh_key.clone()).or(settings.ssh_key),
         options: settings.ssh_options.unwrap_or_default(),
-        sockets: ssh::sockets(ctx.env.non_empty("XDG_RUNTIME_DIR"), ctx.env.uid),
+        sockets: ctx.env.non_empty("TPU_SSH_DIR").map_or_else(
+            || ssh::sockets(ctx.env.non_empty("XDG_RUNTIME_DIR"), ctx.env.uid),
+            Into::into,
+        ),
         known_hosts: ctx.store.paths().state().join("known_hosts"),
         alias,
     }

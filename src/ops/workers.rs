@@ -209,7 +209,7 @@ fn record(ctx: &Ctx, id: &JobId, workers: &[Worker]) -> Result<(), Error> {
 /// What the launch left for the workers. Another machine has its own programs: what says where those of
 /// this one are stays here.
 fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
-    const OF_THIS_MACHINE: [&str; 8] = [
+    const OF_THIS_MACHINE: [&str; 9] = [
         "PATH",
         "SHELL",
         "VIRTUAL_ENV",
@@ -218,6 +218,7 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
         "TPU_DATA",
         "TPU_TMUX_SOCKET",
         "TPU_SETTINGS",
+        "TPU_SSH_DIR",
     ];
     const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
     let stays = |name: &OsString| {

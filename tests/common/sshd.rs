@@ -53,7 +53,8 @@ impl Hosts {
         let mount = "mount -t tmpfs none \"$0\"";
         let tried = Spawn::new("unshare").args(["-m", "sh", "-c", mount]).arg(hidden);
         if !proc::run(&tried).is_ok_and(|output| output.status.success()) {
-            writeln!(std::io::stderr(), "skipped: no mounts of our own can be made").unwrap();
+            let said = writeln!(std::io::stderr(), "skipped: no mounts of our own can be made");
+            said.unwrap();
             return None;
         }
         Some(Self::with(count, Some(hidden.to_owned())))

@@ -66,12 +66,17 @@ fn serve(dir: &Path, port: u16) -> io::Result<Server> {
     Ok(Server(child))
 }
 
-/// Programs that are opening a connection: ours open one with `true`.
+/// Programs that are opening a connection: ours open one with `true`. Once it is open, what keeps it is a
+/// child of that program.
 fn opening() -> usize {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let is_opening = |entry: &std::fs::DirEntry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        line.starts_with(b"ssh\0") && line.ends_with(b"\0true\0")
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let parent = || Process::read(Process::read(pid?)?.ppid);
+        line.starts_with(b"ssh\0")
+            && line.ends_with(b"\0true\0")
+            && parent().is_some_and(|parent| parent.name == "tpu")
     };
     entries.flatten().filter(is_opening).count()
 }

@@ -20,7 +20,7 @@
 //! - a **column** of the screen: an entry of `monitor/view/columns.rs`, if `model::view::JobView` holds the
 //!   value; else also a field there, filled in `ops/snapshot/`.
 //! - a **control plane**: a folder in `cloud/` that implements `Cloud`, and its line in `ops/fleet.rs`.
-//! - a **way to workers**: a file in `remote/` that implements `Remote`, and its line in `ops/workers.rs`.
+//! - a **way to workers**: a file in `remote/` that implements `Remote`, and its line in `ops/doors.rs`.
 //!
 //! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background
 //! (`daemon/`, `tpu daemon`). An **attempt** is one record in data.json; attempts that continue one another

@@ -83,9 +83,9 @@ fn what_gcloud_asks_is_answered_as_it_was() {
 }
 
 /// The emulator as a process, and gcloud's way to it.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    endpoint: String,
+    pub(crate) endpoint: String,
 }
 
 impl Drop for Served {
@@ -96,7 +96,7 @@ impl Drop for Served {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test reads the address that it prints")]
-fn serve(env: &TestEnv) -> Served {
+pub(crate) fn serve(env: &TestEnv) -> Served {
     let spawn = env.spawn(&["sim", "serve", "--port", "0"]);
     let mut child = Command::new(TPU)
         .args(&spawn.args)

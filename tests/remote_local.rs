@@ -1,55 +1,34 @@
-//! Workers of simulated targets: real processes that start once, are heard to the end, stop when told, and
-//! die with their machine. All through the two doors, as everything else uses them.
+//! Workers of simulated targets: what their machines have that no other has. They die with it, can be lost,
+//! broken and refused. All through the two doors, as everything else uses them. What holds for every kind
+//! of worker is in `remote_contract`.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tpu::cloud::Cloud as _;
 use tpu::cloud::sim::Event;
 use tpu::model::ids::LaunchToken;
-use tpu::model::time::Timestamp;
 use tpu::remote::local::LocalRemote;
-use tpu::remote::{End, Remote as _, RemoteError, Said, Started, Stopped, Work, Worker};
-use tpu::sys::clock::{Clock, SystemClock};
+use tpu::remote::{End, RemoteError, Started, Work, Worker};
+use tpu::sys::clock::SystemClock;
 use tpu::sys::procs;
 
+use crate::common::remote::{Bench, Ends, UNTIL_GO, is_running};
 use crate::common::sim::{Sim, at};
-use crate::common::wait::{wait_for, wait_until};
-
-/// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
-const UNTIL_GO: &str = "echo started $$; until [ -e \"$GO\" ]; do sleep 0.01; done; echo over";
-
-/// A clock on which a second takes a hundredth of one: the patience of the door is its clock's.
-struct Hasty(SystemClock);
-
-impl Clock for Hasty {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.monotonic() * 100
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.sleep(duration / 100);
-    }
-}
+use crate::common::wait::wait_until;
 
 struct World {
     sim: Sim,
-    remote: LocalRemote,
+    bench: Bench,
 }
 
 impl World {
     /// Targets with machines: `one` with 1 worker, `four` with 4.
     fn new() -> Self {
         let sim = Sim::with_machines(&[("one", "v2-8"), ("four", "v2-32")]);
-        Self { sim, remote: LocalRemote::new(Arc::new(SystemClock::new())) }
+        let remote = Box::new(LocalRemote::new(Arc::new(SystemClock::new())));
+        let bench = Bench { remote, dir: sim.file().parent().unwrap().to_owned() };
+        Self { sim, bench }
     }
 
     fn workers(&self, target: &str) -> Vec<Worker> {
@@ -62,147 +41,28 @@ impl World {
     }
 
     fn go(&self) -> PathBuf {
-        self.sim.file().with_file_name("go")
+        self.bench.go()
     }
 
-    /// A shell script as the work, with `$GO` in its environment.
     fn script(&self, script: &str) -> Work {
-        Work {
-            argv: ["bash", "-c", script].map(OsString::from).to_vec(),
-            env: vec![("GO".into(), self.go().into())],
-            dir: None,
-        }
+        self.bench.script(script)
     }
 
     fn start(&self, target: &str, work: &Work, token: &str) -> Vec<Result<Started, RemoteError>> {
-        let answers = self.remote.start(&self.workers(target), work, &LaunchToken::from(token));
-        answers.into_iter().map(|(_, answer)| answer).collect()
+        self.bench.start(&self.workers(target), work, token)
     }
 
-    /// Everything that is said, by worker, and how each ends.
-    fn run(&self, target: &str, work: &Work, token: &str) -> BTreeMap<u32, (String, End)> {
-        let workers = self.workers(target);
-        collect(self.remote.run(&workers, work, &LaunchToken::from(token)))
+    fn run(&self, target: &str, work: &Work, token: &str) -> Ends {
+        self.bench.run(&self.workers(target), work, token)
     }
 
-    fn hear(&self, workers: &[Worker], token: &str) -> BTreeMap<u32, (String, End)> {
-        collect(self.remote.follow(workers, &LaunchToken::from(token), &BTreeMap::new()))
+    fn hear(&self, workers: &[Worker], token: &str) -> Ends {
+        self.bench.hear(workers, token)
     }
 
-    /// Waits until a command on a worker has said `started`, and returns its process id.
     fn started(&self, worker: &Worker, token: &str) -> u32 {
-        let mut stream = self.remote.follow(
-            std::slice::from_ref(worker),
-            &LaunchToken::from(token),
-            &BTreeMap::new(),
-        );
-        let said = match stream.next() {
-            Some((_, Said::Line { bytes, .. })) => String::from_utf8(bytes).unwrap(),
-            other => panic!("it said nothing: {other:?}"),
-        };
-        said.trim().strip_prefix("started ").unwrap().parse().unwrap()
+        self.bench.started(worker, token)
     }
-}
-
-fn collect(stream: tpu::remote::Stream) -> BTreeMap<u32, (String, End)> {
-    let mut text: BTreeMap<u32, String> = BTreeMap::new();
-    let mut ends = BTreeMap::new();
-    for (worker, said) in stream {
-        let text = text.entry(worker).or_default();
-        match said {
-            Said::Line { bytes, .. } => text.push_str(&String::from_utf8_lossy(&bytes)),
-            Said::End(end) => {
-                assert!(ends.insert(worker, (text.clone(), end)).is_none(), "two ends of {worker}");
-            }
-        }
-    }
-    ends
-}
-
-fn is_running(pid: u32) -> bool {
-    procs::Process::read(pid).is_some_and(|process| !process.zombie)
-}
-
-#[test]
-fn every_worker_is_heard_and_ends_with_its_own_code() {
-    let world = World::new();
-    let script = "echo out $TPU_WORKER; echo err >&2; printf last; exit $TPU_WORKER";
-    let ends = world.run("four", &world.script(script), "t1");
-    assert_eq!(ends.len(), 4);
-    for (worker, (text, end)) in ends {
-        assert_eq!(text, format!("out {worker}\nerr\nlast"));
-        assert_eq!(end, End::Exit(i32::try_from(worker).unwrap()));
-    }
-}
-
-#[test]
-fn words_values_and_directory_arrive_byte_for_byte() {
-    let world = World::new();
-    let every = OsString::from_vec((1..=255).collect());
-    let dir = world.sim.file().with_file_name("a 'dir'\n");
-    std::fs::create_dir(&dir).unwrap();
-    let script = r#"[ "$1" = "$VALUE" ] && printf %s "$1" | od -An -tx1 -v | tr -d ' \n'; pwd"#;
-    let work = Work {
-        argv: vec!["bash".into(), "-c".into(), script.into(), "x".into(), every.clone()],
-        env: vec![("VALUE".into(), every), ("LC_ALL".into(), "C".into())],
-        dir: Some(dir.clone()),
-    };
-    let (text, end) = world.run("one", &work, "t1").remove(&0).unwrap();
-    let hex = (1..=255_u8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"));
-    assert_eq!(text, format!("{hex}{}\n", dir.display()));
-    assert_eq!(end, End::Exit(0));
-    let nul = Work { argv: vec![OsString::from_vec(vec![b'x', 0])], ..Work::default() };
-    assert!(matches!(world.start("one", &nul, "t2")[0], Err(RemoteError::Request { .. })));
-    assert!(matches!(
-        world.start("one", &Work::default(), "t2")[0],
-        Err(RemoteError::Request { .. })
-    ));
-    let outside = world.start("one", &world.script("true"), "../t2");
-    assert!(matches!(outside[0], Err(RemoteError::Request { .. })));
-    let nowhere = Work { dir: Some("/nonexistent/x".into()), ..world.script("echo no") };
-    let (text, end) = world.run("one", &nowhere, "t3").remove(&0).unwrap();
-    assert_eq!(end, End::Exit(126), "{text}");
-    let missing = Work { argv: vec!["no-such-program".into()], ..Work::default() };
-    assert_eq!(world.run("one", &missing, "t4")[&0].1, End::Exit(127));
-}
-
-#[test]
-fn a_token_starts_once_whoever_comes_with_it() {
-    let world = World::new();
-    let work = world.script("echo x >>\"$GO.count\"");
-    let started: Vec<Started> = std::thread::scope(|scope| {
-        let begun: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| world.start("one", &work, "t1").remove(0))).collect();
-        begun.into_iter().map(|thread| thread.join().unwrap().unwrap()).collect()
-    });
-    assert_eq!(started.iter().filter(|started| **started == Started::New).count(), 1);
-    let workers = world.workers("one");
-    assert_eq!(world.hear(&workers, "t1")[&0].1, End::Exit(0));
-    assert_eq!(world.start("one", &work, "t1")[0].as_ref().unwrap(), &Started::Already);
-    assert_eq!(world.hear(&workers, "t1")[&0].1, End::Exit(0), "heard again from the beginning");
-    let count = std::fs::read_to_string(world.go().with_extension("count")).unwrap();
-    assert_eq!(count, "x\n");
-    let runs = PathBuf::from(&workers[0].address).join("runs");
-    assert_eq!(std::fs::read_dir(runs).unwrap().count(), 1, "nothing of the others is left");
-}
-
-#[test]
-fn a_listener_that_comes_back_hears_the_rest() {
-    let world = World::new();
-    let workers = world.workers("one");
-    let token = LaunchToken::from("t1");
-    let script = format!("printf 'one\\rtwo\\r\\nthree\\n'; {UNTIL_GO}");
-    world.start("one", &world.script(&script), "t1").remove(0).unwrap();
-    let first = world.remote.follow(&workers, &token, &BTreeMap::new()).take(3).collect::<Vec<_>>();
-    let line = |bytes: &str, end| (0, Said::Line { bytes: bytes.into(), end });
-    assert_eq!(first, [line("one\r", 4), line("two\r\n", 9), line("three\n", 15)]);
-    // The connection is gone; the command lives on, and another process takes over.
-    crate::common::tmux::write_file(&world.go(), "");
-    let rest = world.remote.follow(&workers, &token, &BTreeMap::from([(0, 15)]));
-    let rest: Vec<_> = rest.collect();
-    assert_eq!(rest.len(), 3, "{rest:?}");
-    assert!(matches!(&rest[1].1, Said::Line { bytes, .. } if bytes == b"over\n"));
-    assert_eq!(rest[2], (0, Said::End(End::Exit(0))));
 }
 
 #[test]
@@ -253,8 +113,8 @@ fn a_machine_that_is_down_starts_nothing_and_a_new_one_starts_anew() {
     let refused = world.start("one", &work, "t2").remove(0).unwrap_err();
     assert!(matches!(refused, RemoteError::Unreachable { .. }), "{refused}");
     assert!(refused.hint().is_some());
-    assert!(world.remote.probe(&old)[0].1.is_err(), "unknown, not idle");
-    assert!(world.remote.stop(&old, &LaunchToken::from("t1"))[0].1.is_err());
+    assert!(world.bench.remote.probe(&old)[0].1.is_err(), "unknown, not idle");
+    assert!(world.bench.remote.stop(&old, &LaunchToken::from("t1"))[0].1.is_err());
     world.sim.cloud.delete(&at("one"), true).unwrap();
     world.sim.pass(1.0);
     assert_eq!(world.sim.word("one"), "-");
@@ -295,7 +155,7 @@ fn one_worker_of_four_is_lost_and_the_others_go_on() {
     let alive: Vec<bool> = pids.iter().map(|pid| is_running(*pid)).collect();
     assert_eq!(alive, [true, true, false, true]);
     assert_eq!(world.sim.word("four"), "READY", "the control plane knows nothing of it");
-    let probes = world.remote.probe(&workers);
+    let probes = world.bench.remote.probe(&workers);
     let reached: Vec<bool> = probes.iter().map(|(_, probe)| probe.is_ok()).collect();
     assert_eq!(reached, [true, true, false, true]);
     crate::common::tmux::write_file(&world.go(), "");
@@ -308,52 +168,6 @@ fn one_worker_of_four_is_lost_and_the_others_go_on() {
     assert_eq!(ends[&3].1, End::Exit(0));
     let wrong = Event::LoseWorker { target: "four".to_owned(), worker: 4 };
     assert!(world.sim.cloud.pull(&wrong).is_err());
-}
-
-#[test]
-fn stopping_reaches_exactly_the_processes_of_the_token() {
-    let world = World::new();
-    let workers = world.workers("one");
-    let polite = format!("trap 'echo bye; exit 7' INT; {UNTIL_GO}");
-    world.start("one", &world.script(&polite), "t1").remove(0).unwrap();
-    world.start("one", &world.script(UNTIL_GO), "t2").remove(0).unwrap();
-    world.started(&workers[0], "t1");
-    let other = world.started(&workers[0], "t2");
-    let (_, stopped) = world.remote.stop(&workers, &LaunchToken::from("t1")).remove(0);
-    assert!(matches!(stopped.unwrap(), Stopped::Ended(count) if count >= 1));
-    let (text, end) = world.hear(&workers, "t1").remove(&0).unwrap();
-    assert!(text.ends_with("bye\n"), "{text}");
-    assert_eq!(end, End::Exit(7));
-    assert!(is_running(other));
-    let again = world.remote.stop(&workers, &LaunchToken::from("t1")).remove(0).1;
-    assert_eq!(again.unwrap(), Stopped::NotRunning);
-    let never = world.remote.stop(&workers, &LaunchToken::from("t9")).remove(0).1;
-    assert_eq!(never.unwrap(), Stopped::NotRunning);
-}
-
-#[test]
-fn what_does_not_listen_is_killed_and_its_code_recorded() {
-    let world = World::new();
-    let workers = world.workers("one");
-    let deaf = format!("trap '' INT TERM HUP; setsid env -i sleep 1000 & {UNTIL_GO}");
-    world.start("one", &world.script(&deaf), "t1").remove(0).unwrap();
-    let pid = world.started(&workers[0], "t1");
-    let sleeper = wait_for("its child", || {
-        let table = procs::Table::read().unwrap();
-        table
-            .descendants(pid)
-            .iter()
-            .find(|process| process.name == "sleep" && process.session == process.pid)
-            .map(|p| p.pid)
-    });
-    let hasty: Arc<dyn Clock> = Arc::new(Hasty(SystemClock::new()));
-    // What a killed process leaves takes real time, so it may have to be asked for more than once.
-    wait_until("it is stopped", || {
-        let hasty = LocalRemote::new(Arc::clone(&hasty));
-        hasty.stop(&workers, &LaunchToken::from("t1")).remove(0).1.is_ok()
-    });
-    assert!(!is_running(pid) && !is_running(sleeper));
-    assert_eq!(world.hear(&workers, "t1")[&0].1, End::Exit(137));
 }
 
 #[test]
@@ -398,8 +212,8 @@ fn what_runs_behind_a_broken_connection_is_unknown_and_found_again() {
     assert_eq!(world.sim.word("one"), "READY");
     assert_eq!(world.hear(&workers, "t1")[&0].1, End::Lost("the connection is broken".to_owned()));
     for refused in [
-        world.remote.stop(&workers, &token).remove(0).1.map(drop),
-        world.remote.probe(&workers).remove(0).1.map(drop),
+        world.bench.remote.stop(&workers, &token).remove(0).1.map(drop),
+        world.bench.remote.probe(&workers).remove(0).1.map(drop),
         world.start("one", &world.script("true"), "t2").remove(0).map(drop),
     ] {
         assert!(matches!(refused, Err(RemoteError::Unreachable { .. })));
@@ -413,23 +227,6 @@ fn what_runs_behind_a_broken_connection_is_unknown_and_found_again() {
     crate::common::tmux::write_file(&world.go(), "");
     let (text, end) = world.hear(&workers, "t1").remove(&0).unwrap();
     assert_eq!((text, end), (format!("started {pid}\nover\n"), End::Exit(0)));
-}
-
-#[test]
-fn a_look_at_a_worker_tells_what_runs_and_what_has_ended() {
-    let world = World::new();
-    let workers = world.workers("one");
-    assert_eq!(world.remote.probe(&workers).remove(0).1.unwrap(), []);
-    world.run("one", &world.script("exit 5"), "t1");
-    world.start("one", &world.script(UNTIL_GO), "t2").remove(0).unwrap();
-    let pid = world.started(&workers[0], "t2");
-    let found = world.remote.probe(&workers).remove(0).1.unwrap();
-    assert_eq!(found.len(), 2);
-    assert_eq!((found[0].exit, found[0].processes.len()), (Some(5), 0));
-    assert_eq!(found[1].exit, None);
-    assert!(found[1].processes.contains(&pid), "{found:?}");
-    let nowhere = world.hear(&workers, "t9").remove(&0).unwrap().1;
-    assert_eq!(nowhere, End::Lost("it was never started there".to_owned()));
 }
 
 #[test]

@@ -208,3 +208,21 @@ fn a_worker_that_is_gone_ends_the_job_and_the_rest_is_stopped_before_it_goes_on(
     assert_eq!(starts(&env), [2, 2, 2, 2]);
     drop(monitor);
 }
+
+#[test]
+fn a_script_that_gcloud_would_start_twice_is_found() {
+    let env = lab();
+    drop(env.tpu("doctor").exits(0));
+    let script =
+        "cd x\ngcloud compute tpus tpu-vm ssh $VM_NAME --worker=all \\\n  --command \"$cmd\"\n";
+    env.code("alice", "run_remote.sh", script);
+    let found = env.tpu("doctor").exits(0);
+    drop(found.says(&["run_remote.sh:2: gcloud runs this command again", "begun-$TPU_LAUNCH"]));
+    env.code(
+        "alice",
+        "run_remote.sh",
+        &script.replace("$cmd", "mkdir /tmp/$TPU_LAUNCH || exit; $cmd"),
+    );
+    let mended = env.tpu("doctor").exits(0);
+    assert!(!mended.to_string().contains("runs this command again"), "{mended}");
+}

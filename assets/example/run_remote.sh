@@ -37,6 +37,8 @@ train() {
     local remote
     printf -v remote '%q ' "${command[@]}"
     printf -v remote 'cd %q && %s' "$STAGEDIR" "$remote"
+    # gcloud runs it again when the connection breaks: each worker lets one launch begin once.
+    printf -v remote 'mkdir /tmp/begun-%q || exit 75; %s' "${TPU_LAUNCH:-$now}" "$remote"
     gcloud compute tpus tpu-vm ssh "$VM_NAME" --zone "$ZONE" --worker=all --ssh-flag=-n \
       --command "$remote"
   fi

@@ -24,7 +24,7 @@ pub use targets::{
     Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
 pub use tools::{Classify, Demo, Doctor};
-pub use workers::Workers;
+pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
@@ -327,8 +327,10 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu check-status\n  tpu check-status v2-32-p2")]
     CheckStatus(CheckStatus),
     /// Show all that is known about a target, and who uses it
-    #[command(after_help = "Examples:\n  tpu describe v2-32-p2\n  tpu describe lab-tpuvm-v4-8-1")]
-    Describe(OneTarget),
+    #[command(
+        after_help = "Examples:\n  tpu describe v2-32-p2\n  tpu describe v2-32-p2 --machines"
+    )]
+    Describe(Describe),
     /// List all targets, import them, see what they cost
     #[command(
         after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --dry-run"

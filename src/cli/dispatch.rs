@@ -53,6 +53,7 @@ fn has_no_rehearsal(command: &Command) -> bool {
         | Command::Start(_)
         | Command::Stop(_)
         | Command::Restart(_)
+        | Command::Workers(_)
         | Command::Applyy(_)
         | Command::ClearZombieWindows(_)
         | Command::Launcher(_) => true,

@@ -20,6 +20,7 @@ pub mod lineage;
 mod monitor_config;
 pub mod prices;
 mod read;
+pub mod recipe;
 pub mod registry;
 pub mod rules;
 pub mod settings;

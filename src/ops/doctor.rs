@@ -1,6 +1,7 @@
 //! `doctor`: looks over tmux, the data file and the records; every finding names its remedy.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::model::board::Entry;
 use crate::model::data::Data;
@@ -12,7 +13,7 @@ use crate::store::{StoreError, original};
 
 use super::board::line;
 use super::launch::heal;
-use super::{Ctx, Error, snapshot};
+use super::{Ctx, Error, scripts, snapshot};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             )));
             records(&data, &tmux, &mut findings);
             board(ctx, &data, &mut findings);
+            starts_twice(&data, &mut findings);
             if let Err(what) = lists(&data) {
                 findings.push(warning(what, "tpu doctor --fix"));
             }
@@ -152,6 +154,26 @@ fn board(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 
 fn ghosts(ctx: &Ctx, data: &Data) -> usize {
     data.waiting().iter().filter(|ticket| line::is_ghost(ctx, ticket)).count()
+}
+
+/// Users' scripts that start their command again when a connection breaks.
+fn starts_twice(data: &Data, findings: &mut Vec<Finding>) {
+    let dirs: BTreeSet<&str> = data
+        .users()
+        .iter()
+        .flat_map(|user| user.working_dir.iter().map(|(_, path)| path.as_str()))
+        .collect();
+    for flaw in dirs.into_iter().flat_map(|dir| scripts::look(Path::new(dir))) {
+        findings.push(warning(
+            format!(
+                "{}:{}: gcloud runs this command again, up to ten times, when the connection breaks",
+                flaw.path.display(),
+                flaw.line
+            ),
+            "begin it with: mkdir /tmp/begun-$TPU_LAUNCH || exit 75; or use: tpu ssh TARGET all \
+             --command, which sends it once",
+        ));
+    }
 }
 
 /// The lists of users beside the users, which the original reads.
@@ -231,7 +253,7 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
             ));
         }
         for (slot, path) in &user.working_dir {
-            if !std::path::Path::new(path).is_dir() {
+            if !Path::new(path).is_dir() {
                 findings.push(warning(
                     format!("directory {slot} of {}: {path} is not there", user.name),
                     format!(

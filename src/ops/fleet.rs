@@ -55,8 +55,11 @@ impl Fleet {
 
     /// What is known of a target.
     pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
-        if self.kind == CloudKind::None || name.as_str() == LOCAL {
-            return NoCloud::fact(name.clone(), self.asked_at);
+        // Machines that somebody has registered by their addresses are no control plane's.
+        let registered = data.registration(name).map(|known| known.addresses.clone());
+        let endpoints = registered.unwrap_or_default();
+        if self.kind == CloudKind::None || name.as_str() == LOCAL || !endpoints.is_empty() {
+            return TargetFact { endpoints, ..NoCloud::fact(name.clone(), self.asked_at) };
         }
         let zone = data.target(name).and_then(|target| target.zone);
         let namesakes = self.known.get(name).map(Vec::as_slice).unwrap_or_default();

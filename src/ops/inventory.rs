@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cloud::none::NoCloud;
 use crate::cloud::{CloudError, TargetAt, Trouble, accelerators};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
@@ -16,7 +15,7 @@ use crate::plan::board::Row;
 
 use super::board::Board;
 use super::fleet::Fleet;
-use super::{Ctx, Error, snapshot};
+use super::{Ctx, Error, doors, snapshot};
 
 /// The origin of a registration that an import made.
 pub const IMPORTED: &str = "imported";
@@ -108,9 +107,9 @@ pub struct Description {
 pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
     let data = ctx.data()?;
     let name = &target.name;
-    let now = ctx.clock.now();
-    let fact = if ctx.cloud().kind() == CloudKind::None || target.is_local() {
-        NoCloud::fact(name.clone(), now)
+    let is_unwatched = target.is_local() || doors::are_registered(&data, name);
+    let fact = if ctx.cloud().kind() == CloudKind::None || is_unwatched {
+        Fleet::ask(ctx).fact(&data, name)
     } else {
         let at = TargetAt::new(name.clone(), target.zone.clone());
         match ctx.cloud().describe(&at) {

@@ -36,6 +36,8 @@ pub mod locks;
 pub mod movein;
 pub mod news;
 pub mod provision;
+pub mod reach;
+pub mod recipes;
 pub mod settings;
 pub mod targets;
 pub mod users;
@@ -51,12 +53,14 @@ pub mod watch;
 
 // Parts that several verbs share.
 pub mod checkpoint;
+pub mod doors;
 pub mod fleet;
 pub mod lease;
 pub mod panes;
 pub mod processes;
 pub mod pulse;
 pub mod records;
+pub mod scripts;
 pub mod stage;
 pub mod workers;
 

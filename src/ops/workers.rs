@@ -1,34 +1,33 @@
-//! The workers of a target that is not this machine: the way to them, a job's command on all of them, and
-//! its end. **The one place where a kind of target becomes a door to its workers.**
+//! A job's command on the workers of a target that is not this machine, and its end. The way to them is in
+//! [`doors`].
 //!
 //! [`attend`] is what runs in the window of such a job: it starts the command on every worker, once for
 //! the launch's token, prints what they say, and ends with the highest of their exit codes. A broken
 //! connection is no end: the command is looked for by its token until it is found again, and is never
 //! started a second time. [`stop`] ends exactly what carries the token.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
-use crate::model::settings::CloudKind;
-use crate::remote::local::LocalRemote;
-use crate::remote::{End, Remote, RemoteError, Said, Stopped, Work, Worker};
+use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
+use crate::sys::proc::{self, Spawn};
 
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, records, watch};
+use super::{Ctx, Error, callbacks, doors, records, watch};
 
 /// The file beside the launcher that holds the command of the workers, each word ending in NUL.
 pub const WORK: &str = "work";
@@ -50,34 +49,8 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 /// How often a wish to stop is looked for.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Lines that wait to be printed; the workers wait as well when there are more.
-const IN_FLIGHT: usize = 1024;
-
-/// The door to the workers of the targets that this process's control plane has.
-fn door(ctx: &Ctx) -> Option<Box<dyn Remote>> {
-    match ctx.cloud().kind() {
-        CloudKind::Sim => Some(Box::new(LocalRemote::new(Arc::clone(&ctx.clock)))),
-        CloudKind::None | CloudKind::Google => None,
-    }
-}
-
-/// The workers of a target, as its control plane names them now.
-pub fn of_target(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
-    if door(ctx).is_none() {
-        return Err(Error::refused(format!(
-            "no way to the workers of {name} is known, so a command cannot be run there"
-        ))
-        .hint(
-            "use a directory with a staging.sh, which brings its own way, or the target `local`",
-        ));
-    }
-    let fact = Fleet::ask(ctx).fact(data, name);
-    if fact.endpoints.is_empty() {
-        return Err(Error::unreachable(format!("{name} has no workers: it is {}", fact.raw_state))
-            .hint(format!("`tpu check-status {name}` shows how it is")));
-    }
-    Ok(Worker::all(&fact.endpoints))
-}
+/// Lines that wait to be printed, of up to some megabytes each; the workers wait as well when there are more.
+const IN_FLIGHT: usize = 64;
 
 /// The workers on which the command of a job may live.
 pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
@@ -91,10 +64,7 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && {
-        let fact = Fleet::ask(ctx).fact(data, &job.tpu);
-        !still_there(&fact, recorded).is_empty()
-    }
+    !recorded.is_empty() && { !still_there(ctx, data, &job.tpu, recorded).is_empty() }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
@@ -103,18 +73,12 @@ pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
 pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
     let recorded = of_job(ctx, job);
     let (Some(launch), false) = (&job.launch, recorded.is_empty()) else { return Ok(0) };
-    let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &job.tpu);
-    let there = still_there(&fact, recorded);
+    let data = ctx.data()?;
+    let there = still_there(ctx, &data, &job.tpu, recorded);
     let mut signalled = 0;
     if !there.is_empty() {
-        let door = door(ctx).ok_or_else(|| {
-            Error::unreachable(format!(
-                "the workers of {} cannot be reached without its cloud",
-                job.tpu
-            ))
-            .hint("name the cloud that the job was started with: --cloud, or TPU_CLOUD")
-        })?;
-        let answers = door.stop(&there, &launch.token);
+        let door = doors::to(ctx, &data, &job.tpu)?;
+        let answers = door.remote.stop(&there, &launch.token);
         let failed: Vec<String> = answers
             .iter()
             .filter_map(|(_, answer)| answer.as_ref().err().map(RemoteError::to_string))
@@ -133,7 +97,15 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
 }
 
 /// The workers of a launch whose machines may still be there, by the control plane's word.
-fn still_there(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
+fn still_there(ctx: &Ctx, data: &Data, name: &TargetName, workers: Vec<Worker>) -> Vec<Worker> {
+    if doors::are_registered(data, name) {
+        // Whatever else has this name, these machines are not the control plane's.
+        return workers;
+    }
+    there_by(&Fleet::ask(ctx).fact(data, name), workers)
+}
+
+fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
     match fact.state {
         TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
         TargetState::Ready | TargetState::Pending | TargetState::Deleting
@@ -164,14 +136,15 @@ pub fn attend(
     let job = job_of(&data, &id)?;
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
-        workers = of_target(ctx, &data, &job.tpu)?;
+        workers = doors::workers(ctx, &data, &job.tpu)?;
         record(ctx, &id, &workers)?;
     }
-    let door = door(ctx).ok_or_else(|| {
-        Error::refused(format!("the workers of {} need the cloud they were started with", job.tpu))
-            .hint("name it: --cloud, or TPU_CLOUD")
-    })?;
-    let work = work(ctx, job);
+    let door = doors::to(ctx, &data, &job.tpu)?;
+    let work = work(ctx, job, door.is_elsewhere);
+    if door.is_elsewhere {
+        carry(&*door.remote, &workers, &work, out)?;
+    }
+    let door = door.remote;
     fail::fail_point!("workers-recorded");
     let started: BTreeMap<u32, Option<RemoteError>> = door
         .start(&workers, &work, token)
@@ -181,8 +154,13 @@ pub fn attend(
     let (say, heard) = sync_channel(IN_FLIGHT);
     let over = AtomicBool::new(false);
     let stopping = AtomicBool::new(false);
-    let control =
-        Control { ctx, target: &job.tpu, told: Mutex::new(None), asked: Mutex::new(None) };
+    let control = Control {
+        ctx,
+        target: &job.tpu,
+        is_registered: doors::are_registered(&data, &job.tpu),
+        told: Mutex::new(None),
+        asked: Mutex::new(None),
+    };
     let code = std::thread::scope(|scope| {
         let listeners: Vec<_> = workers
             .iter()
@@ -228,8 +206,26 @@ fn record(ctx: &Ctx, id: &JobId, workers: &[Worker]) -> Result<(), Error> {
     Ok(atomic::write_file(&**ctx.store.disk(), &path, &bytes, 0o600)?)
 }
 
-/// What the launch left for the workers.
-fn work(ctx: &Ctx, job: &Job) -> Work {
+/// What the launch left for the workers. Another machine has its own programs: what says where those of
+/// this one are stays here.
+fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
+    const OF_THIS_MACHINE: [&str; 9] = [
+        "PATH",
+        "SHELL",
+        "VIRTUAL_ENV",
+        "PYTHONPATH",
+        "TPU_BIN",
+        "TPU_DATA",
+        "TPU_TMUX_SOCKET",
+        "TPU_SETTINGS",
+        "TPU_SSH_DIR",
+    ];
+    const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
+    let stays = |name: &OsString| {
+        let name = name.to_string_lossy();
+        OF_THIS_MACHINE.contains(&&*name) || FAMILIES.iter().any(|start| name.starts_with(start))
+    };
+
     let file = |name: &str| records::launcher_file(ctx, &job.id(), name).unwrap_or_default();
     let (argv, env) = (file(WORK), file("env"));
     let env = words(&env).filter_map(|pair| {
@@ -239,9 +235,57 @@ fn work(ctx: &Ctx, job: &Job) -> Work {
     });
     Work {
         argv: words(&argv).map(os).collect(),
-        env: env.filter(|(name, _)| name != "TPU_WORKER").collect(),
+        env: env
+            .filter(|(name, _)| name != "TPU_WORKER" && !(is_elsewhere && stays(name)))
+            .collect(),
         dir: job.stage_dir.as_ref().map(PathBuf::from),
     }
+}
+
+/// Brings the copy of the code to workers that do not have it: where a disk is shared, nothing is carried.
+fn carry(
+    door: &dyn Remote,
+    workers: &[Worker],
+    work: &Work,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let Some(dir) = work.dir.as_ref().and_then(|dir| dir.to_str()) else { return Ok(()) };
+    let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
+    let look = Ask { command: format!("test -d {quoted}"), input: None };
+    let without: BTreeSet<u32> = door
+        .ask(workers, &look)
+        .filter_map(|(worker, reply)| (reply == Reply::End(End::Exit(1))).then_some(worker))
+        .collect();
+    if without.is_empty() {
+        return Ok(());
+    }
+    drop(writeln!(out, "tpu: copying {dir} to {} of {} workers", without.len(), workers.len()));
+    let packed = proc::run(&Spawn::new("tar").args(["-czf", "-", "-C", dir, "."]))
+        .map_err(|e| Error::failed(format!("cannot pack {dir}: {e}")))?;
+    if !packed.status.success() {
+        return Err(Error::failed(format!("cannot pack {dir}: {}", packed.complaint())));
+    }
+    // Under its name there is a whole copy or none.
+    let unpack = format!(
+        "p={quoted}.partial-$$; mkdir -p \"$p\" && tar -xzf - -C \"$p\" && mv -T \"$p\" {quoted}"
+    );
+    let unpack = Ask { command: unpack, input: Some(packed.stdout) };
+    let there: Vec<Worker> =
+        workers.iter().filter(|worker| without.contains(&worker.index)).cloned().collect();
+    for (worker, reply) in door.ask(&there, &unpack) {
+        match reply {
+            Reply::Err(line) => {
+                drop(write!(out, "tpu: worker {worker}: {}", String::from_utf8_lossy(&line)));
+            }
+            Reply::End(End::Exit(code)) if code != 0 => {
+                return Err(Error::failed(format!("worker {worker} cannot keep {dir}"))
+                    .hint("set stage_root to a directory that the workers have or can make"));
+            }
+            // A lost worker is looked for again when the command is started.
+            Reply::Out(_) | Reply::End(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -266,6 +310,8 @@ fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool 
 struct Control<'a> {
     ctx: &'a Ctx,
     target: &'a TargetName,
+    /// Whether its machines are those that somebody registered, about which no control plane speaks.
+    is_registered: bool,
     /// When MONITOR was last told of a broken connection.
     told: Mutex<Option<Duration>>,
     /// When the control plane was last asked, and its answer.
@@ -286,13 +332,16 @@ impl Control<'_> {
 
     /// Whether the control plane says that the machine of a worker is gone.
     fn has_switched_off(&self, worker: &Worker) -> bool {
+        if self.is_registered {
+            return false;
+        }
         let now = self.ctx.clock.monotonic();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.as_ref().is_none_or(|(at, _)| now >= *at + ASKED_AT_MOST) {
             let Ok(data) = self.ctx.data() else { return false };
             *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
         }
-        asked.as_ref().is_some_and(|(_, fact)| still_there(fact, vec![worker.clone()]).is_empty())
+        asked.as_ref().is_some_and(|(_, fact)| there_by(fact, vec![worker.clone()]).is_empty())
     }
 }
 
@@ -455,8 +504,11 @@ impl Listener<'_> {
 /// `look` is called whenever nothing is heard for a moment.
 fn print(heard: &Receiver<Line>, out: &mut dyn Write, several: bool, look: impl Fn()) {
     let mut open_line: Option<u32> = None;
+    let mut out = BufWriter::new(out);
     loop {
-        let Line { worker, bytes } = match heard.recv_timeout(POLL) {
+        // Nobody waits for what is there; nothing is flushed while more is there.
+        let line = heard.try_recv().map_err(|_| drop(out.flush()));
+        let Line { worker, bytes } = match line.or_else(|()| heard.recv_timeout(POLL)) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
                 look();
@@ -471,7 +523,7 @@ fn print(heard: &Receiver<Line>, out: &mut dyn Write, several: bool, look: impl 
         if several {
             drop(write!(out, "[worker {worker}] "));
         }
-        drop(out.write_all(&bytes).and_then(|()| out.flush()));
+        drop(out.write_all(&bytes));
         open_line = (several && bytes.last() != Some(&b'\n')).then_some(worker);
     }
 }

@@ -274,8 +274,10 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
 /// An action on a target without a control plane.
 fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
     let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
+    // Registered machines have addresses although nobody watches them.
+    let is_reached = job.tpu.as_str() == LOCAL || !target.endpoints.is_empty();
     match choice.action {
-        Action::Resume | Action::Rerun if is_native && job.tpu.as_str() != LOCAL => Err(format!(
+        Action::Resume | Action::Rerun if is_native && !is_reached => Err(format!(
             "the workers of {} are reached through its control plane, and MONITOR runs without one",
             target.name
         )

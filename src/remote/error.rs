@@ -32,6 +32,14 @@ pub enum RemoteError {
         /// Why.
         source: StopError,
     },
+    /// The worker says that what runs there could not be stopped.
+    #[error("worker {worker}: {what}")]
+    Unstoppable {
+        /// Its index.
+        worker: u32,
+        /// What it says.
+        what: String,
+    },
     /// A file operation on the worker failed.
     #[error("cannot {op} {path} on worker {worker}: {source}")]
     Io {
@@ -61,7 +69,7 @@ impl RemoteError {
             Self::Unreachable { .. } => {
                 Some("'tpu check-status' says whether the target is up; what runs there is unknown")
             }
-            Self::Stop { source: StopError::DoNotEnd { .. }, .. } => {
+            Self::Stop { source: StopError::DoNotEnd { .. }, .. } | Self::Unstoppable { .. } => {
                 Some("they hang in the kernel, usually on a dead mount; restart the target")
             }
             Self::Request { .. } | Self::Stop { .. } | Self::Io { .. } | Self::Program { .. } => {

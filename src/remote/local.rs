@@ -9,12 +9,17 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::each::on_each;
+use super::lines::Lines;
+use super::streams::{Ear, Streams, lost};
 use super::{
-    End, PerWorker, Remote, RemoteError, Running, Said, Started, Stopped, Stream, Work, Worker,
+    Ask, End, Other, Parcel, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said,
+    Started, Stopped, Stream, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 use crate::model::ids::LaunchToken;
 use crate::sys::clock::Clock;
@@ -22,9 +27,8 @@ use crate::sys::proc::{self, Spawn};
 use crate::sys::procs::{self, OsProcesses, Process, Table};
 use crate::sys::random::{OsRandom, Random as _};
 use crate::sys::stop;
+use crate::sys::talk::Input;
 
-/// What runs on the worker; the same for every kind of worker.
-const WRAPPER: &str = include_str!("../../assets/worker.sh");
 /// The wrapper's exit codes.
 const DOWN: i32 = 3;
 const STARTED_BEFORE: i32 = 4;
@@ -61,11 +65,7 @@ impl Machine {
 
     /// The command of a token, which becomes the name of a directory.
     fn run(self, token: &LaunchToken) -> Result<Run, RemoteError> {
-        let text = token.as_str();
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if text.is_empty() || !text.chars().all(plain) {
-            return Err(RemoteError::Request { what: format!("'{text}' is no launch token") });
-        }
+        checked(token)?;
         Ok(Run { machine: self, token: token.clone() })
     }
 
@@ -98,6 +98,37 @@ impl Machine {
         let path = self.dir.join("environment");
         let bytes = fs::read(&path).map_err(self.io("read", &path))?;
         Ok(bytes.split(|byte| *byte == 0).filter_map(pair).collect())
+    }
+
+    /// A shell on it.
+    fn shell(&self, environment: Vec<(OsString, OsString)>) -> Spawn {
+        let mut spawn = Spawn::new("bash")
+            .env_remove("TPU_LAUNCH")
+            .env("HOME", self.dir.as_os_str())
+            .env("TPU_WORKER", self.worker.to_string())
+            .cwd(&self.dir);
+        for (name, value) in environment {
+            spawn = spawn.env(name, value);
+        }
+        spawn
+    }
+
+    /// Runs a shell command to its end.
+    fn answer(&self, ask: &Ask, ear: &Ear<Reply>) -> End {
+        let environment = match self.environment() {
+            Ok(environment) => environment,
+            Err(error) => return lost(&error),
+        };
+        let mut spawn = self.shell(environment).args(["-c", &ask.command]);
+        spawn.stdin.clone_from(&ask.input);
+        match ear.begin(&spawn, Input::Ends) {
+            Ok(Some(program)) => match program.reply(ear).status {
+                Some(status) if self.silence().is_none() => End::Exit(status.shell_code()),
+                _ => End::Lost(self.silence().unwrap_or("it ended unseen").to_owned()),
+            },
+            Ok(None) => End::Lost("nobody listens".to_owned()),
+            Err(error) => lost(&error),
+        }
     }
 
     fn unreachable(&self, reason: &str) -> RemoteError {
@@ -248,54 +279,11 @@ impl Run {
     }
 }
 
-/// `NAME=VALUE`.
-fn joined(name: &OsStr, value: &OsStr) -> Vec<u8> {
-    [name.as_bytes(), b"=", value.as_bytes()].concat()
-}
-
 fn pair(bytes: &[u8]) -> Option<(OsString, OsString)> {
     let at = bytes.iter().position(|byte| *byte == b'=')?;
     let (name, value) = bytes.split_at_checked(at)?;
     let value = value.get(1..)?;
     Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
-}
-
-fn nul_ended(words: impl Iterator<Item = Vec<u8>>) -> Result<Vec<u8>, RemoteError> {
-    let mut bytes = Vec::new();
-    for word in words {
-        if word.contains(&0) {
-            let what = "no argument and no variable can hold a NUL byte".to_owned();
-            return Err(RemoteError::Request { what });
-        }
-        bytes.extend(word);
-        bytes.push(0);
-    }
-    Ok(bytes)
-}
-
-/// Does something on every worker at a time.
-fn on_each<T: Send>(
-    workers: &[Worker],
-    act: impl Fn(&Worker) -> Result<T, RemoteError> + Sync,
-) -> PerWorker<T> {
-    /// More at once would only be in each other's way.
-    const AT_ONCE: usize = 32;
-    let mut answers = Vec::new();
-    for some in workers.chunks(AT_ONCE) {
-        let act = &act;
-        std::thread::scope(|scope| {
-            let begun: Vec<_> = some
-                .iter()
-                .map(|worker| (worker.index, scope.spawn(move || act(worker))))
-                .collect();
-            for (index, thread) in begun {
-                let what =
-                    || RemoteError::Request { what: "a thread of ours ended early".to_owned() };
-                answers.push((index, thread.join().unwrap_or_else(|_| Err(what()))));
-            }
-        });
-    }
-    answers
 }
 
 impl Remote for LocalRemote {
@@ -317,7 +305,7 @@ impl Remote for LocalRemote {
             match Machine::of(worker).run(token) {
                 Ok(run) => {
                     let offset = from.get(&worker.index).copied().unwrap_or(0);
-                    open.push(Tail { run, offset, partial: Vec::new() });
+                    open.push(Tail { run, lines: Lines::from(offset) });
                 }
                 Err(e) => heard.push((worker.index, Said::End(End::Lost(e.to_string())))),
             }
@@ -346,15 +334,55 @@ impl Remote for LocalRemote {
             Ok(found)
         })
     }
+
+    fn ask(&self, workers: &[Worker], ask: &Ask) -> Replies {
+        let ask = Arc::new(ask.clone());
+        Box::new(Streams::begin(workers, move |worker, ear| {
+            let end = Machine::of(worker).answer(&ask, ear);
+            ear.say(vec![Reply::End(end)]);
+        }))
+    }
+
+    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()> {
+        on_each(workers, |worker| {
+            let machine = Machine::of(worker);
+            machine.environment()?;
+            let path = match parcel.path.as_bytes().strip_prefix(b"~/") {
+                Some(below) => machine.dir.join(OsStr::from_bytes(below)),
+                None => PathBuf::from(&parcel.path),
+            };
+            let dir = path.parent().unwrap_or(&path);
+            let kept = fs::create_dir_all(dir).and_then(|()| {
+                let mut file = tempfile::NamedTempFile::new_in(dir)?;
+                file.write_all(&parcel.bytes)?;
+                file.as_file().set_permissions(fs::Permissions::from_mode(parcel.mode))?;
+                file.persist(&path).map(drop).map_err(io::Error::from)
+            });
+            kept.map_err(machine.io("write", &path))
+        })
+    }
+
+    fn others(&self, workers: &[Worker], _: &[String]) -> PerWorker<Vec<Other>> {
+        // Nothing else can be on a machine that is a directory.
+        on_each(workers, |worker| Machine::of(worker).environment().map(|_| Vec::new()))
+    }
+
+    fn end(&self, worker: &Worker, _: &[Other]) -> Result<usize, RemoteError> {
+        Machine::of(worker).environment().map(|_| 0)
+    }
+
+    fn terminal(&self, worker: &Worker, command: Option<&str>) -> Option<Spawn> {
+        let machine = Machine::of(worker);
+        let environment = machine.environment().ok()?;
+        let words = command.map(|command| ["-c".to_owned(), command.to_owned()]);
+        Some(machine.shell(environment).args(words.into_iter().flatten()))
+    }
 }
 
 /// The output of one command, read as it grows.
 struct Tail {
     run: Run,
-    /// Bytes that were handed on or are in `partial`.
-    offset: u64,
-    /// The beginning of a line.
-    partial: Vec<u8>,
+    lines: Lines,
 }
 
 impl Tail {
@@ -365,7 +393,10 @@ impl Tail {
         let exit = self.run.exit();
         let silence = self.run.machine.silence();
         let mut said = Vec::new();
-        while silence.is_none() && self.read(&mut said) {}
+        // The rest of much is for the next look: what is heard is to be handed on first.
+        if silence.is_none() && self.read(&mut said) {
+            return (said, None);
+        }
         let lost = |why: &str| Some(End::Lost(why.to_owned()));
         let end = match (silence, exit) {
             (Some(why), _) => lost(why),
@@ -376,9 +407,8 @@ impl Tail {
             }
             (None, None) => lost("it was never started there"),
         };
-        if end.is_some() && !self.partial.is_empty() {
-            let bytes = std::mem::take(&mut self.partial);
-            said.push(Said::Line { bytes, end: self.offset });
+        if end.is_some() {
+            self.lines.end(&mut said);
         }
         (said, end)
     }
@@ -388,29 +418,14 @@ impl Tail {
     fn read(&mut self, said: &mut Vec<Said>) -> bool {
         let mut bytes = Vec::new();
         let read = fs::File::open(self.run.dir().join("out")).and_then(|mut file| {
-            file.seek(SeekFrom::Start(self.offset))?;
+            file.seek(SeekFrom::Start(self.lines.offset()))?;
             file.take(GULP).read_to_end(&mut bytes)
         });
         if read.is_err() || bytes.is_empty() {
             return false;
         }
-        for byte in bytes {
-            // A carriage return and a line feed end one line, not two.
-            if byte != b'\n' && self.partial.last() == Some(&b'\r') {
-                self.hand_on(said);
-            }
-            self.partial.push(byte);
-            self.offset += 1;
-            if byte == b'\n' {
-                self.hand_on(said);
-            }
-        }
+        self.lines.take(&bytes, said);
         true
-    }
-
-    fn hand_on(&mut self, said: &mut Vec<Said>) {
-        let bytes = std::mem::take(&mut self.partial);
-        said.push(Said::Line { bytes, end: self.offset });
     }
 }
 

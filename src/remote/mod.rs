@@ -4,16 +4,28 @@
 //! with the token hears the rest, and nobody can start it a second time. A worker that cannot be reached
 //! is unknown: neither free nor idle. This module never knows a job. Start with [`Remote`].
 
+mod each;
 mod error;
+mod far;
+pub mod gcloud;
+mod lines;
 pub mod local;
+pub mod ssh;
+mod streams;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 pub use error::RemoteError;
 
 use crate::model::ids::LaunchToken;
+use crate::sys::proc::Spawn;
+
+/// What runs on the worker; the same for every kind of worker.
+const WRAPPER: &str = include_str!("../../assets/worker.sh");
 
 /// One worker of a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,11 +108,69 @@ pub struct Running {
     pub processes: Vec<u32>,
 }
 
+/// A shell command that lives as long as the connection, for what a person or a recipe asks of a worker.
+/// It is sent once; whoever wants an answer after a broken connection asks again.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// The command, for bash. `$TPU_WORKER` is set. It is seen by whoever lists the processes of either
+    /// machine: no place for a secret.
+    pub command: String,
+    /// What it reads on its standard input; nothing at all by default. The place for a secret.
+    pub input: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Ask {
+    /// Without the input, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A line of its standard output, with the character that ended it.
+    Out(Vec<u8>),
+    /// A line of its standard error.
+    Err(Vec<u8>),
+    /// How it ended. The last word of a worker.
+    End(End),
+}
+
+/// A file that is to be on a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// Where; `~/` is the account's home there.
+    pub path: OsString,
+    /// Its rights.
+    pub mode: u32,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// A process on a worker that no command of ours has started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its id.
+    pub pid: u32,
+    /// When it was started, in ticks since the machine was: a later process of that number has another one.
+    pub start: u64,
+    /// Whose it is.
+    pub user: String,
+    /// Its age in seconds.
+    pub age_s: u64,
+    /// Its command line.
+    pub command: String,
+}
+
 /// An answer for each worker that was asked.
 pub type PerWorker<T> = Vec<(u32, Result<T, RemoteError>)>;
 
 /// What the workers say, in the order in which it is heard; ends after the [`Said::End`] of each.
 pub type Stream = Box<dyn Iterator<Item = (u32, Said)> + Send>;
+
+/// What the workers reply, in the order in which it is heard; ends after the [`Reply::End`] of each.
+pub type Replies = Box<dyn Iterator<Item = (u32, Reply)> + Send>;
 
 /// The door to workers of one kind. A worker that fails never keeps another one from anything.
 pub trait Remote: Send + Sync {
@@ -117,6 +187,22 @@ pub trait Remote: Send + Sync {
 
     /// Whether workers can be reached, and which commands of ours are on them.
     fn probe(&self, workers: &[Worker]) -> PerWorker<Vec<Running>>;
+
+    /// Has each worker run a shell command that lives as long as the connection.
+    fn ask(&self, workers: &[Worker], ask: &Ask) -> Replies;
+
+    /// Puts a file onto each worker, whole or not at all.
+    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()>;
+
+    /// Processes that hold one of the devices (shell patterns) or are Python, and are none of ours.
+    fn others(&self, workers: &[Worker], devices: &[String]) -> PerWorker<Vec<Other>>;
+
+    /// Ends exactly these, as [`Remote::stop`] does; how many there were.
+    fn end(&self, worker: &Worker, others: &[Other]) -> Result<usize, RemoteError>;
+
+    /// The program for a person who wants a shell there, or a command that they can type into; `None`
+    /// where there is none.
+    fn terminal(&self, worker: &Worker, command: Option<&str>) -> Option<Spawn>;
 
     /// Starts a command, or finds it started, and hears everything it says. A worker on which it cannot
     /// be started ends as [`End::Lost`] with the reason.
@@ -137,4 +223,33 @@ pub trait Remote: Send + Sync {
         let rest = self.follow(&begun, token, &BTreeMap::new());
         Box::new(failed.into_iter().chain(rest))
     }
+}
+
+/// A token that can be the name of a directory.
+fn checked(token: &LaunchToken) -> Result<&str, RemoteError> {
+    let text = token.as_str();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if text.is_empty() || !text.chars().all(plain) {
+        return Err(RemoteError::Request { what: format!("'{text}' is no launch token") });
+    }
+    Ok(text)
+}
+
+/// `NAME=VALUE`.
+fn joined(name: &OsStr, value: &OsStr) -> Vec<u8> {
+    [name.as_bytes(), b"=", value.as_bytes()].concat()
+}
+
+/// Words, each ending in NUL, which none may hold.
+fn nul_ended(words: impl Iterator<Item = Vec<u8>>) -> Result<Vec<u8>, RemoteError> {
+    let mut bytes = Vec::new();
+    for word in words {
+        if word.contains(&0) {
+            let what = "no argument and no variable can hold a NUL byte".to_owned();
+            return Err(RemoteError::Request { what });
+        }
+        bytes.extend(word);
+        bytes.push(0);
+    }
+    Ok(bytes)
 }

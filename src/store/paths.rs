@@ -103,6 +103,11 @@ impl Paths {
         self.state().join(format!("target-{}.lock", plain(target.as_str())))
     }
 
+    /// What the steps of recipes said on the workers of a target.
+    pub fn recipe_logs(&self, target: &TargetName) -> PathBuf {
+        self.state().join("recipes").join(plain(target.as_str()))
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")

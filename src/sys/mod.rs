@@ -10,4 +10,5 @@ pub mod proc;
 pub mod procs;
 pub mod random;
 pub mod stop;
+pub mod talk;
 pub mod threads;

@@ -120,7 +120,7 @@ impl Spawn {
     }
 
     #[expect(clippy::disallowed_methods, reason = "sys::proc is the door to other programs")]
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
         if self.env_clear {
@@ -141,7 +141,7 @@ impl Spawn {
         command
     }
 
-    fn error(&self, error: io::Error) -> ProcError {
+    pub(super) fn error(&self, error: io::Error) -> ProcError {
         let program = self.program.to_string_lossy().into_owned();
         // A missing working directory is reported with the same error code as a missing program.
         match &self.cwd {

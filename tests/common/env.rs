@@ -48,6 +48,7 @@ impl TestEnv {
             ("XDG_CACHE_HOME", "cache"),
             ("XDG_RUNTIME_DIR", "runtime"),
             ("TPU_DATA", "data.json"),
+            ("TPU_SSH_DIR", "ssh"),
         ] {
             let path = env.path(place);
             env.set(name, path.as_os_str());

@@ -2,12 +2,14 @@
 
 pub(crate) mod boards;
 pub(crate) mod env;
+pub(crate) mod remote;
 pub(crate) mod rest;
 pub(crate) mod samples;
 pub(crate) mod scenario;
 pub(crate) mod screen;
 pub(crate) mod server;
 pub(crate) mod sim;
+pub(crate) mod sshd;
 pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod wait;

@@ -133,6 +133,9 @@ pub struct Logs {
     /// Lines that match this regular expression
     #[arg(long, value_name = "REGEX")]
     pub grep: Option<String>,
+    /// Lines of this worker alone, from 0
+    #[arg(long, value_name = "WORKER")]
+    pub worker: Option<u32>,
 }
 
 /// `tpu history`.

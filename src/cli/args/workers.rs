@@ -6,68 +6,104 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum Workers {
     /// Find what is wrong with a target and set it right
-    #[command(after_help = "Examples:\n  tpu solve v2-32-p2\n  tpu solve lab-tpuvm-v4-8-1")]
-    Solve(OnMachines),
+    #[command(
+        after_help = "Examples:\n  tpu solve v2-32-p2\n  tpu solve lab-tpuvm-v4-8-1 --force\n\n\
+        Makes the target usable, then follows the recipe 'solve': every step whose\n\
+        check fails on a worker is set up there. Recipes are in recipes.toml beside\n\
+        settings.json; assets/example/recipes.toml shows how one looks."
+    )]
+    Solve(OfRecipe),
     /// Mount the shared disk on a target's machines
     #[command(
         after_help = "Examples:\n  tpu mount-disk v2-32-p2\n  tpu mount-disk v2-32-p2 --force"
     )]
-    MountDisk(OnMachines),
+    MountDisk(OfRecipe),
     /// Log a target's machines in to Weights & Biases
     #[command(after_help = "Examples:\n  tpu set-wandb v2-32-p2\n  tpu set-wandb lab-tpuvm-v4-8-1")]
-    SetWandb(OnMachines),
+    SetWandb(OfRecipe),
     /// Check the Python environment and the devices of a target
     #[command(after_help = "Examples:\n  tpu check-env v2-32-p2\n  tpu check-env lab-tpuvm-v4-8-1")]
-    CheckEnv(OnMachines),
+    CheckEnv(OfRecipe),
     /// Run a test program on every machine of a target
     #[command(after_help = "Examples:\n  tpu test v2-32-p2\n  tpu test lab-tpuvm-v4-8-1")]
-    Test(OnMachines),
+    Test(OfRecipe),
     /// Log in to a target's machine, or run a command there
     #[command(
         after_help = "Examples:\n  tpu ssh v2-32-p2\n  tpu ssh v2-32-p2 all --command 'df -h'"
     )]
-    Ssh(OnMachines),
-    /// End what runs on a target's machines
+    Ssh(Ssh),
+    /// End what was left on a target's machines
     #[command(
-        after_help = "Examples:\n  tpu kill-remote v2-32-p2\n  tpu kill-remote lab-tpuvm-v4-8-1"
+        after_help = "Examples:\n  tpu kill-remote v2-32-p2\n  tpu kill-remote v2-32-p2 --all-users"
     )]
-    KillRemote(OnMachines),
-    /// Copy logs and checkpoints to another zone
+    KillRemote(KillRemote),
+    /// Copy files to a target's machines, or from them
     #[command(
-        after_help = "Examples:\n  tpu cp /logs/run-7 us-central1-a\n  tpu cp /logs/run-7 us-central2-b europe-west4-a"
+        after_help = "Examples:\n  tpu cp config.yml v2-32-p2:~/run\n  tpu cp v2-32-p2:/tmp/trace traces --worker 0"
     )]
-    Cp(OnMachines),
+    Cp(Copy),
 }
 
-/// What the commands about machines are given.
+/// What the commands that follow a recipe are given.
 #[derive(Debug, Args)]
-pub struct OnMachines {
-    /// Target, alias or full name, and what the command takes beside it
+pub struct OfRecipe {
+    /// Target, alias or full name
     #[arg(value_name = "TARGET")]
-    pub words: Vec<String>,
-    /// Command to run there
-    #[arg(long, value_name = "CMD")]
-    pub command: Option<String>,
-    /// Also where it is done already
+    pub target: String,
+    /// Also where it is so already
     #[arg(long)]
     pub force: bool,
-    /// Zone [default: as registered]
-    #[arg(long, value_name = "ZONE")]
-    pub zone: Option<String>,
 }
 
-impl Workers {
-    /// The command as typed, and what it is given.
-    pub fn parts(&self) -> (&'static str, &OnMachines) {
-        match self {
-            Self::Solve(of) => ("solve", of),
-            Self::MountDisk(of) => ("mount-disk", of),
-            Self::SetWandb(of) => ("set-wandb", of),
-            Self::CheckEnv(of) => ("check-env", of),
-            Self::Test(of) => ("test", of),
-            Self::Ssh(of) => ("ssh", of),
-            Self::KillRemote(of) => ("kill-remote", of),
-            Self::Cp(of) => ("cp", of),
-        }
-    }
+/// `tpu describe`.
+#[derive(Debug, Args)]
+pub struct Describe {
+    /// Target, alias or full name
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+    /// Ask its machines as well, by the recipe 'describe'
+    #[arg(long)]
+    pub machines: bool,
+}
+
+/// `tpu ssh`.
+#[derive(Debug, Args)]
+pub struct Ssh {
+    /// Target, alias or full name
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+    /// Worker, from 0, or all
+    #[arg(value_name = "WORKER", default_value = "0")]
+    pub worker: String,
+    /// Command to run there; none logs in
+    #[arg(long, value_name = "CMD")]
+    pub command: Option<String>,
+}
+
+/// `tpu kill-remote`.
+#[derive(Debug, Args)]
+pub struct KillRemote {
+    /// Target, alias or full name
+    #[arg(value_name = "TARGET")]
+    pub target: String,
+    /// Also what others run there; asks
+    #[arg(long)]
+    pub all_users: bool,
+    /// Also where a live job is at work
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// `tpu cp`.
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// A file or directory here, or TARGET:PATH
+    #[arg(value_name = "FROM")]
+    pub from: String,
+    /// A directory here, or TARGET:PATH of one
+    #[arg(value_name = "TO")]
+    pub to: String,
+    /// Worker, from 0, or all
+    #[arg(long, value_name = "WORKER", default_value = "all")]
+    pub worker: String,
 }

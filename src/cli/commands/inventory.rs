@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::cloud::one;
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{OneTarget, Targets, TargetsStep};
+use crate::cli::args::{Describe, Targets, TargetsStep};
 use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
@@ -222,7 +222,7 @@ fn difference(change: &Change) -> String {
 }
 
 /// `describe TARGET`.
-pub(in crate::cli) fn describe(app: &App, of: &OneTarget) -> Outcome {
+pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let ctx = app.ctx()?;
     let target = resolve_target(&*ctx.data()?, &of.target)?;
     let seen = inventory::describe(ctx, &target)?;
@@ -234,7 +234,16 @@ pub(in crate::cli) fn describe(app: &App, of: &OneTarget) -> Outcome {
     json["jobs"] = json!(seen.jobs.iter().map(ToString::to_string).collect::<Vec<_>>());
     json["origin"] = json!(seen.registered.as_ref().and_then(|known| known.origin.clone()));
     let text = paragraphs(&seen, ctx.clock.now());
-    Ok(Output::new(text, json!({ "target": json })).notes(ctx.take_warnings()))
+    let mut json = json!({ "target": json });
+    if !of.machines {
+        return Ok(Output::new(text, json).notes(ctx.take_warnings()));
+    }
+    let asked = super::workers::recipe(app, target, ("describe", false))?;
+    json["machines"] = asked.json["steps"].clone();
+    let text = format!("{text}\n{}", asked.text);
+    Ok(Output { code: asked.code, ..Output::new(text, json) }
+        .notes(asked.notes)
+        .notes(ctx.take_warnings()))
 }
 
 /// Its own addresses say how many workers it has; before they are there, its type does.

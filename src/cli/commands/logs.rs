@@ -23,12 +23,13 @@ const POLL: Duration = Duration::from_millis(200);
 /// Prints what a job has printed.
 pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     let id = resolve::one_job(app, &args.words)?;
-    let filter = match &args.grep {
+    let grep = match &args.grep {
         None => None,
         Some(text) => Some(Regex::new(text).map_err(|e| {
             Error::usage(format!("--grep: {e}")).hint("a regular expression as of ripgrep")
         })?),
     };
+    let filter = Wanted { grep, worker: args.worker };
     let source = logs::output(app.ctx()?, &id)?;
     let bytes = match &source {
         Source::File(path) => std::fs::read(path).map_err(|e| {
@@ -37,9 +38,9 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         })?,
         Source::Text(text) => text.clone(),
     };
-    let text = chosen(&bytes, filter.as_ref(), args.lines);
+    let text = chosen(&bytes, &filter, args.lines);
     if let (true, Source::File(path)) = (args.follow && !app.global.json, &source) {
-        let followed = Followed { path, at: bytes.len() as u64, filter: filter.as_ref() };
+        let followed = Followed { path, at: bytes.len() as u64, filter: &filter };
         return follow(app, &id, &followed, &text);
     }
     let lines: Vec<&str> = text.lines().collect();
@@ -47,13 +48,35 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     Ok(Output::new(text, json))
 }
 
+/// Which lines are wanted.
+struct Wanted {
+    grep: Option<Regex>,
+    worker: Option<u32>,
+}
+
+impl Wanted {
+    /// A line as it is shown, if it is wanted. With several workers each line says whose it is; what does
+    /// not is the first worker's.
+    fn line<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let line = match self.worker {
+            None => line,
+            Some(worker) => match line.strip_prefix(format!("[worker {worker}] ").as_bytes()) {
+                Some(line) => line,
+                None if worker == 0 && !line.starts_with(b"[worker ") => line,
+                None => return None,
+            },
+        };
+        self.grep.as_ref().is_none_or(|grep| grep.is_match(line)).then_some(line)
+    }
+}
+
 /// The lines that are wanted, as they are.
-fn chosen(bytes: &[u8], filter: Option<&Regex>, last: Option<usize>) -> String {
+fn chosen(bytes: &[u8], filter: &Wanted, last: Option<usize>) -> String {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     if lines.last().is_some_and(|line| line.is_empty()) {
         lines.pop();
     }
-    lines.retain(|line| filter.is_none_or(|filter| filter.is_match(line)));
+    let lines: Vec<&[u8]> = lines.into_iter().filter_map(|line| filter.line(line)).collect();
     let from = last.map_or(0, |n| lines.len().saturating_sub(n));
     let mut text = String::new();
     for line in lines.iter().skip(from) {
@@ -69,7 +92,7 @@ struct Followed<'a> {
     /// How many bytes of it have been printed.
     at: u64,
     /// Which lines are wanted.
-    filter: Option<&'a Regex>,
+    filter: &'a Wanted,
 }
 
 /// Prints what comes, until the job has ended and its last words are out.

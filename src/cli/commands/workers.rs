@@ -1,62 +1,318 @@
-//! Commands that reach into the machines of a target. `tpu` does not yet do so by itself; each says which
-//! command of the cloud's own tool does it, with the names filled in.
+//! Commands that reach into the machines of a target: a shell, a command, recipes, files, an end of what
+//! was left.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::Workers;
+use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
+use crate::cli::print::Output;
 use crate::model::target::Target;
-use crate::ops::Error;
 use crate::ops::launch::check::resolve_target;
+use crate::ops::provision::{self, Insistence, Wish};
+use crate::ops::reach::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
+use crate::ops::recipes::{self, Request, StepEnd};
+use crate::ops::{Error, Kind, fleet};
+use crate::sys::proc;
+use crate::text::escape;
 
 /// One of them.
 pub(in crate::cli) fn run(app: &App, command: &Workers) -> Outcome {
-    let (name, given) = command.parts();
-    if let Workers::Cp(_) = command {
-        return Err(refused(name).hint("gcloud storage cp -r SOURCE gs://BUCKET/DESTINATION"));
+    match command {
+        Workers::Solve(of) => solve(app, of),
+        Workers::MountDisk(of) => follow(app, of, "mount-disk"),
+        Workers::SetWandb(of) => follow(app, of, "set-wandb"),
+        Workers::CheckEnv(of) => follow(app, of, "check-env"),
+        Workers::Test(of) => follow(app, of, "test"),
+        Workers::Ssh(of) => ssh(app, of),
+        Workers::KillRemote(of) => kill(app, of),
+        Workers::Cp(of) => copy(app, of),
     }
-    let data = app.ctx()?.data()?;
-    let Some(typed) = given.words.first() else {
-        return Err(Error::usage("which target?").hint(format!("as in: tpu {name} v2-32-p2")));
-    };
-    let mut target = resolve_target(&data, typed)?;
-    target.zone = given.zone.clone().or(target.zone);
+}
+
+/// A target that is not this machine.
+fn target(app: &App, typed: &str) -> Result<Target, Error> {
+    let target = resolve_target(&*app.ctx()?.data()?, typed)?;
     if target.is_local() {
         return Err(Error::refused("`local` is this machine: there is nothing to reach")
             .hint("run a command here: tpu run local -- COMMAND"));
     }
-    let by_hand = match command {
-        Workers::Ssh(_) => {
-            let worker = given.words.get(1);
-            ssh(&target, worker.map_or("0", String::as_str), given.command.as_deref())
-        }
-        Workers::KillRemote(_) => format!(
-            "a job's own processes are ended by `tpu kill tpu:{typed}`; others: {}",
-            ssh(&target, "all", Some("ps -eo pid,user,etime,args"))
-        ),
-        Workers::CheckEnv(_) | Workers::Test(_) => {
-            ssh(&target, "all", Some("python3 -c \"import jax; print(jax.devices())\""))
-        }
-        Workers::SetWandb(_) => ssh(&target, "all", Some("wandb login")),
-        Workers::MountDisk(_) | Workers::Solve(_) => ssh(&target, "all", Some("YOUR SET-UP")),
-        Workers::Cp(_) => String::new(),
+    Ok(target)
+}
+
+/// `ssh`.
+fn ssh(app: &App, of: &Ssh) -> Outcome {
+    let target = target(app, &of.target)?;
+    let which = Which::parse(&of.worker)?;
+    let ctx = app.ctx()?;
+    let Some(command) = &of.command else {
+        let Which::One(worker) = which else {
+            return Err(Error::usage("nobody can type on all workers at once")
+                .hint(format!("tpu ssh {} all --command COMMAND", of.target)));
+        };
+        let spawn = reach::terminal(ctx, &target.name, worker, None)?;
+        let status = proc::run_in_foreground(&spawn)
+            .map_err(|e| Error::failed(format!("cannot log in: {e}")))?;
+        let code = u8::try_from(status.shell_code()).unwrap_or(1);
+        return Ok(Output { code, ..Output::default() });
     };
-    Err(refused(name).hint(by_hand))
+    let several = reach::count(ctx, &target.name, which)? > 1;
+    let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
+    let mut printer = Printer { several, is_open: true };
+    let ends = reach::ask(ctx, &target.name, which, command, &mut |worker, said| {
+        if app.global.json {
+            let (out, err) = kept.entry(worker).or_default();
+            match said {
+                Spoken::Out(line) => out.push_str(&String::from_utf8_lossy(&line)),
+                Spoken::Err(line) => err.push_str(&String::from_utf8_lossy(&line)),
+            }
+        } else {
+            printer.print(worker, &said);
+        }
+    })?;
+    let workers: Vec<Value> = ends
+        .iter()
+        .map(|end| {
+            let (out, err) = kept.remove(&end.worker).unwrap_or_default();
+            let mut value = as_json(end);
+            value["stdout"] = json!(out);
+            value["stderr"] = json!(err);
+            value
+        })
+        .collect();
+    let json = json!({ "target": target.name, "workers": workers });
+    Ok(Output { code: code(&ends), ..Output::new("", json).notes(complaints(&ends, several)) })
 }
 
-fn refused(name: &str) -> Error {
-    Error::refused(format!("tpu {name} does not reach into machines yet"))
+/// Prints lines as they come, byte for byte; with several workers each says whose it is.
+struct Printer {
+    several: bool,
+    is_open: bool,
 }
 
-/// The command of the cloud's own tool.
-fn ssh(target: &Target, worker: &str, command: Option<&str>) -> String {
-    let zone = target.zone.as_deref().unwrap_or("ZONE");
-    let quoted = command.map(|command| {
-        let quoted = shlex::try_quote(command).unwrap_or_else(|_| "COMMAND".into());
-        format!(" --command {quoted}")
+impl Printer {
+    fn print(&mut self, worker: u32, said: &Spoken) {
+        let mut line =
+            if self.several { format!("[worker {worker}] ").into_bytes() } else { Vec::new() };
+        let (Spoken::Out(bytes) | Spoken::Err(bytes)) = said;
+        line.extend_from_slice(bytes);
+        if self.several && bytes.last() != Some(&b'\n') {
+            line.push(b'\n');
+        }
+        let written = match said {
+            // Whoever closed it does not want to know; the commands go on.
+            Spoken::Out(_) if !self.is_open => Ok(()),
+            Spoken::Out(_) => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(&line).and_then(|()| out.flush())
+            }
+            Spoken::Err(_) => std::io::stderr().lock().write_all(&line),
+        };
+        if matches!(said, Spoken::Out(_)) && written.is_err() {
+            self.is_open = false;
+        }
+    }
+}
+
+fn as_json(end: &Ended) -> Value {
+    json!({
+        "worker": end.worker, "address": end.address,
+        "exit": end.code.as_ref().ok(), "lost": end.code.as_ref().err(),
+    })
+}
+
+/// A worker that was lost counts more than a code: nobody knows how it ended there.
+fn code(ends: &[Ended]) -> u8 {
+    if ends.iter().any(|end| end.code.is_err()) {
+        return Kind::Unreachable.exit_code();
+    }
+    let codes = ends.iter().filter_map(|end| end.code.as_ref().ok());
+    codes.map(|code| u8::try_from(*code).unwrap_or(1)).max().unwrap_or(0)
+}
+
+fn complaints(ends: &[Ended], several: bool) -> Vec<String> {
+    let complaint = |end: &Ended| match &end.code {
+        Ok(0) => None,
+        Ok(code) if several => Some(format!("worker {} ended with {code}", end.worker)),
+        Ok(_) => None,
+        Err(why) => Some(format!("worker {} is lost: {}", end.worker, escape(why))),
+    };
+    ends.iter().filter_map(complaint).collect()
+}
+
+/// `solve`: the target first, then its machines.
+fn solve(app: &App, of: &OfRecipe) -> Outcome {
+    let target = target(app, &of.target)?;
+    let ctx = app.ctx()?;
+    // A file with mistakes is an error before anything happens.
+    recipes::read(ctx)?;
+    if let Some(obstacle) = fleet::obstacle(ctx, &of.target)? {
+        if !app.confirm(&format!("{obstacle}. Make it usable?"))? {
+            return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
+        }
+        app.tell(&format!("{obstacle}: making it usable"));
+        let wish = Wish::default();
+        let mut tell = |line: &str| app.tell(line);
+        let how = (false, Insistence::ONCE);
+        provision::insist(ctx, &target.name, &wish, how, &mut tell)?;
+    }
+    follow(app, of, "solve")
+}
+
+/// A command that follows the recipe of its name.
+fn follow(app: &App, of: &OfRecipe, name: &str) -> Outcome {
+    recipe(app, target(app, &of.target)?, (name, of.force))
+}
+
+/// Follows a recipe on every worker.
+pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> Outcome {
+    let request = Request { recipe: name.to_owned(), target, force };
+    let mut tell = |outcome: &recipes::Outcome| {
+        let head = format!("[worker {}] {}", outcome.worker, outcome.step);
+        match &outcome.result {
+            StepEnd::Done => app.tell(&format!("{head}: well")),
+            StepEnd::SetUp => app.tell(&format!("{head}: set up")),
+            StepEnd::Failed(why) => app.tell(&format!("{head}: failed: {why}")),
+            StepEnd::Lost(why) => app.tell(&format!("{head}: lost: {why}")),
+        }
+    };
+    let outcomes = recipes::run(app.ctx()?, &request, &mut tell)?;
+    let count = |wanted: fn(&StepEnd) -> bool| {
+        outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
+    };
+    let failed = count(|end| matches!(end, StepEnd::Failed(_)));
+    let lost = count(|end| matches!(end, StepEnd::Lost(_)));
+    let set_up = count(|end| *end == StepEnd::SetUp);
+    let mut text = String::new();
+    for outcome in &outcomes {
+        for line in &outcome.shown {
+            text += &format!("[worker {}] {}\n", outcome.worker, escape(line));
+        }
+    }
+    let well = count(|end| *end == StepEnd::Done);
+    text += &format!(
+        "{name} on {}: {well} well, {set_up} set up, {failed} failed, {lost} lost.\n",
+        request.target.name
+    );
+    let steps: Vec<Value> = outcomes.iter().map(step_as_json).collect();
+    let json = json!({ "target": request.target.name, "recipe": name, "steps": steps });
+    let bad = outcomes
+        .iter()
+        .filter(|outcome| !matches!(outcome.result, StepEnd::Done | StepEnd::SetUp))
+        .map(|outcome| format!("worker {}: {}", outcome.worker, outcome.log.display()));
+    let code = match (failed, lost) {
+        (0, 0) => 0,
+        (0, _) => Kind::Unreachable.exit_code(),
+        _ => Kind::Failed.exit_code(),
+    };
+    Ok(Output { code, ..Output::new(text, json).notes(bad.collect()) })
+}
+
+fn step_as_json(outcome: &recipes::Outcome) -> Value {
+    let (result, why) = match &outcome.result {
+        StepEnd::Done => ("well", None),
+        StepEnd::SetUp => ("set-up", None),
+        StepEnd::Failed(why) => ("failed", Some(why)),
+        StepEnd::Lost(why) => ("lost", Some(why)),
+    };
+    json!({
+        "worker": outcome.worker, "step": outcome.step, "result": result, "why": why,
+        "log": outcome.log, "says": outcome.shown,
+    })
+}
+
+/// `kill-remote`.
+fn kill(app: &App, of: &KillRemote) -> Outcome {
+    let target = target(app, &of.target)?;
+    let ctx = app.ctx()?;
+    let named = if of.all_users { reach::strangers(ctx, &target.name)? } else { Vec::new() };
+    if !named.is_empty() {
+        app.tell(table(&named).trim_end());
+        let question = format!("End these {} processes of others?", named.len());
+        if !(app.global.yes || app.may_ask() && app.confirm(&question)?) {
+            return Err(Error::new(Kind::Interrupted, "nothing was ended")
+                .hint("-y ends them without a question"));
+        }
+    }
+    let how = Sweep { force: of.force, strangers: of.all_users };
+    let swept = reach::sweep(ctx, &target.name, how, &named)?;
+    let ours: usize = swept.stopped.values().sum();
+    let mut text = format!("Ended {ours} processes of {} launches", swept.stopped.len());
+    if of.all_users {
+        text += &format!(" and {} of others", swept.ended);
+    }
+    text += &format!(" on {}.\n", target.name);
+    if !swept.strangers.is_empty() {
+        text += &format!("Not ours, and not touched:\n{}", table(&swept.strangers));
+    }
+    let others: Vec<Value> = swept
+        .strangers
+        .iter()
+        .map(|Stranger { worker, process }| {
+            json!({
+                "worker": worker, "pid": process.pid, "user": process.user,
+                "age_s": process.age_s, "command": process.command,
+            })
+        })
+        .collect();
+    let unknown: Vec<Value> = swept
+        .unknown
+        .iter()
+        .map(|(worker, why)| json!({ "worker": worker, "reason": why }))
+        .collect();
+    let json = json!({
+        "target": target.name, "launches": swept.stopped.len(), "processes": ours,
+        "ended_of_others": swept.ended, "others": others, "unknown": unknown,
     });
-    format!(
-        "gcloud compute tpus tpu-vm ssh {} --zone {zone} --worker={worker}{}",
-        target.name,
-        quoted.unwrap_or_default()
-    )
+    let notes = swept.unknown.iter().map(|(_, why)| escape(why).into_owned()).collect();
+    let code = if swept.unknown.is_empty() { 0 } else { Kind::Unreachable.exit_code() };
+    Ok(Output { code, ..Output::new(text, json).notes(notes) })
+}
+
+fn table(strangers: &[Stranger]) -> String {
+    let mut text = String::new();
+    for Stranger { worker, process } in strangers {
+        text += &format!(
+            "  worker {worker}  pid {}  {}  {}  {}\n",
+            process.pid,
+            escape(&process.user),
+            crate::model::time::age(process.age_s),
+            escape(&process.command)
+        );
+    }
+    text
+}
+
+/// `cp`.
+fn copy(app: &App, of: &Copy) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    // A file here may have a colon in its name as well: before it stands a target, or it is a file.
+    let far = |text: &str| {
+        let (name, path) = text.split_once(':')?;
+        Some((data.resolve_target(name)?, path.to_owned()))
+    };
+    let which = Which::parse(&of.worker)?;
+    let ends = match (far(&of.from), far(&of.to)) {
+        (None, Some((target, path))) => {
+            let path = if path.is_empty() { "~/".to_owned() } else { path };
+            reach::send(ctx, &of.from, &Far { target: &target.name, which, path: &path })?
+        }
+        (Some((target, path)), None) => {
+            reach::fetch(ctx, &Far { target: &target.name, which, path: &path }, &of.to)?
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Error::refused("one of both is TARGET:PATH, and the other is here").hint(
+                "between zones or buckets: gcloud storage cp -r SOURCE gs://BUCKET/DESTINATION",
+            ));
+        }
+    };
+    let done = ends.iter().filter(|end| end.code == Ok(0)).count();
+    let text = format!("Copied {} for {done} of {} workers.", of.from, ends.len());
+    let workers: Vec<Value> = ends.iter().map(as_json).collect();
+    let output = Output::new(text, json!({ "workers": workers })).notes(complaints(&ends, true));
+    Ok(Output { code: code(&ends), ..output })
 }

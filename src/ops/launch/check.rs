@@ -13,7 +13,7 @@ use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet::Fleet;
-use crate::ops::{Ctx, Error, snapshot, workers};
+use crate::ops::{Ctx, Error, doors, snapshot};
 
 use super::LaunchRequest;
 use super::plan::{LaunchPlan, Machine, Roots};
@@ -269,7 +269,7 @@ pub fn usable(
         ctx.warn([format!("{name} is {}, and not well: {}", fact.raw_state, fact.complaint())]);
     }
     if mode == LaunchMode::Native {
-        workers::of_target(ctx, data, name)?;
+        doors::workers(ctx, data, name)?;
     }
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);

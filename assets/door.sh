@@ -1,0 +1,316 @@
+# What `tpu` has a worker do over a connection, whatever kind of connection it is. Run as
+#   bash -s -- VERB TOKEN INDEX MACHINE [ARGS]
+# with this text on the standard input, and behind it what the verb reads. MACHINE is the worker's address
+# as `tpu` knows it: what runs there carries it, so that the processes of one worker can be told from those
+# of another one on the same host. Answers are lines that begin with `tpu:`; without one, nothing is known.
+#
+# `~/.tpu/runs/TOKEN.INDEX` is one command; see worker.sh, which starts it and writes down its end.
+
+verb=$1 token=$2 index=$3 machine=$4
+shift 4
+base=${HOME:?}/.tpu
+run=$base/runs/$token.$index
+
+# Whether a process is the one that was written down, and no later one of that number.
+alive() { # PID START
+    local stat
+    read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+    set -- "$2" ${stat##*) }
+    [ "${21}" = "$1" ] && [ "$2" != Z ]
+}
+
+watched() {
+    local pid start
+    read -r pid start 2>/dev/null <"$run/guard" && alive "$pid" "$start"
+}
+
+# Milliseconds since some moment.
+now() {
+    local micros=${EPOCHREALTIME:-$SECONDS.000000}
+    now=$((${micros//[.,]/} / 1000))
+}
+
+# Waits a little. Fails when nobody is at the other end any more.
+pause() { # SECONDS
+    local line
+    read -r -t "$1" line
+    [ $? -ne 1 ]
+}
+
+# Takes so many bytes from the standard input; fewer are a broken connection.
+take() { # COUNT FILE
+    head -c "$1" >"$2" && [ "$(wc -c <"$2")" -eq "$1" ]
+}
+
+start() { # BYTES of the wrapper, of the words, of the environment, of the directory (- is none)
+    local new=$base/runs/.new-$$-$RANDOM$RANDOM last
+    umask 077
+    mkdir -p -- "$base/runs" && : >>"$base/environment" || return
+    if [ -e "$run" ]; then
+        echo tpu: already
+        return
+    fi
+    # What has ended long ago is not needed any more.
+    find "$base/runs" -mindepth 1 -maxdepth 1 -type d -mtime +14 -exec sh -c \
+        '[ ! -e "$1/exit" ] || rm -rf -- "$1"' - {} \; 2>/dev/null
+    mkdir -- "$new" || return
+    printf '%s\n' "$token" >"$new/token"
+    printf '%s\n' "$index" >"$new/worker"
+    printf '%s\n' "$machine" >"$new/machine"
+    take "$1" "$new/worker.sh" && take "$2" "$new/argv" && take "$3" "$new/env" &&
+        { [ "$4" = - ] || take "$4" "$new/dir"; } && read -r last && [ "$last" = end ]
+    if [ $? -ne 0 ]; then
+        rm -rf -- "$new"
+        echo "tpu: refused the worker did not get or could not keep the whole command"
+        return
+    fi
+    TPU_LAUNCH=$token TPU_MACHINE=$machine bash "$new/worker.sh" "$new" "$run" </dev/null >/dev/null 2>&1
+    case $? in
+    0) echo tpu: started ;;
+    4) rm -rf -- "$new" && echo tpu: already ;;
+    *) rm -rf -- "$new" && echo "tpu: refused the worker could not start it" ;;
+    esac
+}
+
+# The output goes to stdout as it is, and the end of it to stderr.
+follow() { # OFFSET
+    local over nap=0.05 code= i
+    if [ ! -d "$run" ] || [ -e "$run/stopped" ]; then
+        echo "tpu: lost it was never started there" >&2
+        return
+    fi
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        [ -e "$run/out" ] && [ -s "$run/guard" ] && break
+        pause 0.2 || return
+    done
+    exec 3<"$run/out"
+    tail -c "+$(($1 + 1))" <&3
+    while :; do
+        # In this order: what was written before the exit, or before the death, is not missed.
+        over=
+        watched || over=yes
+        [ ! -s "$run/exit" ] || over=yes
+        cat <&3
+        [ -z "$over" ] || break
+        pause "$nap" || return
+        nap=0.1
+    done
+    [ ! -s "$run/exit" ] || read -r code <"$run/exit"
+    if [ -n "$code" ]; then
+        echo "tpu: exit $code" >&2
+    else
+        echo "tpu: lost its processes are gone, and no exit code was recorded" >&2
+    fi
+}
+
+# Puts `TOKEN PID START` of every process of every command on this worker into `found`, without the guards.
+# What cannot be looked for is not nothing.
+look() {
+    found=$(listed)
+    [ "${found##*$'\n'}" = done ] && found=${found%done} && return
+    echo "tpu: failed the worker cannot look for processes (awk, grep or /proc)"
+    exit 1
+}
+
+listed() {
+    local dir
+    printf 'TPU_LAUNCH=x\0' | grep -qazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' || return
+    {
+        cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^/S /'
+        grep -HazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' /proc/[0-9]*/environ 2>/dev/null |
+            tr '\0' '\n' | sed 's/^/T /'
+        grep -HazoxF "TPU_MACHINE=$machine" /proc/[0-9]*/environ 2>/dev/null |
+            tr '\0' '\n' | sed 's/^/M /'
+        for dir in "$base/runs/"*".$index"; do
+            ours "$dir" || continue
+            dir=${dir##*/}
+            file "$dir" guard G
+            file "$dir" pid P
+        done
+    } | awk '
+        $1 == "S" {
+            rest = $0; sub(/^.*\) /, "", rest); split(rest, f, " ")
+            parent[$2] = f[2]; group[$2] = f[3]; start[$2] = f[20]
+            if (f[1] == "Z") zombie[$2] = 1
+            if ($0 ~ /^S [0-9]+ \(tmux: server/) server[$2] = 1
+        }
+        $1 == "T" { split($2, at, "/"); t = $2; sub(/^.*TPU_LAUNCH=/, "", t); launch[at[3]] = t }
+        $1 == "M" { split($2, at, "/"); here[at[3]] = 1 }
+        $1 == "G" && start[$3] == $4 { guard[$3] = 1 }
+        $1 == "P" && start[$3] == $4 { leader[$3] = $2 }
+        END {
+            # A tmux server that somebody started inside a command is none of its processes.
+            do {
+                more = 0
+                for (p in parent) if (!server[p] && server[parent[p]]) { server[p] = 1; more = 1 }
+            } while (more)
+            for (p in launch) if (here[p] && !guard[p] && !server[p]) own[p] = launch[p]
+            for (p in group) {
+                g = group[p]
+                if ((g in leader) && !(p in own) && !guard[p] && !server[p]) own[p] = leader[g]
+            }
+            do {
+                more = 0
+                for (p in parent) {
+                    q = parent[p]
+                    if (!(p in own) && (q in own) && !guard[p] && !server[p]) {
+                        own[p] = own[q]; more = 1
+                    }
+                }
+            } while (more)
+            for (p in own) if ((p in start) && !zombie[p]) print own[p], p, start[p]
+            if ($0 != "") print "done"
+        }'
+}
+
+# Whether a run belongs to this worker; another target may have one of the same index on this host.
+ours() { # RUN
+    local where
+    read -r where 2>/dev/null <"$1/machine" && [ "$where" = "$machine" ]
+}
+
+file() { # RUN-NAME FILE TAG
+    local pid start
+    read -r pid start 2>/dev/null <"$base/runs/$1/$2" && echo "$3 ${1%.*} $pid $start"
+}
+
+# SIGINT, after 3 s SIGTERM, after 10 s SIGKILL, to all of `current` (lines `PID START`), which the command
+# brings up to date; `ended` is how many there were.
+end_all() { # COMMAND
+    local signal patience deadline pid start name left current=
+    local -A known told
+    for signal in INT:3000 TERM:10000 KILL:5000; do
+        patience=${signal#*:} signal=${signal%:*}
+        now
+        deadline=$((now + patience)) told=()
+        while :; do
+            "$@"
+            while read -r pid start; do
+                [ -z "$pid" ] || known[$pid.$start]=1
+            done <<<"$current"
+            left=
+            for name in "${!known[@]}"; do
+                pid=${name%.*} start=${name#*.}
+                alive "$pid" "$start" || continue
+                left+=" $pid"
+                if [ -z "${told[$name]}" ]; then
+                    told[$name]=1
+                    if ! kill -s "$signal" "$pid" 2>/dev/null && alive "$pid" "$start"; then
+                        echo "tpu: denied $pid"
+                        return 1
+                    fi
+                fi
+            done
+            if [ -z "$left" ]; then
+                ended=${#known[@]}
+                return 0
+            fi
+            now
+            [ "$now" -lt "$deadline" ] || break
+            sleep 0.1
+        done
+    done
+    echo "tpu: stuck$left"
+    return 1
+}
+
+of_token() {
+    look
+    current=
+    while read -r t pid start; do
+        [ "$t" != "$token" ] || current+="$pid $start"$'\n'
+    done <<<"$found"
+}
+
+stop() {
+    local ended i
+    umask 077
+    # What was told to stop does not start any more, whoever is on the way with it.
+    if mkdir -p -- "$base/runs" && mkdir -- "$run" 2>/dev/null; then
+        printf '%s\n' "$machine" >"$run/machine"
+        : >"$run/stopped"
+    fi
+    end_all of_token || return
+    # Its guard still writes down how it ended.
+    for i in {1..50}; do
+        watched || break
+        sleep 0.1
+    done
+    echo "tpu: stopped $ended"
+}
+
+# Each command on this worker: `tpu: run TOKEN EXIT|- PID...`.
+probe() {
+    local dir t pid start code
+    local -A pids
+    look
+    while read -r t pid start; do
+        [ -z "$t" ] || pids[$t]+=" $pid"
+    done <<<"$found"
+    for dir in "$base/runs/"*".$index"; do
+        ours "$dir" && [ ! -e "$dir/stopped" ] || continue
+        t=${dir##*/} t=${t%.*} code=-
+        [ ! -s "$dir/exit" ] || read -r code <"$dir/exit"
+        echo "tpu: run $t $code${pids[$t]}"
+        unset "pids[$t]"
+    done
+    # Their directory is gone, and they are not.
+    for t in "${!pids[@]}"; do
+        echo "tpu: run $t -${pids[$t]}"
+    done
+    echo tpu: done
+}
+
+# Processes that are none of ours and hold a device, or are Python: `tpu: other PID START USER SECONDS COMMAND`.
+others() { # PATTERN of the devices...
+    local pid stat link held us pattern rest found
+    look
+    us=" $(cut -d ' ' -f 2 <<<"$found" | tr '\n' ' ') $$ "
+    for pid in /proc/[0-9]*; do
+        pid=${pid#/proc/}
+        [ "${us/ $pid /}" = "$us" ] || continue
+        read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+        rest=(${stat##*) }) held=
+        [ "${rest[0]}" != Z ] || continue
+        case $stat in
+        *"(python"*) held=yes ;;
+        esac
+        for link in "/proc/$pid/fd/"*; do
+            [ -z "$held" ] && link=$(readlink "$link" 2>/dev/null) || continue
+            for pattern; do
+                # Unquoted, it is a pattern.
+                [[ $link != $pattern ]] || held=yes
+            done
+        done
+        [ -z "$held" ] ||
+            echo "tpu: other $pid ${rest[19]} $(ps -o user:32=,etimes=,args= -p "$pid" 2>/dev/null)"
+    done
+    echo tpu: done
+}
+
+# Ends exactly these processes, given as PID.START.
+end() {
+    local ended names=("$@")
+    given() { printf -v current '%s\n' "${names[@]/./ }"; }
+    end_all given && echo "tpu: stopped $ended"
+}
+
+# Keeps a file: BYTES MODE, and its path, ending in NUL, before its contents.
+put() {
+    local path new
+    IFS= read -r -d '' path || return
+    case $path in
+    "~/"*) path=$HOME/${path#"~/"} ;;
+    esac
+    umask 077
+    mkdir -p -- "$(dirname -- "$path")" || return
+    new=$path.tpu-$$
+    if take "$1" "$new" && chmod "$2" -- "$new" && mv -fT -- "$new" "$path"; then
+        echo tpu: kept
+    else
+        rm -f -- "$new"
+    fi
+}
+
+# On one line: what follows it is not for the shell.
+"$verb" "$@"; exit

@@ -1,0 +1,193 @@
+//! How long a command on 256 workers takes over connections that are there, beside the same by hand.
+//!
+//! `cargo bench --bench workers`, where there is an sshd. The bound of issue 10 (P15): at most 1.2 times as
+//! long as `xargs -P32 ssh` over the same multiplexed connections. One sshd serves 256 loopback addresses;
+//! it has its own keys and directory, and lets in nobody who comes from elsewhere.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tpu::remote::Worker;
+use tpu::remote::ssh::SshConfig;
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::proc::{self, Spawn};
+use tpu::sys::procs::{self, Process, Signal, Table};
+
+const SSHD: &str = "/usr/sbin/sshd";
+const WORKERS: u8 = 255;
+const ROUNDS: usize = 7;
+
+/// The server, ended with everything that it has begun.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let below: Vec<Process> = Table::read()
+            .map(|table| table.descendants(self.0.id()).into_iter().cloned().collect())
+            .unwrap_or_default();
+        drop(self.0.kill());
+        drop(self.0.wait());
+        for process in below {
+            drop(procs::signal(&process, Signal::Kill));
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the server is ended by its process id")]
+fn serve(dir: &Path, port: u16) -> io::Result<Server> {
+    for key in ["host", "client"] {
+        let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
+        proc::run(&spawn.arg(dir.join(key))).map_err(io::Error::other)?;
+    }
+    let at = |name: &str| dir.join(name).display().to_string();
+    if rustix::process::getuid().is_root() {
+        std::fs::create_dir_all("/run/sshd")?;
+    }
+    let config = format!(
+        "Port {port}\nListenAddress 0.0.0.0\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
+         PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 1000\n\
+         LogLevel ERROR\nSetEnv HOME={}\nMatch Address *,!127.0.0.0/8\nDenyUsers *\n",
+        at("host"),
+        at("client.pub"),
+        dir.display(),
+    );
+    std::fs::File::create(dir.join("sshd.conf"))?.write_all(config.as_bytes())?;
+    let child = Command::new(SSHD)
+        .args(["-D", "-e", "-f"])
+        .arg(dir.join("sshd.conf"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok(Server(child))
+}
+
+/// Programs that are opening a connection: ours open one with `true`. Once it is open, what keeps it is a
+/// child of that program.
+fn opening() -> usize {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    let is_opening = |entry: &std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let parent = || Process::read(Process::read(pid?)?.ppid);
+        line.starts_with(b"ssh\0")
+            && line.ends_with(b"\0true\0")
+            && parent().is_some_and(|parent| parent.name == "tpu")
+    };
+    entries.flatten().filter(is_opening).count()
+}
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout();
+    if !Path::new(SSHD).is_file() {
+        return writeln!(out, "skipped: there is no {SSHD}");
+    }
+    let clock = SystemClock::new();
+    let dir = tempfile::Builder::new().prefix("b-").tempdir()?;
+    let root = dir.path();
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let server = serve(root, port)?;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        clock.sleep(Duration::from_millis(10));
+    }
+    let hosts: Vec<String> = (0..=WORKERS).map(|n| format!("127.0.1.{n}:{port}")).collect();
+    let known = format!("UserKnownHostsFile={}", root.join("known").display());
+    let config = SshConfig {
+        key: Some(root.join("client").display().to_string()),
+        options: ["-F", "none", "-o", &known].map(str::to_owned).to_vec(),
+        sockets: root.join("tpu-ssh"),
+        ..SshConfig::default()
+    };
+    std::fs::create_dir(root.join("tpu"))?;
+    let settings = serde_json::json!({ "ssh_options": config.options, "ssh_key": config.key });
+    std::fs::File::create(root.join("tpu/settings.json"))?
+        .write_all(settings.to_string().as_bytes())?;
+    let tpu = |words: &[&str]| {
+        let spawn = Spawn::new(env!("CARGO_BIN_EXE_tpu")).args(words.iter().copied());
+        spawn
+            .env("TPU_DATA", root.join("data.json"))
+            .env("TPU_CLOUD", "none")
+            .env("XDG_CONFIG_HOME", root)
+            .env("XDG_RUNTIME_DIR", root)
+            .timeout(Duration::from_secs(300))
+    };
+    let run = |spawn: &Spawn, what: &str| -> io::Result<Vec<u8>> {
+        let output = proc::run(spawn).map_err(io::Error::other)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(io::Error::other(format!("{what}: {}", output.complaint())))
+    };
+    run(&tpu(&["add-user", "bench"]), "add-user")?;
+    run(&tpu(&["register", "hosts", "--address", &hosts.join(",")]), "register")?;
+
+    let ours = tpu(&["ssh", "hosts", "all", "--command", "hostname"]);
+    let (over, most) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let cold = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                most.fetch_max(opening(), Ordering::Relaxed);
+            }
+        });
+        let begun = clock.monotonic();
+        let answered = run(&ours, "cold");
+        over.store(true, Ordering::Relaxed);
+        answered.map(|_| clock.monotonic().saturating_sub(begun))
+    })?;
+    writeln!(
+        out,
+        "cold: {} workers in {:.2} s, at most {} connections being opened at a time",
+        hosts.len(),
+        cold.as_secs_f64(),
+        most.load(Ordering::Relaxed)
+    )?;
+
+    let places: Vec<String> = Worker::all(&hosts)
+        .iter()
+        .map(|worker| {
+            let host = worker.address.split(':').next().unwrap_or_default();
+            format!("{} {host}", config.socket(worker).display())
+        })
+        .collect();
+    let script = "set -- $1; exec ssh -T -n -F none -o ControlPath=\"$1\" \"$2\" hostname";
+    let by_hand = Spawn::new("xargs")
+        .args(["-P32", "-I{}", "sh", "-c", script, "sh", "{}"])
+        .stdin(places.join("\n"))
+        .timeout(Duration::from_secs(300));
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        for (spawn, times) in [(&ours, &mut here), (&by_hand, &mut there)] {
+            let begun = clock.monotonic();
+            let said = run(spawn, "warm")?;
+            times.push(clock.monotonic().saturating_sub(begun));
+            let lines = said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            assert_eq!(lines.count(), hosts.len(), "every worker has answered");
+        }
+    }
+    let middle = |times: &mut Vec<Duration>| {
+        times.sort();
+        times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64()
+    };
+    let (here, there) = (middle(&mut here), middle(&mut there));
+    writeln!(
+        out,
+        "warm: tpu ssh all {here:.2} s, xargs -P32 ssh {there:.2} s: {:.2} times (bound 1.20)",
+        here / there
+    )?;
+    // Kept connections end with the server; their files go with the directory.
+    drop(server);
+    let end = clock.monotonic() + Duration::from_secs(20);
+    while clock.monotonic() < end
+        && std::fs::read_dir(root.join("tpu-ssh")).is_ok_and(|entries| {
+            let left: BTreeSet<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+            !left.is_empty()
+        })
+    {
+        clock.sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}

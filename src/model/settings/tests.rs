@@ -1,0 +1,122 @@
+//! What the settings promise.
+
+use super::*;
+
+fn file(text: &str) -> Result<Layer, SettingsError> {
+    Layer::parse(text, &Origin::File("/c/settings.json".to_owned()))
+}
+
+#[test]
+fn the_later_layer_wins_and_each_value_knows_its_origin() {
+    let origin = |name: &str| Origin::Flag(name.to_owned());
+    let mut user = Layer::for_new_user();
+    user.set("show_length", "300", &origin("-")).unwrap();
+    user.set("time_zone", "cn", &origin("-")).unwrap();
+    let settings =
+        file(r#"{"time_zone": "Europe/Berlin", "cloud": "sim", "user": "bob"}"#).unwrap();
+    let given = file(r#"{"user": "carol"}"#).unwrap();
+    let mut flags = Layer::default();
+    flags.set("cloud", "google", &origin("--cloud")).unwrap();
+    let merged = Settings::merge(&[
+        (Origin::User("alice".to_owned()), &user),
+        (Origin::File("/c/settings.json".to_owned()), &settings),
+        (Origin::Given("/g.json".to_owned()), &given),
+        (origin("--cloud"), &flags),
+    ])
+    .unwrap();
+    assert_eq!(merged.show_length, 300);
+    assert_eq!(merged.time_zone, "Europe/Berlin");
+    assert_eq!(merged.user.as_deref(), Some("carol"));
+    assert_eq!(merged.cloud, CloudKind::Google);
+    assert_eq!(merged.origin("cloud").to_string(), "--cloud");
+    assert_eq!(merged.origin("user").to_string(), "/g.json");
+    assert_eq!(merged.origin("time_zone").to_string(), "/c/settings.json");
+    assert_eq!(merged.origin("show_length").to_string(), "data.json: users.alice.settings");
+    assert_eq!(merged.origin("log_root").to_string(), "built in");
+}
+
+#[test]
+fn every_key_has_a_value_and_reads_it_back() {
+    let built_in = Settings::default();
+    let values = built_in.values();
+    assert_eq!(values.len(), KEYS.len());
+    let layer = Layer { values: values.into_iter().map(|(k, v)| (k.to_owned(), v)).collect() };
+    let read = Settings::merge(&[(Origin::BuiltIn, &layer)]).unwrap();
+    assert_eq!(read.values(), built_in.values());
+    assert_eq!(read.origins.len(), KEYS.len());
+}
+
+#[test]
+fn booleans_in_every_spelling() {
+    for (text, value) in [
+        ("true", true),
+        ("True", true),
+        ("1", true),
+        ("false", false),
+        ("False", false),
+        ("0", false),
+    ] {
+        let mut layer = Layer::default();
+        let origin = Origin::Flag("-".to_owned());
+        layer.set("monitor_after_run", text, &origin).unwrap();
+        assert_eq!(layer.get("monitor_after_run"), Some(&json!(value)), "{text}");
+    }
+    for text in ["true", "\"True\"", "1"] {
+        let layer = file(&format!("{{\"monitor_dir\": {text}}}")).unwrap();
+        assert!(Settings::merge(&[(Origin::BuiltIn, &layer)]).unwrap().monitor_dir);
+    }
+}
+
+#[test]
+fn text_becomes_what_the_key_holds() {
+    let origin = Origin::Flag("set-settings".to_owned());
+    let mut layer = Layer::default();
+    layer.set("monitor_length", "900", &origin).unwrap();
+    assert_eq!(layer.get("monitor_length"), Some(&json!(900)));
+    layer.set("command", "python train.py --name 'two words'", &origin).unwrap();
+    layer.set("keys", r#"{"quit": ["q", "Q"], "kill": "x"}"#, &origin).unwrap();
+    layer.set("project", "123", &origin).unwrap();
+    let merged = Settings::merge(&[(origin.clone(), &layer)]).unwrap();
+    assert_eq!(merged.command.unwrap(), ["python", "train.py", "--name", "two words"]);
+    assert_eq!(merged.keys[1], ("kill".to_owned(), vec!["x".to_owned()]));
+    assert_eq!(merged.project.as_deref(), Some("123"));
+    let before = layer.clone();
+    for (key, text) in [
+        ("monitor_length", "long"),
+        ("time_zone", "Mars"),
+        ("cloud", "aws"),
+        ("monitor_upd_time", "0"),
+    ] {
+        assert!(layer.set(key, text, &origin).is_err(), "{key}");
+    }
+    assert_eq!(layer, before, "a refusal changes nothing");
+}
+
+#[test]
+fn errors_name_file_and_key() {
+    for (text, expected) in [
+        (r#"{"monitor_lenght": 1}"#, "/c/settings.json: unknown setting 'monitor_lenght'"),
+        (
+            r#"{"monitor_dir": "maybe"}"#,
+            "/c/settings.json: monitor_dir: expected true or false, found \"maybe\"",
+        ),
+        (r#"{"keys": {"quit": [1]}}"#, "/c/settings.json: keys.quit[0]: expected text, found 1"),
+        ("{\"user\": }", "/c/settings.json: expected value (line 1, column 10)"),
+    ] {
+        assert_eq!(file(text).unwrap_err().to_string(), expected);
+    }
+    let unknown = file(r#"{"monitor_lenght": 1}"#).unwrap_err();
+    let Problem::Unknown { nearest, .. } = unknown.problem else { panic!("{unknown}") };
+    assert_eq!(nearest, Some("monitor_length"));
+}
+
+#[test]
+fn a_reset_keeps_what_it_does_not_know() {
+    let value = json!({"monitor_dir": false, "zz_future": 1});
+    let mut layer = Layer::read_user(&value, &Path::Root).unwrap();
+    let origin = Origin::User("alice".to_owned());
+    assert!(!Settings::merge(&[(origin, &layer)]).unwrap().monitor_dir);
+    layer.reset();
+    assert_eq!(layer.to_value(), json!({"zz_future": 1}));
+    assert!(!layer.unset("monitor_dir"));
+}

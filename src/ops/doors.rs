@@ -1,0 +1,105 @@
+//! The way to the workers of a target. **The one place where a kind of target becomes a door to its
+//! workers.** Addresses that somebody registered come first, then those that the control plane names.
+
+use std::sync::Arc;
+
+use crate::model::data::Data;
+use crate::model::ids::TargetName;
+use crate::model::settings::{CloudKind, WorkersBy};
+use crate::model::target::Registration;
+use crate::remote::gcloud::{self, GcloudConfig};
+use crate::remote::local::LocalRemote;
+use crate::remote::ssh::{self, SshConfig};
+use crate::remote::{Remote, Worker};
+
+use super::fleet::Fleet;
+use super::{Ctx, Error};
+
+/// The way to the workers of one target.
+pub struct Door {
+    /// The door.
+    pub remote: Box<dyn Remote>,
+    /// Whether they are other machines, with programs and disks of their own.
+    pub is_elsewhere: bool,
+}
+
+/// The registration of a target whose workers somebody has named.
+fn registered<'a>(data: &'a Data, name: &TargetName) -> Option<&'a Registration> {
+    data.registration(name).filter(|registration| !registration.addresses.is_empty())
+}
+
+/// Whether a target's workers are those that somebody registered.
+pub fn are_registered(data: &Data, name: &TargetName) -> bool {
+    registered(data, name).is_some()
+}
+
+/// The way to the workers of a target.
+pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
+    let elsewhere = |remote| Ok(Door { remote, is_elsewhere: true });
+    let registration = registered(data, name);
+    if registration.is_some() {
+        return elsewhere(ssh::open(by_ssh(ctx, registration, None)));
+    }
+    match ctx.cloud().kind() {
+        CloudKind::Sim => {
+            let remote = Box::new(LocalRemote::new(Arc::clone(&ctx.clock)));
+            Ok(Door { remote, is_elsewhere: false })
+        }
+        CloudKind::Google => {
+            let settings = ctx.cloud_settings();
+            if settings.workers == WorkersBy::Gcloud {
+                let target = data.target(name);
+                return elsewhere(gcloud::open(GcloudConfig {
+                    program: None,
+                    target: name.as_str().to_owned(),
+                    zone: target.and_then(|target| target.zone),
+                    project: settings.project.clone(),
+                    user: settings.ssh_user.clone(),
+                    key: settings.ssh_key.clone(),
+                    options: settings.ssh_options.unwrap_or_default(),
+                }));
+            }
+            // A machine that is made anew may get the address of an old one, and has other keys.
+            let created = Fleet::ask(ctx).fact(data, name).created_at;
+            let alias = created.map(|at| format!("tpu.{name}.{}", at.as_second()));
+            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)))
+        }
+        CloudKind::None => Err(Error::refused(format!(
+            "no way to the workers of {name} is known, so a command cannot be run there"
+        ))
+        .hint(format!(
+            "name the cloud (--cloud, TPU_CLOUD) or their addresses: tpu register {name} --address \
+             HOST,…; or use a directory with a staging.sh, which brings its own way, or the target `local`"
+        ))),
+    }
+}
+
+/// OpenSSH, as the registration of a target wants it, else as the settings do.
+fn by_ssh(ctx: &Ctx, registration: Option<&Registration>, alias: Option<String>) -> SshConfig {
+    let settings = ctx.cloud_settings();
+    SshConfig {
+        user: registration.and_then(|known| known.ssh_user.clone()).or(settings.ssh_user),
+        key: registration.and_then(|known| known.ssh_key.clone()).or(settings.ssh_key),
+        options: settings.ssh_options.unwrap_or_default(),
+        sockets: ctx.env.non_empty("TPU_SSH_DIR").map_or_else(
+            || ssh::sockets(ctx.env.non_empty("XDG_RUNTIME_DIR"), ctx.env.uid),
+            Into::into,
+        ),
+        known_hosts: ctx.store.paths().state().join("known_hosts"),
+        alias,
+    }
+}
+
+/// The workers of a target, as they are known now.
+pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
+    if let Some(registration) = registered(data, name) {
+        return Ok(Worker::all(&registration.addresses));
+    }
+    to(ctx, data, name)?;
+    let fact = Fleet::ask(ctx).fact(data, name);
+    if fact.endpoints.is_empty() {
+        return Err(Error::unreachable(format!("{name} has no workers: it is {}", fact.raw_state))
+            .hint(format!("`tpu check-status {name}` shows how it is")));
+    }
+    Ok(Worker::all(&fact.endpoints))
+}

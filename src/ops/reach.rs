@@ -1,0 +1,332 @@
+//! What people ask of the workers of a target: a command, a shell, an end of what is left there, files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::data::Data;
+use crate::model::ids::{JobId, LaunchToken, TargetName};
+use crate::remote::{Ask, End, Other, Remote, Reply, Stopped, Worker};
+use crate::sys::proc::{self, Spawn};
+
+use super::{Ctx, Error, doors, snapshot};
+
+/// Which workers of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// This one.
+    One(u32),
+}
+
+impl Which {
+    /// Reads `all` or the index of a worker.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        match text {
+            "all" => Ok(Self::All),
+            text => text.parse().map(Self::One).map_err(|_| {
+                Error::usage(format!("'{text}' is no worker")).hint("a number from 0, or `all`")
+            }),
+        }
+    }
+}
+
+/// A line that a worker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    /// On its standard output.
+    Out(Vec<u8>),
+    /// On its standard error.
+    Err(Vec<u8>),
+}
+
+/// How a command ended on one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The worker.
+    pub worker: u32,
+    /// Its address.
+    pub address: String,
+    /// Its exit code, or why nobody knows.
+    pub code: Result<i32, String>,
+}
+
+/// The workers that are meant, and the door to them.
+fn chosen(ctx: &Ctx, name: &TargetName, which: Which) -> Result<(Vec<Worker>, doors::Door), Error> {
+    let data = ctx.data()?;
+    let mut workers = doors::workers(ctx, &data, name)?;
+    let count = workers.len();
+    if let Which::One(index) = which {
+        workers.retain(|worker| worker.index == index);
+    }
+    if workers.is_empty() {
+        return Err(Error::not_found(format!("{name} has no such worker"))
+            .hint(format!("it has {count}, from 0 to {}", count.saturating_sub(1))));
+    }
+    Ok((workers, doors::to(ctx, &data, name)?))
+}
+
+/// How many workers are meant.
+pub fn count(ctx: &Ctx, name: &TargetName, which: Which) -> Result<usize, Error> {
+    chosen(ctx, name, which).map(|(workers, _)| workers.len())
+}
+
+/// Runs a shell command on workers, side by side, and says what they say. It is sent to each once.
+pub fn ask(
+    ctx: &Ctx,
+    name: &TargetName,
+    which: Which,
+    command: &str,
+    hear: &mut dyn FnMut(u32, Spoken),
+) -> Result<Vec<Ended>, Error> {
+    let (workers, door) = chosen(ctx, name, which)?;
+    let ask = Ask { command: command.to_owned(), input: None };
+    Ok(hear_all(&*door.remote, &workers, &ask, hear))
+}
+
+fn hear_all(
+    door: &dyn Remote,
+    workers: &[Worker],
+    ask: &Ask,
+    hear: &mut dyn FnMut(u32, Spoken),
+) -> Vec<Ended> {
+    let mut ends: BTreeMap<u32, Result<i32, String>> = BTreeMap::new();
+    for (worker, reply) in door.ask(workers, ask) {
+        match reply {
+            Reply::Out(line) => hear(worker, Spoken::Out(line)),
+            Reply::Err(line) => hear(worker, Spoken::Err(line)),
+            Reply::End(End::Exit(code)) => drop(ends.insert(worker, Ok(code))),
+            Reply::End(End::Lost(why)) => drop(ends.insert(worker, Err(why))),
+        }
+    }
+    let ended = |worker: &Worker| Ended {
+        worker: worker.index,
+        address: worker.address.clone(),
+        code: ends.remove(&worker.index).unwrap_or_else(|| Err("it said no end".to_owned())),
+    };
+    workers.iter().map(ended).collect()
+}
+
+/// The program for a person who wants to type on a worker.
+pub fn terminal(
+    ctx: &Ctx,
+    name: &TargetName,
+    worker: u32,
+    command: Option<&str>,
+) -> Result<Spawn, Error> {
+    let (workers, door) = chosen(ctx, name, Which::One(worker))?;
+    let program = workers.first().and_then(|worker| door.remote.terminal(worker, command));
+    program.ok_or_else(|| Error::unreachable(format!("worker {worker} of {name} is not there")))
+}
+
+/// What is to be ended on a target.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sweep {
+    /// Also where live jobs are at work.
+    pub force: bool,
+    /// Also what is not ours.
+    pub strangers: bool,
+}
+
+/// A process of somebody else on a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    /// The worker.
+    pub worker: u32,
+    /// The process.
+    pub process: Other,
+}
+
+/// What was found on a target, and what became of it.
+#[derive(Clone, Debug, Default)]
+pub struct Swept {
+    /// Launches of ours that were stopped, with how many processes.
+    pub stopped: BTreeMap<LaunchToken, usize>,
+    /// Processes of others: those that were not touched.
+    pub strangers: Vec<Stranger>,
+    /// Processes of others that were ended.
+    pub ended: usize,
+    /// Workers about which nobody knows, and why.
+    pub unknown: Vec<(u32, String)>,
+}
+
+/// Processes of others on the workers of a target.
+pub fn strangers(ctx: &Ctx, name: &TargetName) -> Result<Vec<Stranger>, Error> {
+    let (workers, door) = chosen(ctx, name, Which::All)?;
+    Ok(found_strangers(ctx, &workers, &*door.remote, &mut Vec::new()))
+}
+
+fn found_strangers(
+    ctx: &Ctx,
+    workers: &[Worker],
+    door: &dyn Remote,
+    unknown: &mut Vec<(u32, String)>,
+) -> Vec<Stranger> {
+    let mut found = Vec::new();
+    for (worker, others) in door.others(workers, &ctx.cloud_settings().worker_devices) {
+        match others {
+            Ok(others) => {
+                found.extend(others.into_iter().map(|process| Stranger { worker, process }));
+            }
+            Err(error) => unknown.push((worker, error.to_string())),
+        }
+    }
+    found
+}
+
+/// Ends what commands of ours have left on the workers of a target; of others only what was named.
+pub fn sweep(ctx: &Ctx, name: &TargetName, how: Sweep, named: &[Stranger]) -> Result<Swept, Error> {
+    let data = ctx.data()?;
+    if !how.force {
+        at_work(ctx, &data, name)?;
+    }
+    let (workers, door) = chosen(ctx, name, Which::All)?;
+    let door = &*door.remote;
+    let mut swept = Swept::default();
+    let mut tokens = BTreeSet::new();
+    let mut reached = Vec::new();
+    for ((index, probe), worker) in door.probe(&workers).into_iter().zip(&workers) {
+        match probe {
+            Ok(runs) => {
+                reached.push(worker.clone());
+                let live = runs.into_iter().filter(|run| !run.processes.is_empty());
+                tokens.extend(live.map(|run| run.token));
+            }
+            Err(error) => swept.unknown.push((index, error.to_string())),
+        }
+    }
+    for token in tokens {
+        for (worker, answer) in door.stop(&reached, &token) {
+            match answer {
+                Ok(Stopped::Ended(count)) => {
+                    *swept.stopped.entry(token.clone()).or_default() += count;
+                }
+                Ok(Stopped::NotRunning) => {}
+                Err(error) => swept.unknown.push((worker, error.to_string())),
+            }
+        }
+    }
+    if how.strangers {
+        for worker in &reached {
+            let here = named.iter().filter(|stranger| stranger.worker == worker.index);
+            let here: Vec<Other> = here.map(|stranger| stranger.process.clone()).collect();
+            if here.is_empty() {
+                continue;
+            }
+            match door.end(worker, &here) {
+                Ok(count) => swept.ended += count,
+                Err(error) => swept.unknown.push((worker.index, error.to_string())),
+            }
+        }
+    }
+    swept.strangers = found_strangers(ctx, &reached, door, &mut swept.unknown);
+    Ok(swept)
+}
+
+/// A live job is ended by `kill`, which its record learns of.
+fn at_work(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<(), Error> {
+    let live: Vec<JobId> = snapshot::users_of_target(ctx, data, name).live;
+    match live.first() {
+        None => Ok(()),
+        Some(job) => Err(Error::refused(format!("{job} is at work on {name}")).hint(format!(
+            "end it with its record: tpu kill w={} {}; or use --force",
+            job.window, job.user
+        ))),
+    }
+}
+
+/// A path on workers.
+#[derive(Clone, Debug)]
+pub struct Far<'a> {
+    /// Whose workers.
+    pub target: &'a TargetName,
+    /// Which.
+    pub which: Which,
+    /// The path there; `~/` is the account's home.
+    pub path: &'a str,
+}
+
+/// The most that is copied at once: it is held in memory.
+const MOST: usize = 512 << 20;
+
+/// Copies a file or a directory of this machine into a directory on workers.
+pub fn send(ctx: &Ctx, from: &str, to: &Far<'_>) -> Result<Vec<Ended>, Error> {
+    let path = ctx.env.cwd.join(from);
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Error::usage(format!("'{from}' names no file")));
+    };
+    let pack = Spawn::new("tar").args(["-cf", "-", "-C"]).arg(dir).arg("--").arg(name);
+    let packed = proc::run(&pack).map_err(|e| Error::failed(format!("cannot pack {from}: {e}")))?;
+    if !packed.status.success() {
+        return Err(Error::failed(format!("cannot pack {from}: {}", packed.complaint())));
+    }
+    fits(packed.stdout.len(), from)?;
+    let (workers, door) = chosen(ctx, to.target, to.which)?;
+    let dir = there(to.path)?;
+    let ask = Ask {
+        command: format!("mkdir -p -- {dir} && tar -xf - -C {dir}"),
+        input: Some(packed.stdout),
+    };
+    Ok(hear_all(&*door.remote, &workers, &ask, &mut |_, _| ()))
+}
+
+/// Copies a file or a directory of workers into a directory of this machine; with several workers, into
+/// `worker-N` below it.
+pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
+    let (workers, door) = chosen(ctx, from.target, from.which)?;
+    let path = there(from.path)?;
+    let command =
+        format!("cd -- \"$(dirname -- {path})\" && tar -cf - -- \"$(basename -- {path})\"");
+    let ask = Ask { command, input: None };
+    let mut ended = Vec::new();
+    for worker in &workers {
+        let one = std::slice::from_ref(worker);
+        let mut packed = Vec::new();
+        let mut why = String::new();
+        let ends = hear_all(&*door.remote, one, &ask, &mut |_, said| match said {
+            Spoken::Out(line) if packed.len() <= MOST => packed.extend_from_slice(&line),
+            Spoken::Out(_) => {}
+            Spoken::Err(line) => String::from_utf8_lossy(&line).trim().clone_into(&mut why),
+        });
+        fits(packed.len(), from.path)?;
+        for mut end in ends {
+            if end.code == Ok(0) {
+                let mut dir = ctx.env.cwd.join(to);
+                if workers.len() > 1 {
+                    dir.push(format!("worker-{}", worker.index));
+                }
+                std::fs::create_dir_all(&dir)
+                    .map_err(|e| Error::state(format!("cannot create {}: {e}", dir.display())))?;
+                let unpack = Spawn::new("tar").args(["-xf", "-", "-C"]).arg(&dir);
+                let unpacked = proc::run(&unpack.stdin(std::mem::take(&mut packed)));
+                if !unpacked.is_ok_and(|unpacked| unpacked.status.success()) {
+                    return Err(Error::state(format!("cannot unpack into {}", dir.display())));
+                }
+            } else if let (Ok(code), false) = (&end.code, why.is_empty()) {
+                end.code = Err(format!("{why} (exit code {code})"));
+            }
+            ended.push(end);
+        }
+    }
+    Ok(ended)
+}
+
+fn fits(size: usize, what: &str) -> Result<(), Error> {
+    if size <= MOST {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{what} is more than {} MB", MOST >> 20))
+        .hint("copy through a bucket: tpu ssh TARGET all --command 'gcloud storage cp …'"))
+}
+
+/// A path for a shell there; only a `~/` at its beginning is the shell's.
+fn there(path: &str) -> Result<String, Error> {
+    let quoted = |path: &str| {
+        let quoted = shlex::try_quote(path).map(std::borrow::Cow::into_owned);
+        quoted.map_err(|_| Error::usage("a path cannot hold a NUL"))
+    };
+    match path.strip_prefix("~/") {
+        Some("") => Ok("~/".to_owned()),
+        Some(below) => Ok(format!("~/{}", quoted(below)?)),
+        None => quoted(path),
+    }
+}

@@ -1,0 +1,380 @@
+//! Workers that another program reaches, which runs a command there: all that is done over such a
+//! connection, whatever it is. The worker's part is `assets/door.sh`.
+//!
+//! A connection proves nothing by its exit code: gcloud answers 0 for commands that failed, and runs a
+//! command again when the connection breaks (reference/gcloud.md §2.8). So each answer of the door is said
+//! in words, what is missing is unknown, and a start is one for each launch token however often it arrives.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::model::ids::LaunchToken;
+use crate::sys::proc::{self, Spawn, Status};
+use crate::sys::talk::Input;
+
+use super::each::on_each;
+use super::lines::Lines;
+use super::streams::{Ear, Streams, lost};
+use super::{
+    Ask, End, Other, Parcel, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said,
+    Started, Stopped, Stream, WRAPPER, Work, Worker, checked, joined, nul_ended,
+};
+
+/// What the worker is asked to do with.
+const DOOR: &str = include_str!("../../assets/door.sh");
+/// How its answers begin.
+const ANSWER: &str = "tpu: ";
+/// How long the door may take for an answer: a stop takes up to 18 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A command whose exit code is that of a broken connection says so itself.
+const OWN_255: &str = "tpu: exit 255";
+
+/// A kind of connection.
+pub(super) trait Way: Send + Sync + 'static {
+    /// Makes sure that the worker can be reached, as far as that can be done beforehand.
+    fn reach(&self, worker: &Worker) -> Result<(), RemoteError>;
+
+    /// The program that runs a shell command there, with its own standard input and outputs.
+    fn spawn(&self, worker: &Worker, command: &str) -> Spawn;
+
+    /// Whether the program is about to run the command again, by what it says.
+    fn is_trying_again(&self, _complaint: &[u8]) -> bool {
+        false
+    }
+
+    /// The program that a person types into there: a shell, or a command.
+    fn terminal(&self, worker: &Worker, command: Option<&str>) -> Spawn;
+
+    /// Why the connection failed, from what the program said on standard error.
+    fn reason(&self, complaint: &[u8]) -> String {
+        last_line(complaint).unwrap_or_else(|| "the connection broke".to_owned())
+    }
+}
+
+/// The last line that says something.
+fn last_line(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    line.map(str::to_owned)
+}
+
+/// Workers behind connections of one kind.
+pub(super) struct FarRemote<W> {
+    pub(super) way: Arc<W>,
+}
+
+impl<W> Clone for FarRemote<W> {
+    fn clone(&self) -> Self {
+        Self { way: Arc::clone(&self.way) }
+    }
+}
+
+/// A word for the login shell of the worker, whichever that is.
+pub(super) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// The shell command that opens the door, and what it reads.
+fn door(
+    worker: &Worker,
+    verb: &str,
+    token: &str,
+    args: &[String],
+    payload: &[u8],
+) -> (String, Vec<u8>) {
+    let index = worker.index.to_string();
+    let fixed = [verb, token, &index, &worker.address];
+    let words: Vec<String> =
+        fixed.into_iter().chain(args.iter().map(String::as_str)).map(quoted).collect();
+    (format!("exec bash -s -- {}", words.join(" ")), [DOOR.as_bytes(), payload].concat())
+}
+
+impl<W: Way> FarRemote<W> {
+    fn unreachable(&self, worker: &Worker, complaint: &[u8]) -> RemoteError {
+        RemoteError::Unreachable {
+            worker: worker.index,
+            address: worker.address.clone(),
+            reason: self.way.reason(complaint),
+        }
+    }
+
+    /// Asks the door for something; its answers. None at all is no answer.
+    fn answers(
+        &self,
+        worker: &Worker,
+        (verb, token): (&str, &str),
+        args: &[String],
+        payload: &[u8],
+    ) -> Result<Vec<String>, RemoteError> {
+        self.way.reach(worker)?;
+        let (command, input) = door(worker, verb, token, args, payload);
+        let spawn = self.way.spawn(worker, &command).stdin(input).timeout(PATIENCE).own_group();
+        let output = proc::run(&spawn)
+            .map_err(|source| RemoteError::Program { worker: worker.index, source })?;
+        let text = output.text();
+        let answers: Vec<String> =
+            text.lines().filter_map(|line| line.strip_prefix(ANSWER)).map(str::to_owned).collect();
+        if answers.is_empty() {
+            return Err(self.unreachable(worker, &output.stderr));
+        }
+        Ok(answers)
+    }
+
+    fn start_one(
+        &self,
+        worker: &Worker,
+        work: &Work,
+        token: &LaunchToken,
+    ) -> Result<Started, RemoteError> {
+        let token = checked(token)?;
+        if work.argv.is_empty() {
+            return Err(RemoteError::Request { what: "there is no command to start".to_owned() });
+        }
+        let argv = nul_ended(work.argv.iter().map(|word| word.as_bytes().to_vec()))?;
+        let env = nul_ended(work.env.iter().map(|(name, value)| joined(name, value)))?;
+        let dir = work.dir.iter().map(|dir| dir.as_os_str().as_bytes().to_vec());
+        let dir = nul_ended(dir)?;
+        let length = |bytes: &[u8]| bytes.len().to_string();
+        let dir_length = if work.dir.is_some() { length(&dir) } else { "-".to_owned() };
+        let args = [length(WRAPPER.as_bytes()), length(&argv), length(&env), dir_length];
+        let payload = [WRAPPER.as_bytes(), &argv, &env, &dir, b"end\n"].concat();
+        let answers = self.answers(worker, ("start", token), &args, &payload)?;
+        match answers.first().map(String::as_str) {
+            Some("started") => Ok(Started::New),
+            Some("already") => Ok(Started::Already),
+            Some(other) => {
+                let other = other.strip_prefix("refused ").unwrap_or(other);
+                Err(self.unreachable(worker, other.as_bytes()))
+            }
+            None => Err(self.unreachable(worker, b"")),
+        }
+    }
+
+    fn hear(&self, worker: &Worker, token: &LaunchToken, from: u64, ear: &Ear<Said>) -> End {
+        let token = match checked(token) {
+            Ok(token) => token,
+            Err(error) => return lost(&error),
+        };
+        if let Err(error) = self.way.reach(worker) {
+            return lost(&error);
+        }
+        let (command, input) = door(worker, "follow", token, &[from.to_string()], b"");
+        let spawn = self.way.spawn(worker, &command).stdin(input).own_group();
+        let program = match ear.begin(&spawn, Input::Stays) {
+            Ok(Some(program)) => program,
+            Ok(None) => return End::Lost("nobody listens".to_owned()),
+            Err(error) => return lost(&error),
+        };
+        let mut lines = Lines::from(from);
+        let take = |bytes: &[u8]| {
+            let mut said = Vec::new();
+            lines.take(bytes, &mut said);
+            ear.say(said)
+        };
+        let over = program.hear(take, |bytes| !self.way.is_trying_again(bytes));
+        let end = said_at_the_end(&over.complaint);
+        // The rest of a line that a broken connection cut off is heard again from its beginning.
+        if end.is_some() {
+            let mut said = Vec::new();
+            lines.end(&mut said);
+            ear.say(said);
+        }
+        end.unwrap_or_else(|| End::Lost(self.way.reason(&over.complaint)))
+    }
+
+    fn answer(&self, worker: &Worker, ask: &Ask, ear: &Ear<Reply>) -> End {
+        if let Err(error) = self.way.reach(worker) {
+            return lost(&error);
+        }
+        // A subshell: a command that ends its shell does not end the one that looks at its code.
+        let script = format!(
+            "export TPU_WORKER={}; (eval \"$0\"); c=$?; [ $c != 255 ] || echo {OWN_255} >&2; exit $c",
+            worker.index
+        );
+        let command = format!("exec bash -c {} {}", quoted(&script), quoted(&ask.command));
+        let mut spawn = self.way.spawn(worker, &command);
+        spawn.stdin.clone_from(&ask.input);
+        let program = match ear.begin(&spawn, Input::Ends) {
+            Ok(Some(program)) => program,
+            Ok(None) => return End::Lost("nobody listens".to_owned()),
+            Err(error) => return lost(&error),
+        };
+        let over = program.reply_once(OWN_255, |bytes| self.way.is_trying_again(bytes), ear);
+        let is_own = String::from_utf8_lossy(&over.complaint).lines().any(|line| line == OWN_255);
+        match over.status {
+            Some(Status::Code(code)) if code != 255 || is_own => End::Exit(code),
+            _ => End::Lost(self.way.reason(&over.complaint)),
+        }
+    }
+}
+
+/// What the door said at the end of a command's output, if it came to that.
+fn said_at_the_end(complaint: &[u8]) -> Option<End> {
+    let text = String::from_utf8_lossy(complaint);
+    let last = text.lines().rev().find_map(|line| line.strip_prefix(ANSWER))?.to_owned();
+    if let Some(code) = last.strip_prefix("exit ") {
+        return code.parse().ok().map(End::Exit);
+    }
+    last.strip_prefix("lost ").map(|why| End::Lost(why.to_owned()))
+}
+
+/// `run TOKEN EXIT|- PID...`.
+fn running(line: &str) -> Option<Running> {
+    let mut words = line.strip_prefix("run ")?.split(' ');
+    Some(Running {
+        token: LaunchToken::new(words.next()?),
+        exit: words.next()?.parse().ok(),
+        processes: {
+            let mut pids: Vec<u32> = words.filter_map(|pid| pid.parse().ok()).collect();
+            pids.sort_unstable();
+            pids
+        },
+    })
+}
+
+/// `other PID START USER SECONDS COMMAND`.
+fn other(line: &str) -> Option<Other> {
+    let mut words = line.strip_prefix("other ")?.splitn(3, ' ');
+    let (pid, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let rest = words.next().unwrap_or_default().trim_start();
+    let (user, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let rest = rest.trim_start();
+    let (age_s, command) = rest.split_once(' ').unwrap_or((rest, ""));
+    Some(Other {
+        pid,
+        start,
+        user: user.to_owned(),
+        age_s: age_s.parse().unwrap_or_default(),
+        command: command.to_owned(),
+    })
+}
+
+/// `stopped COUNT`, or what could not be stopped.
+fn stopped(worker: &Worker, answers: &[String]) -> Result<usize, RemoteError> {
+    let failed = |what: String| Err(RemoteError::Unstoppable { worker: worker.index, what });
+    let Some(last) = answers.last() else { return failed("it did not say whether".to_owned()) };
+    if let Some(count) = last.strip_prefix("stopped ") {
+        return Ok(count.parse().unwrap_or_default());
+    }
+    match last.split_once(' ') {
+        Some(("stuck", pids)) => {
+            failed(format!("processes {pids} do not end, not even by SIGKILL"))
+        }
+        Some(("denied", pid)) => failed(format!("process {pid} may not be signalled")),
+        _ => failed(last.clone()),
+    }
+}
+
+impl<W: Way> Remote for FarRemote<W> {
+    fn start(&self, workers: &[Worker], work: &Work, token: &LaunchToken) -> PerWorker<Started> {
+        on_each(workers, |worker| self.start_one(worker, work, token))
+    }
+
+    fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream {
+        let (remote, token, from) = (self.clone(), token.clone(), from.clone());
+        Box::new(Streams::begin(workers, move |worker, ear| {
+            let offset = from.get(&worker.index).copied().unwrap_or(0);
+            let end = remote.hear(worker, &token, offset, ear);
+            ear.say(vec![Said::End(end)]);
+        }))
+    }
+
+    fn stop(&self, workers: &[Worker], token: &LaunchToken) -> PerWorker<Stopped> {
+        on_each(workers, |worker| {
+            let answers = self.answers(worker, ("stop", checked(token)?), &[], b"")?;
+            Ok(match stopped(worker, &answers)? {
+                0 => Stopped::NotRunning,
+                count => Stopped::Ended(count),
+            })
+        })
+    }
+
+    fn probe(&self, workers: &[Worker]) -> PerWorker<Vec<Running>> {
+        on_each(workers, |worker| {
+            let answers = self.answers(worker, ("probe", "-"), &[], b"")?;
+            if answers.last().is_none_or(|last| last != "done") {
+                return Err(self.unreachable(worker, b"it did not say everything"));
+            }
+            let mut found: Vec<Running> = answers.iter().filter_map(|line| running(line)).collect();
+            found.sort_by(|a, b| a.token.cmp(&b.token));
+            Ok(found)
+        })
+    }
+
+    fn ask(&self, workers: &[Worker], ask: &Ask) -> Replies {
+        let (remote, ask) = (self.clone(), Arc::new(ask.clone()));
+        Box::new(Streams::begin(workers, move |worker, ear| {
+            let end = remote.answer(worker, &ask, ear);
+            ear.say(vec![Reply::End(end)]);
+        }))
+    }
+
+    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()> {
+        on_each(workers, |worker| {
+            let path = nul_ended(std::iter::once(parcel.path.as_bytes().to_vec()))?;
+            let args = [parcel.bytes.len().to_string(), format!("{:o}", parcel.mode)];
+            let payload = [&path, &parcel.bytes[..]].concat();
+            self.answers(worker, ("put", "-"), &args, &payload).map(drop)
+        })
+    }
+
+    fn others(&self, workers: &[Worker], devices: &[String]) -> PerWorker<Vec<Other>> {
+        on_each(workers, |worker| {
+            let answers = self.answers(worker, ("others", "-"), devices, b"")?;
+            Ok(answers.iter().filter_map(|line| other(line)).collect())
+        })
+    }
+
+    fn end(&self, worker: &Worker, others: &[Other]) -> Result<usize, RemoteError> {
+        let names: Vec<String> =
+            others.iter().map(|other| format!("{}.{}", other.pid, other.start)).collect();
+        let answers = self.answers(worker, ("end", "-"), &names, b"")?;
+        stopped(worker, &answers)
+    }
+
+    fn terminal(&self, worker: &Worker, command: Option<&str>) -> Option<Spawn> {
+        Some(self.way.terminal(worker, command))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_the_door_are_read() {
+        let found = running("run t1 - 12 7").unwrap();
+        assert_eq!((found.token.as_str(), found.exit), ("t1", None));
+        assert_eq!(found.processes, [7, 12]);
+        assert_eq!(running("run t1 137").unwrap().exit, Some(137));
+        assert_eq!(running("done"), None);
+        let found = other("other 7 99 bob                 61 python3 train.py  x").unwrap();
+        assert_eq!((found.pid, found.start, found.age_s), (7, 99, 61));
+        assert_eq!((found.user.as_str(), found.command.as_str()), ("bob", "python3 train.py  x"));
+    }
+
+    #[test]
+    fn only_the_doors_own_last_words_are_an_end() {
+        assert_eq!(said_at_the_end(b"warning\ntpu: exit 3\n"), Some(End::Exit(3)));
+        let lost = said_at_the_end(b"tpu: lost it was never started there\nConnection closed.\n");
+        assert_eq!(lost, Some(End::Lost("it was never started there".to_owned())));
+        assert_eq!(said_at_the_end(b"Connection to 10.0.0.1 closed by remote host.\n"), None);
+        assert_eq!(said_at_the_end(b"tpu: exit many\n"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_stopped_is_said() {
+        let worker = Worker { index: 3, address: "h".to_owned() };
+        let said = |line: &str| stopped(&worker, &[line.to_owned()]).map_err(|e| e.to_string());
+        assert_eq!(said("stopped 4"), Ok(4));
+        assert!(said("stuck 1 2").unwrap_err().contains("worker 3: processes 1 2 do not end"));
+        assert!(said("denied 9").unwrap_err().contains("process 9 may not be signalled"));
+    }
+
+    #[test]
+    fn a_word_stays_one_word() {
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

@@ -1,0 +1,109 @@
+//! A door to workers, and what tests do through it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use tpu::model::ids::LaunchToken;
+use tpu::remote::{Ask, End, Remote, RemoteError, Reply, Said, Started, Stream, Work, Worker};
+use tpu::sys::procs::Process;
+
+/// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
+pub(crate) const UNTIL_GO: &str =
+    "echo started $$; until [ -e \"$GO\" ]; do sleep 0.01; done; echo over";
+
+/// What each worker said, and how it ended.
+pub(crate) type Ends = BTreeMap<u32, (String, End)>;
+
+/// The door, and a directory where tests and commands meet.
+pub(crate) struct Bench {
+    pub(crate) remote: Box<dyn Remote>,
+    pub(crate) dir: PathBuf,
+}
+
+impl Bench {
+    pub(crate) fn go(&self) -> PathBuf {
+        self.dir.join("go")
+    }
+
+    /// A shell script as the work, with `$GO` in its environment.
+    pub(crate) fn script(&self, script: &str) -> Work {
+        Work {
+            argv: ["bash", "-c", script].map(OsString::from).to_vec(),
+            env: vec![("GO".into(), self.go().into())],
+            dir: None,
+        }
+    }
+
+    pub(crate) fn start(
+        &self,
+        workers: &[Worker],
+        work: &Work,
+        token: &str,
+    ) -> Vec<Result<Started, RemoteError>> {
+        let answers = self.remote.start(workers, work, &LaunchToken::from(token));
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// Everything that is said, by worker, and how each ends.
+    pub(crate) fn run(&self, workers: &[Worker], work: &Work, token: &str) -> Ends {
+        collect(self.remote.run(workers, work, &LaunchToken::from(token)))
+    }
+
+    pub(crate) fn hear(&self, workers: &[Worker], token: &str) -> Ends {
+        collect(self.remote.follow(workers, &LaunchToken::from(token), &BTreeMap::new()))
+    }
+
+    /// Waits until a command on a worker has said `started`, and returns its process id.
+    pub(crate) fn started(&self, worker: &Worker, token: &str) -> u32 {
+        let one = std::slice::from_ref(worker);
+        let mut stream = self.remote.follow(one, &LaunchToken::from(token), &BTreeMap::new());
+        let said = match stream.next() {
+            Some((_, Said::Line { bytes, .. })) => String::from_utf8(bytes).unwrap(),
+            other => panic!("it said nothing: {other:?}"),
+        };
+        said.trim().strip_prefix("started ").unwrap().parse().unwrap()
+    }
+
+    /// What a shell command says on each worker: on one output, on the other, and how it ends.
+    pub(crate) fn ask(
+        &self,
+        workers: &[Worker],
+        ask: &Ask,
+    ) -> BTreeMap<u32, (String, String, End)> {
+        let mut texts: BTreeMap<u32, (String, String)> = BTreeMap::new();
+        let mut ends = BTreeMap::new();
+        for (worker, reply) in self.remote.ask(workers, ask) {
+            let (out, err) = texts.entry(worker).or_default();
+            match reply {
+                Reply::Out(bytes) => out.push_str(&String::from_utf8_lossy(&bytes)),
+                Reply::Err(bytes) => err.push_str(&String::from_utf8_lossy(&bytes)),
+                Reply::End(end) => {
+                    let (out, err) = texts.remove(&worker).unwrap();
+                    assert!(ends.insert(worker, (out, err, end)).is_none());
+                }
+            }
+        }
+        ends
+    }
+}
+
+/// A stream to its end.
+pub(crate) fn collect(stream: Stream) -> Ends {
+    let mut text: BTreeMap<u32, String> = BTreeMap::new();
+    let mut ends = BTreeMap::new();
+    for (worker, said) in stream {
+        let text = text.entry(worker).or_default();
+        match said {
+            Said::Line { bytes, .. } => text.push_str(&String::from_utf8_lossy(&bytes)),
+            Said::End(end) => {
+                assert!(ends.insert(worker, (text.clone(), end)).is_none(), "two ends of {worker}");
+            }
+        }
+    }
+    ends
+}
+
+pub(crate) fn is_running(pid: u32) -> bool {
+    Process::read(pid).is_some_and(|process| !process.zombie)
+}

@@ -1,0 +1,237 @@
+//! Real hosts: an OpenSSH server of a test's own on each of some loopback addresses, with keys, ports and
+//! homes in a temporary directory. Ended by their process ids, with everything that ran on them.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tpu::remote::Worker;
+use tpu::remote::ssh::SshConfig;
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::proc::{self, Spawn};
+use tpu::sys::procs::{self, Process, Signal, Table};
+
+use super::tmux::write_file;
+use super::wait::wait_until;
+
+/// The server, where Debian and others keep it.
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// Whether there is a server to test with; says so if not.
+pub(crate) fn is_installed() -> bool {
+    let found = Path::new(SSHD).is_file();
+    if !found {
+        let said = writeln!(std::io::stderr(), "skipped: there is no {SSHD} (openssh-server)");
+        said.unwrap();
+    }
+    found
+}
+
+/// Some hosts.
+pub(crate) struct Hosts {
+    dir: tempfile::TempDir,
+    servers: Vec<Server>,
+    /// A directory whose contents the hosts do not see.
+    hidden: Option<PathBuf>,
+}
+
+struct Server {
+    address: String,
+    child: Option<Child>,
+}
+
+impl Hosts {
+    /// So many hosts, each with a server and a home of its own.
+    pub(crate) fn new(count: usize) -> Self {
+        Self::with(count, None)
+    }
+
+    /// The same, on which a directory is on a disk of their own. None where that cannot be, which is said.
+    pub(crate) fn with_own(count: usize, hidden: &Path) -> Option<Self> {
+        let mount = "mount -t tmpfs none \"$0\"";
+        let tried = Spawn::new("unshare").args(["-m", "sh", "-c", mount]).arg(hidden);
+        if !proc::run(&tried).is_ok_and(|output| output.status.success()) {
+            let said = writeln!(std::io::stderr(), "skipped: no mounts of our own can be made");
+            said.unwrap();
+            return None;
+        }
+        Some(Self::with(count, Some(hidden.to_owned())))
+    }
+
+    fn with(count: usize, hidden: Option<PathBuf>) -> Self {
+        let dir = tempfile::Builder::new().prefix("sshd-").tempdir().unwrap();
+        for key in ["host", "client"] {
+            let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
+            let made = proc::run(&spawn.arg(dir.path().join(key))).unwrap();
+            assert!(made.status.success(), "{}", made.complaint());
+        }
+        std::fs::copy(dir.path().join("client.pub"), dir.path().join("authorized")).unwrap();
+        if rustix::process::getuid().is_root() {
+            std::fs::create_dir_all("/run/sshd").unwrap();
+        }
+        let mut hosts = Self { dir, servers: Vec::new(), hidden };
+        for index in 0..count {
+            let ip = format!("127.0.0.{}", 11 + index);
+            hosts.servers.push(Server { address: ip, child: None });
+            hosts.begin(index);
+        }
+        hosts
+    }
+
+    /// Below the directory of the hosts.
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
+        self.dir.path().join(below)
+    }
+
+    /// The home of the account on a host.
+    pub(crate) fn home(&self, index: usize) -> PathBuf {
+        self.path(&format!("home-{index}"))
+    }
+
+    /// `127.0.0.11:40123` of each.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.servers.iter().map(|server| server.address.clone()).collect()
+    }
+
+    /// All of them as workers of one target.
+    pub(crate) fn workers(&self) -> Vec<Worker> {
+        Worker::all(&self.addresses())
+    }
+
+    /// The way to them.
+    pub(crate) fn config(&self) -> SshConfig {
+        SshConfig {
+            key: Some(self.path("client").to_str().unwrap().to_owned()),
+            options: self.options(),
+            sockets: self.path("s"),
+            known_hosts: self.path("known_hosts"),
+            ..SshConfig::default()
+        }
+    }
+
+    /// Words for ssh that keep it from the files of whoever runs the tests.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let known = format!("UserKnownHostsFile={}", self.path("known_hosts").display());
+        ["-F", "none", "-o", "GlobalKnownHostsFile=none", "-o", &known].map(str::to_owned).to_vec()
+    }
+
+    /// Starts the server of a host, on the port that it had, else on a free one.
+    #[expect(clippy::disallowed_methods, reason = "the test ends this very server")]
+    pub(crate) fn begin(&mut self, index: usize) {
+        let old = self.servers[index].address.clone();
+        let (ip, port) = if let Some((ip, port)) = old.split_once(':') {
+            (ip.to_owned(), port.parse().unwrap())
+        } else {
+            let free = TcpListener::bind((old.as_str(), 0)).unwrap();
+            (old.clone(), free.local_addr().unwrap().port())
+        };
+        let home = self.home(index);
+        std::fs::create_dir_all(&home).unwrap();
+        let at = |name: &str| self.path(name).display().to_string();
+        let config = format!(
+            "Port {port}\nListenAddress {ip}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
+             PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
+             MaxStartups 1000\nMaxSessions 100\nLogLevel ERROR\nSetEnv HOME={}\n",
+            at("host"),
+            at("authorized"),
+            home.display(),
+        );
+        let file = self.path(&format!("sshd-{index}.conf"));
+        write_file(&file, &config);
+        let log = std::fs::File::create(self.path(&format!("sshd-{index}.log"))).unwrap();
+        let mut command = match &self.hidden {
+            None => Command::new(SSHD),
+            Some(hidden) => {
+                let mount = "mount -t tmpfs none \"$0\" && exec \"$@\"";
+                let mut command = Command::new("unshare");
+                command.args(["-m", "sh", "-c", mount]).arg(hidden).arg(SSHD);
+                command
+            }
+        };
+        let mut child = command
+            .args(["-D", "-e", "-f"])
+            .arg(&file)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let log = self.path(&format!("sshd-{index}.log"));
+        wait_until("the server listens", || {
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("sshd: {status}: {}", std::fs::read_to_string(&log).unwrap());
+            }
+            std::net::TcpStream::connect((ip.as_str(), port)).is_ok()
+        });
+        self.servers[index] = Server { address: format!("{ip}:{port}"), child: Some(child) };
+    }
+
+    /// The processes that hold the connections of a host, not what runs there.
+    fn connections(&self, index: usize) -> Vec<Process> {
+        let Some(child) = &self.servers[index].child else { return Vec::new() };
+        let Ok(table) = Table::read() else { return Vec::new() };
+        let below = table.descendants(child.id());
+        below.into_iter().filter(|process| process.name.starts_with("sshd")).cloned().collect()
+    }
+
+    /// What runs on a host by our hand.
+    fn commands(&self, index: usize) -> Vec<Process> {
+        let Ok(table) = Table::read() else { return Vec::new() };
+        let uid = rustix::process::getuid().as_raw();
+        let address = &self.servers[index].address;
+        table.with_variable("TPU_MACHINE", address, uid).into_iter().cloned().collect()
+    }
+
+    /// Breaks every connection to a host; it can be reached again at once.
+    pub(crate) fn cut(&self, index: usize) {
+        for process in self.connections(index) {
+            drop(procs::signal(&process, Signal::Kill));
+        }
+    }
+
+    /// Ends the server of a host and its connections; what runs there goes on.
+    pub(crate) fn shut(&mut self, index: usize) {
+        let connections = self.connections(index);
+        if let Some(mut child) = self.servers[index].child.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+        for process in connections {
+            drop(procs::signal(&process, Signal::Kill));
+        }
+    }
+
+    /// Ends a host with everything that runs there.
+    pub(crate) fn kill(&mut self, index: usize) {
+        self.shut(index);
+        for process in self.commands(index) {
+            drop(procs::signal(&process, Signal::Kill));
+        }
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        let clock = SystemClock::new();
+        for index in 0..self.servers.len() {
+            self.kill(index);
+        }
+        // No assertion: this also runs while a failed test unwinds. Kept connections end with their hosts.
+        while clock.monotonic() < Duration::from_secs(10) {
+            let all = (0..self.servers.len()).flat_map(|index| self.commands(index));
+            let left: Vec<Process> = all.collect();
+            let kept = std::fs::read_dir(self.path("s")).map_or(0, Iterator::count);
+            if left.is_empty() && kept == 0 {
+                return;
+            }
+            for process in left {
+                drop(procs::signal(&process, Signal::Kill));
+            }
+            clock.sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A job on the workers of a real target, in the built program and on real sshd hosts: it starts once on
+//! each whatever breaks, goes on, is found again by its token, and a kill ends exactly what was started.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tpu::sys::procs::{Process, Table};
+
+use crate::common::env::{TestEnv, lives};
+use crate::common::sshd::{Hosts, is_installed};
+use crate::common::tmux::write_file;
+use crate::common::wait::{wait_for, wait_until};
+use crate::json_schema::assert_described;
+
+const TARGET: &str = "lab-hosts";
+
+/// A lab with a target of real hosts.
+struct Lab {
+    env: TestEnv,
+    hosts: Hosts,
+}
+
+/// What a worker does: notes itself and how often it was started, then waits for `go`. Two at a time of
+/// one worker are noted as well.
+const STAYS: &str = "m=$MEET; w=$TPU_WORKER; mkdir \"$m/here-$w\" 2>/dev/null || echo $w >>\"$m/beside\"; \
+    trap 'rmdir \"$m/here-$w\"' EXIT; trap 'exit 130' INT TERM; \
+    echo $$ >>\"$m/starts-$w\"; echo $$ >\"$m/pid-$w\"; echo \"ready $w\"; \
+    until [ -e \"$m/go\" ]; do sleep 0.02; done; echo \"over $w\"";
+
+impl Lab {
+    fn new(count: usize) -> Option<Self> {
+        if !is_installed() {
+            return None;
+        }
+        Some(Self::on(Hosts::new(count), TestEnv::new()))
+    }
+
+    /// On these hosts.
+    fn on(hosts: Hosts, mut env: TestEnv) -> Self {
+        env.set("TPU_USER", "alice");
+        let settings = json!({
+            "ssh_options": hosts.options(),
+            "ssh_key": hosts.path("client"),
+            "stage_root": env.path("stages"),
+        });
+        // Kept for the windows of jobs, whatever environment their server has.
+        env.set("TPU_SETTINGS", env.path("settings.json"));
+        write_file(&env.path("settings.json"), &settings.to_string());
+        let addresses = hosts.addresses().join(",");
+        drop(env.tpu(&format!("register {TARGET} --address {addresses}")).exits(0));
+        Self { env, hosts }
+    }
+
+    /// Starts a bash script on the workers, with `$MEET` as the meeting point of all; its window.
+    #[track_caller]
+    fn run(&self, script: &str) -> u64 {
+        let script = format!("MEET='{}'; {script}", self.env.root());
+        let words = ["run", TARGET, "alice", "--json", "--", "bash", "-c", &script];
+        let output = self.env.tpu_words(&words).exits(0);
+        output.json()["launched"]["window"].as_u64().unwrap()
+    }
+
+    fn output(&self, window: u64) -> String {
+        let log = self.env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
+        std::fs::read_to_string(PathBuf::from(log).join("output.log")).unwrap_or_default()
+    }
+
+    /// The processes that so many workers have noted, in their order.
+    fn pids(&self, count: u32) -> Vec<Process> {
+        (0..count).map(|worker| self.env.wait_pid(&format!("pid-{worker}"))).collect()
+    }
+
+    fn starts(&self, count: u32) -> Vec<usize> {
+        let of = |worker: u32| {
+            let text = std::fs::read_to_string(self.env.path(&format!("starts-{worker}")));
+            text.map_or(0, |text| text.lines().count())
+        };
+        (0..count).map(of).collect()
+    }
+
+    fn all_are_heard(&self, window: u64, count: usize) {
+        wait_until("all are heard", || self.output(window).matches("ready").count() == count);
+    }
+}
+
+#[test]
+fn it_starts_once_on_each_and_the_highest_exit_code_is_the_jobs() {
+    let Some(lab) = Lab::new(4) else { return };
+    let window = lab.run(&format!("{STAYS}; echo $PATH >\"$MEET/path-$w\"; exit $w"));
+    lab.pids(4);
+    lab.all_are_heard(window, 4);
+    lab.env.touch("go");
+    let job = lab.env.wait_status(window, "error");
+    assert_eq!(job["extra_msgs"]["launch"]["exit"], 3);
+    assert_eq!(lab.starts(4), [1, 1, 1, 1]);
+    let output = lab.output(window);
+    for worker in 0..4 {
+        assert!(output.contains(&format!("[worker {worker}] ready {worker}\n")), "{output}");
+        assert!(output.contains(&format!("[worker {worker}] over {worker}\n")), "{output}");
+    }
+    let path = String::from_utf8(lab.env.wait_file("path-0")).unwrap();
+    assert!(!path.contains(lab.env.root()), "a worker has its own programs: {path}");
+    let one = lab.env.tpu(&format!("logs {window} --worker 2")).exits(0);
+    assert_eq!(one.stdout, "ready 2\nover 2\n");
+}
+
+#[test]
+fn a_kill_ends_it_with_its_children_and_spares_the_next_launch() {
+    let Some(lab) = Lab::new(2) else { return };
+    let window = lab.run(&format!("sleep 1000 & {STAYS}"));
+    let all = lab.pids(2);
+    let children: Vec<Process> = {
+        let table = Table::read().unwrap();
+        all.iter().flat_map(|process| table.descendants(process.pid)).cloned().collect()
+    };
+    assert!(children.iter().filter(|child| child.name == "sleep").count() >= 2);
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.env.job("alice", window)["status"], "killed");
+    let left: Vec<&Process> = all.iter().chain(&children).filter(|p| lives(p)).collect();
+    assert!(left.is_empty(), "{left:?} live");
+    let probe = lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0);
+    drop(probe);
+    lab.env.wait_status(window + 1, "finished");
+}
+
+#[test]
+fn a_broken_connection_is_no_end_and_no_second_start() {
+    let Some(lab) = Lab::new(2) else { return };
+    let window =
+        lab.run(&format!("for i in {{1..100}}; do echo line $i; sleep 0.02; done; {STAYS}"));
+    wait_until("some is heard", || lab.output(window).contains("line 20"));
+    lab.hosts.cut(0);
+    lab.hosts.cut(1);
+    wait_until("the silence is noticed", || lab.output(window).contains("does not answer"));
+    lab.all_are_heard(window, 2);
+    lab.hosts.cut(1);
+    lab.env.touch("go");
+    lab.env.wait_status(window, "finished");
+    assert_eq!(lab.starts(2), [1, 1]);
+    let output = lab.output(window);
+    for worker in 0..2 {
+        for i in 1..=100 {
+            let line = format!("[worker {worker}] line {i}\n");
+            assert_eq!(output.matches(&line).count(), 1, "{line}{output}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_reached_stays_killing_and_monitor_completes_it() {
+    let Some(mut lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    lab.hosts.shut(1);
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(6).says(&["Connection refused"]));
+    let job = lab.env.job("alice", window);
+    assert_ne!(job["status"], "killed");
+    assert_eq!(job["extra_msgs"]["intent"]["action"], "killing", "{job:#}");
+    assert!(!lives(&all[0]) && lives(&all[1]));
+    lab.hosts.begin(1);
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    lab.env.wait_status(window, "killed");
+    assert!(!lives(&all[1]));
+    drop(monitor);
+}
+
+#[test]
+fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
+    let Some(lab) = Lab::new(2) else { return };
+    let script = format!(
+        "mkdir -p \"$TPU_LOG_DIR/checkpoint_5\"; echo w >\"$TPU_LOG_DIR/checkpoint_5/w\"; {STAYS}"
+    );
+    let window = lab.run(&script);
+    let first = lab.pids(2);
+    drop(lab.env.tpu("set-rule 1 resume").exits(0));
+    lab.env.start_tpu("daemon run", &[]).kill();
+    // As when the manager is rebooted: its windows are gone, and what ran in them.
+    lab.env.tmux().kill_server();
+    assert!(first.iter().all(lives), "they need neither tmux nor MONITOR");
+    drop(lab.env.tpu(&format!("run {TARGET} bob -q -- true")).exits(4).says(&["alice/1"]));
+    drop(lab.env.tpu("daemon status").exits(1));
+    // A server that is there says that the window is gone for certain.
+    lab.env.tmux().run(&["new-session", "-d", "-s", "somebody"]);
+    drop(lab.env.tpu("check alice").exits(0).says(&["lost"]));
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    let leaf = wait_for("its successor", || {
+        let leaf = lab.env.jobs("alice").pop()?;
+        (leaf["windows_id"] != window && leaf["status"] == "running").then_some(leaf)
+    });
+    wait_until("all workers have begun again", || lab.starts(2) == [2, 2]);
+    assert!(!first.iter().any(lives));
+    let parent: Value = lab.env.job("alice", window);
+    assert_eq!(parent["status"], "resumed");
+    lab.env.touch("go");
+    lab.env.wait_status(leaf["windows_id"].as_u64().unwrap(), "finished");
+    assert_eq!(lab.starts(2), [2, 2]);
+    assert!(!lab.env.path("beside").exists(), "two at a time on one worker");
+    drop(monitor);
+}
+
+#[test]
+fn code_is_brought_to_workers_that_do_not_share_our_disk() {
+    if !is_installed() {
+        return;
+    }
+    let env = TestEnv::new();
+    std::fs::create_dir(env.path("stages")).unwrap();
+    let Some(hosts) = Hosts::with_own(2, &env.path("stages")) else { return };
+    let lab = Lab::on(hosts, env);
+    lab.env.code("alice", "sub dir/train.sh", "echo trained by $TPU_WORKER");
+    let words = ["run", TARGET, "alice", "-q", "--", "bash", "sub dir/train.sh"];
+    drop(lab.env.tpu_words(&words).exits(0));
+    lab.env.wait_status(1, "finished");
+    let output = lab.output(1);
+    assert!(output.contains("to 2 of 2 workers"), "{output}");
+    for worker in 0..2 {
+        let line = format!("[worker {worker}] trained by {worker}\n");
+        assert!(output.contains(&line), "{output}");
+    }
+}
+
+#[test]
+fn commands_have_each_workers_code_and_say_whose_a_line_is() {
+    let Some(mut lab) = Lab::new(3) else { return };
+    let ask = |command: &str| lab.env.tpu_words(&["ssh", TARGET, "all", "--command", command]);
+    let asked = ask("echo out-$TPU_WORKER; echo err >&2; exit $((TPU_WORKER * 2))").exits(4);
+    for worker in 0..3 {
+        assert!(asked.stdout.contains(&format!("[worker {worker}] out-{worker}\n")));
+    }
+    let asked = asked.says(&["[worker 1] err", "worker 1 ended with 2", "worker 2 ended with 4"]);
+    assert!(!asked.stderr.contains("worker 0 ended"), "{asked}");
+    let one = lab.env.tpu_words(&["lian", TARGET, "1", "--command=printf 'a  b'"]).exits(0);
+    assert_eq!(one.stdout, "a  b");
+    drop(lab.env.tpu(&format!("ssh {TARGET} 7 --command true")).exits(3).says(&["from 0 to 2"]));
+    drop(lab.env.tpu(&format!("ssh {TARGET} all")).exits(2).says(&["--command"]));
+    lab.hosts.shut(1);
+    let words = ["ssh", TARGET, "all", "--json", "--command", "exit 3"];
+    let json = lab.env.tpu_words(&words).exits(6).json();
+    assert_described("ssh", &json);
+    let exits: Vec<&Value> =
+        json["workers"].as_array().unwrap().iter().map(|worker| &worker["exit"]).collect();
+    assert_eq!(exits, [&json!(3), &Value::Null, &json!(3)]);
+    assert!(json["workers"][1]["lost"].as_str().unwrap().contains("refused"));
+}
+
+#[test]
+fn files_go_to_all_workers_and_come_from_one() {
+    let Some(lab) = Lab::new(2) else { return };
+    std::fs::create_dir(lab.env.path("a dir")).unwrap();
+    write_file(&lab.env.path("a dir/f"), "text");
+    drop(
+        lab.env
+            .tpu_words(&["cp", "a dir", &format!("{TARGET}:~/below")])
+            .exits(0)
+            .says(&["2 of 2"]),
+    );
+    for index in 0..2 {
+        let there = lab.hosts.home(index).join("below/a dir/f");
+        assert_eq!(std::fs::read_to_string(there).unwrap(), "text");
+    }
+    let from = format!("{TARGET}:~/below/a dir");
+    drop(lab.env.tpu_words(&["cp", &from, "back", "--worker", "1"]).exits(0));
+    assert_eq!(std::fs::read_to_string(lab.env.path("back/a dir/f")).unwrap(), "text");
+    let json = lab.env.tpu_words(&["cp", &from, "all", "--json"]).exits(0).json();
+    assert_described("cp", &json);
+    assert_eq!(std::fs::read_to_string(lab.env.path("all/worker-0/a dir/f")).unwrap(), "text");
+    let missing = format!("{TARGET}:/nonexistent/x");
+    drop(lab.env.tpu_words(&["cp", &missing, "back"]).exits(6).says(&["No such file"]));
+}
+
+#[test]
+fn what_is_left_is_ended_a_live_job_is_not() {
+    let Some(lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    let words = format!("kill-remote {TARGET}");
+    drop(lab.env.tpu(&words).exits(4).says(&["alice/1 is at work"]));
+    assert!(all.iter().all(lives));
+    let json = lab.env.tpu(&format!("{words} --force --json")).exits(0).json();
+    assert_described("kill-remote", &json);
+    assert_eq!(json["launches"], 1);
+    assert!(!all.iter().any(lives));
+    lab.env.wait_status(window, "error");
+}

@@ -68,9 +68,11 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     // Read again: the launch may have been confirmed between.
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let (pane, server) = window(ctx, &data, job)?;
+    let (pane, _) = window(ctx, &data, job)?;
     let mut stopped = processes::stop(ctx, job, pane.as_ref())?;
     fail::fail_point!("kill-stopped");
+    // That takes its time: what is closed is what is there now.
+    let (pane, server) = window(ctx, &data, job)?;
     if let Some(pane) = &pane {
         close(ctx, job, pane, server)?;
         // A launcher that was let through a moment ago may have begun the job since we looked.

@@ -1,8 +1,8 @@
 //! How long a command on 256 workers takes over connections that are there, beside the same by hand.
 //!
 //! `cargo bench --bench workers`, where there is an sshd. The bound of issue 10 (P15): at most 1.2 times as
-//! long as `xargs -P32 ssh` over the same multiplexed connections. One sshd serves 256 loopback addresses;
-//! it has its own keys and directory, and lets in nobody who comes from elsewhere.
+//! long as `xargs -P32 ssh` over the same multiplexed connections. Sixteen sshd serve sixteen loopback addresses
+//! each (one listens on no more), with keys and a directory of their own.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -38,28 +38,45 @@ impl Drop for Server {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the server is ended by its process id")]
-fn serve(dir: &Path, port: u16) -> io::Result<Server> {
+/// sshd listens on sixteen addresses at most (`MAX_LISTEN_SOCKS` in its servconf.h).
+const PER_SERVER: u8 = 16;
+
+/// The address of a worker.
+fn ip(worker: u8) -> String {
+    format!("127.0.1.{worker}")
+}
+
+fn make_keys(dir: &Path) -> io::Result<()> {
     for key in ["host", "client"] {
         let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
         proc::run(&spawn.arg(dir.join(key))).map_err(io::Error::other)?;
     }
+    Ok(())
+}
+
+/// The server of sixteen workers.
+#[expect(clippy::disallowed_methods, reason = "the server is ended by its process id")]
+fn serve(dir: &Path, port: u16, first: u8) -> io::Result<Server> {
     let at = |name: &str| dir.join(name).display().to_string();
     if rustix::process::getuid().is_root() {
         std::fs::create_dir_all("/run/sshd")?;
     }
+    let addresses: Vec<String> =
+        (first..=first + (PER_SERVER - 1)).map(|n| format!("ListenAddress {}\n", ip(n))).collect();
     let config = format!(
-        "Port {port}\nListenAddress 0.0.0.0\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
+        "Port {port}\n{}HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
          PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 1000\n\
-         LogLevel ERROR\nSetEnv HOME={}\nMatch Address *,!127.0.0.0/8\nDenyUsers *\n",
+         LogLevel ERROR\nSetEnv HOME={}\n",
+        addresses.concat(),
         at("host"),
         at("client.pub"),
         dir.display(),
     );
-    std::fs::File::create(dir.join("sshd.conf"))?.write_all(config.as_bytes())?;
+    let file = dir.join(format!("sshd-{first}.conf"));
+    std::fs::File::create(&file)?.write_all(config.as_bytes())?;
     let child = Command::new(SSHD)
         .args(["-D", "-e", "-f"])
-        .arg(dir.join("sshd.conf"))
+        .arg(file)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
@@ -90,11 +107,16 @@ fn main() -> io::Result<()> {
     let dir = tempfile::Builder::new().prefix("b-").tempdir()?;
     let root = dir.path();
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let server = serve(root, port)?;
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        clock.sleep(Duration::from_millis(10));
+    make_keys(root)?;
+    let firsts = (0..=WORKERS).step_by(usize::from(PER_SERVER));
+    let servers: Vec<Server> =
+        firsts.map(|first| serve(root, port, first)).collect::<io::Result<_>>()?;
+    for worker in 0..=WORKERS {
+        while TcpStream::connect((ip(worker), port)).is_err() {
+            clock.sleep(Duration::from_millis(10));
+        }
     }
-    let hosts: Vec<String> = (0..=WORKERS).map(|n| format!("127.0.1.{n}:{port}")).collect();
+    let hosts: Vec<String> = (0..=WORKERS).map(|n| format!("{}:{port}", ip(n))).collect();
     let known = format!("UserKnownHostsFile={}", root.join("known").display());
     let config = SshConfig {
         key: Some(root.join("client").display().to_string()),
@@ -178,8 +200,8 @@ fn main() -> io::Result<()> {
         "warm: tpu ssh all {here:.2} s, xargs -P32 ssh {there:.2} s: {:.2} times (bound 1.20)",
         here / there
     )?;
-    // Kept connections end with the server; their files go with the directory.
-    drop(server);
+    // Kept connections end with the servers; their files go with the directory.
+    drop(servers);
     let end = clock.monotonic() + Duration::from_secs(20);
     while clock.monotonic() < end
         && std::fs::read_dir(root.join("tpu-ssh")).is_ok_and(|entries| {

@@ -47,15 +47,17 @@ pub fn leaf_of(user: &User, window: WindowId) -> Option<WindowId> {
     Lineage::of(user, window)?.leaf()
 }
 
-/// The links of a user's jobs, looked up instead of searched for.
-struct Links<'a> {
+/// The links of a user's jobs, looked up instead of searched for: for whoever asks about many of them.
+#[derive(Debug)]
+pub struct Links<'a> {
     jobs: HashMap<WindowId, &'a Job>,
     /// The first job that names another one as its father.
     by_father: HashMap<WindowId, &'a Job>,
 }
 
 impl<'a> Links<'a> {
-    fn of(user: &'a User) -> Self {
+    /// Those of all jobs of a user.
+    pub fn of(user: &'a User) -> Self {
         let mut jobs = HashMap::new();
         let mut by_father = HashMap::new();
         for job in user.jobs() {
@@ -67,7 +69,8 @@ impl<'a> Links<'a> {
         Self { jobs, by_father }
     }
 
-    fn lineage(&self, window: WindowId) -> Option<Lineage> {
+    /// The lineage of one of them; `None` if there is no such job.
+    pub fn lineage(&self, window: WindowId) -> Option<Lineage> {
         let start = *self.jobs.get(&window)?;
         let mut seen = HashSet::from([window]);
         let mut windows = vec![window];

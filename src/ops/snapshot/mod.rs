@@ -14,7 +14,7 @@ use crate::model::data::{Data, User};
 use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, StartTime, Status, StoredVerdict};
-use crate::model::lineage::Lineage;
+use crate::model::lineage::{Lineage, Links};
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
@@ -127,8 +127,19 @@ fn look_once(
     let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let viewer = Viewer { ctx, data, now, monitor: watch::health(ctx), fleet };
-    let (views, decisions) =
-        jobs.iter().zip(&seen).map(|((user, job), seen)| viewer.view(user, job, seen)).unzip();
+    let links: HashMap<&UserName, Links<'_>> =
+        data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
+    let lineage = |user: &User, job: &Job| {
+        links.get(&user.name).and_then(|links| links.lineage(job.windows_id))
+    };
+    let (views, decisions) = jobs
+        .iter()
+        .zip(&seen)
+        .map(|((user, job), seen)| {
+            let windows = lineage(user, job).map(|lineage| lineage.windows).unwrap_or_default();
+            viewer.view(job, windows, seen)
+        })
+        .unzip();
     let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
             data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
@@ -160,7 +171,8 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = Arc::new(Fleet::ask(ctx));
         let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor: watch::health(ctx), fleet };
-        let (view, _) = viewer.view(user, job, seen);
+        let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
+        let (view, _) = viewer.view(job, lineage, seen);
         Ok((view, seen.has_ended(job)))
     })
 }
@@ -249,12 +261,11 @@ struct Viewer<'a> {
 
 impl Viewer<'_> {
     /// Puts a record and what was observed together, and decides about it.
-    fn view(&self, user: &User, job: &Job, seen: &Seen<'_>) -> (JobView, Decision) {
+    fn view(&self, job: &Job, lineage: Vec<WindowId>, seen: &Seen<'_>) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
         let target = self.fleet.fact(data, &job.tpu);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
-        let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let started_at = started_at(ctx, job);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
         let decision = decide(&Situation {

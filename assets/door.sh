@@ -175,10 +175,10 @@ file() { # RUN-NAME FILE TAG
 }
 
 # SIGINT, after 3 s SIGTERM, after 10 s SIGKILL, to all of `current` (lines `PID START`), which the command
-# brings up to date; `ended` is how many there were.
+# brings up to date; `ended` is how many there were. What may not be signalled keeps no other from its end.
 end_all() { # COMMAND
-    local signal patience deadline pid start name left current=
-    local -A known told
+    local signal patience deadline pid start name left open current=
+    local -A known told denied
     for signal in INT:3000 TERM:10000 KILL:5000; do
         patience=${signal#*:} signal=${signal%:*}
         now
@@ -188,7 +188,7 @@ end_all() { # COMMAND
             while read -r pid start; do
                 [ -z "$pid" ] || known[$pid.$start]=1
             done <<<"$current"
-            left=
+            left= open=
             for name in "${!known[@]}"; do
                 pid=${name%.*} start=${name#*.}
                 alive "$pid" "$start" || continue
@@ -196,14 +196,18 @@ end_all() { # COMMAND
                 if [ -z "${told[$name]}" ]; then
                     told[$name]=1
                     if ! kill -s "$signal" "$pid" 2>/dev/null && alive "$pid" "$start"; then
-                        echo "tpu: denied $pid"
-                        return 1
+                        denied[$name]=1
                     fi
                 fi
+                [ -n "${denied[$name]}" ] || open=yes
             done
             if [ -z "$left" ]; then
                 ended=${#known[@]}
                 return 0
+            fi
+            if [ -z "$open" ]; then
+                echo "tpu: denied$left"
+                return 1
             fi
             now
             [ "$now" -lt "$deadline" ] || break

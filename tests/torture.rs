@@ -144,8 +144,12 @@ fn whoever_holds_the_lock_and_stands_still_is_named_after_ten_seconds() {
     let env = lab();
     drop(env.tpu("-a first config.first alice").exits(0));
     let mut holder = env.start_at_points("-a second config.second alice", "txn-read=sleep(600000)");
-    wait_until("the lock to be held", || !is_free(&env));
     let pid = Pid::from_child(&holder);
+    let (lock, name) = (Paths::new(env.data_path()).lock(), format!("\"pid\":{},", holder.id()));
+    wait_until("the lock to be held by name", || {
+        let says = std::fs::read(&lock).unwrap_or_default();
+        String::from_utf8_lossy(&says).contains(&name) && !is_free(&env)
+    });
     kill_process(pid, Signal::STOP).unwrap();
     let before = env.data_bytes();
     let host = tpu::sys::env::Env::read().hostname;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::data::Data;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
+use crate::model::job::Job;
 use crate::remote::{Ask, End, Other, Remote, Reply, Stopped, Worker};
 use crate::sys::proc::{self, Spawn};
 
@@ -195,6 +196,13 @@ pub fn sweep(ctx: &Ctx, name: &TargetName, how: Sweep, named: &[Stranger]) -> Re
         }
     }
     for token in tokens {
+        // Looking has taken its time: meanwhile somebody may have started it, also under another name.
+        let is_at_work = |job: &Job| {
+            job.status.is_live() && job.launch.as_ref().is_some_and(|of| of.token == token)
+        };
+        if !how.force && ctx.data()?.jobs().any(is_at_work) {
+            continue;
+        }
         for (worker, answer) in door.stop(&reached, &token) {
             match answer {
                 Ok(Stopped::Ended(count)) => {

@@ -42,6 +42,9 @@ const LOST: i32 = 255;
 /// A worker that cannot be reached for so long is lost.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// For so long a worker is waited for that cannot be reached before anything was started.
+const CARRIES: Duration = Duration::from_secs(60);
+
 /// Between two looks for a worker: the first, doubling to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(10);
@@ -109,7 +112,8 @@ fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
     match fact.state {
         TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
         TargetState::Ready | TargetState::Pending | TargetState::Deleting
-            if !fact.endpoints.is_empty() =>
+            // A list that is shorter leaves out what it cannot tell.
+            if fact.endpoints.len() >= workers.len() =>
         {
             workers.retain(|worker| fact.endpoints.contains(&worker.address));
         }
@@ -142,7 +146,18 @@ pub fn attend(
     let door = doors::to(ctx, &data, &job.tpu)?;
     let work = work(ctx, job, door.is_elsewhere);
     if door.is_elsewhere {
-        carry(&*door.remote, &workers, &work, out)?;
+        match carry(ctx, &*door.remote, &workers, &work, out) {
+            Ok(true) => {}
+            // Nothing has been started.
+            Ok(false) => {
+                forget(ctx, &id);
+                return Ok(LOST);
+            }
+            Err(error) => {
+                forget(ctx, &id);
+                return Err(error);
+            }
+        }
     }
     let door = door.remote;
     fail::fail_point!("workers-recorded");
@@ -243,21 +258,52 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
 }
 
 /// Brings the copy of the code to workers that do not have it: where a disk is shared, nothing is carried.
+/// Whether all have it; one that cannot be reached is waited for, but not for ever.
 fn carry(
+    ctx: &Ctx,
     door: &dyn Remote,
     workers: &[Worker],
     work: &Work,
     out: &mut dyn Write,
-) -> Result<(), Error> {
-    let Some(dir) = work.dir.as_ref().and_then(|dir| dir.to_str()) else { return Ok(()) };
+) -> Result<bool, Error> {
+    let Some(dir) = work.dir.as_ref().and_then(|dir| dir.to_str()) else { return Ok(true) };
+    let deadline = ctx.clock.monotonic() + CARRIES;
+    let (mut left, mut wait) = (workers.to_vec(), FIRST_WAIT);
+    loop {
+        left = carry_once(door, &left, dir, out)?;
+        let Some(first) = left.first() else { return Ok(true) };
+        if ctx.clock.monotonic() >= deadline {
+            let line = "the connection is broken: it has not got its copy of the code";
+            drop(writeln!(out, "tpu: worker {}: {line}", first.index));
+            return Ok(false);
+        }
+        ctx.clock.sleep(wait);
+        wait = (2 * wait).min(LAST_WAIT);
+    }
+}
+
+/// One try; the workers that could not be reached.
+fn carry_once(
+    door: &dyn Remote,
+    workers: &[Worker],
+    dir: &str,
+    out: &mut dyn Write,
+) -> Result<Vec<Worker>, Error> {
     let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
     let look = Ask { command: format!("test -d {quoted}"), input: None };
-    let without: BTreeSet<u32> = door
-        .ask(workers, &look)
-        .filter_map(|(worker, reply)| (reply == Reply::End(End::Exit(1))).then_some(worker))
-        .collect();
+    let (mut without, mut lost) = (BTreeSet::new(), BTreeSet::new());
+    for (worker, reply) in door.ask(workers, &look) {
+        match reply {
+            Reply::End(End::Exit(1)) => drop(without.insert(worker)),
+            Reply::End(End::Lost(_)) => drop(lost.insert(worker)),
+            Reply::Out(_) | Reply::Err(_) | Reply::End(End::Exit(_)) => {}
+        }
+    }
+    let these = |wanted: &BTreeSet<u32>| -> Vec<Worker> {
+        workers.iter().filter(|worker| wanted.contains(&worker.index)).cloned().collect()
+    };
     if without.is_empty() {
-        return Ok(());
+        return Ok(these(&lost));
     }
     drop(writeln!(out, "tpu: copying {dir} to {} of {} workers", without.len(), workers.len()));
     let packed = proc::run(&Spawn::new("tar").args(["-czf", "-", "-C", dir, "."]))
@@ -265,14 +311,14 @@ fn carry(
     if !packed.status.success() {
         return Err(Error::failed(format!("cannot pack {dir}: {}", packed.complaint())));
     }
-    // Under its name there is a whole copy or none.
+    // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
+    // copy is everybody's.
     let unpack = format!(
-        "p={quoted}.partial-$$; mkdir -p \"$p\" && tar -xzf - -C \"$p\" && mv -T \"$p\" {quoted}"
+        "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
+         mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
     let unpack = Ask { command: unpack, input: Some(packed.stdout) };
-    let there: Vec<Worker> =
-        workers.iter().filter(|worker| without.contains(&worker.index)).cloned().collect();
-    for (worker, reply) in door.ask(&there, &unpack) {
+    for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {
                 drop(write!(out, "tpu: worker {worker}: {}", String::from_utf8_lossy(&line)));
@@ -281,11 +327,11 @@ fn carry(
                 return Err(Error::failed(format!("worker {worker} cannot keep {dir}"))
                     .hint("set stage_root to a directory that the workers have or can make"));
             }
-            // A lost worker is looked for again when the command is started.
-            Reply::Out(_) | Reply::End(_) => {}
+            Reply::End(End::Lost(_)) => drop(lost.insert(worker)),
+            Reply::Out(_) | Reply::End(End::Exit(_)) => {}
         }
     }
-    Ok(())
+    Ok(these(&lost))
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -42,7 +42,8 @@ pub enum StopError {
 
 /// Stops what `look` finds: SIGINT, after 3 s SIGTERM, after 10 s SIGKILL. Returns how many processes were
 /// stopped, once none of them is left. What appears meanwhile is stopped as well, and what was found once
-/// is not forgotten, although it may hide from the next look.
+/// is not forgotten, although it may hide from the next look. What may not be signalled keeps no other from
+/// its end.
 pub fn stop(
     (clock, procs): (&dyn Clock, &dyn Processes),
     mut look: impl FnMut() -> io::Result<Vec<Process>>,
@@ -51,6 +52,8 @@ pub fn stop(
     for (signal, patience) in PATIENCE {
         let deadline = clock.monotonic() + patience;
         let mut signalled: Vec<(u32, u64)> = Vec::new();
+        let mut denied: Vec<(u32, u64)> = Vec::new();
+        let mut refusal = None;
         loop {
             let found = look().map_err(StopError::Look)?;
             known.extend(found.into_iter().map(|process| ((process.pid, process.start), process)));
@@ -58,16 +61,21 @@ pub fn stop(
             if alive.is_empty() {
                 return Ok(known.len());
             }
+            let mut is_only_denied = true;
             for process in alive {
                 let name = (process.pid, process.start);
                 if !signalled.contains(&name) {
-                    procs.signal(process, signal).map_err(|source| StopError::Signal {
-                        pid: process.pid,
-                        name: process.name.clone(),
-                        source,
-                    })?;
                     signalled.push(name);
+                    if let Err(source) = procs.signal(process, signal) {
+                        denied.push(name);
+                        let (pid, name) = (process.pid, process.name.clone());
+                        refusal.get_or_insert(StopError::Signal { pid, name, source });
+                    }
                 }
+                is_only_denied &= denied.contains(&name);
+            }
+            if let Some(refusal) = refusal.take_if(|_| is_only_denied) {
+                return Err(refusal);
             }
             if clock.monotonic() >= deadline {
                 break;

@@ -221,6 +221,29 @@ fn code_is_brought_to_workers_that_do_not_share_our_disk() {
 }
 
 #[test]
+fn code_is_brought_once_to_workers_that_share_a_disk_with_each_other() {
+    if !is_installed() {
+        return;
+    }
+    let env = TestEnv::new();
+    std::fs::create_dir(env.path("stages")).unwrap();
+    let Some(hosts) = Hosts::with_own(1, &env.path("stages")) else { return };
+    let lab = Lab::on(hosts, env);
+    let address = &lab.hosts.addresses()[0];
+    let four = [address.as_str(); 4].join(",");
+    drop(lab.env.tpu(&format!("register {TARGET} --address {four}")).exits(0));
+    lab.env.code("alice", "train.sh", "echo trained by $TPU_WORKER");
+    let words = ["run", TARGET, "alice", "-q", "--", "bash", "train.sh"];
+    drop(lab.env.tpu_words(&words).exits(0));
+    lab.env.wait_status(1, "finished");
+    let output = lab.output(1);
+    for worker in 0..4 {
+        let line = format!("[worker {worker}] trained by {worker}\n");
+        assert!(output.contains(&line), "{output}");
+    }
+}
+
+#[test]
 fn commands_have_each_workers_code_and_say_whose_a_line_is() {
     let Some(mut lab) = Lab::new(3) else { return };
     let ask = |command: &str| lab.env.tpu_words(&["ssh", TARGET, "all", "--command", command]);

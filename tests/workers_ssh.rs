@@ -166,6 +166,27 @@ fn what_cannot_be_reached_stays_killing_and_monitor_completes_it() {
 }
 
 #[test]
+fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
+    let Some(mut lab) = Lab::new(1) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(1);
+    lab.all_are_heard(window, 1);
+    let done = lab.env.start("true", &[""; 0]);
+    lab.env.wait_status(done, "finished");
+    lab.env.tmux().run(&["kill-window", "-t", &lab.env.pane_id("alice", window).unwrap()]);
+    wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
+    lab.hosts.shut(0);
+    drop(lab.env.tpu("clean alice").exits(6).says(&["Archived 1 job", "Connection refused"]));
+    let kept: Vec<Value> =
+        lab.env.jobs("alice").iter().map(|job| job["windows_id"].clone()).collect();
+    assert_eq!(kept, [window]);
+    assert!(lab.env.job("alice", window)["extra_msgs"]["intent"].is_null());
+    lab.hosts.begin(0);
+    drop(lab.env.tpu("clean alice").exits(0).says(&["Archived 1 job"]));
+    assert!(!lives(&all[0]));
+}
+
+#[test]
 fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
     let Some(lab) = Lab::new(2) else { return };
     let script = format!(

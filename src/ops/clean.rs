@@ -148,17 +148,46 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
     if !open.is_empty() {
         gone = intend(ctx, &gone)?;
     }
-    let mut finish = || -> Result<(), Error> {
-        for (job, pane) in open.iter().filter(|(job, _)| gone.iter().any(|of| is_same(job, of))) {
-            close(ctx, job, pane, &tmux)?;
-            cleaned.closed += 1;
+    // One whose processes cannot be ended keeps its record; the others do not wait for it.
+    let (mut ended, mut stuck, mut why) = (Vec::new(), Vec::new(), None);
+    for job in gone {
+        let pane = open.iter().find(|(seen, _)| is_same(seen, &job)).map(|(_, pane)| *pane);
+        match end(ctx, &job, pane, &tmux) {
+            Ok(()) => {
+                cleaned.closed += usize::from(pane.is_some());
+                ended.push(job);
+            }
+            Err(error) => {
+                stuck.push(job);
+                why.get_or_insert(error);
+            }
         }
-        stop_unended(ctx, &gone)?;
-        cleaned.archived = remove(ctx, user, &gone)?;
-        Ok(())
-    };
-    finish().inspect_err(|_| drop(withdraw(ctx, &gone)))?;
-    Ok(cleaned)
+    }
+    let removed = remove(ctx, user, &ended);
+    if removed.is_err() {
+        stuck.extend(ended);
+    }
+    if !stuck.is_empty() {
+        // It runs out by itself; the error at hand says more than this one could.
+        drop(withdraw(ctx, &stuck));
+    }
+    cleaned.archived = removed?;
+    match why {
+        None => Ok(cleaned),
+        Some(error) if cleaned.archived.is_empty() => Err(error),
+        Some(error) => {
+            let message = format!("{} {}", cleaned.summary(), error.message);
+            Err(Error { message, ..error })
+        }
+    }
+}
+
+/// Closes the window of a record that is being cleared away, and ends what is left of its job.
+fn end(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>, tmux: &TmuxFact) -> Result<(), Error> {
+    if let Some(pane) = pane {
+        close(ctx, job, pane, tmux)?;
+    }
+    stop_unended(ctx, std::slice::from_ref(job))
 }
 
 /// Whether two readings of a record are of the same attempt, with the same successor.

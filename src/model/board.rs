@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ids::{TargetName, UserName};
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::time::Timestamp;
 
 /// A status as people write it.
@@ -114,7 +114,7 @@ impl Board {
         self.entries.iter().map(|(name, _)| name)
     }
 
-    pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
         let key = |key: &str| Some(TargetName::from(key));
         Ok(Self { entries: read::pairs(value, path, key, read_entry)? })
     }
@@ -129,17 +129,16 @@ impl Board {
     }
 }
 
-fn read_entry(value: &Value, path: &Path<'_>) -> Result<Entry, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+fn read_entry(value: Json<'_>, path: &Path<'_>) -> Result<Entry, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Entry {
         status: fields.with("status", |value, path| {
-            let expected = "free, running, reserved, error or gone";
-            value.as_str().and_then(Written::parse).ok_or_else(|| path.error(expected, Some(value)))
+            read::one_of(value, path, Written::parse, "free, running, reserved, error or gone")
         })?,
         user: fields.with("user", read::text)?,
         notes: fields.with("notes", read::text)?.unwrap_or_default(),
         reservation: fields.with("reservation", |value, path| {
-            let fields = Fields::new(read::object(value, path)?, path);
+            let fields = Fields::new(value, path)?;
             Ok(Reservation {
                 user: UserName::new(fields.need("user", "a user", read::text)?),
                 until: fields.need("until", "an instant", read::instant)?,
@@ -166,7 +165,7 @@ mod tests {
     #[test]
     fn an_entry_reads_back_and_what_is_not_ours_stays() {
         let value = json!({ "t": { "status": "reserved(error)", "ours_later": 1, "user": "bob" } });
-        let mut board = Board::read(&value, &Path::Root).unwrap();
+        let mut board = Board::read(Json::new(&value.to_string()), &Path::Root).unwrap();
         let name = TargetName::from("t");
         let mut entry = board.entry(&name);
         assert_eq!((entry.status, entry.user.as_deref()), (Some(Written::Error), Some("bob")));
@@ -178,7 +177,10 @@ mod tests {
         board.set(&name, entry.clone());
         let written = board.write(Some(&value));
         assert_eq!(written["t"]["ours_later"], 1);
-        assert_eq!(Board::read(&written, &Path::Root).unwrap().entry(&name), entry);
+        assert_eq!(
+            Board::read(Json::new(&written.to_string()), &Path::Root).unwrap().entry(&name),
+            entry
+        );
         board.set(&name, Entry::default());
         assert_eq!(board.write(Some(&value)), json!({}));
     }

@@ -3,50 +3,38 @@
 //! Writing begins with the record as it was read. A key is replaced only when reading it again would
 //! not give the job's present value, so that spellings and unknown keys stay as they were found.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::extras;
 use super::facts::ErrorKind;
 use super::ids::{JobId, TargetName, UserName, WindowId};
 use super::job::{Job, StartTime, Status};
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::rules::{Action, Rules};
+use super::time::Timestamp;
 
 impl Job {
     /// Reads a record on its own, such as a line of the archive.
-    pub fn from_value(value: Value, owner: &UserName) -> Result<Self, DataError> {
-        if let Value::Object(map) = value {
-            read_job(map, owner, &Path::Root)
-        } else {
-            Err(Path::Root.error("a job", Some(&value)))
-        }
+    pub fn from_value(value: &Value, owner: &UserName) -> Result<Self, DataError> {
+        let text = value.to_string();
+        let record = Json::new(&text);
+        let entries = record.as_object().ok_or_else(|| Path::Root.error("a job", Some(record)))?;
+        let job = read_job(&Fields::of(entries, &Path::Root), owner)?;
+        Ok(Self { raw: text.into(), ..job })
     }
 
     /// The record for the file: what was read, with what has changed since.
     pub fn to_value(&self) -> Value {
-        let was = if self.raw.is_empty() {
-            None
-        } else {
-            fields(&self.raw, &self.user, &Path::Root).ok()
-        };
+        let record = Fields::new(Json::new(self.raw.text()), &Path::Root);
+        let was = record.and_then(|record| read_job(&record, &self.user)).ok();
         Value::Object(written(self, was.as_ref()))
     }
 }
 
-/// Reads a record, and keeps it as `raw`.
-pub(super) fn read_job(
-    map: Map<String, Value>,
-    owner: &UserName,
-    path: &Path<'_>,
-) -> Result<Job, DataError> {
-    let mut job = fields(&map, owner, path)?;
-    job.raw = map;
-    Ok(job)
-}
-
-/// The typed fields of a record.
-fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result<Job, DataError> {
-    let record = Fields::new(map, path);
+/// Reads a record, all but `raw`.
+pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, DataError> {
     let window = record.need("windows_id", "a number", read::number)?;
     let id = JobId::new(owner.clone(), WindowId(window));
     let tpu = TargetName::new(record.with("tpu", read::text)?.unwrap_or_default());
@@ -54,7 +42,7 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
     job.job_dir_id = record.with("job_dir_id", read::number)?;
     job.job_tags = record.with("job_tags", read::text)?;
     job.log_dir = record.with("log_dir", read::text)?;
-    job.stage_dir = record.with(stage_key(map), read::text)?;
+    job.stage_dir = record.with(stage_key(|key| record.has(key)), read::text)?;
     job.extra_configs = record.with("extra_configs", read::text)?.unwrap_or_default();
     let kind = record.with("error", extras::read_kind)?;
     job.status = record
@@ -65,8 +53,8 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
     job.rules = record.with("rules", read_rules)?.unwrap_or_default();
     job.start_time = record.with("start_time", read_start)?.unwrap_or(StartTime::Unset);
     if let Some(value) = record.get("extra_msgs") {
-        let path = Path::Key(path, "extra_msgs");
-        let extra = Fields::new(read::object(value, &path)?, &path);
+        let path = record.below("extra_msgs");
+        let extra = Fields::new(value, &path)?;
         job.father = extra.with("father", read_window)?;
         job.child = extra.with("child", read_window)?;
         job.place = extra.with("place", extras::read_place)?;
@@ -76,11 +64,11 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
         job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
         // The original's own key: whatever else stands there is not ours to understand.
-        job.notes = extra.get("spreadsheet_notes").and_then(Value::as_str).map(str::to_owned);
+        job.notes = extra.get("spreadsheet_notes").and_then(Json::as_str).map(Cow::into_owned);
     }
     if let Some(value) = record.get("customized_settings") {
-        let path = Path::Key(path, "customized_settings");
-        let custom = Fields::new(read::object(value, &path)?, &path);
+        let path = record.below("customized_settings");
+        let custom = Fields::new(value, &path)?;
         job.log_stage = custom.with("log_stage", read::flag)?.unwrap_or(false);
         job.command = custom.with("command", extras::read_command)?;
     }
@@ -88,20 +76,16 @@ fn fields(map: &Map<String, Value>, owner: &UserName, path: &Path<'_>) -> Result
 }
 
 /// The spelling of the stage directory's key in this record.
-fn stage_key(map: &Map<String, Value>) -> &'static str {
-    if !map.contains_key("stage_dir") && map.contains_key("staage_dir") {
-        "staage_dir"
-    } else {
-        "stage_dir"
-    }
+fn stage_key(has: impl Fn(&str) -> bool) -> &'static str {
+    if !has("stage_dir") && has("staage_dir") { "staage_dir" } else { "stage_dir" }
 }
 
-fn read_window(value: &Value, path: &Path<'_>) -> Result<WindowId, DataError> {
+fn read_window(value: Json<'_>, path: &Path<'_>) -> Result<WindowId, DataError> {
     read::number(value, path).map(WindowId)
 }
 
 fn read_status(
-    value: &Value,
+    value: Json<'_>,
     kind: Option<ErrorKind>,
     path: &Path<'_>,
 ) -> Result<Status, DataError> {
@@ -114,43 +98,41 @@ fn read_status(
             Status::from_fields(Some("error"), Some(kind))
         }
         Some(_) => None,
-        None => Status::from_fields(Some(text), kind),
+        None => Status::from_fields(Some(&*text), kind),
     };
     status.ok_or_else(unknown)
 }
 
-fn read_rules(value: &Value, path: &Path<'_>) -> Result<Rules, DataError> {
+fn read_rules(value: Json<'_>, path: &Path<'_>) -> Result<Rules, DataError> {
     let mut rules = Rules::default();
-    for (kind, action) in read::object(value, path)? {
-        let path = Path::Key(path, kind);
-        let kind = ErrorKind::parse(kind)
-            .ok_or_else(|| path.error("a kind of error as key", Some(&json!(kind))))?;
-        rules.set(kind, read_action(action, &path)?);
+    for entry in value.as_object().ok_or_else(|| path.error("a map", Some(value)))? {
+        let name = entry.key.name();
+        let path = Path::Key(path, &name);
+        let kind = ErrorKind::parse(&name).ok_or_else(|| {
+            path.error("a kind of error as key", Some(Json::new(&json!(name).to_string())))
+        })?;
+        rules.set(kind, read_action(Json::new(entry.value), &path)?);
     }
     Ok(rules)
 }
 
-fn read_action(value: &Value, path: &Path<'_>) -> Result<Action, DataError> {
-    value
-        .as_str()
-        .and_then(Action::parse)
-        .ok_or_else(|| path.error("an action such as resume", Some(value)))
+fn read_action(value: Json<'_>, path: &Path<'_>) -> Result<Action, DataError> {
+    read::one_of(value, path, Action::parse, "an action such as resume")
 }
 
-fn read_start(value: &Value, path: &Path<'_>) -> Result<StartTime, DataError> {
-    match value {
-        Value::String(_) => Ok(read::instant(value, path)
-            .map_or_else(|_| StartTime::Original(value.clone()), StartTime::At)),
-        Value::Object(_) => Ok(StartTime::Original(value.clone())),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            Err(path.error("a time", Some(value)))
-        }
+fn read_start(value: Json<'_>, path: &Path<'_>) -> Result<StartTime, DataError> {
+    match value.as_str() {
+        Some(text) => Ok(Timestamp::parse_rfc3339(&text)
+            .map_or_else(|| StartTime::Original(value.to_value()), StartTime::At)),
+        None if value.is_object() => Ok(StartTime::Original(value.to_value())),
+        None => Err(path.error("a time", Some(value))),
     }
 }
 
 /// The record of `job`, given what its raw form reads as.
 fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
-    let mut map = job.raw.clone();
+    let raw = job.raw.map();
+    let mut map = raw.clone();
     let mut set = |key: &str, differs: bool, value: Value| {
         if differs {
             map.insert(key.to_owned(), value);
@@ -170,20 +152,20 @@ fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
     field!("tpu", tpu, json!(job.tpu));
     field!("job_tags", job_tags, json!(job.job_tags));
     field!("log_dir", log_dir, json!(job.log_dir));
-    field!(stage_key(&job.raw), stage_dir, json!(job.stage_dir));
+    field!(stage_key(|key| raw.contains_key(key)), stage_dir, json!(job.stage_dir));
     field!("extra_configs", extra_configs, json!(job.extra_configs));
     // The two fields of a status change together, or a reader would see half of each.
     field!("status", status, json!(job.status.word()));
     field!("error", status, json!(job.status.error().map(ErrorKind::as_str)));
     field!("stage", stage, json!(job.stage));
     field!("monitor", monitor, json!(job.monitor));
-    field!("rules", rules, rules_value(&job.rules, job.raw.get("rules")));
+    field!("rules", rules, rules_value(&job.rules, raw.get("rules")));
     if was.is_none_or(|was| !same_extras(was, job)) {
-        set("extra_msgs", true, extras_value(job, was));
+        set("extra_msgs", true, extras_value(job, was, raw.get("extra_msgs")));
     }
     field!("start_time", start_time, start_value(&job.start_time));
     if was.is_none_or(|was| was.log_stage != job.log_stage || was.command != job.command) {
-        set("customized_settings", true, custom_value(job, was));
+        set("customized_settings", true, custom_value(job, was, raw.get("customized_settings")));
     }
     map
 }
@@ -221,8 +203,8 @@ fn same_extras(a: &Job, b: &Job) -> bool {
         && a.notes == b.notes
 }
 
-fn extras_value(job: &Job, was: Option<&Job>) -> Value {
-    let mut map = job.raw.get("extra_msgs").and_then(Value::as_object).cloned().unwrap_or_default();
+fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
+    let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
     macro_rules! extra {
         ($key:literal, $field:ident, $write:expr) => {
             if was.map_or(job.$field.is_some(), |was| was.$field != job.$field) {
@@ -242,9 +224,8 @@ fn extras_value(job: &Job, was: Option<&Job>) -> Value {
     Value::Object(map)
 }
 
-fn custom_value(job: &Job, was: Option<&Job>) -> Value {
-    let old = job.raw.get("customized_settings").and_then(Value::as_object);
-    let mut map = old.cloned().unwrap_or_default();
+fn custom_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
+    let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
     if was.map_or(job.log_stage, |was| was.log_stage != job.log_stage) {
         extras::put(&mut map, "log_stage", Some(json!(job.log_stage)));
     }

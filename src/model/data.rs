@@ -5,9 +5,9 @@
 //! layout survive, and a document without changes gives the very same bytes.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub use super::head::Secret;
 pub use super::monitor_config::MonitorConfig;
@@ -18,13 +18,15 @@ use super::board::Board;
 use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
-use super::json::{Edits, Source, Style};
+use super::json::{Edits, Style};
 use super::line::Ticket;
-use super::read::Path;
+use super::read::{Fields, Json, Path};
 use super::registry::{self, Registry};
 use super::settings;
+use super::source::{Member, Source};
 use super::target::{Registration, Target};
-use super::user::{parsed, read_user, set_pair, write_user};
+use super::user::{read_user, set_pair, write_user};
+use super::walk::{Entry, Walk, check};
 
 /// Why a document could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,18 +95,12 @@ impl Data {
             "MONITOR_logs": [], "ack_MONITOR": false,
         });
         let source = Style::default().render(&value, 0) + "\n";
-        Self { source: Source::new(&source), users: Vec::new(), head: Head::default() }
+        let source = Source::new(source.into(), Vec::new());
+        Self { source, users: Vec::new(), head: Head::default() }
     }
 
     /// Reads a document.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
-        // Whether it is JSON at all is settled here; what follows only looks for places.
-        let syntax = |e: &serde_json::Error| ReadError::Syntax {
-            message: settings::syntax(e),
-            line: e.line(),
-            column: e.column(),
-        };
-        let _: IgnoredAny = serde_json::from_slice(bytes).map_err(|e| syntax(&e))?;
         let text = str::from_utf8(bytes).map_err(|e| {
             let before = bytes.get(..e.valid_up_to()).unwrap_or(&[]);
             ReadError::Syntax {
@@ -113,38 +109,40 @@ impl Data {
                 column: before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1,
             }
         })?;
+        // Whether it is JSON, and all of it readable, is settled here; what follows only looks for places.
+        check(text).map_err(|e| ReadError::Syntax {
+            message: settings::syntax(&e),
+            line: e.line(),
+            column: e.column(),
+        })?;
+        let text: Arc<str> = text.into();
         let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
-        let document = text.get(start..).unwrap_or("").trim_ascii_end();
-        if !document.starts_with('{') {
-            return Err(Path::Root.error("a map", parsed(document).as_ref()).into());
+        let mut walk = Walk::document(&text, start);
+        if walk.next() != Some(b'{') {
+            return Err(Path::Root.error("a map", Some(Json::new(walk.value()))).into());
         }
-        let mut map = Map::new();
         let mut users = Vec::new();
-        let source = Source::new(text);
-        let document = source.part(start..start + document.len()).unwrap_or("");
-        let mut foreign = true;
-        for member in source.members(document) {
-            let key = member.name();
-            foreign &= !OUR_KEYS.contains(&&*key);
-            match &*key {
-                "users" => users = read_users(&source, start + member.at, member.value)?,
-                // Long, and only ever carried along.
-                "MONITOR_logs" => {}
-                _ => {
-                    let value = parsed(member.value)
-                        .ok_or_else(|| Path::Key(&Path::Root, &key).error("valid text", None))?;
-                    map.insert(key.into_owned(), value);
-                }
+        let mut entries = Vec::new();
+        let mut has_users = false;
+        walk.object(|walk, key| {
+            if key.is("users") {
+                has_users = true;
+                users = read_users(walk, &text)?;
+            } else {
+                entries.push(Entry { key, value: walk.value() });
             }
-        }
+            Ok::<_, DataError>(())
+        })?;
         // Every key may be missing. A document that has others and none of ours is somebody else's, and to
         // take it for an empty one would be to write into it.
-        if foreign && !map.is_empty() {
-            let found = serde_json::from_str(document).ok();
-            return Err(Path::Root.error("a map with a key 'users'", found.as_ref()).into());
+        let is_ours = |entry: &Entry<'_>| OUR_KEYS.iter().any(|key| entry.key.is(key));
+        if !has_users && !entries.is_empty() && !entries.iter().any(is_ours) {
+            let found = Some(Json::new(text.trim_ascii()));
+            return Err(Path::Root.error("a map with a key 'users'", found).into());
         }
-        let head = Head::read(&map)?;
-        Ok(Self { source, users, head })
+        let head = Head::read(&Fields::of(entries, &Path::Root))?;
+        let spans = walk.into_spans();
+        Ok(Self { source: Source::new(text, spans), users, head })
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
@@ -166,21 +164,13 @@ impl Data {
         let document = rest.trim_ascii_end();
         let after = rest.get(document.len()..).unwrap_or("");
         let found = self.source.members(document);
-        let mut map = Map::new();
-        for member in &found {
-            let key = member.name();
-            if !matches!(&*key, "users" | "MONITOR_logs")
-                && let Some(value) = parsed(member.value)
-            {
-                map.insert(key.into_owned(), value);
-            }
-        }
-        let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
+        let raw = |key: &str| found.iter().rfind(|member| member.key.is(key)).map(|m| m.value);
         let mut edits = Edits::default();
         if let Some(text) = write_users(&self.users, &self.source, &style, raw("users")) {
             edits.set("users", text);
         }
-        for (key, value) in self.head.changes(&map) {
+        let entries = found.iter().map(Member::entry).collect();
+        for (key, value) in self.head.changes(&Fields::of(entries, &Path::Root)) {
             let text = match raw(key) {
                 Some(old) => style.patch(old, &value, 1),
                 None => style.render(&value, 1),
@@ -195,7 +185,7 @@ impl Data {
 
     /// The document as plain JSON, for commands that edit it by path.
     pub fn to_value(&self) -> Value {
-        parsed(&self.to_text()).unwrap_or(Value::Null)
+        serde_json::from_str(&self.to_text()).unwrap_or(Value::Null)
     }
 
     /// The same document with the contents of `value`, checked like one that was read.
@@ -389,24 +379,26 @@ impl Data {
     }
 }
 
-fn read_users(source: &Source, start: usize, text: &str) -> Result<Vec<User>, DataError> {
+/// Reads the users that come next on a walk through `document`.
+fn read_users(walk: &mut Walk<'_>, document: &Arc<str>) -> Result<Vec<User>, DataError> {
     let path = Path::Key(&Path::Root, "users");
-    if text == "null" {
-        return Ok(Vec::new());
-    }
-    if !text.starts_with('{') {
-        return Err(path.error("a map of users", parsed(text).as_ref()));
+    if walk.next() != Some(b'{') {
+        let found = Json::new(walk.value());
+        return if found.is_null() {
+            Ok(Vec::new())
+        } else {
+            Err(path.error("a map of users", Some(found)))
+        };
     }
     let mut users: Vec<User> = Vec::new();
-    for member in source.members(text) {
-        let name = member.name();
-        let from = start + member.at;
-        let range = from..from + member.value.len();
+    walk.object(|walk, key| {
+        let name = key.name();
         let path = Path::Key(&path, &name);
-        let user = read_user(source, range, UserName::new(&*name), &path)?;
+        let user = read_user(walk, document, UserName::new(&*name), &path)?;
         users.retain(|known| known.name != user.name);
         users.push(user);
-    }
+        Ok(())
+    })?;
     Ok(users)
 }
 
@@ -422,13 +414,13 @@ fn write_users(
     let mut edits = Edits::default();
     for user in users {
         let text = write_user(user, source, style, 2);
-        let was = found.iter().rfind(|member| member.name() == user.name.as_str());
+        let was = found.iter().rfind(|member| member.key.is(user.name.as_str()));
         if was.is_none_or(|was| was.value != text) {
             edits.set(user.name.as_str(), text);
         }
     }
     for member in &found {
-        let name = member.name();
+        let name = member.key.name();
         if !users.iter().any(|user| user.name.as_str() == name) {
             edits.remove(&name);
         }

@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 use super::facts::{ErrorKind, Place};
 use super::ids::LaunchToken;
 use super::job::{Intent, Launch, LaunchMode, Lease, Mark, Recovery, StoredVerdict};
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::time::Timestamp;
 
 /// Where the window of a job lives.
-pub(super) fn read_place(value: &Value, path: &Path<'_>) -> Result<Place, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_place(value: Json<'_>, path: &Path<'_>) -> Result<Place, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Place {
         host: fields.need("host", "text", read::text)?,
         boot: fields.need("boot", "text", read::text)?,
@@ -40,15 +40,12 @@ pub(super) fn write_place(place: &Place) -> Value {
 }
 
 /// The launch of a job.
-pub(super) fn read_launch(value: &Value, path: &Path<'_>) -> Result<Launch, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Launch {
         token: LaunchToken::new(fields.need("token", "text", read::text)?),
         mode: fields.need("mode", "'script' or 'native'", |value, path| {
-            value
-                .as_str()
-                .and_then(LaunchMode::parse)
-                .ok_or_else(|| path.error("'script' or 'native'", Some(value)))
+            read::one_of(value, path, LaunchMode::parse, "'script' or 'native'")
         })?,
         at: fields.need("at", "an instant", read::instant)?,
         confirmed: fields.with_or("confirmed", false, read::flag)?,
@@ -72,8 +69,8 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
 }
 
 /// An unfinished action.
-pub(super) fn read_intent(value: &Value, path: &Path<'_>) -> Result<Intent, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_intent(value: Json<'_>, path: &Path<'_>) -> Result<Intent, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Intent {
         action: fields.need("action", "text", read::text)?,
         at: fields.need("at", "an instant", read::instant)?,
@@ -87,8 +84,8 @@ pub(super) fn write_intent(intent: &Intent) -> Value {
 }
 
 /// The right to act on a lineage.
-pub(super) fn read_lease(value: &Value, path: &Path<'_>) -> Result<Lease, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_lease(value: Json<'_>, path: &Path<'_>) -> Result<Lease, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Lease {
         owner: fields.need("owner", "text", read::text)?,
         fence: fields.need("fence", "a number", read::large)?,
@@ -102,8 +99,8 @@ pub(super) fn write_lease(lease: &Lease) -> Value {
 }
 
 /// Attempts and progress of a lineage.
-pub(super) fn read_recovery(value: &Value, path: &Path<'_>) -> Result<Recovery, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Recovery {
         capacity: fields.with_or("capacity", 0, read::number)?,
         capacity_row: fields.with_or("capacity_row", 0, read::number)?,
@@ -138,8 +135,8 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
 }
 
 /// The line that decided a failure.
-pub(super) fn read_verdict(value: &Value, path: &Path<'_>) -> Result<StoredVerdict, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+pub(super) fn read_verdict(value: Json<'_>, path: &Path<'_>) -> Result<StoredVerdict, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(StoredVerdict {
         kind: fields.need("kind", "a kind of error", read_kind)?,
         rule: fields.with("rule", read::text)?.unwrap_or_default(),
@@ -159,20 +156,18 @@ pub(super) fn write_verdict(verdict: &StoredVerdict) -> Value {
 }
 
 /// A kind of error in any spelling.
-pub(super) fn read_kind(value: &Value, path: &Path<'_>) -> Result<ErrorKind, DataError> {
-    value
-        .as_str()
-        .and_then(ErrorKind::parse)
-        .ok_or_else(|| path.error("a kind of error such as grpc", Some(value)))
+pub(super) fn read_kind(value: Json<'_>, path: &Path<'_>) -> Result<ErrorKind, DataError> {
+    read::one_of(value, path, ErrorKind::parse, "a kind of error such as grpc")
 }
 
 /// A command, word by word.
-pub(super) fn read_command(value: &Value, path: &Path<'_>) -> Result<Vec<OsString>, DataError> {
+pub(super) fn read_command(value: Json<'_>, path: &Path<'_>) -> Result<Vec<OsString>, DataError> {
     read::list(value, path, |word, path| {
-        let encoded = || word.get("b64").and_then(Value::as_str);
-        let decoded = || STANDARD.decode(encoded()?).ok().map(OsString::from_vec);
-        word.as_str()
-            .map(OsString::from)
+        let decoded = || {
+            let encoded = Fields::new(word, path).ok()?.get("b64")?.as_str()?;
+            STANDARD.decode(&*encoded).ok().map(OsString::from_vec)
+        };
+        word.word(|text| Some(OsString::from(text)))
             .or_else(decoded)
             .ok_or_else(|| path.error("text or {\"b64\": …}", Some(word)))
     })
@@ -215,7 +210,7 @@ mod tests {
             "windows_id": 7,
             "extra_msgs": { "recovery": { "infra": 2, "ours_later": [1] }, "father": 3 },
         });
-        let mut job = Job::from_value(record.clone(), &owner).unwrap();
+        let mut job = Job::from_value(&record, &owner).unwrap();
         assert_eq!(job.recovery.as_ref().map(|recovery| recovery.infra), Some(2));
         assert_eq!(job.to_value()["extra_msgs"], record["extra_msgs"], "reading is not changing");
         let recovery = Recovery {
@@ -232,7 +227,7 @@ mod tests {
         job.recovery = Some(recovery.clone());
         let written = job.to_value();
         assert_eq!(written["extra_msgs"]["recovery"]["ours_later"], json!([1]));
-        let read = Job::from_value(written, &owner).unwrap();
+        let read = Job::from_value(&written, &owner).unwrap();
         assert_eq!(read.recovery, Some(recovery));
         job.recovery = None;
         assert_eq!(job.to_value()["extra_msgs"], json!({ "father": 3 }));

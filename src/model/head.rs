@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::board::Board;
 use super::line::{self, Ticket};
 use super::monitor_config::{self, MonitorConfig};
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json};
 use super::registry::Registry;
 
 /// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
@@ -69,8 +69,7 @@ impl Default for Head {
 }
 
 impl Head {
-    pub(super) fn read(map: &Map<String, Value>) -> Result<Self, DataError> {
-        let fields = Fields::new(map, &Path::Root);
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, DataError> {
         let word = |key: &str| Some(key.to_owned());
         let id = |key: &str| key.trim().parse().ok();
         Ok(Self {
@@ -86,11 +85,11 @@ impl Head {
             user_id: fields
                 .with("user_id_dict", |value, path| read::pairs(value, path, word, read::number))?
                 .unwrap_or_default(),
-            registry: Registry::read(&fields)?,
+            registry: Registry::read(fields)?,
             board: fields.with("board", Board::read)?.unwrap_or_default(),
             waiting: fields.with("waiting", line::read)?.unwrap_or_default(),
             monitor: fields
-                .with(monitor_config::key(map), MonitorConfig::read)?
+                .with(monitor_config::key(fields), MonitorConfig::read)?
                 .unwrap_or_default(),
             monitor_all_check_time: fields.with_or("monitor_all_check_time", 20, read::number)?,
             wandb_api_key: fields.with("wandb_api_key", read::text)?.map(Secret::new),
@@ -99,9 +98,9 @@ impl Head {
         })
     }
 
-    /// The keys whose values differ from what `old` reads as.
-    pub(super) fn changes(&self, old: &Map<String, Value>) -> Vec<(&'static str, Value)> {
-        let was = Self::read(old).unwrap_or_default();
+    /// The keys whose values differ from what `document` reads as.
+    pub(super) fn changes(&self, document: &Fields<'_>) -> Vec<(&'static str, Value)> {
+        let was = Self::read(document).unwrap_or_default();
         let mut changes = Vec::new();
         let mut set = |key: &'static str, differs: bool, value: Value| {
             if differs {
@@ -114,16 +113,17 @@ impl Head {
         set("id_user_dict", was.id_user != self.id_user, Value::Object(id_user.collect()));
         let user_id = self.user_id.iter().map(|(user, id)| (user.clone(), json!(id)));
         set("user_id_dict", was.user_id != self.user_id, Value::Object(user_id.collect()));
-        changes.extend(self.registry.changes(&was.registry, old));
+        changes.extend(self.registry.changes(&was.registry, document));
         let mut set = |key: &'static str, differs: bool, value: Value| {
             if differs {
                 changes.push((key, value));
             }
         };
+        let old = |key: &str| document.get(key).map(Json::to_value);
         set("waiting", was.waiting != self.waiting, line::write(&self.waiting));
-        set("board", was.board != self.board, self.board.write(old.get("board")));
-        let key = monitor_config::key(old);
-        let monitor = self.monitor.write(&was.monitor, old.get(key).filter(|v| !v.is_null()));
+        set("board", was.board != self.board, self.board.write(old("board").as_ref()));
+        let key = monitor_config::key(document);
+        let monitor = self.monitor.write(&was.monitor, old(key).as_ref());
         set(key, was.monitor != self.monitor, monitor);
         let every = self.monitor_all_check_time;
         set("monitor_all_check_time", was.monitor_all_check_time != every, json!(every));

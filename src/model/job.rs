@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::facts::{ErrorKind, Evidence, Place};
 use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
 use super::rules::Rules;
+pub use super::source::Raw;
 use super::time::Timestamp;
 
 /// The stored status. Each variant carries what only makes sense with it.
@@ -322,7 +323,7 @@ pub enum StartTime {
     Original(Value),
 }
 
-/// One attempt. The record in `job_data`; what it does not know by name stays in `raw`.
+/// One attempt. The record in `job_data`; what the program does not know by name stays in `raw`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Owner.
@@ -375,8 +376,8 @@ pub struct Job {
     pub notes: Option<String>,
     /// The command of native mode, word by word (`customized_settings.command`).
     pub command: Option<Vec<OsString>>,
-    /// The record as read, with every key that is not named above, in order.
-    pub raw: Map<String, Value>,
+    /// The record as it was read, with every key that is not named above, in order.
+    pub raw: Raw,
 }
 
 /// Evidence worth keeping after the pane is gone.
@@ -432,7 +433,7 @@ impl Job {
             log_stage: false,
             notes: None,
             command: None,
-            raw: Map::new(),
+            raw: Raw::default(),
         }
     }
 

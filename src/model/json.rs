@@ -5,14 +5,14 @@
 //! written (`1e-05`), escapes, indentation and blanks of everything else stay byte for byte, and a
 //! write costs little more than a copy.
 //!
-//! The functions here expect text that `serde_json` has accepted as JSON.
+//! The functions here expect text that `serde_json` has accepted as JSON ([`super::source`]).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::ops::Range;
-use std::sync::Arc;
 
 use serde_json::{Map, Value};
+
+use super::source::{Member, first_member, members};
 
 /// How a document is laid out, for the parts that are new in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,8 +152,8 @@ impl Style {
                 let members = members(old);
                 let mut parts = Vec::with_capacity(map.len());
                 for (key, value) in map {
-                    parts.push(match members.iter().rfind(|member| member.name() == *key) {
-                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                    parts.push(match members.iter().rfind(|member| member.key.name() == *key) {
+                        Some(was) => Part::of(was, self.patch(was.value, value, depth + 1).into()),
                         None => Part::new(self, Some(key), self.render(value, depth + 1).into()),
                     });
                 }
@@ -164,7 +164,7 @@ impl Style {
                 let mut parts = Vec::with_capacity(list.len());
                 for (i, value) in list.iter().enumerate() {
                     parts.push(match members.get(i) {
-                        Some(was) => was.with(self.patch(was.value, value, depth + 1).into()),
+                        Some(was) => Part::of(was, self.patch(was.value, value, depth + 1).into()),
                         None => Part::new(self, None, self.render(value, depth + 1).into()),
                     });
                 }
@@ -188,18 +188,20 @@ impl Style {
     ) -> String {
         let mut parts = Vec::with_capacity(members.len() + edits.0.len());
         for (i, member) in members.iter().enumerate() {
-            let name = member.name();
-            let later = members.iter().skip(i + 1).any(|other| other.name() == name);
+            let name = member.key.name();
+            let later = members.iter().skip(i + 1).any(|other| other.key.name() == name);
             match edits.0.iter().find(|(key, _)| *key == name) {
                 // Of a key that is there twice, readers see the last: that is the one to replace.
-                Some((_, Some(text))) if !later => parts.push(member.with(text.as_str().into())),
+                Some((_, Some(text))) if !later => {
+                    parts.push(Part::of(member, text.as_str().into()))
+                }
                 Some((_, None)) => {}
-                Some(_) | None => parts.push(member.with(member.value.into())),
+                Some(_) | None => parts.push(Part::of(member, member.value.into())),
             }
         }
         for (key, text) in &edits.0 {
             if let Some(text) = text
-                && !members.iter().any(|member| member.name() == *key)
+                && !members.iter().any(|member| member.key.name() == *key)
             {
                 parts.push(Part::new(self, Some(key), text.into()));
             }
@@ -219,7 +221,7 @@ impl Style {
             .map(|item| {
                 let place = item.at.map(|at| members.binary_search_by_key(&at, |member| member.at));
                 match place.and_then(Result::ok).and_then(|i| members.get(i)) {
-                    Some(was) => was.with(item.text),
+                    Some(was) => Part::of(was, item.text),
                     None => Part::new(self, None, item.text),
                 }
             })
@@ -311,127 +313,20 @@ impl<'a> Part<'a> {
         Self { lead: None, key, colon, value, trail: "", at: None }
     }
 
+    /// A member that was there before, with this value.
+    fn of(was: &Member<'a>, value: Cow<'a, str>) -> Self {
+        Self {
+            lead: Some(was.lead),
+            key: Cow::Borrowed(was.key.quoted),
+            colon: was.colon,
+            value,
+            trail: was.trail,
+            at: Some(was.at),
+        }
+    }
+
     fn len(&self) -> usize {
         self.key.len() + self.colon.len() + self.value.len() + self.trail.len()
-    }
-}
-
-/// One member of a container as found in the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Member<'a> {
-    /// Blanks between the bracket or comma before it and itself.
-    lead: &'a str,
-    /// The key with its quotes; empty in an array.
-    key: &'a str,
-    /// From the key to the value.
-    colon: &'a str,
-    /// The value.
-    pub(crate) value: &'a str,
-    /// Blanks between the value and the comma or bracket after it.
-    trail: &'a str,
-    /// Where the value begins in the container's text.
-    pub(crate) at: usize,
-}
-
-impl<'a> Member<'a> {
-    /// The key without quotes and escapes.
-    pub(crate) fn name(&self) -> Cow<'a, str> {
-        let inner = self.key.trim_matches('"');
-        if inner.contains('\\') {
-            serde_json::from_str(self.key).map_or(Cow::Borrowed(inner), Cow::Owned)
-        } else {
-            Cow::Borrowed(inner)
-        }
-    }
-
-    /// The same member with another value.
-    fn with(&self, value: Cow<'a, str>) -> Part<'a> {
-        Part {
-            lead: Some(self.lead),
-            key: Cow::Borrowed(self.key),
-            colon: self.colon,
-            value,
-            trail: self.trail,
-            at: Some(self.at),
-        }
-    }
-}
-
-/// The members of the object or array that `text` is.
-pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
-    scan(text, 0, &[])
-}
-
-fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<Member<'a>> {
-    let mut scan = Scan { text, at: 1, object: text.starts_with('{'), base, spans };
-    std::iter::from_fn(|| scan.next()).collect()
-}
-
-/// A text and where its upper containers begin and end, so that to look at one level of it does not take
-/// a walk through all that lies below.
-#[derive(Clone)]
-pub(crate) struct Source {
-    text: Arc<str>,
-    /// Begin and end of each container down to one record of `job_data`, by begin.
-    spans: Arc<[(usize, usize)]>,
-}
-
-/// Document, `users`, user, `job_data`, job.
-const OUTLINED_LEVELS: usize = 5;
-
-impl Source {
-    pub(crate) fn new(text: &str) -> Self {
-        let mut spans: Vec<(usize, usize)> = Vec::new();
-        let mut open = Vec::new();
-        let mut depth = 0_usize;
-        let mut at = 0;
-        let bytes = text.as_bytes();
-        while let Some(byte) = bytes.get(at) {
-            match byte {
-                b'"' => {
-                    at += string_len(bytes.get(at..).unwrap_or(&[]));
-                    continue;
-                }
-                b'{' | b'[' => {
-                    if depth < OUTLINED_LEVELS {
-                        open.push(spans.len());
-                        spans.push((at, at));
-                    }
-                    depth += 1;
-                }
-                b'}' | b']' => {
-                    depth = depth.saturating_sub(1);
-                    if depth < OUTLINED_LEVELS
-                        && let Some(span) = open.pop().and_then(|i| spans.get_mut(i))
-                    {
-                        span.1 = at + 1;
-                    }
-                }
-                _ => {}
-            }
-            at += 1;
-        }
-        Self { text: text.into(), spans: spans.into() }
-    }
-
-    /// The whole text.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// A part of it.
-    pub(crate) fn part(&self, range: Range<usize>) -> Option<&str> {
-        self.text.get(range)
-    }
-
-    /// Where `part`, a slice of this text, begins in it.
-    pub(crate) fn place(&self, part: &str) -> usize {
-        part.as_ptr().addr().saturating_sub(self.text.as_ptr().addr())
-    }
-
-    /// The members of a container of this text.
-    pub(crate) fn members<'a>(&'a self, part: &'a str) -> Vec<Member<'a>> {
-        scan(part, self.place(part), &self.spans)
     }
 }
 
@@ -444,119 +339,6 @@ fn has_escaped_characters(text: &str) -> bool {
     };
     text.match_indices("\\u")
         .any(|(at, _)| begins_an_escape(at) && !matches!(digits(at), None | Some("000" | "001")))
-}
-
-fn first_member(text: &str) -> Option<Member<'_>> {
-    let start = text.find('{')?;
-    let text = text.get(start..)?;
-    Scan { text, at: 1, object: true, base: 0, spans: &[] }.next()
-}
-
-/// Walks over the members of one container.
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
-    object: bool,
-    /// Where `text` begins in the text whose `spans` are known.
-    base: usize,
-    spans: &'a [(usize, usize)],
-}
-
-impl<'a> Scan<'a> {
-    fn next(&mut self) -> Option<Member<'a>> {
-        let lead = self.blanks();
-        if matches!(self.peek()?, b'}' | b']') {
-            return None;
-        }
-        let (key, colon) = if self.object {
-            let key = self.value();
-            let from = self.at;
-            let _: &str = self.blanks();
-            self.at += 1;
-            let _: &str = self.blanks();
-            (key, self.text.get(from..self.at)?)
-        } else {
-            ("", "")
-        };
-        let at = self.at;
-        let value = self.value();
-        let trail = self.blanks();
-        if self.peek() == Some(b',') {
-            self.at += 1;
-        }
-        Some(Member { lead, key, colon, value, trail, at })
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    /// Takes blanks.
-    fn blanks(&mut self) -> &'a str {
-        let from = self.at;
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
-        self.text.get(from..self.at).unwrap_or("")
-    }
-
-    /// Takes one whole value.
-    fn value(&mut self) -> &'a str {
-        let from = self.at;
-        let begin = self.base + from;
-        let known = self.spans.binary_search_by_key(&begin, |span| span.0);
-        self.at += match known.ok().and_then(|i| self.spans.get(i)) {
-            Some((begin, end)) => end - begin,
-            None => value_len(self.text.as_bytes().get(from..).unwrap_or(&[])),
-        };
-        self.text.get(from..self.at).unwrap_or("")
-    }
-}
-
-/// The length of the value that `bytes` begins with.
-fn value_len(bytes: &[u8]) -> usize {
-    match bytes.first() {
-        Some(b'"') => string_len(bytes),
-        Some(b'{' | b'[') => {
-            let mut depth = 0_usize;
-            let mut at = 0;
-            while let Some(byte) = bytes.get(at) {
-                match byte {
-                    b'"' => {
-                        at += string_len(bytes.get(at..).unwrap_or(&[]));
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => {
-                        depth -= 1;
-                        if depth == 0 {
-                            return at + 1;
-                        }
-                    }
-                    _ => {}
-                }
-                at += 1;
-            }
-            at
-        }
-        _ => bytes
-            .iter()
-            .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
-            .unwrap_or(bytes.len()),
-    }
-}
-
-/// The length of the string that `bytes` begins with, quotes included.
-fn string_len(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 /// `new` laid over `old`: members that `new` does not name stay, as do order and place of the others.

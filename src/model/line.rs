@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::extras;
 use super::ids::UserName;
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::time::Timestamp;
 
 /// A place in the line.
@@ -59,9 +59,9 @@ pub struct Errand {
 }
 
 /// Reads the line.
-pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Vec<Ticket>, DataError> {
+pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Ticket>, DataError> {
     read::list(value, path, |value, path| {
-        let fields = Fields::new(read::object(value, path)?, path);
+        let fields = Fields::new(value, path)?;
         Ok(Ticket {
             id: fields.need("id", "text", read::text)?,
             user: UserName::new(fields.need("user", "a user", read::text)?),
@@ -81,9 +81,9 @@ pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Vec<Ticket>, DataEr
     })
 }
 
-fn read_errand(value: &Value, path: &Path<'_>) -> Result<Errand, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
-    let pair = |value: &Value, path: &Path<'_>| {
+fn read_errand(value: Json<'_>, path: &Path<'_>) -> Result<Errand, DataError> {
+    let fields = Fields::new(value, path)?;
+    let pair = |value: Json<'_>, path: &Path<'_>| {
         let words = read::list(value, path, read::text)?;
         <[String; 2]>::try_from(words)
             .map(|[key, value]| (key, value))
@@ -166,7 +166,7 @@ mod tests {
                 ..Errand::default()
             }),
         }];
-        assert_eq!(read(&write(&line), &Path::Root).unwrap(), line);
-        assert_eq!(read(&Value::Null, &Path::Root).unwrap(), []);
+        assert_eq!(read(Json::new(&write(&line).to_string()), &Path::Root).unwrap(), line);
+        assert_eq!(read(Json::new("null"), &Path::Root).unwrap(), []);
     }
 }

@@ -1,8 +1,8 @@
 //! How MONITOR turns, and the rule for what an original's file says about it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 
 /// How MONITOR turns (`monitor_config`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,11 +38,11 @@ impl MonitorConfig {
         self.set = true;
     }
 
-    pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
         if value.is_null() {
             return Ok(Self::default());
         }
-        let fields = Fields::new(read::object(value, path)?, path);
+        let fields = Fields::new(value, path)?;
         let default = Self::default();
         let set = fields.with(SET_MARK, read::flag)?.unwrap_or(false);
         let found = fields.with("checking_freq", read::number)?;
@@ -72,8 +72,8 @@ impl MonitorConfig {
 }
 
 /// The spelling of MONITOR's configuration in this document.
-pub(super) fn key(map: &Map<String, Value>) -> &'static str {
-    if !map.contains_key("monitor_config") && map.contains_key("MONITOR_config") {
+pub(super) fn key(document: &Fields<'_>) -> &'static str {
+    if !document.has("monitor_config") && document.has("MONITOR_config") {
         "MONITOR_config"
     } else {
         "monitor_config"

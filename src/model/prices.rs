@@ -2,28 +2,28 @@
 
 use serde_json::{Map, Value};
 
-use super::read::{self, DataError, Path};
+use super::read::{self, DataError, Json, Path};
 use super::target::Pricing;
 
 /// Reads the table: `{"v4-8": 3.2, "v5litepod": {"on-demand": 1.2, "spot": 0.5}}`, per hour of a target of
 /// that type, or of one chip of that family.
-pub(super) fn read(value: &Value, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {
+pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {
     if value.is_null() {
         return Ok(Map::new());
     }
     let table = read::object(value, path)?;
     let is_price = |value: &Value| value.as_f64().is_some_and(|price| price >= 0.0);
-    for (name, price) in table {
+    for (name, price) in &table {
         let path = Path::Key(path, name);
         let by_pricing = price.as_object().is_some_and(|prices| {
             prices.iter().all(|(key, price)| Pricing::parse(key).is_some() && is_price(price))
         });
         if !is_price(price) && !by_pricing {
             let wanted = "a price per hour, or one for each of on-demand, preemptible, spot";
-            return Err(path.error(wanted, Some(price)));
+            return Err(path.error(wanted, Some(Json::new(&price.to_string()))));
         }
     }
-    Ok(table.clone())
+    Ok(table)
 }
 
 /// What the settings say that things cost.
@@ -57,7 +57,7 @@ mod tests {
         let table = json!({
             "v4-8": 3.5, "v4": {"on-demand": 2.0, "spot": 0.5}, "v2": 1,
         });
-        let table = read(&table, &Path::Root).unwrap();
+        let table = read(Json::new(&table.to_string()), &Path::Root).unwrap();
         let price = |accelerator, chips, pricing| per_hour(&table, (accelerator, chips), pricing);
         assert_eq!(price("v4-8", Some(4), Pricing::Spot), Some(3.5));
         assert_eq!(price("v4-16", Some(8), Pricing::Spot), Some(4.0));
@@ -76,7 +76,7 @@ mod tests {
             json!({"v4": {"spot": null}}),
             json!([1]),
         ] {
-            assert!(read(&wrong, &Path::Root).is_err(), "{wrong}");
+            assert!(read(Json::new(&wrong.to_string()), &Path::Root).is_err(), "{wrong}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What data.json knows of targets: aliases, names by zone, and our own registrations.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ids::TargetName;
-use super::read::{self, DataError, Fields, Path};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::target::{Pricing, Registration, Target};
 use super::user::set_pair;
 
@@ -142,8 +142,8 @@ impl Registry {
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, DataError> {
         let word = |key: &str| Some(key.to_owned());
-        let name = |value: &Value, path: &Path<'_>| read::text(value, path).map(TargetName::new);
-        let names = |value: &Value, path: &Path<'_>| {
+        let name = |value: Json<'_>, path: &Path<'_>| read::text(value, path).map(TargetName::new);
+        let names = |value: Json<'_>, path: &Path<'_>| {
             read::pairs(value, path, word, |value, path| read::list(value, path, name))
         };
         Ok(Self {
@@ -162,11 +162,7 @@ impl Registry {
     }
 
     /// The keys of the document whose values differ from `was`, which `old` reads as.
-    pub(super) fn changes(
-        &self,
-        was: &Self,
-        old: &Map<String, Value>,
-    ) -> Vec<(&'static str, Value)> {
+    pub(super) fn changes(&self, was: &Self, document: &Fields<'_>) -> Vec<(&'static str, Value)> {
         let mut changes = Vec::new();
         if self.aliases != was.aliases {
             let aliases = self.aliases.iter().map(|(alias, full)| (alias.clone(), json!(full)));
@@ -182,9 +178,9 @@ impl Registry {
             changes.push(("pre_info", by_key(&self.pre_info)));
         }
         if self.targets != was.targets {
-            let old = old.get("targets");
+            let old = document.get("targets").map(Json::to_value);
             let targets = self.targets.iter().map(|(name, registration)| {
-                let old = old.and_then(|old| old.get(name.as_str()));
+                let old = old.as_ref().and_then(|old| old.get(name.as_str()));
                 let same = was.registration(name) == Some(registration);
                 let value = match old {
                     Some(old) if same => old.clone(),
@@ -205,18 +201,16 @@ pub(super) fn label(registry: &Registry, name: &TargetName) -> String {
     shortest.map_or_else(|| name.as_str().to_owned(), |(alias, _)| alias.clone())
 }
 
-fn read_registration(value: &Value, path: &Path<'_>) -> Result<Registration, DataError> {
-    let fields = Fields::new(read::object(value, path)?, path);
+fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, DataError> {
+    let fields = Fields::new(value, path)?;
     Ok(Registration {
         kind: fields.with("kind", read::text)?.unwrap_or_else(|| "tpu".to_owned()),
         zone: fields.with("zone", read::text)?,
         accelerator: fields.with("type", read::text)?,
         pricing: fields
             .with("pricing", |value, path| {
-                value
-                    .as_str()
-                    .and_then(Pricing::parse)
-                    .ok_or_else(|| path.error("'on-demand', 'preemptible' or 'spot'", Some(value)))
+                let expected = "'on-demand', 'preemptible' or 'spot'";
+                read::one_of(value, path, Pricing::parse, expected)
             })?
             .unwrap_or_default(),
         origin: fields.with("origin", read::text)?,

@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::prices;
-use super::read::{self, DataError, Path};
+use super::read::{self, DataError, Json, Path};
 use super::time::zone_of;
 
 /// Which control plane knows the targets.
@@ -169,7 +169,7 @@ macro_rules! settings {
                 let path = Path::Key(&Path::Root, key);
                 match key {
                     $(stringify!($key) => {
-                        self.$key = $read(value, &path)?;
+                        self.$key = $read(Json::new(&value.to_string()), &path)?;
                         Ok(stringify!($key))
                     })+
                     _ => Err(Problem::Unknown { key: key.to_owned(), nearest: nearest(key) }),
@@ -340,8 +340,8 @@ impl Layer {
     }
 
     /// Reads `users.<name>.settings`; keys of others are kept and not looked at.
-    pub(super) fn read_user(value: &Value, path: &Path<'_>) -> Result<Self, DataError> {
-        let values = read::object(value, path)?.clone();
+    pub(super) fn read_user(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        let values = read::object(value, path)?;
         let mut probe = Settings::default();
         for (key, value) in &values {
             if let Err(Problem::Value(error)) = probe.put(key, value) {
@@ -430,18 +430,18 @@ fn nearest(key: &str) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-fn maybe_text(value: &Value, path: &Path<'_>) -> Result<Option<String>, DataError> {
+fn maybe_text(value: Json<'_>, path: &Path<'_>) -> Result<Option<String>, DataError> {
     if value.is_null() { Ok(None) } else { read::text(value, path).map(Some) }
 }
 
-fn positive(value: &Value, path: &Path<'_>) -> Result<u32, DataError> {
+fn positive(value: Json<'_>, path: &Path<'_>) -> Result<u32, DataError> {
     match read::number(value, path)? {
         0 => Err(path.error("a number from 1 up", Some(value))),
         number => Ok(number),
     }
 }
 
-fn zone(value: &Value, path: &Path<'_>) -> Result<String, DataError> {
+fn zone(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {
     let name = read::text(value, path)?;
     match zone_of(&name) {
         Some(_) => Ok(name),
@@ -449,25 +449,21 @@ fn zone(value: &Value, path: &Path<'_>) -> Result<String, DataError> {
     }
 }
 
-fn cloud_kind(value: &Value, path: &Path<'_>) -> Result<CloudKind, DataError> {
-    value
-        .as_str()
-        .and_then(CloudKind::parse)
-        .ok_or_else(|| path.error("none, sim or google", Some(value)))
+fn cloud_kind(value: Json<'_>, path: &Path<'_>) -> Result<CloudKind, DataError> {
+    read::one_of(value, path, CloudKind::parse, "none, sim or google")
 }
 
-fn cloud_auth(value: &Value, path: &Path<'_>) -> Result<CloudAuth, DataError> {
-    [CloudAuth::Google, CloudAuth::None]
-        .into_iter()
-        .find(|auth| value.as_str() == Some(auth.as_str()))
-        .ok_or_else(|| path.error("google or none", Some(value)))
+fn cloud_auth(value: Json<'_>, path: &Path<'_>) -> Result<CloudAuth, DataError> {
+    let parse = |word: &str| {
+        [CloudAuth::Google, CloudAuth::None].into_iter().find(|auth| auth.as_str() == word)
+    };
+    read::one_of(value, path, parse, "google or none")
 }
 
-fn workers_by(value: &Value, path: &Path<'_>) -> Result<WorkersBy, DataError> {
-    [WorkersBy::Ssh, WorkersBy::Gcloud]
-        .into_iter()
-        .find(|by| value.as_str() == Some(by.as_str()))
-        .ok_or_else(|| path.error("ssh or gcloud", Some(value)))
+fn workers_by(value: Json<'_>, path: &Path<'_>) -> Result<WorkersBy, DataError> {
+    let parse =
+        |word: &str| [WorkersBy::Ssh, WorkersBy::Gcloud].into_iter().find(|by| by.as_str() == word);
+    read::one_of(value, path, parse, "ssh or gcloud")
 }
 
 /// The accelerators of every generation of TPUs.
@@ -475,30 +471,30 @@ fn devices() -> Vec<String> {
     ["/dev/accel*", "/dev/vfio/*"].map(str::to_owned).to_vec()
 }
 
-fn device_list(value: &Value, path: &Path<'_>) -> Result<Vec<String>, DataError> {
+fn device_list(value: Json<'_>, path: &Path<'_>) -> Result<Vec<String>, DataError> {
     Ok(words(value, path)?.unwrap_or_else(devices))
 }
 
-fn map(value: &Value, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {
-    if value.is_null() { Ok(Map::new()) } else { read::object(value, path).cloned() }
+fn map(value: Json<'_>, path: &Path<'_>) -> Result<Map<String, Value>, DataError> {
+    if value.is_null() { Ok(Map::new()) } else { read::object(value, path) }
 }
 
 /// A command as a list of words, or as one text quoted as for a shell.
-fn words(value: &Value, path: &Path<'_>) -> Result<Option<Vec<String>>, DataError> {
+fn words(value: Json<'_>, path: &Path<'_>) -> Result<Option<Vec<String>>, DataError> {
     if value.is_null() {
         return Ok(None);
     }
     let Some(text) = value.as_str() else {
         return read::list(value, path, read::text).map(Some);
     };
-    let split = shlex::split(text);
+    let split = shlex::split(&text);
     split.map(Some).ok_or_else(|| path.error("a command with its quotes closed", Some(value)))
 }
 
-fn key_map(value: &Value, path: &Path<'_>) -> Result<Vec<(String, Vec<String>)>, DataError> {
+fn key_map(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, Vec<String>)>, DataError> {
     let name = |key: &str| Some(key.to_owned());
     read::pairs(value, path, name, |value, path| match value.as_str() {
-        Some(key) => Ok(vec![key.to_owned()]),
+        Some(key) => Ok(vec![key.into_owned()]),
         None => read::list(value, path, read::text),
     })
 }

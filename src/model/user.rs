@@ -1,15 +1,18 @@
 //! A member of the lab: name, tmux session, working directories, aliases, settings, jobs.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::codec;
 use super::ids::{UserName, WindowId};
 use super::job::Job;
-use super::json::{Edits, Item, Source, Style};
-use super::read::{self, DataError, Fields, Path};
+use super::json::{Edits, Item, Style};
+use super::read::{self, DataError, Fields, Json, Path};
 use super::settings::Layer;
+use super::source::{Member, Raw, Source};
+use super::walk::{Entry, Walk};
 
 /// The config aliases that a new user gets, as the original's README lists them.
 pub const DEFAULT_ALIASES: [(&str, &str); 7] = [
@@ -162,12 +165,7 @@ struct Head {
     windows_offset: u32,
 }
 
-fn read_head(
-    map: &Map<String, Value>,
-    name: &UserName,
-    path: &Path<'_>,
-) -> Result<Head, DataError> {
-    let fields = Fields::new(map, path);
+fn read_head(fields: &Fields<'_>, name: &UserName) -> Result<Head, DataError> {
     let slot = |key: &str| key.trim().parse().ok();
     let word = |key: &str| Some(key.to_owned());
     fields.with("name", read::text)?;
@@ -187,49 +185,53 @@ fn read_head(
     })
 }
 
-/// Reads one user from the text of the document, of which `range` is the record.
-pub(super) fn read_user(
-    source: &Source,
-    range: Range<usize>,
+/// Reads the user that comes next on a walk through `document`.
+pub(super) fn read_user<'a>(
+    walk: &mut Walk<'a>,
+    document: &Arc<str>,
     name: UserName,
     path: &Path<'_>,
 ) -> Result<User, DataError> {
-    let text = source.part(range.clone()).unwrap_or("");
-    if !text.starts_with('{') {
-        return Err(path.error("a user", parsed(text).as_ref()));
+    let start = walk.at();
+    if walk.next() != Some(b'{') {
+        return Err(path.error("a user", Some(Json::new(walk.value()))));
     }
-    let mut map = Map::new();
+    let mut entries: Vec<Entry<'a>> = Vec::new();
     let mut jobs = Vec::new();
     let mut texts = Vec::new();
-    for member in source.members(text) {
-        let key = member.name();
-        if key == "job_data" {
-            let path = Path::Key(path, "job_data");
-            // Of a key that is there twice, the last one counts, as everywhere in JSON.
-            jobs.clear();
-            texts.clear();
-            if member.value == "null" {
-                continue;
-            }
-            if !member.value.starts_with('[') {
-                return Err(path.error("a list of jobs", parsed(member.value).as_ref()));
-            }
-            for (i, item) in source.members(member.value).into_iter().enumerate() {
-                let path = Path::Index(&path, i);
-                let record = serde_json::from_str::<Map<String, Value>>(item.value)
-                    .map_err(|_| path.error("a job", parsed(item.value).as_ref()))?;
-                jobs.push(codec::read_job(record, &name, &path)?);
-                let start = range.start + member.at + item.at;
-                let range = Some(start..start + item.value.len());
-                texts.push(JobText { range, touched: false });
-            }
-        } else if key != "logs" {
-            let value = parsed(member.value)
-                .ok_or_else(|| Path::Key(path, &key).error("valid text", None))?;
-            map.insert(key.into_owned(), value);
+    walk.object(|walk, key| {
+        if !key.is("job_data") {
+            entries.push(Entry { key, value: walk.value() });
+            return Ok(());
         }
-    }
-    let head = read_head(&map, &name, path)?;
+        // Of a key that is there twice, the last one counts, as everywhere in JSON.
+        jobs.clear();
+        texts.clear();
+        let path = Path::Key(path, "job_data");
+        if walk.next() != Some(b'[') {
+            let found = Json::new(walk.value());
+            return if found.is_null() {
+                Ok(())
+            } else {
+                Err(path.error("a list of jobs", Some(found)))
+            };
+        }
+        walk.array(|walk| {
+            let path = Path::Index(&path, jobs.len());
+            let start = walk.at();
+            if walk.next() != Some(b'{') {
+                return Err(path.error("a job", Some(Json::new(walk.value()))));
+            }
+            let mut job = codec::read_job(&Fields::take(walk, &path), &name)?;
+            let range = start..walk.at();
+            job.raw = Raw::new(document, range.clone());
+            jobs.push(job);
+            texts.push(JobText { range: Some(range), touched: false });
+            Ok(())
+        })
+    })?;
+    let text = start..walk.at();
+    let head = read_head(&Fields::of(entries, path), &name)?;
     Ok(User {
         id: head.id,
         name,
@@ -240,13 +242,8 @@ pub(super) fn read_user(
         windows_offset: head.windows_offset,
         jobs,
         texts,
-        text: Some(range),
+        text: Some(text),
     })
-}
-
-/// A value from text that is JSON but for escapes that mean no character.
-pub(super) fn parsed(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok()
 }
 
 fn pairs_value<K: ToString>(pairs: &[(K, String)]) -> Value {
@@ -260,18 +257,8 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
         return style.render(&new_user_value(user), depth);
     };
     let found = source.members(old);
-    let mut map = Map::new();
-    for member in &found {
-        let key = member.name();
-        if key != "job_data"
-            && key != "logs"
-            && let Some(value) = parsed(member.value)
-        {
-            map.insert(key.into_owned(), value);
-        }
-    }
     let mut edits = Edits::default();
-    let raw = |key: &str| found.iter().rfind(|member| member.name() == key).map(|m| m.value);
+    let raw = |key: &str| found.iter().rfind(|member| member.key.is(key)).map(|m| m.value);
     let mut set = |key: &str, differs: bool, value: Value| {
         if differs {
             let text = match raw(key) {
@@ -281,7 +268,8 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
             edits.set(key, text);
         }
     };
-    let was = read_head(&map, &user.name, &Path::Root).ok();
+    let entries = found.iter().map(Member::entry).collect();
+    let was = read_head(&Fields::of(entries, &Path::Root), &user.name).ok();
     let was = was.as_ref();
     set("id", was.is_none_or(|was| was.id != user.id), json!(user.id));
     let tmux = was.is_none_or(|was| was.tmux_name != user.tmux_name);
@@ -294,7 +282,7 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
     set("settings", settings, user.settings.to_value());
     let offset = was.is_none_or(|was| was.windows_offset != user.windows_offset);
     set("windows_offset", offset, json!(user.windows_offset));
-    let old_jobs = found.iter().rfind(|member| member.name() == "job_data");
+    let old_jobs = found.iter().rfind(|member| member.key.is("job_data"));
     if let Some(text) = write_jobs(user, source, style, depth + 1, old_jobs.map(|m| m.value)) {
         edits.set("job_data", text);
     }

@@ -35,7 +35,7 @@ pub struct Archived {
 impl Line {
     /// The record, typed; `None` if it cannot be understood.
     pub(super) fn typed(self) -> Option<Archived> {
-        let job = Job::from_value(self.job, &self.user).ok()?;
+        let job = Job::from_value(&self.job, &self.user).ok()?;
         Some(Archived { at: self.at, actor: self.actor, job })
     }
 }

@@ -113,7 +113,7 @@ fn errors_name_file_and_key() {
 #[test]
 fn a_reset_keeps_what_it_does_not_know() {
     let value = json!({"monitor_dir": false, "zz_future": 1});
-    let mut layer = Layer::read_user(&value, &Path::Root).unwrap();
+    let mut layer = Layer::read_user(Json::new(&value.to_string()), &Path::Root).unwrap();
     let origin = Origin::User("alice".to_owned());
     assert!(!Settings::merge(&[(origin, &layer)]).unwrap().monitor_dir);
     layer.reset();

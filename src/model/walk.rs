@@ -1,0 +1,359 @@
+//! One walk through JSON text, from value to value, which copies nothing and goes back nowhere.
+//!
+//! The text must be JSON that [`check`] has accepted; of any other text the walk makes nonsense, but ends.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+/// The key of a member, as written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Key<'a> {
+    /// With its quotes; empty in an array.
+    pub(super) quoted: &'a str,
+    /// Whether it is written with escapes.
+    is_escaped: bool,
+}
+
+impl<'a> Key<'a> {
+    /// Without quotes and escapes.
+    pub(crate) fn name(self) -> Cow<'a, str> {
+        if self.is_escaped {
+            serde_json::from_str(self.quoted).map_or(Cow::Borrowed(self.inner()), Cow::Owned)
+        } else {
+            Cow::Borrowed(self.inner())
+        }
+    }
+
+    /// Whether it is this name.
+    #[inline]
+    pub(crate) fn is(self, name: &str) -> bool {
+        if self.is_escaped { self.name() == name } else { self.inner() == name }
+    }
+
+    fn inner(self) -> &'a str {
+        self.quoted.get(1..self.quoted.len().saturating_sub(1)).unwrap_or("")
+    }
+}
+
+/// Key and value of a member, as written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) value: &'a str,
+}
+
+/// The same entries, of those with one name the last.
+pub(crate) fn once_each(mut entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
+    let mut later = HashSet::with_capacity(entries.len());
+    entries.reverse();
+    entries.retain(|entry| later.insert(entry.key.name()));
+    entries.reverse();
+    entries
+}
+
+/// A place in a text, on its way to the end of it.
+pub(crate) struct Walk<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    spans: Vec<(usize, usize)>,
+}
+
+/// Document, `users`, user, `job_data`, job.
+const OUTLINED_LEVELS: usize = 5;
+/// Room for the members of a record of `job_data`.
+const USUAL_MEMBERS: usize = 24;
+
+impl<'a> Walk<'a> {
+    /// Through a document that begins `at` a place in `text`.
+    pub(crate) fn document(text: &'a str, at: usize) -> Self {
+        Self { text, at, depth: 0, spans: Vec::new() }
+    }
+
+    /// Through a value by itself.
+    fn value_alone(text: &'a str) -> Self {
+        Self { text, at: 0, depth: OUTLINED_LEVELS, spans: Vec::new() }
+    }
+
+    /// Where it is: the number of bytes before it.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Begin and end of every container of a document from itself down to the records of `job_data`, by begin.
+    pub(crate) fn into_spans(self) -> Vec<(usize, usize)> {
+        self.spans
+    }
+
+    /// The first byte of what comes next.
+    pub(crate) fn next(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Goes through the object that comes next; `each` takes the value of every member.
+    pub(crate) fn object<E>(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Key<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.container(|walk| {
+            let key = walk.key();
+            each(walk, key)
+        })
+    }
+
+    /// Goes through the array that comes next; `each` takes every element.
+    pub(crate) fn array<E>(
+        &mut self,
+        each: impl FnMut(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.container(each)
+    }
+
+    fn container<E>(&mut self, mut each: impl FnMut(&mut Self) -> Result<(), E>) -> Result<(), E> {
+        let span = self.spans.len();
+        if self.depth < OUTLINED_LEVELS {
+            self.spans.push((self.at, self.at));
+        }
+        self.at += 1;
+        self.depth += 1;
+        loop {
+            self.blanks();
+            if matches!(self.next(), None | Some(b'}' | b']')) {
+                break;
+            }
+            let before = self.at;
+            each(self)?;
+            self.blanks();
+            if self.next() == Some(b',') || self.at == before {
+                self.at += 1;
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        if self.depth < OUTLINED_LEVELS
+            && let Some(span) = self.spans.get_mut(span)
+        {
+            span.1 = self.at;
+        }
+        Ok(())
+    }
+
+    /// The members of the object that comes next.
+    pub(crate) fn entries(&mut self) -> Vec<Entry<'a>> {
+        let mut entries = Vec::with_capacity(USUAL_MEMBERS);
+        let Ok(()) = self.object::<Infallible>(|walk, key| {
+            entries.push(Entry { key, value: walk.value() });
+            Ok(())
+        });
+        entries
+    }
+
+    /// Takes one whole value.
+    pub(crate) fn value(&mut self) -> &'a str {
+        let from = self.at;
+        self.at += value_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
+        let is_container = matches!(self.text.as_bytes().get(from), Some(b'{' | b'['));
+        if is_container && self.depth < OUTLINED_LEVELS {
+            self.spans.push((from, self.at));
+        }
+        self.text.get(from..self.at).unwrap_or("")
+    }
+
+    /// Takes a key and what stands before its value.
+    fn key(&mut self) -> Key<'a> {
+        let from = self.at;
+        let (len, is_escaped) = string_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
+        self.at += len;
+        let quoted = self.text.get(from..self.at).unwrap_or("");
+        self.blanks();
+        self.at += 1;
+        self.blanks();
+        Key { quoted, is_escaped }
+    }
+
+    fn blanks(&mut self) {
+        self.at += blanks_len(self.text.as_bytes().get(self.at..).unwrap_or(&[]));
+    }
+}
+
+/// The members of the object that `text` is.
+pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
+    Walk::value_alone(text).entries()
+}
+
+/// The elements of the array that `text` is.
+pub(crate) fn elements(text: &str) -> Vec<&str> {
+    let mut elements = Vec::new();
+    let Ok(()) = Walk::value_alone(text).array::<Infallible>(|walk| {
+        elements.push(walk.value());
+        Ok(())
+    });
+    elements
+}
+
+/// The key that `quoted` is.
+pub(super) fn key_of(quoted: &str) -> Key<'_> {
+    Key { quoted, is_escaped: memchr::memchr(b'\\', quoted.as_bytes()).is_some() }
+}
+
+/// The length of the blanks that `bytes` begin with.
+pub(super) fn blanks_len(bytes: &[u8]) -> usize {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
+    bytes.iter().position(|byte| !is_blank(byte)).unwrap_or(bytes.len())
+}
+
+/// The length of the value that `bytes` begin with.
+pub(super) fn value_len(bytes: &[u8]) -> usize {
+    match bytes.first() {
+        Some(b'"') => string_len(bytes).0,
+        Some(b'{' | b'[') => {
+            let mut depth = 0_usize;
+            let mut at = 0;
+            while let Some(byte) = bytes.get(at) {
+                match byte {
+                    b'"' => {
+                        at += string_len(bytes.get(at..).unwrap_or(&[])).0;
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => {
+                        depth -= 1;
+                        if depth == 0 {
+                            return at + 1;
+                        }
+                    }
+                    _ => {}
+                }
+                at += 1;
+            }
+            at
+        }
+        _ => bytes
+            .iter()
+            .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t'))
+            .unwrap_or(bytes.len()),
+    }
+}
+
+/// The length of the string that `bytes` begin with, quotes included, and whether it holds escapes.
+fn string_len(bytes: &[u8]) -> (usize, bool) {
+    let mut at = 1;
+    let mut is_escaped = false;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or(&[])) {
+        if bytes.get(at + found) == Some(&b'"') {
+            return (at + found + 1, is_escaped);
+        }
+        is_escaped = true;
+        at += found + 2;
+    }
+    (bytes.len(), is_escaped)
+}
+
+/// Whether `text` is JSON of which all that is ever looked at can be read: the escapes of its texts mean
+/// characters, and its numbers have values. A reader that skips what it does not need never learns that.
+pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    Readable { depth: 0 }.deserialize(&mut deserializer)?;
+    deserializer.end()
+}
+
+/// A value that is read and not kept.
+#[derive(Clone, Copy)]
+struct Readable {
+    /// How many containers it stands in.
+    depth: usize,
+}
+
+/// Lists of the original that are only carried along: of the document, and of a user.
+const LOGS: [&str; 2] = ["MONITOR_logs", "logs"];
+/// How many containers a user's lists stand in: document, `users`, user.
+const DEPTH_OF_LOGS: usize = 3;
+
+impl Readable {
+    fn below(self) -> Self {
+        Self { depth: self.depth + 1 }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Readable {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Readable {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(self.below())?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(is_log) = map.next_key_seed(IsLog)? {
+            if is_log && self.depth < DEPTH_OF_LOGS {
+                let IgnoredAny = map.next_value()?;
+            } else {
+                map.next_value_seed(self.below())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a key is one of [`LOGS`].
+struct IsLog;
+
+impl<'de> DeserializeSeed<'de> for IsLog {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsLog {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(LOGS.contains(&key))
+    }
+}

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use clap::CommandFactory as _;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 

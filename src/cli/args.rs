@@ -2,9 +2,12 @@
 //!
 //! Nothing here looks at files. What the words mean is decided in `resolve`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 
 mod board;
 mod callbacks;
@@ -26,19 +29,62 @@ pub use targets::{
 pub use tools::{Classify, Demo, Doctor};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
+/// What was typed.
+#[derive(Debug)]
+pub struct Cli {
+    /// What holds for every command.
+    pub global: Globals,
+    /// The command; none opens the monitor or shows how to begin.
+    pub command: Option<Command>,
+}
+
 /// Launches jobs in tmux windows, shows how they are and why, and brings them back.
 #[derive(Debug, Parser)]
 #[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
 #[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...", disable_help_flag = true)]
 #[command(help_template = "{about}\n\nUsage: {usage}{after-help}")]
 #[command(after_help = OVERVIEW)]
-pub struct Cli {
-    /// What holds for every command.
+struct Root {
     #[command(flatten)]
-    pub global: Globals,
-    /// The command; none opens the monitor or shows how to begin.
-    #[command(subcommand)]
-    pub command: Option<Command>,
+    global: Globals,
+}
+
+impl Cli {
+    /// The definitions of all commands.
+    pub fn command() -> clap::Command {
+        let root = Root::command();
+        let about = root.get_about().cloned().unwrap_or_default();
+        // The description of the list of commands is no description of the program.
+        Command::augment_subcommands(root).about(about)
+    }
+
+    /// The definitions of the one command that some word of `words` names; of all if none does. What these
+    /// accept, all of them accept in the same way. To give the flags that stand anywhere to each of a
+    /// hundred commands takes longer than most commands do.
+    pub fn command_of(words: &[OsString]) -> clap::Command {
+        let mut all = Self::command();
+        let mut names = words.iter().filter_map(|word| word.to_str());
+        let name = names.find(|word| all.find_subcommand(word).is_some());
+        match name.and_then(|name| all.find_subcommand_mut(name)) {
+            Some(named) => Root::command().subcommand(std::mem::take(named)),
+            None => all,
+        }
+    }
+
+    /// Reads the words behind the program's name.
+    pub fn parse_words(words: &[OsString]) -> Result<(Self, String), clap::Error> {
+        let program = std::iter::once(OsString::from("tpu"));
+        let words: Vec<OsString> = program.chain(words.iter().cloned()).collect();
+        let read = |command: clap::Command| {
+            let matches = command.try_get_matches_from(&words)?;
+            let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
+            let global = Globals::from_arg_matches(&matches)?;
+            let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
+            Ok((Self { global, command: command.transpose()? }, name))
+        };
+        // Messages and help know all commands, so what is not understood is read once more.
+        read(Self::command_of(&words)).or_else(|_| read(Self::command()))
+    }
 }
 
 /// What a newcomer looks for, on one screen of 80 × 24: `tpu help COMMAND` lists every flag.
@@ -466,4 +512,32 @@ pub struct GetSettings {
     /// Where each value comes from
     #[arg(long)]
     pub origin: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the definitions of one command accept must be what all of them make of it.
+    #[test]
+    fn one_command_reads_like_all_of_them() {
+        for line in [
+            "ls",
+            "--json ls alice",
+            "--user ls check",
+            "--user check ls",
+            "check --user ls",
+            "run local lr=1 -- kill 7",
+            "daemon plan --json",
+            "kill 7 -y --data d.json",
+        ] {
+            let words: Vec<_> =
+                std::iter::once("tpu").chain(line.split(' ')).map(OsString::from).collect();
+            let all = Cli::command().try_get_matches_from(&words).unwrap();
+            let expected = Command::from_arg_matches(&all).unwrap();
+            let (cli, name) = Cli::parse_words(&words[1..]).unwrap();
+            assert_eq!(Some(name.as_str()), all.subcommand_name(), "{line}");
+            assert_eq!(format!("{:?}", cli.command), format!("{:?}", Some(expected)), "{line}");
+        }
+    }
 }

@@ -7,7 +7,6 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 
-use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
@@ -127,7 +126,9 @@ pub(super) fn answer(env: &Env, words: &[OsString]) -> Option<Result<(), Error>>
     let typed: Vec<OsString> = typed.iter().skip(1).cloned().collect();
     let typed = rewritten(typed);
     let line = Arc::new(Line::new(env, &typed));
-    let factory = || command(&line);
+    // The word at the cursor may become another command than it is so far.
+    let said = typed.split_last().map_or(&[][..], |(_, said)| said);
+    let factory = || command(Cli::command_of(said), &line);
     let mut words = before.to_vec();
     if at < usize::MAX && !typed.is_empty() {
         words.push(OsString::from("--"));
@@ -321,10 +322,12 @@ impl Line {
 }
 
 /// clap's definitions with what the words can be.
-fn command(line: &Arc<Line>) -> clap::Command {
-    let mut command = Cli::command();
+fn command(mut command: clap::Command, line: &Arc<Line>) -> clap::Command {
     for (names, offers) in OFFERS {
         for name in *names {
+            if command.find_subcommand(name).is_none() {
+                continue;
+            }
             command = command.mut_subcommand(name, |sub| {
                 // In place: the order of the words is what tells them apart.
                 sub.mut_args(|arg| {

@@ -18,8 +18,6 @@ mod screen;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
-
 use crate::ops::Error;
 use crate::sys::env::Env;
 
@@ -32,20 +30,14 @@ pub fn main() -> ExitCode {
     let _scenario = fail::FailScenario::setup();
     let words: Vec<OsString> = std::env::args_os().collect();
     let env = Env::read();
-    let mut rewritten: Vec<OsString> = words.first().cloned().into_iter().collect();
-    rewritten.extend(legacy::rewrite(words.iter().skip(1).cloned().collect()));
-
     if let Some(answered) = complete::answer(&env, &words) {
         return match answered {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => print::error(&error, &args::Globals::plain()),
         };
     }
-    let parsed = Cli::command().try_get_matches_from(&rewritten).and_then(|matches| {
-        let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
-        Cli::from_arg_matches(&matches).map(|cli| (cli, name))
-    });
-    let (cli, name) = match parsed {
+    let rewritten = legacy::rewrite(words.into_iter().skip(1).collect());
+    let (cli, name) = match Cli::parse_words(&rewritten) {
         Ok(parsed) => parsed,
         Err(error) => return print::usage_error(&error, &rewritten),
     };

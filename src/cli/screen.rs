@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::CommandFactory as _;
-
 use crate::model::ids::{JobId, UserName};
 use crate::model::settings::Settings;
 use crate::model::time::zone_of;

@@ -67,6 +67,9 @@ pub const OUR_KEYS: [&str; 17] = [
     "ack_MONITOR",
 ];
 
+/// From this many bytes on, a text is checked and read side by side: that saves more than a thread costs.
+const LARGE: usize = 256 << 10;
+
 /// The whole document.
 #[derive(Clone)]
 pub struct Data {
@@ -95,29 +98,48 @@ impl Data {
             "MONITOR_logs": [], "ack_MONITOR": false,
         });
         let source = Style::default().render(&value, 0) + "\n";
-        let source = Source::new(source.into(), Vec::new());
+        let source = Source::new(Arc::new(source), Vec::new());
         Self { source, users: Vec::new(), head: Head::default() }
     }
 
     /// Reads a document.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
-        let text = str::from_utf8(bytes).map_err(|e| {
-            let before = bytes.get(..e.valid_up_to()).unwrap_or(&[]);
+        Self::take(bytes.to_vec())
+    }
+
+    /// Reads a document and keeps its bytes.
+    pub fn take(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or(&[]);
             ReadError::Syntax {
                 message: "text that is not UTF-8".to_owned(),
                 line: before.split(|byte| *byte == b'\n').count(),
                 column: before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1,
             }
         })?;
-        // Whether it is JSON, and all of it readable, is settled here; what follows only looks for places.
-        check(text).map_err(|e| ReadError::Syntax {
+        let text = Arc::new(text);
+        // Whether it is JSON, and all of it readable, outranks whatever the walk makes of it.
+        let (checked, walked) = if text.len() < LARGE {
+            (check(&text), Self::walked(&text))
+        } else {
+            std::thread::scope(|scope| {
+                let checked = scope.spawn(|| check(&text));
+                let walked = Self::walked(&text);
+                (checked.join().unwrap_or_else(|_| check(&text)), walked)
+            })
+        };
+        checked.map_err(|e| ReadError::Syntax {
             message: settings::syntax(&e),
             line: e.line(),
             column: e.column(),
         })?;
-        let text: Arc<str> = text.into();
+        walked
+    }
+
+    /// Takes what is needed from a text, in one walk.
+    fn walked(text: &Arc<String>) -> Result<Self, ReadError> {
         let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
-        let mut walk = Walk::document(&text, start);
+        let mut walk = Walk::document(text, start);
         if walk.next() != Some(b'{') {
             return Err(Path::Root.error("a map", Some(Json::new(walk.value()))).into());
         }
@@ -127,7 +149,7 @@ impl Data {
         walk.object(|walk, key| {
             if key.is("users") {
                 has_users = true;
-                users = read_users(walk, &text)?;
+                users = read_users(walk, text)?;
             } else {
                 entries.push(Entry { key, value: walk.value() });
             }
@@ -142,7 +164,7 @@ impl Data {
         }
         let head = Head::read(&Fields::of(entries, &Path::Root))?;
         let spans = walk.into_spans();
-        Ok(Self { source: Source::new(text, spans), users, head })
+        Ok(Self { source: Source::new(Arc::clone(text), spans), users, head })
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
@@ -380,7 +402,7 @@ impl Data {
 }
 
 /// Reads the users that come next on a walk through `document`.
-fn read_users(walk: &mut Walk<'_>, document: &Arc<str>) -> Result<Vec<User>, DataError> {
+fn read_users(walk: &mut Walk<'_>, document: &Arc<String>) -> Result<Vec<User>, DataError> {
     let path = Path::Key(&Path::Root, "users");
     if walk.next() != Some(b'{') {
         let found = Json::new(walk.value());

@@ -51,14 +51,14 @@ fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<Memb
 /// a walk through all that lies below.
 #[derive(Clone)]
 pub(crate) struct Source {
-    text: Arc<str>,
+    text: Arc<String>,
     /// Begin and end of each container down to one record of `job_data`, by begin.
     spans: Arc<[(usize, usize)]>,
 }
 
 impl Source {
     /// A text that has been walked through, and the spans that were met.
-    pub(crate) fn new(text: Arc<str>, spans: Vec<(usize, usize)>) -> Self {
+    pub(crate) fn new(text: Arc<String>, spans: Vec<(usize, usize)>) -> Self {
         Self { text, spans: spans.into() }
     }
 
@@ -87,13 +87,13 @@ impl Source {
 /// document, so that nothing is copied before something has changed.
 #[derive(Clone)]
 pub struct Raw {
-    text: Arc<str>,
+    text: Arc<String>,
     range: Range<usize>,
 }
 
 impl Raw {
     /// The record that stands at `range` of a document.
-    pub(crate) fn new(document: &Arc<str>, range: Range<usize>) -> Self {
+    pub(crate) fn new(document: &Arc<String>, range: Range<usize>) -> Self {
         Self { text: Arc::clone(document), range }
     }
 
@@ -111,7 +111,7 @@ impl Raw {
 impl From<String> for Raw {
     fn from(text: String) -> Self {
         let range = 0..text.len();
-        Self { text: text.into(), range }
+        Self { text: Arc::new(text), range }
     }
 }
 

@@ -188,7 +188,7 @@ fn read_head(fields: &Fields<'_>, name: &UserName) -> Result<Head, DataError> {
 /// Reads the user that comes next on a walk through `document`.
 pub(super) fn read_user<'a>(
     walk: &mut Walk<'a>,
-    document: &Arc<str>,
+    document: &Arc<String>,
     name: UserName,
     path: &Path<'_>,
 ) -> Result<User, DataError> {

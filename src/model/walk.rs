@@ -31,7 +31,14 @@ impl<'a> Key<'a> {
     /// Whether it is this name.
     #[inline]
     pub(crate) fn is(self, name: &str) -> bool {
-        if self.is_escaped { self.name() == name } else { self.inner() == name }
+        if self.is_escaped {
+            return self.name() == name;
+        }
+        // Nearly every comparison is settled by the length or the first letter.
+        let (quoted, name) = (self.quoted.as_bytes(), name.as_bytes());
+        quoted.len() == name.len() + 2
+            && quoted.get(1) == name.first()
+            && quoted.get(1..=name.len()) == Some(name)
     }
 
     fn inner(self) -> &'a str {

@@ -33,7 +33,7 @@ pub use lock::Who;
 pub use paths::Paths;
 pub use txn::{Committed, Tx};
 
-use crate::model::data::Data;
+use crate::model::data::{Data, ReadError};
 use crate::model::ids::{JobId, TargetName};
 use crate::sys::clock::Clock;
 use disk::{Contents, Stat};
@@ -107,9 +107,9 @@ impl Store {
         {
             return Ok(Arc::clone(&cached.data));
         }
-        let contents = self.contents()?;
-        let data = Arc::new(self.parse(&contents.bytes)?);
-        self.remember(contents, Arc::clone(&data));
+        let Contents { bytes, stat, pin } = self.contents()?;
+        let data = Arc::new(self.parsed(Data::take(bytes))?);
+        *self.cache() = Some(Cached { stat, data: Arc::clone(&data), _pin: pin });
         Ok(data)
     }
 
@@ -135,7 +135,11 @@ impl Store {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Data, StoreError> {
-        Data::parse(bytes).map_err(|reason| StoreError::Unreadable {
+        self.parsed(Data::parse(bytes))
+    }
+
+    fn parsed(&self, read: Result<Data, ReadError>) -> Result<Data, StoreError> {
+        read.map_err(|reason| StoreError::Unreadable {
             path: self.paths.data().to_owned(),
             reason,
             backup: backup::newest_good(&*self.disk, &self.paths),
@@ -145,10 +149,6 @@ impl Store {
     fn cache(&self) -> std::sync::MutexGuard<'_, Option<Cached>> {
         // Whoever panicked while holding it left either the old or the new value.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn remember(&self, contents: Contents, data: Arc<Data>) {
-        *self.cache() = Some(Cached { stat: contents.stat, data, _pin: contents.pin });
     }
 
     /// Backups of the data file, the newest first.

@@ -1,6 +1,5 @@
 //! Help: the welcome, `tldr`, `help`, completions, the manual page.
 
-use clap::CommandFactory as _;
 use serde_json::json;
 
 use crate::cli::Outcome;

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
 use serde_json::json;
 
 use crate::cli::Outcome;

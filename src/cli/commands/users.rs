@@ -1,6 +1,5 @@
 //! Users: `add-user`, `del-user`, `list-users`.
 
-use clap::CommandFactory as _;
 use serde_json::json;
 
 use crate::cli::Outcome;

@@ -9,7 +9,6 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::CommandFactory as _;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::{Value, json};

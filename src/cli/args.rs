@@ -58,16 +58,16 @@ impl Cli {
         Command::augment_subcommands(root).about(about)
     }
 
-    /// The definitions of the one command that some word of `words` names; of all if none does. What these
-    /// accept, all of them accept in the same way. To give the flags that stand anywhere to each of a
-    /// hundred commands takes longer than most commands do.
-    pub fn command_of(words: &[OsString]) -> clap::Command {
+    /// The definitions of the one command that some word of `words` names, and `true`; those of all if none
+    /// does. What one accepts, all of them accept in the same way. To give the flags that stand anywhere to
+    /// each of a hundred commands takes longer than most commands do.
+    pub fn command_of(words: &[OsString]) -> (clap::Command, bool) {
         let mut all = Self::command();
         let mut names = words.iter().filter_map(|word| word.to_str());
         let name = names.find(|word| all.find_subcommand(word).is_some());
         match name.and_then(|name| all.find_subcommand_mut(name)) {
-            Some(named) => Root::command().subcommand(std::mem::take(named)),
-            None => all,
+            Some(named) => (Root::command().subcommand(std::mem::take(named)), true),
+            None => (all, false),
         }
     }
 
@@ -82,8 +82,12 @@ impl Cli {
             let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
             Ok((Self { global, command: command.transpose()? }, name))
         };
-        // Messages and help know all commands, so what is not understood is read once more.
-        read(Self::command_of(&words)).or_else(|_| read(Self::command()))
+        let (command, is_one) = Self::command_of(&words);
+        match read(command) {
+            // Messages and help know all commands, so what one does not understand is read once more.
+            Err(_) if is_one => read(Self::command()),
+            read => read,
+        }
     }
 }
 

@@ -128,7 +128,7 @@ pub(super) fn answer(env: &Env, words: &[OsString]) -> Option<Result<(), Error>>
     let line = Arc::new(Line::new(env, &typed));
     // The word at the cursor may become another command than it is so far.
     let said = typed.split_last().map_or(&[][..], |(_, said)| said);
-    let factory = || command(Cli::command_of(said), &line);
+    let factory = || command(Cli::command_of(said).0, &line);
     let mut words = before.to_vec();
     if at < usize::MAX && !typed.is_empty() {
         words.push(OsString::from("--"));

@@ -56,6 +56,7 @@ mod readme;
 mod reapply;
 mod recipes;
 mod regression;
+mod rehearse;
 mod remote_contract;
 mod remote_gcloud;
 mod remote_local;

@@ -38,6 +38,7 @@ pub mod news;
 pub mod provision;
 pub mod reach;
 pub mod recipes;
+pub mod rehearse;
 pub mod settings;
 pub mod targets;
 pub mod users;

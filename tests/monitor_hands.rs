@@ -67,6 +67,8 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.shows("exit code: 3");
     terminal.press("Escape");
     terminal.press("p");
+    terminal.shows("What would … do? alice/1");
+    terminal.press("Enter");
     terminal.shows("What resume would do");
     terminal.shows("parent     1 (resume)");
     terminal.press("Escape");

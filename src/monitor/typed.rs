@@ -51,7 +51,7 @@ const FOREGROUND: [(&str, &[&str]); 6] = [
 ];
 
 /// Commands that destroy something: the screen asks before it runs them. `true` for those with `--dry-run`.
-const DESTROY: [(&str, bool); 16] = [
+const DESTROY: [(&str, bool); 17] = [
     ("kill", true),
     ("kill-window", true),
     ("clean", true),
@@ -64,7 +64,8 @@ const DESTROY: [(&str, bool); 16] = [
     ("del-user", false),
     ("del-registered", false),
     ("reset-settings", false),
-    ("reapply", false),
+    ("reapply", true),
+    ("solve", true),
     ("delete", false),
     ("stop", false),
     ("restart", false),

@@ -220,7 +220,8 @@ fn ask_kill(model: &mut Model) {
     let note =
         (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
     let act = Act::Kill(jobs.clone());
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note }));
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
 }
 
 fn ask_clean(model: &mut Model) {
@@ -231,5 +232,6 @@ fn ask_clean(model: &mut Model) {
         return;
     }
     let act = Act::Clean(user);
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note: None }));
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note: None }));
 }

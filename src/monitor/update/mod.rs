@@ -120,6 +120,11 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     if let Some(command) = sensible {
         return command_of(model, command);
     }
+    if command.is_none()
+        && let Some(effects) = actions::plan_by_key(model, key)
+    {
+        return effects;
+    }
     if let Some(keys) =
         key.split_alt().filter(|_| command.is_none() && !dialog::edits_with(model, key))
     {

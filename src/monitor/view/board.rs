@@ -62,8 +62,8 @@ fn nothing(model: &Model, otherwise: &str) -> String {
     let filter = &model.boards.choosing(model.tab).filter;
     match (age, problem) {
         (None, Some(problem)) => {
-            let hint = problem.hint.as_deref().unwrap_or_default();
-            outside(&format!("{} {hint}", problem.message))
+            let hint = problem.hint.as_ref().map(|hint| format!(" → {}", outside(hint)));
+            format!("▲ {}{}", outside(&problem.message), hint.unwrap_or_default())
         }
         (None, None) => "Reading …".to_owned(),
         _ if !filter.is_empty() => {

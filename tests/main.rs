@@ -42,6 +42,7 @@ mod lease;
 mod monitor_actions;
 mod monitor_hands;
 mod monitor_looks;
+mod monitor_memory;
 mod monitor_mouse;
 mod monitor_rim;
 mod monitor_rows;

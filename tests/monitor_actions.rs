@@ -24,7 +24,14 @@ fn run(line: &str) -> Act {
     Act::Commands(vec![words(line)])
 }
 
+/// What a typed line asks for, beside being remembered.
 fn type_command(screen: &mut Screen, line: &str) -> Vec<Effect> {
+    let mut effects = type_and_remember(screen, line);
+    effects.retain(|effect| !matches!(effect, Effect::Remember(..)));
+    effects
+}
+
+fn type_and_remember(screen: &mut Screen, line: &str) -> Vec<Effect> {
     screen.press(":");
     screen.typed(line);
     screen.press("enter")
@@ -268,4 +275,28 @@ fn the_command_line_remembers_completes_and_runs() {
     assert!(!screen.model.quit, "a command is under way");
     type_command(&mut screen, "q");
     assert!(screen.model.quit);
+}
+
+/// What was typed in other sessions comes before what was typed in this one; secrets are not kept.
+#[test]
+fn lines_outlive_their_session_but_for_secrets() {
+    let mut screen = screen();
+    let alice = Some(UserName::from("alice"));
+    let asked = screen.press(":");
+    assert_eq!(asked, [Effect::Ask(Ask::Typed(alice.clone()))]);
+    screen.typed("check");
+    let done = screen.press("enter");
+    assert!(done.contains(&Effect::Remember(alice.clone(), "check".to_owned())), "{done:?}");
+    let done = type_and_remember(&mut screen, "data set wandb_api_key 0123");
+    assert!(!done.iter().any(|effect| matches!(effect, Effect::Remember(..))), "{done:?}");
+    let kept = ["kill 7", "check", "theme light"].map(str::to_owned).to_vec();
+    screen.press(":");
+    answer(&mut screen, Ask::Typed(alice), Answer::Typed(kept));
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        screen.press("up");
+        let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
+        seen.push(line.input.value().to_owned());
+    }
+    assert_eq!(seen, ["check", "theme light", "kill 7", "kill 7"]);
 }

@@ -163,10 +163,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             note(model, text.to_owned());
             vec![Effect::Mouse(model.mouse)]
         }
-        (Command::CommandLine, _) => {
-            line::open(model, "");
-            Vec::new()
-        }
+        (Command::CommandLine, _) => line::open(model),
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
         (command, Context::Page | Context::Choice) => page::command(model, command),
@@ -235,10 +232,12 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
         (Ask::Choices(_), Err(problem)) => complain(model, problem),
+        (Ask::Typed(_), Ok(Answer::Typed(lines))) => line::recall(model, lines),
         (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
         (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
-        // An answer to another question than the one asked says nothing.
-        (_, Ok(_)) => {}
+        // An answer to another question than the one asked says nothing; and without the lines of other
+        // sessions those of this one are still there.
+        (_, Ok(_)) | (Ask::Typed(_), Err(_)) => {}
     }
 }
 

@@ -44,6 +44,7 @@ mod monitor_hands;
 mod monitor_looks;
 mod monitor_memory;
 mod monitor_mouse;
+mod monitor_resize;
 mod monitor_rim;
 mod monitor_rows;
 mod monitor_snapshots;

@@ -19,7 +19,7 @@ fn what_was_typed_is_there_in_the_next_session() {
     let open = format!("clear; {TPU} monitor alice; echo code-$?");
     terminal.command(&open);
     terminal.shows("alice has no jobs");
-    for line in ["data set wandb_api_key n0t-th1s", "theme light", "sort age"] {
+    for line in ["sort wandb_api_key", "theme light", "sort age"] {
         terminal.press(":");
         terminal.types(line);
         terminal.press("Enter");

@@ -141,6 +141,10 @@ fn a_tab_asks_for_what_it_shows_and_not_twice() {
     answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
     assert_eq!(screen.wait(4), []);
     assert_eq!(screen.wait(2), [Effect::Ask(Ask::Events)]);
+    answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
+    let again = screen.press("ctrl-l");
+    assert!(again.contains(&Effect::Ask(Ask::Events)), "somebody wants it now: {again:?}");
+    assert_eq!(screen.wait(1), []);
     let problem = Problem::new("data.json cannot be read", "restore it");
     screen.send(Message::Answer(Ask::Events, Err(problem)));
     assert!(screen.frame((80, 24)).contains("data.json cannot be read"));

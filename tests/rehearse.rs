@@ -32,9 +32,10 @@ fn lab() -> TestEnv {
     env
 }
 
-/// The state of the target, and all that the simulated cloud and the data file hold.
-fn all(env: &TestEnv) -> (String, Vec<u8>) {
-    (env.tpu("check-status v2-1").exits(0).stdout, env.data_bytes())
+/// The state of the target, and all that the data file holds.
+fn all(env: &TestEnv) -> (String, String) {
+    let seen = env.tpu("check-status v2-1 --json").exits(0).json();
+    (seen["targets"][0]["raw_state"].to_string(), String::from_utf8(env.data_bytes()).unwrap())
 }
 
 #[test]

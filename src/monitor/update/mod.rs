@@ -102,6 +102,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             vec![Effect::Look]
         }
         Message::Failed { ticket, problem } => {
+            model.warned = false;
             model.running.retain(|(running, _)| *running != ticket);
             complain(model, problem);
             vec![Effect::Look]
@@ -141,7 +142,10 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             Vec::new()
         }
         (Command::Suspend, _) => vec![Effect::Suspend],
-        (Command::Redraw, _) => vec![Effect::Redraw, Effect::Look],
+        (Command::Redraw, _) => {
+            model.boards.look_again();
+            vec![Effect::Redraw, Effect::Look]
+        }
         (Command::Help, _) => {
             model.overlay = Some(Overlay::Help(0));
             Vec::new()

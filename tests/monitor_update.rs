@@ -163,6 +163,15 @@ fn a_kill_names_what_it_stops_and_waits_for_yes() {
 }
 
 #[test]
+fn what_is_marked_is_resumed_and_rerun_together() {
+    let mut screen = Screen::showing(samples::snapshot());
+    let two = [Act::Resume(samples::id(8)), Act::Resume(samples::id(9))];
+    assert_eq!(acts(&screen.press("j j j space space r")), two);
+    assert!(screen.model.list.marked.is_empty());
+    assert_eq!(acts(&screen.press("g R")), [Act::Rerun(samples::id(3))]);
+}
+
+#[test]
 fn enter_presses_the_marked_button() {
     let mut screen = Screen::showing(samples::snapshot());
     assert_eq!(acts(&screen.press("j j x enter")), [Act::Kill(vec![samples::id(7)])]);

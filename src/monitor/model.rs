@@ -23,6 +23,7 @@ use super::rows::{self, Arrangement, Row};
 use super::tabs::Tab;
 use super::theme::Theme;
 use super::trace::Traces;
+use super::view::{help, page};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
@@ -286,6 +287,11 @@ impl Model {
             Needs::Row => match self.tab {
                 Tab::Jobs => !self.jobs().is_empty(),
                 tab => !self.boards.choosing(tab).rows.is_empty(),
+            },
+            Needs::More => match &self.overlay {
+                Some(Overlay::Help(_)) => help::lines(self).len() > help::rows(self),
+                Some(Overlay::Page(page)) => page::extent(self, page).0 > 0,
+                _ => false,
             },
             Needs::Something => {
                 let list = &self.list;

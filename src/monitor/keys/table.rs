@@ -207,6 +207,8 @@ pub enum Needs {
     Row,
     /// A filter, marks or a message to take back.
     Something,
+    /// More to read than the screen holds.
+    More,
 }
 
 /// One line of the table.
@@ -262,7 +264,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
-    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for kill and compare"), Needs::Job),
+    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for resume, rerun, kill and compare"), Needs::Job),
     line((C::DryPlan, "dry-plan"), &[List, Detail, Targets, Plan], &["p"], ("plan", "say what an action would do, and do nothing"), Needs::Row),
     line((C::Rule, "rule"), JOBS, &["u"], ("rule", "set what happens by itself when it fails"), Needs::Job),
     line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
@@ -315,7 +317,7 @@ pub const TABLE: &[Binding] = &[
     // Pages.
     line((C::Down, "page-line-down"), PAGES, &["j", "down"], ("", "down"), Needs::Nothing),
     line((C::Up, "page-line-up"), PAGES, &["k", "up"], ("", "up"), Needs::Nothing),
-    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("more", "a screenful down"), Needs::Nothing),
+    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("more", "a screenful down"), Needs::More),
     line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
     line((C::Back, "help-back"), &[Help], &["esc", "q", "?"], ("back", "back"), Needs::Nothing),
     line((C::Back, "page-back"), &[Page], &["esc", "q", "enter"], ("back", "back"), Needs::Nothing),

@@ -374,6 +374,18 @@ fn the_help_lists_exactly_what_works_here() {
 }
 
 #[test]
+fn a_key_that_means_nothing_says_where_the_keys_are() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("d");
+    assert_eq!(screen.model.toasts[0].text, "d is no key here; ? lists those that are.");
+    screen.press("esc i");
+    assert!(screen.model.toasts.is_empty(), "a key of a failure, on a job that has none");
+    screen.press("/");
+    screen.typed("d");
+    assert!(screen.model.toasts.is_empty(), "text is no key");
+}
+
+#[test]
 fn without_jobs_no_key_does_harm() {
     let mut screen = Screen::new();
     screen.press("j k g G enter l r R x c t a space left right pgup pgdn / esc ? esc");

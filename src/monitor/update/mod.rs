@@ -132,6 +132,11 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         return keys.into_iter().flat_map(|key| press(model, key)).collect();
     }
     dialog::typed(model, key);
+    if command.is_none() && model.overlay.is_none() && key.is_character() {
+        let help = model.look.key(context, Command::Help);
+        let label = key.label(model.look.ascii);
+        note(model, format!("{label} is no key here; {help} lists those that are."));
+    }
     Vec::new()
 }
 

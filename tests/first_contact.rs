@@ -22,6 +22,8 @@ fn tpu_alone_says_how_to_begin() {
     let env = nothing_yet();
     let output = env.tpu("").exits(0).says(&["tpu demo", "tpu init", "tpu tldr"]);
     assert!(output.stdout.lines().count() <= 12, "{}", output.stdout);
+    let widest = output.stdout.lines().map(tpu::text::width).max();
+    assert!(widest <= Some(80), "{}", output.stdout);
 }
 
 #[test]
@@ -127,7 +129,9 @@ fn what_happened_since_last_time_is_told_once() {
 
 #[test]
 fn every_dry_run_changes_nothing() {
-    let env = TestEnv::new();
+    let mut env = TestEnv::new();
+    // So that the commands about targets have somebody to ask.
+    env.set("TPU_CLOUD", "sim");
     write_file(&env.path("more.json"), "{\"conda_env_name\": \"other\"}");
     let window = env.start("exec sleep 1000", &[] as &[&str]);
     env.wait_status(window, "running");

@@ -36,7 +36,7 @@ fn a_run_is_described_planned_and_started() {
     terminal.shows("plan: Enter starts it");
     terminal.shows("--config.training.learning_rate=0.5");
     assert_eq!(env.jobs("alice").len(), 0, "a plan starts nothing");
-    terminal.tmux.run(&["resize-window", "-t", "person", "-x", "80", "-y", "24"]);
+    terminal.resize((80, 24));
     terminal.shows("plan: Enter starts it");
     terminal.press("Enter");
     terminal.until("the run is there", || env.jobs("alice").len() == 1);
@@ -54,7 +54,7 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.shows("▸ 1");
     terminal.press("u");
     terminal.shows("What happens by itself when alice/1 fails?");
-    terminal.tmux.run(&["resize-window", "-t", "person", "-x", "80", "-y", "24"]);
+    terminal.resize((80, 24));
     terminal.keys("Down Down Down Enter");
     terminal.until("the rule is stored", || env.job("alice", 1)["rules"]["grpc"] == "resume");
 
@@ -67,6 +67,8 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.shows("exit code: 3");
     terminal.press("Escape");
     terminal.press("p");
+    terminal.shows("What would … do? alice/1");
+    terminal.press("Enter");
     terminal.shows("What resume would do");
     terminal.shows("parent     1 (resume)");
     terminal.press("Escape");

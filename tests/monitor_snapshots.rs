@@ -25,7 +25,13 @@ fn screen() -> Screen {
 }
 
 fn numbered(lines: std::ops::Range<u32>) -> PaneText {
-    let line = |n| format!("[worker 0] step {n} loss {:.3} lr 1e-3", 3.0 / f64::from(n + 1));
+    let line = |n: u32| match n % 10 {
+        7 => format!(
+            "[worker 1] 検証 ✅ step {n} 画像認識の実験 {}",
+            "→ チェックポイント ".repeat(6)
+        ),
+        _ => format!("[worker 0] step {n} loss {:.3} lr 1e-3", 3.0 / f64::from(n + 1)),
+    };
     PaneText::from_capture(lines.map(line).collect::<Vec<_>>().join("\n").as_bytes())
 }
 
@@ -120,10 +126,11 @@ fn log() {
     screen.send(Message::Resize(80, 24));
     screen.press("l");
     screen.send(Message::Log(samples::id(7), Ok(Some(numbered(0..200)))));
-    let following = screen.frame((80, 24));
+    let following = screen.frames();
     screen.press("pgup /");
     screen.typed("step 9");
-    let typing = screen.frame((80, 24));
+    let typing = screen.frames();
+    screen.send(Message::Resize(80, 24));
     screen.press("enter n");
     screen.send(Message::Log(samples::id(7), Ok(Some(numbered(0..212)))));
     insta::assert_snapshot!(format!(
@@ -137,7 +144,7 @@ fn log_of_a_closed_window() {
     let mut screen = screen();
     screen.press("g l");
     screen.send(Message::Log(samples::id(3), Ok(None)));
-    insta::assert_snapshot!(screen.frame((80, 24)));
+    insta::assert_snapshot!(screen.frames());
 }
 
 #[test]
@@ -174,7 +181,7 @@ fn no_users() {
     let mut snapshot = samples::snapshot();
     snapshot.jobs.clear();
     snapshot.users.clear();
-    insta::assert_snapshot!(Screen::showing(snapshot).frame((80, 24)));
+    insta::assert_snapshot!(Screen::showing(snapshot).frames());
 }
 
 #[test]

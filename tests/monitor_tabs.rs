@@ -1,12 +1,10 @@
-//! The tabs beside the jobs, pages, the form and the command line: what they show at every size, and what
-//! keys and the mouse do there.
+//! The tabs beside the jobs, the log and pages: what they show at every size, and what keys and the mouse do
+//! there.
 
 use tpu::model::ids::UserName;
 use tpu::monitor::keys::Key;
-use tpu::monitor::message::{
-    Act, Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope,
-};
-use tpu::monitor::model::{Body, Choices, Overlay, Proposal};
+use tpu::monitor::message::{Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope};
+use tpu::monitor::model::{Body, Overlay};
 use tpu::monitor::pane::PaneText;
 use tpu::monitor::tabs::Tab;
 use tpu::monitor::theme::Theme;
@@ -15,26 +13,8 @@ use crate::common::boards::{answer, screen};
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen};
 
-fn acts(effects: &[Effect]) -> Vec<Act> {
-    let act = |effect: &Effect| match effect {
-        Effect::Act { act, .. } => Some(act.clone()),
-        _ => None,
-    };
-    effects.iter().filter_map(act).collect()
-}
-
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
-}
-
-fn run(line: &str) -> Act {
-    Act::Commands(vec![words(line)])
-}
-
-fn type_command(screen: &mut Screen, line: &str) -> Vec<Effect> {
-    screen.press(":");
-    screen.typed(line);
-    screen.press("enter")
 }
 
 #[test]
@@ -58,6 +38,63 @@ fn plan() {
     insta::assert_snapshot!(screen.frames());
 }
 
+/// What is typed, and the help, where they are not about the jobs.
+#[test]
+fn filters_and_help_of_the_other_tabs() {
+    let mut all = String::new();
+    for keys in ["2 /", "3 /", "2 ?", "3 ?", "4 ?"] {
+        let mut screen = screen();
+        screen.press(keys);
+        if keys.ends_with('/') {
+            screen.typed("v3-8 !日本");
+        }
+        all.push_str(&format!("── {keys}\n{}", screen.frames()));
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// The log's own filter and help, with long lines broken and cut.
+#[test]
+fn log_filter_wrap_and_help() {
+    let mut all = String::new();
+    for keys in ["&", "g w", "g right right", "?"] {
+        let mut screen = log_screen();
+        screen.press(keys);
+        if keys == "&" {
+            screen.typed("!worker 1");
+        }
+        let frames = if keys == "?" { screen.frames() } else { screen.frame((80, 24)) };
+        all.push_str(&format!("── {keys}\n{frames}"));
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// Tabs with nothing in them, and with answers that do not come.
+#[test]
+fn empty_and_broken_tabs() {
+    let mut all = String::new();
+    for key in ["2", "3", "4"] {
+        let mut screen = Screen::showing(samples::snapshot());
+        screen.press(key);
+        all.push_str(&format!("── {key}, before the first answer\n{}", screen.frames()));
+        let why = "no answer within 10 s";
+        for ask in [Ask::Targets, Ask::Events, Ask::Plan] {
+            let problem = Problem::new(why, "tpu doctor says what is wrong");
+            screen.send(Message::Answer(ask, Err(problem)));
+        }
+        all.push_str(&format!("── {key}, without an answer\n{}", screen.frames()));
+        let mut board = crate::common::boards::board();
+        board.targets.clear();
+        let mut plan = crate::common::boards::plan();
+        plan.jobs.clear();
+        answer(&mut screen, Ask::Targets, Answer::Targets(board));
+        answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
+        answer(&mut screen, Ask::Plan, Answer::Plan(plan));
+        all.push_str(&format!("── {key}, empty\n{}", screen.frames()));
+    }
+    insta::assert_snapshot!(all);
+}
+
 #[test]
 fn sparkline_and_timeline_in_the_detail() {
     let mut screen = screen();
@@ -77,111 +114,6 @@ fn sorted_and_grouped() {
     let mut screen = screen();
     screen.press("v v > > > > s");
     insta::assert_snapshot!(screen.frames());
-}
-
-#[test]
-fn rule_choice() {
-    let mut screen = screen();
-    screen.press("j j u j");
-    insta::assert_snapshot!(screen.frames());
-}
-
-#[test]
-fn command_line() {
-    let mut screen = screen();
-    screen.press(":");
-    screen.typed("ki");
-    let proposals = screen.frame((80, 24));
-    screen.press("tab");
-    screen.typed(" 7");
-    screen.press("enter");
-    insta::assert_snapshot!(format!("{proposals}\n{}", screen.frames()));
-}
-
-#[test]
-fn page_of_words() {
-    let mut screen = screen();
-    screen.press("j j p");
-    let text = "Would kill alice/7.\n\nuser       alice\ntarget     lab-tpuvm-v2-32-preemptible-2\n\
-                runs       source staging.sh --config.training.learning_rate=0.01 \
-                --config.load_from=/data/logs/alice/20261120_115811 --config.stage=2\n";
-    let question = words("kill w=7 --user alice --dry-run");
-    answer(&mut screen, Ask::Say(question), Answer::Text(text.to_owned()));
-    insta::assert_snapshot!(screen.frames());
-}
-
-fn form_with_choices() -> Screen {
-    let mut screen = screen();
-    screen.press("j j n");
-    let proposal =
-        |value: &str, note: &str| Proposal { value: value.to_owned(), note: note.to_owned() };
-    let choices = Choices {
-        dirs: vec![proposal("1", "/home/alice/imagenet"), proposal("2", "/home/alice/sweep")],
-        aliases: vec![
-            proposal("lr", "config.training.learning_rate"),
-            proposal("bs", "config.training.batch_size"),
-        ],
-        ..Choices::default()
-    };
-    answer(&mut screen, Ask::Choices(UserName::from("alice")), Answer::Choices(choices));
-    screen
-}
-
-#[test]
-fn form() {
-    let mut screen = form_with_choices();
-    screen.press("ctrl-u");
-    screen.typed("v");
-    screen.press("down");
-    insta::assert_snapshot!(screen.frames());
-}
-
-#[test]
-fn the_form_fills_in_plans_and_starts_only_what_was_shown() {
-    let mut screen = form_with_choices();
-    screen.press("ctrl-u");
-    screen.typed("v4128");
-    screen.press("down enter");
-    screen.press("ctrl-u");
-    screen.typed("sweep");
-    screen.press("tab");
-    screen.typed("lr");
-    screen.press("down enter");
-    screen.typed("0.1 seed=3");
-    screen.press("tab tab");
-    screen.typed("try");
-    let effects = screen.press("enter");
-    let wanted = words("run tpu=v4-128 --user alice --quiet dir=2 tag=try lr=0.1 seed=3");
-    let mut tried = wanted.clone();
-    tried.insert(1, "--dry-run".to_owned());
-    assert_eq!(effects, [Effect::Ask(Ask::Say(tried.clone()))]);
-    assert_eq!(acts(&screen.press("enter")), [], "the plan has not been seen");
-    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
-    insta::assert_snapshot!(screen.frame((80, 24)));
-    screen.typed("2");
-    assert_eq!(acts(&screen.press("enter")), [], "the plan is another one now");
-    screen.press("backspace");
-    let mut tried = wanted.clone();
-    tried.insert(1, "--dry-run".to_owned());
-    screen.press("enter");
-    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
-    assert_eq!(acts(&screen.press("enter")), [Act::Commands(vec![wanted])]);
-    assert!(screen.model.overlay.is_none());
-}
-
-#[test]
-fn a_plan_that_fails_says_why_and_starts_nothing() {
-    let mut screen = form_with_choices();
-    let effects = screen.press("enter");
-    let [Effect::Ask(ask)] = effects.as_slice() else { panic!("{effects:?}") };
-    let problem = Problem::new("v2-32-p2 is in use by alice/7", "add --force");
-    screen.send(Message::Answer(ask.clone(), Err(problem)));
-    assert!(screen.frame((80, 24)).contains("▲ v2-32-p2 is in use by alice/7"));
-    let effects = screen.press("enter");
-    assert_eq!(acts(&effects), []);
-    assert!(matches!(effects.as_slice(), [Effect::Ask(Ask::Say(_))]), "it is asked again");
-    screen.press("esc");
-    assert!(screen.model.overlay.is_none());
 }
 
 #[test]
@@ -209,6 +141,10 @@ fn a_tab_asks_for_what_it_shows_and_not_twice() {
     answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
     assert_eq!(screen.wait(4), []);
     assert_eq!(screen.wait(2), [Effect::Ask(Ask::Events)]);
+    answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
+    let again = screen.press("ctrl-l");
+    assert!(again.contains(&Effect::Ask(Ask::Events)), "somebody wants it now: {again:?}");
+    assert_eq!(screen.wait(1), []);
     let problem = Problem::new("data.json cannot be read", "restore it");
     screen.send(Message::Answer(Ask::Events, Err(problem)));
     assert!(screen.frame((80, 24)).contains("data.json cannot be read"));
@@ -276,83 +212,6 @@ fn the_targets_are_filtered_in_the_language_of_the_jobs() {
         assert_eq!(targets_with(filter), shown, "{filter}");
     }
     assert_eq!(targets_with("status:").len(), 9, "what is half typed hides nothing");
-}
-
-#[test]
-fn a_run_is_started_on_the_selected_target() {
-    let mut screen = screen();
-    screen.press("2 /");
-    screen.typed("status:reserved");
-    screen.press("enter n");
-    let Some(Overlay::Form(form)) = &screen.model.overlay else { panic!("no form") };
-    assert_eq!(form.text(tpu::monitor::model::FieldId::Target), "v2-32-p4");
-}
-
-#[test]
-fn keys_run_the_commands_that_anybody_would_type() {
-    let mut screen = screen();
-    screen.press("j j");
-    assert_eq!(acts(&screen.press("u j enter")), [run("set-rule w=7 pass --user alice")]);
-    assert_eq!(acts(&screen.press("i")), [], "7 shows no error");
-    screen.press("j");
-    assert_eq!(acts(&screen.press("i y")), [run("ignore-error w=8 --user alice")]);
-    let explain = words("explain w=8 --user alice");
-    assert_eq!(screen.press("e"), [Effect::Ask(Ask::Say(explain))]);
-    screen.press("esc");
-    let reapply = vec![
-        words("reapply lab-tpuvm-v2-32-preemptible-2 --yes"),
-        words("resume w=8 --user alice"),
-    ];
-    assert_eq!(acts(&screen.press("A y")), [Act::Commands(reapply)]);
-    assert_eq!(acts(&screen.press("D n")), []);
-    assert_eq!(acts(&screen.press("D y")), [run("daemon stop")]);
-    let plan = words("resume w=8 --user alice --dry-run");
-    assert_eq!(screen.press("p"), [Effect::Ask(Ask::Say(plan))]);
-}
-
-#[test]
-fn what_destroys_is_asked_about_first_with_its_own_words() {
-    let mut screen = screen();
-    let effects = type_command(&mut screen, "kill tag:baseline");
-    let question = words("kill tag:baseline --dry-run");
-    assert_eq!(effects, [Effect::Ask(Ask::Say(question.clone()))]);
-    answer(&mut screen, Ask::Say(question.clone()), Answer::Text("Would kill alice/7.".to_owned()));
-    assert!(screen.frame((80, 24)).contains("Would kill alice/7."));
-    assert_eq!(acts(&screen.press("y")), [run("kill tag:baseline --yes")]);
-    // What would fail is said, and there is nothing to confirm.
-    type_command(&mut screen, "kill tag:baseline");
-    screen.send(Message::Answer(Ask::Say(question), Err(Problem::new("no such job", "tpu check"))));
-    assert!(screen.model.overlay.is_none());
-    assert_eq!(acts(&type_command(&mut screen, "delete v4-8-2")), []);
-    assert_eq!(acts(&screen.press("n")), []);
-}
-
-#[test]
-fn the_command_line_remembers_completes_and_runs() {
-    let mut screen = screen();
-    assert_eq!(acts(&type_command(&mut screen, "check -wd")), [run("check -wd")]);
-    let leave = type_command(&mut screen, "attach 7");
-    let [Effect::Leave { door, .. }] = leave.as_slice() else { panic!("{leave:?}") };
-    assert_eq!(*door, Door::Command(words("attach 7")));
-    screen.press(": up up");
-    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
-    assert_eq!(line.input.value(), "check -wd");
-    screen.press("down down");
-    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
-    assert_eq!(line.input.value(), "");
-    screen.typed("ch");
-    screen.press("tab");
-    let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("no line") };
-    assert_eq!(line.input.value(), "check ");
-    screen.press("esc");
-    type_command(&mut screen, "theme light");
-    assert_eq!(screen.model.look.theme, Theme::named("light").unwrap());
-    let effects = type_command(&mut screen, "user all");
-    assert_eq!(effects, [Effect::Scope(Scope { user: None })]);
-    type_command(&mut screen, "q");
-    assert!(!screen.model.quit, "a command is under way");
-    type_command(&mut screen, "q");
-    assert!(screen.model.quit);
 }
 
 #[test]
@@ -559,7 +418,7 @@ fn text_from_outside_is_escaped_everywhere() {
     screen.press("esc :");
     screen.send(Message::Paste(evil.to_owned()));
     check(&mut screen, "line");
-    assert!(screen.send(Message::Key(Key::parse("enter").unwrap())).len() <= 1);
+    assert!(screen.send(Message::Key(Key::parse("enter").unwrap())).len() <= 2);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_day_with_keys() {
     terminal.press("G");
     terminal.press("t");
     terminal.types("sweep");
-    terminal.tmux.run(&["resize-window", "-t", "person", "-x", "80", "-y", "24"]);
+    terminal.resize((80, 24));
     terminal.press("Enter");
     terminal.until("the tag is stored", || env.job("alice", 3)["job_tags"] == "sweep");
     terminal.press("l");

@@ -1,7 +1,9 @@
 //! The monitor when something is broken around it: it answers keys, says what is so and how old that is,
 //! goes on by itself when it can, and gives the terminal back however it ends.
 
-use tpu::sys::procs::{Signal, signal};
+use std::os::unix::fs::PermissionsExt as _;
+
+use tpu::sys::procs::{Process, Signal, signal};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
@@ -27,9 +29,9 @@ fn monitor(env: &TestEnv, points: &str) -> Terminal {
 #[track_caller]
 fn answers(terminal: &Terminal) {
     terminal.press("?");
-    terminal.shows("Keys in the list");
+    terminal.shows("Keys in the ");
     terminal.press("Escape");
-    terminal.hides("Keys in the list");
+    terminal.hides("Keys in the ");
 }
 
 #[test]
@@ -40,10 +42,12 @@ fn a_data_file_that_is_cut_off_is_named_and_read_again_when_it_is_whole() {
     let (half, _) = whole.split_at(whole.len() / 2);
     write_file(&env.path("data.json"), half);
     terminal.shows("data.json");
+    terminal.shows("as of");
     terminal.shows("▸ 1");
     answers(&terminal);
     write_file(&env.path("data.json"), &whole);
     terminal.hides("▲ ");
+    terminal.hides("as of");
     terminal.keys("q");
     terminal.shows("code-0");
     terminal.is_as_before();
@@ -102,6 +106,97 @@ fn a_locked_data_file_makes_an_action_wait_and_nothing_else() {
     terminal.hides("tagging 1");
     terminal.press("q");
     terminal.shows("code-0");
+}
+
+/// Each answer of the cloud takes ten seconds, then none comes at all.
+#[test]
+fn a_slow_cloud_holds_up_no_key_and_its_last_answer_stays_with_its_age() {
+    let mut env = TestEnv::new();
+    env.set("TPU_CLOUD", "sim");
+    env.tpu("register lab-1 --zone zone-a --type v2-8").exits(0);
+    env.tpu("sim ready lab-1").exits(0);
+    env.tpu("sim event slow seconds=10 call=list").exits(0);
+    let window = env.start("echo step 1; exec sleep 1000", &[] as &[&str]);
+    env.wait_status(window, "running");
+    let terminal = monitor(&env, "");
+    terminal.press("2");
+    terminal.shows("Reading …");
+    answers(&terminal);
+    terminal.shows("Reading … for ");
+    terminal.press("1");
+    terminal.shows("▸ 1");
+    terminal.press("t");
+    terminal.types("meanwhile");
+    terminal.press("Enter");
+    terminal.until("the tag is stored", || env.job("alice", 1)["job_tags"] == "meanwhile");
+    terminal.press("2");
+    // The answer comes, however late.
+    terminal.shows("lab-1");
+    terminal.hides("Reading …");
+    env.tpu("sim event calm").exits(0);
+    env.tpu("sim event outage zone=zone-a").exits(0);
+    terminal.press("C-l");
+    // What is not known any more is no guess, and it is said why.
+    terminal.shows("? unknown");
+    terminal.shows("▲ zone-a: ");
+    answers(&terminal);
+    env.tpu("sim event calm").exits(0);
+    terminal.press("C-l");
+    terminal.hides("▲ zone-a: ");
+    terminal.hides("? unknown");
+    terminal.press("q");
+    terminal.shows("code-0");
+    terminal.is_as_before();
+}
+
+#[test]
+fn a_hanging_ssh_holds_up_nothing_but_itself() {
+    let mut env = TestEnv::new();
+    let bin = env.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    write_file(&bin.join("ssh"), "#!/bin/sh\necho $$ >>\"$HOME/hangs\"\nexec sleep 1000\n");
+    std::fs::set_permissions(bin.join("ssh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let outer = tpu::sys::env::Env::read();
+    let path = outer.non_empty("PATH").unwrap();
+    env.set("PATH", format!("{}:{path}", bin.display()));
+    env.tpu("register lab-hosts --address 127.0.0.1:1").exits(0);
+    let window = env.start("echo step 1; exec sleep 1000", &[] as &[&str]);
+    env.wait_status(window, "running");
+    let terminal = monitor(&env, "");
+    terminal.press(":");
+    terminal.types("ssh lab-hosts --command uptime");
+    terminal.press("Enter");
+    let hanging = || {
+        let text = std::fs::read_to_string(env.path("hangs")).unwrap_or_default();
+        text.lines().filter_map(|line| line.parse::<u32>().ok()).collect::<Vec<_>>()
+    };
+    terminal.until("ssh hangs", || !hanging().is_empty());
+    terminal.shows("tpu ssh lab-hosts");
+    answers(&terminal);
+    terminal.press("t");
+    terminal.types("meanwhile");
+    terminal.press("Enter");
+    terminal.until("the tag is stored", || env.job("alice", 1)["job_tags"] == "meanwhile");
+    terminal.shows("tpu ssh lab-hosts");
+    // Whoever leaves is told what would be left unfinished.
+    terminal.press("q");
+    terminal.shows("Still tpu ssh lab-hosts");
+    let ended = || {
+        for pid in hanging() {
+            if let Some(process) = Process::read(pid) {
+                drop(signal(&process, Signal::Kill));
+            }
+        }
+    };
+    terminal.until("it has ended, and that is said", || {
+        ended();
+        terminal.screen().contains("lab-hosts") && terminal.screen().contains("worker 0")
+    });
+    terminal.press("Escape");
+    answers(&terminal);
+    terminal.press("q");
+    terminal.shows("code-0");
+    terminal.is_as_before();
 }
 
 #[test]

@@ -163,6 +163,15 @@ fn a_kill_names_what_it_stops_and_waits_for_yes() {
 }
 
 #[test]
+fn what_is_marked_is_resumed_and_rerun_together() {
+    let mut screen = Screen::showing(samples::snapshot());
+    let two = [Act::Resume(samples::id(8)), Act::Resume(samples::id(9))];
+    assert_eq!(acts(&screen.press("j j j space space r")), two);
+    assert!(screen.model.list.marked.is_empty());
+    assert_eq!(acts(&screen.press("g R")), [Act::Rerun(samples::id(3))]);
+}
+
+#[test]
 fn enter_presses_the_marked_button() {
     let mut screen = Screen::showing(samples::snapshot());
     assert_eq!(acts(&screen.press("j j x enter")), [Act::Kill(vec![samples::id(7)])]);
@@ -362,6 +371,18 @@ fn the_help_lists_exactly_what_works_here() {
     look(&mut empty, |snapshot| snapshot.jobs.clear());
     empty.press("?");
     assert!(!empty.frame((100, 60)).contains("stop the marked jobs"));
+}
+
+#[test]
+fn a_key_that_means_nothing_says_where_the_keys_are() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("d");
+    assert_eq!(screen.model.toasts[0].text, "d is no key here; ? lists those that are.");
+    screen.press("esc i");
+    assert!(screen.model.toasts.is_empty(), "a key of a failure, on a job that has none");
+    screen.press("/");
+    screen.typed("d");
+    assert!(screen.model.toasts.is_empty(), "text is no key");
 }
 
 #[test]

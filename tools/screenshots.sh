@@ -71,6 +71,7 @@ sleep 1
 picture events 'tpu monitor: what has happened'
 keys 2
 await '[2 Targets]'
+keys j
 sleep 1
 picture targets 'tpu monitor: the targets'
 keys 1

@@ -13,7 +13,7 @@ use crate::sys::env::Env;
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Cli, Command, DaemonStep, SimEvent, State};
+use super::args::{Cli, Command, DaemonStep, SimEvent, State, Workers};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
@@ -47,14 +47,13 @@ fn has_no_rehearsal(command: &Command) -> bool {
             matches!(args.step, DaemonStep::Run | DaemonStep::Start | DaemonStep::Stop)
         }
         Command::Sim(args) => !matches!(args.event, SimEvent::List),
-        Command::Apply(_)
-        | Command::Reapply(_)
-        | Command::Delete(_)
+        Command::Workers(command) => {
+            matches!(command, Workers::Ssh(_) | Workers::KillRemote(_) | Workers::Cp(_))
+        }
+        Command::Delete(_)
         | Command::Start(_)
         | Command::Stop(_)
         | Command::Restart(_)
-        | Command::Workers(_)
-        | Command::Applyy(_)
         | Command::ClearZombieWindows(_)
         | Command::Launcher(_) => true,
         Command::Doctor(args) => args.restore.is_some(),

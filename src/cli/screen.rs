@@ -175,7 +175,7 @@ mod tests {
     /// What destroys something on the command line is asked about on the screen.
     #[test]
     fn commands_with_a_dry_run_are_known_as_such() {
-        for line in ["kill 7", "kill-window 7", "clean"] {
+        for line in ["kill 7", "kill-window 7", "clean", "reapply v2-8", "solve v2-8"] {
             assert!(matches!(typed::parse(line), Ok(Typed::Destroy(_, true))), "{line}");
         }
     }

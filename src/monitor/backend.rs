@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::message::{Act, Answer, Ask, Door, Problem, Scope};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 
@@ -37,6 +37,9 @@ pub trait Backend: Send + Sync {
 
     /// Reads something; changes nothing.
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem>;
+
+    /// Keeps a line that was typed on a user's screen, for [`Ask::Typed`].
+    fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem>;
 
     /// Does something; the result in words.
     fn act(&self, act: &Act) -> Result<String, Problem>;

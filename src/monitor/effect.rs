@@ -65,6 +65,14 @@ impl Effects {
                 );
                 return Some(Own::Copy(text));
             }
+            Effect::Remember(user, line) => self.aside(
+                move |backend| {
+                    // The line is still known to this session; nobody is told of a comfort that is missing.
+                    backend.remember(user.as_ref(), &line).ok();
+                    Event::Message(Message::Tick)
+                },
+                |_| Event::Message(Message::Tick),
+            ),
             Effect::Scope(scope) => {
                 self.looks.scope(scope);
                 self.looks.now();

@@ -52,6 +52,11 @@ impl Key {
         self.code
     }
 
+    /// Whether it is a character and nothing else, which somebody has pressed on purpose.
+    pub fn is_character(self) -> bool {
+        matches!(self.code, KeyCode::Char(_)) && !self.ctrl && !self.alt
+    }
+
     /// The modifiers that are no part of the character.
     pub fn modifiers(self) -> KeyModifiers {
         let of = |held, modifier| if held { modifier } else { KeyModifiers::NONE };

@@ -111,6 +111,8 @@ pub enum Ask {
     Curve(JobId),
     /// What the form of a new run of this user may be filled with.
     Choices(UserName),
+    /// The lines that were typed for this user's screen, in earlier sessions and in others.
+    Typed(Option<UserName>),
     /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
     Say(Vec<String>),
 }
@@ -128,6 +130,8 @@ pub enum Answer {
     Curve(Curve),
     /// For the form.
     Choices(Choices),
+    /// Lines that were typed, oldest first.
+    Typed(Vec<String>),
     /// In words.
     Text(String),
 }
@@ -184,6 +188,8 @@ pub enum Effect {
     Scope(Scope),
     /// Take the mouse, or release it.
     Mouse(bool),
+    /// Keep a line that was typed, for later sessions of this user's screen.
+    Remember(Option<UserName>, String),
     /// Put a text where the person can paste it from.
     Copy(String),
     /// Stop this program until it is continued (Ctrl-Z).

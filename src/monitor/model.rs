@@ -12,10 +12,10 @@ use jiff::tz::TimeZone;
 
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
-pub use over::{Body, Choice, CommandLine, Confirm, Overlay, Page, Tells, Toast};
+pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
 
 use super::filter::Filter;
-use super::keys::{Context, KeyMap, Needs};
+use super::keys::{Command, Context, KeyMap, Needs};
 use super::log_filter::LogFilter;
 use super::message::{Act, Problem, Scope, Ticket};
 use super::pane::PaneText;
@@ -23,6 +23,7 @@ use super::rows::{self, Arrangement, Row};
 use super::tabs::Tab;
 use super::theme::Theme;
 use super::trace::Traces;
+use super::view::{help, page};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
@@ -81,6 +82,15 @@ pub struct Look {
     pub refresh_s: u64,
     /// The commands of `tpu` with what each does.
     pub commands: Vec<(String, String)>,
+}
+
+impl Look {
+    /// The first key of a command, as it is shown; empty where it has none.
+    pub fn key(&self, context: Context, command: Command) -> String {
+        let keys = self.keys.lines(context).find(|(line, _)| line.command == command);
+        let first = keys.and_then(|(_, keys)| keys.first());
+        first.map(|key| key.label(self.ascii)).unwrap_or_default()
+    }
 }
 
 /// The list of jobs.
@@ -276,9 +286,12 @@ impl Model {
             Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
             Needs::Row => match self.tab {
                 Tab::Jobs => !self.jobs().is_empty(),
-                Tab::Targets => self.boards.targets.seen.is_some(),
-                Tab::Events => self.boards.events.seen.is_some(),
-                Tab::Plan => self.boards.plan.seen.is_some(),
+                tab => !self.boards.choosing(tab).rows.is_empty(),
+            },
+            Needs::More => match &self.overlay {
+                Some(Overlay::Help(_)) => help::lines(self).len() > help::rows(self),
+                Some(Overlay::Page(page)) => page::extent(self, page).0 > 0,
+                _ => false,
             },
             Needs::Something => {
                 let list = &self.list;

@@ -51,7 +51,7 @@ const FOREGROUND: [(&str, &[&str]); 6] = [
 ];
 
 /// Commands that destroy something: the screen asks before it runs them. `true` for those with `--dry-run`.
-const DESTROY: [(&str, bool); 16] = [
+const DESTROY: [(&str, bool); 17] = [
     ("kill", true),
     ("kill-window", true),
     ("clean", true),
@@ -64,7 +64,8 @@ const DESTROY: [(&str, bool); 16] = [
     ("del-user", false),
     ("del-registered", false),
     ("reset-settings", false),
-    ("reapply", false),
+    ("reapply", true),
+    ("solve", true),
     ("delete", false),
     ("stop", false),
     ("restart", false),
@@ -117,6 +118,15 @@ pub fn parse(line: &str) -> Result<Typed, String> {
         None if stops_monitor => Ok(Typed::Destroy(words, false)),
         _ => Ok(Typed::Command(words)),
     }
+}
+
+/// Whether a line may hold a secret: it names a key, a token or the like, alone or as a part of a name. Such a
+/// line is not remembered.
+pub fn names_a_secret(line: &str) -> bool {
+    const NAMES: [&str; 8] =
+        ["key", "apikey", "token", "secret", "password", "passwd", "credential", "credentials"];
+    let parts = line.split(|c: char| !c.is_ascii_alphanumeric());
+    parts.map(str::to_ascii_lowercase).any(|part| NAMES.contains(&part.as_str()))
 }
 
 fn sort(column: &str) -> Result<Typed, String> {
@@ -195,6 +205,22 @@ mod tests {
         assert_eq!(parse("sort tpu"), Ok(Typed::Sort(Some("target".to_owned()))));
         assert!(parse("sort speed").is_err_and(|why| why.contains("status")));
         assert!(parse("add-tag 7 'x").is_err());
+    }
+
+    #[test]
+    fn lines_with_secrets_are_known() {
+        for line in [
+            "data set wandb_api_key 0123",
+            "run local -- env WANDB_API_KEY=0123 ./train.sh",
+            "data merge '{\"wandb_api_key\": \"0123\"}'",
+            "ssh v2-8 --command 'login --password=0123'",
+            "run local hf-token=0123",
+        ] {
+            assert!(names_a_secret(line), "{line}");
+        }
+        for line in ["run local tokenizer=bpe tokens=4096", "set-settings keys.kill X", "kill 7"] {
+            assert!(!names_a_secret(line), "{line}");
+        }
     }
 
     #[test]

@@ -250,15 +250,16 @@ fn bring(
                 call(ctx, steps.go_on, |cloud| cloud.start(&at))?;
             }
             TargetStep::Nothing => {
-                return Err(Error::unreachable(format!(
-                    "the state of {} is unknown: {}",
-                    spec.name, fact.raw_state
-                ))
-                .hint("nothing was done; try again when its control plane answers")
-                .into());
+                return Err(unknown(&spec.name, &fact.raw_state).into());
             }
         }
     }
+}
+
+/// Nobody knows how a target is, so nothing can be done to it.
+pub(super) fn unknown(name: &TargetName, raw_state: &str) -> Error {
+    Error::unreachable(format!("the state of {name} is unknown: {raw_state}"))
+        .hint("nothing was done; try again when its control plane answers")
 }
 
 /// Where the target is that was seen.
@@ -448,7 +449,7 @@ fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> 
 }
 
 /// Refuses what has no control plane.
-fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
+pub(super) fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
     if name.as_str() == LOCAL {
         return Err(Error::refused("`local` is this machine and always there")
             .hint("run there with: tpu run local -- COMMAND"));

@@ -103,23 +103,28 @@ struct Taken {
     input: Option<Vec<u8>>,
 }
 
+/// The steps of a recipe for its target, in order. Fails when no recipe of that name is for it.
+pub fn steps(ctx: &Ctx, request: &Request) -> Result<Vec<Step>, Error> {
+    let recipes = read(ctx)?;
+    recipes.steps(&request.recipe, &request.target).ok_or_else(|| {
+        let names: Vec<&str> = recipes.names().into_iter().map(|(name, _)| name).collect();
+        Error::refused(format!(
+            "no recipe '{}' fits {}: there are {}",
+            request.recipe,
+            request.target.name,
+            names.join(", ")
+        ))
+        .hint("write one: tpu help solve; assets/example/recipes.toml is an example")
+    })
+}
+
 /// Carries a recipe out. `tell` hears of each step as it ends.
 pub fn run(
     ctx: &Ctx,
     request: &Request,
     tell: &mut dyn FnMut(&Outcome),
 ) -> Result<Vec<Outcome>, Error> {
-    let recipes = read(ctx)?;
-    let Some(steps) = recipes.steps(&request.recipe, &request.target) else {
-        let names: Vec<&str> = recipes.names().into_iter().map(|(name, _)| name).collect();
-        return Err(Error::refused(format!(
-            "no recipe '{}' fits {}: there are {}",
-            request.recipe,
-            request.target.name,
-            names.join(", ")
-        ))
-        .hint("write one: tpu help solve; assets/example/recipes.toml is an example"));
-    };
+    let steps = steps(ctx, request)?;
     let data = ctx.data()?;
     let workers = doors::workers(ctx, &data, &request.target.name)?;
     let door = doors::to(ctx, &data, &request.target.name)?;

@@ -98,6 +98,16 @@ impl Paths {
         self.state().join(format!("seen-{}", plain(user)))
     }
 
+    /// What a user has typed on the screen; without a user, what was typed for everybody's jobs.
+    pub fn typed(&self, user: Option<&str>) -> PathBuf {
+        self.state().join(
+            user.map_or_else(
+                || "typed.txt".to_owned(),
+                |user| format!("typed-{}.txt", plain(user)),
+            ),
+        )
+    }
+
     /// Held by whoever works on a target.
     pub fn target_lock(&self, target: &TargetName) -> PathBuf {
         self.state().join(format!("target-{}.lock", plain(target.as_str())))

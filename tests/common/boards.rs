@@ -114,7 +114,7 @@ pub(crate) fn events() -> Vec<Event> {
         event(39_900, Some(6), "launch", "MONITOR", "v2-32-p2, resumed from 5"),
         event(9_000, None, "monitor", "MONITOR", "begun"),
         event(7_440, Some(7), "launch", "MONITOR", "v2-32-p2, resumed from 6"),
-        event(900, Some(3), "tag", "monitor", "paper"),
+        event(900, Some(3), "tag", "monitor", "論文 📝 paper"),
         event(95, Some(9), "status", "MONITOR", "error: oom"),
         event(12, Some(8), "status", "MONITOR", "error: grpc"),
     ]

@@ -68,6 +68,12 @@ impl Terminal {
         self.tmux.run(&["send-keys", "-t", "person", key]);
     }
 
+    /// Gives it another size: columns and rows.
+    pub(crate) fn resize(&self, (columns, rows): (u16, u16)) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux.run(&["resize-window", "-t", "person", "-x", &columns, "-y", &rows]);
+    }
+
     /// Types text.
     pub(crate) fn types(&self, text: &str) {
         self.tmux.run(&["send-keys", "-t", "person", "-l", text]);

@@ -18,6 +18,7 @@ use crate::model::time;
 use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
+use crate::ops::rehearse::{self, Remake};
 use crate::ops::{Error, Kind, fleet};
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
@@ -68,6 +69,9 @@ fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> O
         runtime_version: args.version.clone(),
         queued: args.queued.then_some(true),
     };
+    if app.global.dry_run {
+        return Ok(rehearsed(&rehearse::remake(ctx, &name, &wish, anew)?, ctx.take_warnings()));
+    }
     if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
@@ -78,6 +82,17 @@ fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> O
     drop(progress);
     Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
         .notes(ctx.take_warnings()))
+}
+
+/// What would be done to a target.
+fn rehearsed(plan: &Remake, notes: Vec<String>) -> Output {
+    let spec = &plan.spec;
+    let json = json!({ "dry_run": true, "plan": {
+        "target": plan.target, "state": plan.state, "would": plan.does, "zone": spec.zone,
+        "type": spec.accelerator, "pricing": spec.pricing.as_str(),
+        "version": spec.runtime_version, "queued": spec.queued,
+    }});
+    Output::new(plan.to_text(), json).notes(notes)
 }
 
 /// `delete`, `start`, `stop`, `restart`.

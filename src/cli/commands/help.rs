@@ -15,9 +15,10 @@ const TLDR: &str = include_str!("../../../assets/tldr.md");
 
 /// What `tpu` alone says to somebody who has not begun yet.
 pub(in crate::cli) fn welcome() -> Output {
-    let text = "tpu launches jobs in tmux windows, shows how they are and why, and brings them back.\n\n  \
-        tpu demo              practise on real jobs; needs nothing but tmux, leaves nothing behind\n  \
-        tpu init              begin: in the directory of your code, make both of you known\n  \
+    // Nobody has said yet how wide the terminal is: no line is longer than 80.
+    let text = "tpu launches jobs in tmux windows, shows how they are, and brings them back.\n\n  \
+        tpu demo              practise on real jobs: needs only tmux, leaves nothing\n  \
+        tpu init              begin: in the directory of your code, be made known\n  \
         tpu init --from PATH  move in: look at the data.json of the original first\n  \
         tpu tldr              a page of useful commands\n  \
         tpu help              the commands on one screen\n\n\

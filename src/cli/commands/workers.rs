@@ -15,6 +15,7 @@ use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
 use crate::ops::reach::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
 use crate::ops::recipes::{self, Request, StepEnd};
+use crate::ops::rehearse;
 use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
 use crate::text::escape;
@@ -150,6 +151,10 @@ fn solve(app: &App, of: &OfRecipe) -> Outcome {
     // A file with mistakes is an error before anything happens.
     recipes::read(ctx)?;
     if let Some(obstacle) = fleet::obstacle(ctx, &of.target)? {
+        if app.global.dry_run {
+            let remake = rehearse::remake(ctx, &target.name, &Wish::default(), false)?;
+            return rehearsal(app, &request(target, "solve", of.force), &remake.to_text());
+        }
         if !app.confirm(&format!("{obstacle}. Make it usable?"))? {
             return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
         }
@@ -167,9 +172,32 @@ fn follow(app: &App, of: &OfRecipe, name: &str) -> Outcome {
     recipe(app, target(app, &of.target)?, (name, of.force))
 }
 
+fn request(target: Target, name: &str, force: bool) -> Request {
+    Request { recipe: name.to_owned(), target, force }
+}
+
+/// What following a recipe would do, behind what comes before it.
+fn rehearsal(app: &App, request: &Request, before: &str) -> Outcome {
+    let ctx = app.ctx()?;
+    let steps = rehearse::recipe(ctx, request)?;
+    let mut text = before.to_owned() + &rehearse::line("recipe", &request.recipe);
+    for (name, what) in &steps {
+        text += &rehearse::line("on each", &escape(&format!("{name}: {what}")));
+    }
+    let steps: Vec<Value> =
+        steps.iter().map(|(name, what)| json!({ "step": name, "would": what })).collect();
+    let json = json!({
+        "dry_run": true, "target": request.target.name, "recipe": request.recipe, "plan": steps,
+    });
+    Ok(Output::new(text, json).notes(ctx.take_warnings()))
+}
+
 /// Follows a recipe on every worker.
 pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> Outcome {
-    let request = Request { recipe: name.to_owned(), target, force };
+    let request = request(target, name, force);
+    if app.global.dry_run {
+        return rehearsal(app, &request, &rehearse::line("target", request.target.name.as_str()));
+    }
     let mut tell = |outcome: &recipes::Outcome| {
         let head = format!("[worker {}] {}", outcome.worker, outcome.step);
         match &outcome.result {

@@ -1,14 +1,24 @@
 //! What keys do and where: one line for each, in the order of the bar and of the help.
 
 use Command as C;
-use Context::{
-    Choice, CommandLine, Confirm, Detail, Events, Filter, Form, Help, List, Log, LogFilter, Page,
-    Plan, Search, Tag, Targets,
-};
 
-/// What the person is doing, which decides what keys mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+/// Declares the contexts once: the type, all of them in order, and their names for the table.
+macro_rules! contexts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What the person is doing, which decides what keys mean.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Context {
+            $($(#[$doc])* $name,)*
+        }
+
+        /// Every context.
+        pub(super) const ALL: &[Context] = &[$(Context::$name),*];
+
+        use Context::{$($name),*};
+    };
+}
+
+contexts! {
     /// Choosing in the list of jobs.
     List,
     /// Looking at one job in full width.
@@ -80,6 +90,8 @@ pub enum Command {
     Rerun,
     /// Makes the target anew, then continues (asks).
     Reapply,
+    /// Finds what is wrong with the target and sets it right (asks).
+    Solve,
     /// Stops jobs (asks).
     Kill,
     /// Archives what has ended (asks).
@@ -92,7 +104,7 @@ pub enum Command {
     IgnoreError,
     /// Says why a job is as it is.
     Explain,
-    /// Says what the next action would do.
+    /// Says what an action would do.
     DryPlan,
     /// Compares two marked runs.
     Diff,
@@ -195,6 +207,8 @@ pub enum Needs {
     Row,
     /// A filter, marks or a message to take back.
     Something,
+    /// More to read than the screen holds.
+    More,
 }
 
 /// One line of the table.
@@ -221,25 +235,6 @@ const BOARDS: &[Context] = &[Targets, Events, Plan];
 const TABS: &[Context] = &[List, Detail, Targets, Events, Plan];
 const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
 const PAGES: &[Context] = &[Help, Page];
-/// Every context.
-pub(super) const ALL: &[Context] = &[
-    List,
-    Detail,
-    Targets,
-    Events,
-    Plan,
-    Log,
-    Help,
-    Page,
-    Confirm,
-    Choice,
-    Filter,
-    Search,
-    LogFilter,
-    Tag,
-    CommandLine,
-    Form,
-];
 
 /// A line of the table, in short.
 const fn line(
@@ -269,11 +264,12 @@ pub const TABLE: &[Binding] = &[
     line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
-    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for kill and compare"), Needs::Job),
-    line((C::DryPlan, "dry-plan"), &[List, Detail, Plan], &["p"], ("plan", "say what the next action would do, and do nothing"), Needs::Row),
+    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for resume, rerun, kill and compare"), Needs::Job),
+    line((C::DryPlan, "dry-plan"), &[List, Detail, Targets, Plan], &["p"], ("plan", "say what an action would do, and do nothing"), Needs::Row),
     line((C::Rule, "rule"), JOBS, &["u"], ("rule", "set what happens by itself when it fails"), Needs::Job),
     line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
     line((C::Reapply, "reapply"), &[List, Detail, Targets], &["A"], ("", "delete its target and create it again, then resume (asks first)"), Needs::Row),
+    line((C::Solve, "solve"), &[List, Detail, Targets], &["S"], ("", "find what is wrong with its target, and set it right (asks first)"), Needs::Row),
     line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
     line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),
@@ -321,7 +317,7 @@ pub const TABLE: &[Binding] = &[
     // Pages.
     line((C::Down, "page-line-down"), PAGES, &["j", "down"], ("", "down"), Needs::Nothing),
     line((C::Up, "page-line-up"), PAGES, &["k", "up"], ("", "up"), Needs::Nothing),
-    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("", "a screenful down"), Needs::Nothing),
+    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("more", "a screenful down"), Needs::More),
     line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
     line((C::Back, "help-back"), &[Help], &["esc", "q", "?"], ("back", "back"), Needs::Nothing),
     line((C::Back, "page-back"), &[Page], &["esc", "q", "enter"], ("back", "back"), Needs::Nothing),

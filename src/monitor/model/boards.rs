@@ -22,18 +22,20 @@ pub struct Asked<T> {
     pub problem: Option<Problem>,
     /// Since when an answer is awaited.
     pub waiting: Option<Timestamp>,
+    /// Whether somebody wants a new answer now.
+    pub wanted: bool,
 }
 
 impl<T> Default for Asked<T> {
     fn default() -> Self {
-        Self { seen: None, at: None, problem: None, waiting: None }
+        Self { seen: None, at: None, problem: None, waiting: None, wanted: false }
     }
 }
 
 impl<T> Asked<T> {
     /// Takes an answer in. What was seen before stays when there is none.
     pub fn answered(&mut self, answer: Result<T, Problem>, now: Timestamp) {
-        self.waiting = None;
+        (self.waiting, self.wanted) = (None, false);
         match answer {
             Ok(seen) => {
                 (self.seen, self.at, self.problem) = (Some(seen), Some(now), None);
@@ -42,9 +44,10 @@ impl<T> Asked<T> {
         }
     }
 
-    /// Whether to ask (again): nothing is awaited, and the last answer is so old.
+    /// Whether to ask (again): nothing is awaited, and the last answer is so old or somebody wants a new one.
     pub fn is_due(&self, now: Timestamp, every_s: u64) -> bool {
-        self.waiting.is_none() && self.at.is_none_or(|at| now.seconds_since(at) >= every_s)
+        let is_old = self.at.is_none_or(|at| now.seconds_since(at) >= every_s);
+        self.waiting.is_none() && (is_old || self.wanted)
     }
 
     /// Seconds since the newest answer.
@@ -117,9 +120,33 @@ impl Boards {
         choosing.rows.iter().find(|row| row.key == *selected)
     }
 
+    /// Asks for everything again, whatever its age.
+    pub fn look_again(&mut self) {
+        (self.targets.wanted, self.events.wanted, self.plan.wanted) = (true, true, true);
+    }
+
     /// Says that what the tabs show has changed.
     pub fn changed(&mut self) {
         self.choosing.iter_mut().for_each(|choosing| choosing.stale = true);
+    }
+
+    /// Seconds for which the answer that a tab waits for has been awaited.
+    pub fn waiting_s(&self, tab: Tab, now: Timestamp) -> Option<u64> {
+        let since = match tab {
+            Tab::Jobs => None,
+            Tab::Targets => self.targets.waiting,
+            Tab::Events => self.events.waiting,
+            Tab::Plan => self.plan.waiting,
+        };
+        since.map(|at| now.seconds_since(at))
+    }
+
+    /// The zones that gave no answer when the targets were last asked about, and why the first did not.
+    pub fn silent(&self) -> Option<(String, &str)> {
+        let silent = &self.targets.seen.as_ref()?.silent;
+        let (first, why) = silent.first()?;
+        let zones: Vec<&str> = silent.iter().map(|(zone, _)| zone.as_str()).collect();
+        Some((if first == "-" { "the cloud".to_owned() } else { zones.join(", ") }, why))
     }
 
     /// Age and problem of what a tab shows.

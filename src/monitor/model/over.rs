@@ -6,6 +6,7 @@ use super::form::Form;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::monitor::filter::Filter;
+use crate::monitor::keys::Command;
 use crate::monitor::message::Act;
 
 /// A question before something is destroyed.
@@ -19,7 +20,9 @@ pub struct Confirm {
     pub yes: bool,
     /// How far the list of jobs is scrolled.
     pub top: usize,
-    /// What is left alone, and why; or what the command says that it would do.
+    /// What a command says that it would do; until it has answered, that it is asked.
+    pub plan: Option<String>,
+    /// What is left alone, and why; or what else is to be known.
     pub note: Option<String>,
 }
 
@@ -28,12 +31,22 @@ pub struct Confirm {
 pub struct Choice {
     /// What is chosen.
     pub title: String,
-    /// The job that it is for.
-    pub job: JobId,
     /// The answers, each with what it means.
     pub options: Vec<(String, String)>,
     /// The marked one.
     pub at: usize,
+    /// What the answer is for.
+    pub of: ChoiceOf,
+}
+
+/// What a choice is for.
+#[derive(Clone, Debug)]
+pub enum ChoiceOf {
+    /// The rule of a job.
+    Rule(JobId),
+    /// The action whose plan is shown: for each answer its key's command, and the words that say what it
+    /// would do.
+    Plan(Vec<(Command, Vec<String>)>),
 }
 
 /// Something to read.

@@ -2,14 +2,15 @@
 
 use super::board::chosen;
 use super::{act, form, list, note, page};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::LOCAL;
 use crate::model::view::{JobView, MonitorHealth};
-use crate::monitor::keys::Command;
-use crate::monitor::message::{Act, Effect};
-use crate::monitor::model::{Body, Choice, Confirm, Model, Overlay, Page};
+use crate::monitor::keys::{Command, Context, Key};
+use crate::monitor::message::{Act, Ask, Effect};
+use crate::monitor::model::{Body, Choice, ChoiceOf, Confirm, Model, Overlay, Page};
+use crate::plan::board::Row;
 
 /// Commands on the selected job that are commands of `tpu`; `None` for any other.
 pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
@@ -32,6 +33,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         }
         Command::DryPlan => dry_plan(model, &selected?),
         Command::Reapply => reapply(model)?,
+        Command::Solve => solve(model)?,
         Command::Diff => {
             diff(model);
             Vec::new()
@@ -52,7 +54,30 @@ pub(super) fn about(job: &JobId, words: &[&str]) -> Vec<String> {
 fn ask(model: &mut Model, commands: Vec<Vec<String>>, jobs: Vec<JobId>, note: &str) {
     let act = Act::Commands(commands);
     let note = (!note.is_empty()).then(|| note.to_owned());
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note }));
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
+}
+
+/// The same, while the first of them is asked what it would do.
+fn ask_with_plan(
+    model: &mut Model,
+    commands: Vec<Vec<String>>,
+    jobs: Vec<JobId>,
+    note: &str,
+) -> Vec<Effect> {
+    let mut question = commands.first().cloned().unwrap_or_default();
+    question.retain(|word| word != "--yes" && word != "-y");
+    ask(model, commands, jobs, note);
+    if let Some(Overlay::Confirm(confirm)) = &mut model.overlay {
+        confirm.plan = Some("asking what it would do …".to_owned());
+    }
+    vec![Effect::Ask(Ask::Say(dry(question)))]
+}
+
+/// The same words, only tried.
+fn dry(mut words: Vec<String>) -> Vec<String> {
+    words.push("--dry-run".to_owned());
+    words
 }
 
 /// Starts MONITOR, or asks whether to stop it.
@@ -69,24 +94,98 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// What the next action on a job would do: what MONITOR does next, else what a key would.
+/// Lets the person choose the action on a job whose plan is shown. What comes next is marked: what MONITOR
+/// does by itself, else what a key would.
 pub(super) fn dry_plan(model: &mut Model, id: &JobId) -> Vec<Effect> {
-    let Some(job) = model.job(id) else { return Vec::new() };
-    let live = job.shown.status.is_live();
+    let Some(job) = model.job(id).cloned() else { return Vec::new() };
     let by_itself = job.next.as_ref().map(|next| next.action.clone()).unwrap_or_default();
-    let verb = match (&job.shown.status, by_itself.as_str()) {
-        _ if live => "kill",
-        (_, "rerun") => "rerun",
-        (Status::Error(_), _) => "resume",
-        _ => "clean",
+    let next = match (&job.shown.status, by_itself.as_str()) {
+        (status, _) if status.is_live() => Command::Kill,
+        (_, "rerun") => Command::Rerun,
+        (_, "reapply") => Command::Reapply,
+        (Status::Error(_), _) => Command::Resume,
+        _ => Command::Clean,
     };
-    let mut words = match verb {
-        "clean" => vec!["clean".to_owned(), "--user".to_owned(), id.user.as_str().to_owned()],
-        verb => about(id, &[verb]),
+    let marked = model.subjects().into_iter().filter(|other| other.id.user == id.user);
+    let mut windows: Vec<String> = marked.map(|job| job.id.window.to_string()).collect();
+    if !model.list.marked.contains(id) && model.list.marked.is_empty() {
+        windows = vec![id.window.to_string()];
+    }
+    let user = ["--user".to_owned(), id.user.as_str().to_owned()];
+    let mut kill = vec!["kill".to_owned(), format!("w={}", windows.join(","))];
+    kill.extend(user.clone());
+    let clean = std::iter::once("clean".to_owned()).chain(user).collect();
+    let mut plans = vec![
+        (Command::Resume, about(id, &["resume"])),
+        (Command::Rerun, about(id, &["rerun"])),
+        (Command::Kill, kill),
+        (Command::Clean, clean),
+    ];
+    if job.failure().is_some() {
+        plans.push((Command::IgnoreError, about(id, &["ignore-error"])));
+    }
+    if job.target.as_str() != LOCAL {
+        plans.extend(plans_of_target(job.target.as_str()));
+    }
+    choose_plan(model, format!("What would … do? {id}"), plans, next);
+    Vec::new()
+}
+
+/// The same for the chosen target.
+pub(super) fn dry_plan_of_target(model: &mut Model) {
+    let Some(item) = chosen_target(model) else {
+        note(model, "`local` is this machine: there is nothing to make anew.".to_owned());
+        return;
     };
-    words.push("--dry-run".to_owned());
+    let name = item.target.as_str();
+    choose_plan(model, format!("What would … do? {name}"), plans_of_target(name), Command::Reapply);
+}
+
+fn plans_of_target(target: &str) -> Vec<(Command, Vec<String>)> {
+    let of = |verb: &str| vec![verb.to_owned(), target.to_owned()];
+    vec![(Command::Reapply, of("reapply")), (Command::Solve, of("solve"))]
+}
+
+fn choose_plan(
+    model: &mut Model,
+    title: String,
+    plans: Vec<(Command, Vec<String>)>,
+    next: Command,
+) {
+    let option = |(command, words): &(Command, Vec<String>)| {
+        let key = model.look.key(Context::List, *command);
+        let mut lines = model.look.keys.lines(Context::List);
+        let help =
+            lines.find(|(line, _)| line.command == *command).map_or("", |(line, _)| line.help);
+        let help = help.strip_suffix(" (asks first)").unwrap_or(help);
+        let verb = words.first().map(String::as_str).unwrap_or_default();
+        (format!("{key} {verb}"), help.to_owned())
+    };
+    let options = plans.iter().map(option).collect();
+    let at = plans.iter().position(|(command, _)| *command == next).unwrap_or(0);
+    let of = ChoiceOf::Plan(plans.into_iter().map(|(key, words)| (key, dry(words))).collect());
+    model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
+}
+
+/// Shows the plan that was chosen.
+pub(super) fn show_plan(model: &mut Model, words: Vec<String>) -> Vec<Effect> {
+    let verb = words.first().cloned().unwrap_or_default();
     page::ask(model, format!("What {verb} would do; nothing is done"), words)
 }
+
+/// The key of an action, while its plan may be chosen: that plan.
+pub(super) fn plan_by_key(model: &mut Model, key: Key) -> Option<Vec<Effect>> {
+    let Some(Overlay::Choice(Choice { of: ChoiceOf::Plan(plans), .. })) = &model.overlay else {
+        return None;
+    };
+    let command = model.look.keys.command(Context::List, key)?;
+    let words = plans.iter().find(|(known, _)| *known == command)?.1.clone();
+    Some(show_plan(model, words))
+}
+
+const REMAKE: &str = "The target is deleted and created again: what is on its disk is lost.";
+const SOLVE: &str =
+    "What is well is left alone. What was taken away is created again; its disk is then empty.";
 
 /// Asks whether the target of the selected job is to be made anew.
 fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
@@ -95,41 +194,59 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Some(Vec::new());
     }
-    let mut commands = vec![remake(job.target.as_str())];
+    let mut commands = vec![yes("reapply", job.target.as_str())];
     if job.leaf && job.failure().is_some() {
         commands.push(about(&job.id, &["resume"]));
     }
-    let users = users_of(model, &job);
-    ask(
-        model,
-        commands,
-        users,
-        "The target is deleted and created again: what is on its disk is lost.",
-    );
-    Some(Vec::new())
+    let users = users_of(model, &job.target);
+    Some(ask_with_plan(model, commands, users, REMAKE))
 }
 
 /// The same for the chosen target.
 pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
-    let Some(row) = chosen(model) else { return Vec::new() };
-    let item =
-        model.boards.targets.seen.as_ref().and_then(|seen| seen.targets.get(row.at)).cloned();
-    let Some(item) = item.filter(|item| item.target.as_str() != LOCAL) else {
+    let Some(item) = chosen_target(model) else {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Vec::new();
     };
-    let text = "The target is deleted and created again: what is on its disk is lost.";
-    ask(model, vec![remake(item.target.as_str())], item.jobs, text);
-    Vec::new()
+    ask_with_plan(model, vec![yes("reapply", item.target.as_str())], item.jobs, REMAKE)
 }
 
-fn remake(target: &str) -> Vec<String> {
-    ["reapply", target, "--yes"].map(str::to_owned).to_vec()
+/// Asks whether the target of the selected job is to be set right.
+fn solve(model: &mut Model) -> Option<Vec<Effect>> {
+    let target = model.selected()?.target.clone();
+    let users = users_of(model, &target);
+    Some(ask_solve(model, Some(target).filter(|target| target.as_str() != LOCAL), users))
+}
+
+/// The same for the chosen target.
+pub(super) fn solve_target(model: &mut Model) -> Vec<Effect> {
+    let item = chosen_target(model);
+    let users = item.as_ref().map(|item| item.jobs.clone()).unwrap_or_default();
+    ask_solve(model, item.map(|item| item.target), users)
+}
+
+fn ask_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId>) -> Vec<Effect> {
+    let Some(target) = target else {
+        note(model, "`local` is this machine: there is nothing to set right.".to_owned());
+        return Vec::new();
+    };
+    ask_with_plan(model, vec![yes("solve", target.as_str())], users, SOLVE)
+}
+
+/// The chosen target, unless it is this machine.
+fn chosen_target(model: &Model) -> Option<Row> {
+    let at = chosen(model)?.at;
+    let item = model.boards.targets.seen.as_ref()?.targets.get(at)?;
+    Some(item.clone()).filter(|item| item.target.as_str() != LOCAL)
+}
+
+fn yes(verb: &str, target: &str) -> Vec<String> {
+    [verb, target, "--yes"].map(str::to_owned).to_vec()
 }
 
 /// The live jobs on the target of a job, as far as this screen sees them.
-fn users_of(model: &Model, job: &JobView) -> Vec<JobId> {
-    let on_it = |other: &&JobView| other.target == job.target && other.shown.status.is_live();
+fn users_of(model: &Model, target: &TargetName) -> Vec<JobId> {
+    let on_it = |other: &&JobView| other.target == *target && other.shown.status.is_live();
     model.jobs().iter().filter(on_it).map(|other| other.id.clone()).collect()
 }
 
@@ -142,8 +259,8 @@ fn choose_rule(model: &mut Model) {
         .collect();
     let at = options.iter().position(|(name, _)| Some(name.as_str()) == now).unwrap_or(0);
     let title = format!("What happens by itself when {} fails?", job.id);
-    let job = job.id.clone();
-    model.overlay = Some(Overlay::Choice(Choice { title, job, options, at }));
+    let of = ChoiceOf::Rule(job.id.clone());
+    model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
 }
 
 /// `preempted: reapply, grpc: resume`; what passes is left out.
@@ -169,7 +286,7 @@ fn diff(model: &mut Model) {
     let [first, second] = jobs.as_slice() else {
         let text = format!(
             "Mark the two runs to compare with {}; {} are marked.",
-            mark_key(model),
+            model.look.key(Context::List, Command::Mark),
             jobs.len()
         );
         note(model, text);
@@ -180,28 +297,17 @@ fn diff(model: &mut Model) {
     model.overlay = Some(Overlay::Page(Page { title, body, top: 0 }));
 }
 
-fn mark_key(model: &Model) -> String {
-    let context = crate::monitor::keys::Context::List;
-    let line = model.look.keys.lines(context).find(|(line, _)| line.command == Command::Mark);
-    line.and_then(|(_, keys)| keys.first())
-        .map(|key| key.label(model.look.ascii))
-        .unwrap_or_default()
-}
-
 /// A command that was typed and destroys something: it is asked about first, with what it says that it
 /// would do, if it can say so.
 pub(super) fn ask_typed(model: &mut Model, mut words: Vec<String>, dry: bool) -> Vec<Effect> {
-    let mut question = words.clone();
     if !words.iter().any(|word| word == "--yes" || word == "-y") {
         words.push("--yes".to_owned());
     }
-    let note = if dry { "asking what it would do …" } else { "" };
-    ask(model, vec![words], Vec::new(), note);
-    if !dry {
-        return Vec::new();
+    if dry {
+        return ask_with_plan(model, vec![words], Vec::new(), "");
     }
-    question.push("--dry-run".to_owned());
-    vec![Effect::Ask(crate::monitor::message::Ask::Say(question))]
+    ask(model, vec![words], Vec::new(), "");
+    Vec::new()
 }
 
 /// Starts the run that the form describes.

@@ -76,6 +76,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Details => return open(model),
         Command::Reapply => return actions::reapply_target(model),
+        Command::Solve => return actions::solve_target(model),
+        Command::DryPlan if model.tab == Tab::Targets => actions::dry_plan_of_target(model),
         Command::DryPlan => {
             let job = chosen(model).and_then(|at| jobs_of(model, &at).into_iter().next());
             return job.map(|job| actions::dry_plan(model, &job)).unwrap_or_default();

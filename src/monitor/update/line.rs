@@ -5,7 +5,7 @@ use tui_input::Input;
 use super::{actions, board, complain, leave_to, list, note, page};
 use crate::model::ids::UserName;
 use crate::monitor::keys::Command;
-use crate::monitor::message::{Door, Effect, Problem, Scope};
+use crate::monitor::message::{Ask, Door, Effect, Problem, Scope};
 use crate::monitor::model::{CommandLine, Model, Overlay};
 use crate::monitor::theme::Theme;
 use crate::monitor::typed::{self, Names, Typed};
@@ -14,10 +14,27 @@ use crate::monitor::view::columns;
 /// So many commands are remembered.
 const REMEMBERED: usize = 200;
 
-/// Opens it with a text.
-pub(super) fn open(model: &mut Model, text: &str) {
-    let input = Input::new(text.to_owned());
-    model.overlay = Some(Overlay::CommandLine(CommandLine { input, ..CommandLine::default() }));
+/// Opens it, and asks for what was typed in other sessions.
+pub(super) fn open(model: &mut Model) -> Vec<Effect> {
+    model.overlay = Some(Overlay::CommandLine(CommandLine::default()));
+    vec![Effect::Ask(Ask::Typed(model.home.clone()))]
+}
+
+/// The lines of other sessions: they stand before those of this one.
+pub(super) fn recall(model: &mut Model, mut lines: Vec<String>) {
+    // Whoever goes through the lines stays where they are.
+    if matches!(&model.overlay, Some(Overlay::CommandLine(line)) if line.fetched.is_some()) {
+        return;
+    }
+    lines.retain(|line| !model.typed.contains(line));
+    lines.append(&mut model.typed);
+    model.typed = lines;
+    forget_oldest(model);
+}
+
+fn forget_oldest(model: &mut Model) {
+    let surplus = model.typed.len().saturating_sub(REMEMBERED);
+    model.typed.drain(..surplus);
 }
 
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -116,12 +133,18 @@ fn fetch(model: &Model, line: &mut CommandLine, earlier: bool) {
 /// Does what was typed.
 fn accept(model: &mut Model, text: &str) -> Vec<Effect> {
     let text = text.trim();
-    if !text.is_empty() {
+    let mut effects = Vec::new();
+    if !text.is_empty() && !typed::names_a_secret(text) {
         model.typed.retain(|other| other != text);
         model.typed.push(text.to_owned());
-        let surplus = model.typed.len().saturating_sub(REMEMBERED);
-        model.typed.drain(..surplus);
+        forget_oldest(model);
+        effects.push(Effect::Remember(model.home.clone(), text.to_owned()));
     }
+    effects.extend(carry_out(model, text));
+    effects
+}
+
+fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
     let read = match typed::parse(text) {
         Ok(read) => read,
         Err(why) => {

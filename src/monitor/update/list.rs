@@ -51,8 +51,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                 model.overlay = Some(Overlay::Tag(job.id.clone(), input));
             }
         }
-        Command::Resume => return on_selected(model, Act::Resume),
-        Command::Rerun => return on_selected(model, Act::Rerun),
+        Command::Resume => return on_subjects(model, Act::Resume),
+        Command::Rerun => return on_subjects(model, Act::Rerun),
         Command::Kill => ask_kill(model),
         Command::Clean => ask_clean(model),
         Command::Attach => {
@@ -193,11 +193,11 @@ fn fold(model: &mut Model, open: bool) {
     }
 }
 
-fn on_selected(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
-    match model.selected().map(|job| job.id.clone()) {
-        Some(id) => act(model, make(id)),
-        None => Vec::new(),
-    }
+/// Begins an action for each marked job, which is then unmarked, or for the selected one.
+fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
+    let jobs: Vec<JobId> = model.subjects().into_iter().map(|job| job.id.clone()).collect();
+    model.list.marked.retain(|id| !jobs.contains(id));
+    jobs.into_iter().flat_map(|id| act(model, make(id))).collect()
 }
 
 /// Whether a kill is possible: on what is live and on failures.
@@ -220,7 +220,8 @@ fn ask_kill(model: &mut Model) {
     let note =
         (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
     let act = Act::Kill(jobs.clone());
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note }));
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
 }
 
 fn ask_clean(model: &mut Model) {
@@ -231,5 +232,6 @@ fn ask_clean(model: &mut Model) {
         return;
     }
     let act = Act::Clean(user);
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, note: None }));
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note: None }));
 }

@@ -102,6 +102,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             vec![Effect::Look]
         }
         Message::Failed { ticket, problem } => {
+            model.warned = false;
             model.running.retain(|(running, _)| *running != ticket);
             complain(model, problem);
             vec![Effect::Look]
@@ -120,12 +121,22 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     if let Some(command) = sensible {
         return command_of(model, command);
     }
+    if command.is_none()
+        && let Some(effects) = actions::plan_by_key(model, key)
+    {
+        return effects;
+    }
     if let Some(keys) =
         key.split_alt().filter(|_| command.is_none() && !dialog::edits_with(model, key))
     {
         return keys.into_iter().flat_map(|key| press(model, key)).collect();
     }
     dialog::typed(model, key);
+    if command.is_none() && model.overlay.is_none() && key.is_character() {
+        let help = model.look.key(context, Command::Help);
+        let label = key.label(model.look.ascii);
+        note(model, format!("{label} is no key here; {help} lists those that are."));
+    }
     Vec::new()
 }
 
@@ -136,7 +147,10 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             Vec::new()
         }
         (Command::Suspend, _) => vec![Effect::Suspend],
-        (Command::Redraw, _) => vec![Effect::Redraw, Effect::Look],
+        (Command::Redraw, _) => {
+            model.boards.look_again();
+            vec![Effect::Redraw, Effect::Look]
+        }
         (Command::Help, _) => {
             model.overlay = Some(Overlay::Help(0));
             Vec::new()
@@ -158,10 +172,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             note(model, text.to_owned());
             vec![Effect::Mouse(model.mouse)]
         }
-        (Command::CommandLine, _) => {
-            line::open(model, "");
-            Vec::new()
-        }
+        (Command::CommandLine, _) => line::open(model),
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
         (command, Context::Page | Context::Choice) => page::command(model, command),
@@ -230,10 +241,12 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
         (Ask::Choices(_), Err(problem)) => complain(model, problem),
+        (Ask::Typed(_), Ok(Answer::Typed(lines))) => line::recall(model, lines),
         (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
         (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
-        // An answer to another question than the one asked says nothing.
-        (_, Ok(_)) => {}
+        // An answer to another question than the one asked says nothing; and without the lines of other
+        // sessions those of this one are still there.
+        (_, Ok(_)) | (Ask::Typed(_), Err(_)) => {}
     }
 }
 

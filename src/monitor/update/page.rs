@@ -3,7 +3,7 @@
 use super::{act, actions, complain, form};
 use crate::monitor::keys::Command;
 use crate::monitor::message::{Act, Ask, Effect, Problem};
-use crate::monitor::model::{Body, Model, Overlay, Page};
+use crate::monitor::model::{Body, ChoiceOf, Model, Overlay, Page};
 use crate::monitor::view::page;
 
 /// More lines than this are no toast.
@@ -48,7 +48,7 @@ pub(super) fn said(model: &mut Model, words: &[String], answer: Result<String, P
             let question = words.split_last().map(|(_, rest)| rest).unwrap_or_default();
             let same = commands.first().is_some_and(|first| first.starts_with(question));
             match answer {
-                Ok(text) if same => confirm.note = Some(text.trim_end().to_owned()),
+                Ok(text) if same => confirm.plan = Some(text.trim_end().to_owned()),
                 // It would fail: that is the answer, and there is nothing to confirm.
                 Err(problem) if same => {
                     model.overlay = None;
@@ -82,10 +82,17 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                 Command::Down => choice.at = (choice.at + 1) % count,
                 Command::Up => choice.at = (choice.at + count - 1) % count,
                 Command::Accept => {
-                    let rule = choice.options.get(choice.at).map(|(rule, _)| rule.clone());
-                    return rule
-                        .map(|rule| actions::set_rule(model, &choice.job, &rule))
-                        .unwrap_or_default();
+                    return match choice.of {
+                        ChoiceOf::Rule(job) => {
+                            let rule = choice.options.get(choice.at).map(|(rule, _)| rule.clone());
+                            rule.map(|rule| actions::set_rule(model, &job, &rule))
+                        }
+                        ChoiceOf::Plan(plans) => {
+                            let plan = plans.into_iter().nth(choice.at);
+                            plan.map(|(_, words)| actions::show_plan(model, words))
+                        }
+                    }
+                    .unwrap_or_default();
                 }
                 _ => return Vec::new(),
             }

@@ -12,6 +12,7 @@ use crate::model::view::TmuxHealth;
 use crate::monitor::message::Problem;
 use crate::monitor::model::Model;
 use crate::monitor::theme::Role;
+use crate::text;
 
 /// What the banner is about, if there is one. Without any jobs the middle of the screen says it.
 pub(super) fn problem(model: &Model) -> Option<Problem> {
@@ -42,9 +43,14 @@ fn lines(model: &Model, width: u16) -> Vec<String> {
     match problem(model) {
         Some(problem) if !model.jobs().is_empty() => {
             let hint = problem.hint.map(|hint| format!(" {hint}")).unwrap_or_default();
-            let text = outside(&format!("{}{hint}", problem.message));
-            let mut lines = wrap(&text, usize::from(width.saturating_sub(4)));
-            lines.truncate(MOST);
+            let room = usize::from(width.saturating_sub(4));
+            let words = outside(&format!("{}{hint}", problem.message));
+            let mut lines = wrap(&words, room);
+            if lines.len() > MOST {
+                lines.truncate(MOST);
+                let last = lines.pop().unwrap_or_default();
+                lines.push(text::cut(&format!("{last} …"), room).into_owned());
+            }
             lines
         }
         Some(_) | None => Vec::new(),

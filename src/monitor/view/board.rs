@@ -55,6 +55,9 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
     }
 }
 
+/// After so many seconds somebody who waits is told for how long already.
+const LONG_S: u64 = 3;
+
 /// What to say when there is no row: that it is being read, that it cannot be, that a filter hides all, or
 /// that there is nothing.
 fn nothing(model: &Model, otherwise: &str) -> String {
@@ -62,10 +65,13 @@ fn nothing(model: &Model, otherwise: &str) -> String {
     let filter = &model.boards.choosing(model.tab).filter;
     match (age, problem) {
         (None, Some(problem)) => {
-            let hint = problem.hint.as_deref().unwrap_or_default();
-            outside(&format!("{} {hint}", problem.message))
+            let hint = problem.hint.as_ref().map(|hint| format!(" → {}", outside(hint)));
+            format!("▲ {}{}", outside(&problem.message), hint.unwrap_or_default())
         }
-        (None, None) => "Reading …".to_owned(),
+        (None, None) => match model.boards.waiting_s(model.tab, model.now) {
+            Some(waiting) if waiting >= LONG_S => format!("Reading … for {}", time::age(waiting)),
+            _ => "Reading …".to_owned(),
+        },
         _ if !filter.is_empty() => {
             format!("Nothing matches '{}'. Esc takes the filter away.", outside(filter))
         }

@@ -31,7 +31,7 @@ pub struct Column {
     pub id: &'static str,
     /// Its head.
     pub head: &'static str,
-    /// Fewer columns of the terminal than this make it useless.
+    /// Fewer columns of the terminal than this make it useless, unless no job has more to say.
     pub least: usize,
     /// More than this is wasted on it.
     pub most: usize,
@@ -111,7 +111,8 @@ pub const TABLE: &[Column] = &[
         head: "status",
         least: 13,
         most: 21,
-        natural: Some(|job| text::width(&status_text(job))),
+        // What changes from moment to moment takes always the same room.
+        natural: Some(|job| text::width(&status_text(job)).max(13)),
         keep: 11,
         wanted: |model| model.look.columns.status,
         sort: |job| SortKey::Number(status::urgency(job).into()),
@@ -190,7 +191,7 @@ fn seconds(age: u64) -> f64 {
 pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
     let mut columns = wanted(model);
     let needed = |columns: &[(&Column, usize)]| -> usize {
-        columns.iter().map(|(column, _)| column.least + 1).sum::<usize>().saturating_sub(1)
+        columns.iter().map(|column| least(column) + 1).sum::<usize>().saturating_sub(1)
     };
     while columns.len() > 1 && needed(&columns) > width {
         if let Some(weakest) = columns.iter().map(|(column, _)| column.keep).min() {
@@ -198,7 +199,7 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
         }
     }
     let mut left = width.saturating_sub(needed(&columns));
-    let mut shares: Vec<_> = columns.iter().map(|(column, _)| (*column, column.least)).collect();
+    let mut shares: Vec<_> = columns.iter().map(|column| (column.0, least(column))).collect();
     // Words first: a cut name hurts more than a short bar.
     for words in [true, false] {
         while left > 0 {
@@ -217,6 +218,11 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
     shares
 }
 
+/// The least of a wanted column: no more than it can use.
+fn least((column, most): &(&Column, usize)) -> usize {
+    column.least.min(*most)
+}
+
 /// Columns of the terminal that all wanted columns together can use.
 pub fn useful_width(model: &Model) -> usize {
     wanted(model).iter().map(|(_, most)| most + 1).sum::<usize>().saturating_sub(1)
@@ -227,7 +233,9 @@ pub fn useful_width(model: &Model) -> usize {
 pub fn natural_widths(jobs: &[JobView]) -> Vec<usize> {
     let widest = |column: &Column| {
         let natural = column.natural.and_then(|width| jobs.iter().map(width).max());
-        natural.unwrap_or(column.most).clamp(column.least, column.most)
+        // The head with its arrow is always seen.
+        let head = (text::width(column.head) + 2).min(column.least);
+        natural.unwrap_or(column.most).clamp(head, column.most)
     };
     TABLE.iter().map(widest).collect()
 }
@@ -236,7 +244,14 @@ pub fn natural_widths(jobs: &[JobView]) -> Vec<usize> {
 fn wanted(model: &Model) -> Vec<(&'static Column, usize)> {
     let widths = model.list.widths.iter().copied().map(Some).chain(std::iter::repeat(None));
     let columns = TABLE.iter().zip(widths).filter(|(column, _)| (column.wanted)(model));
-    columns.map(|(column, width)| (column, width.unwrap_or(column.most))).collect()
+    // An earlier attempt says in the place of its directory what it is.
+    let attempts = !model.list.unfolded.is_empty();
+    let most = |column: &Column, width: Option<usize>| match width {
+        Some(width) if attempts && column.id == "dir" => width.max(column.least),
+        Some(width) => width,
+        None => column.most,
+    };
+    columns.map(|(column, width)| (column, most(column, width))).collect()
 }
 
 fn plain(words: String) -> Line<'static> {

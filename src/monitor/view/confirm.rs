@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::Line;
 
+use super::page::folded;
 use super::spans::{cut, dotted, outside, span, wrap};
 use super::{dialog, one_background, status, style, words};
 use crate::model::ids::JobId;
@@ -27,20 +28,33 @@ fn place(model: &Model, question: &Confirm) -> Place {
     let width = columns.saturating_sub(4).min(84);
     let inside = usize::from(width.saturating_sub(4));
     let (title, effect, yes) = words_for(question);
-    let note = question
-        .note
-        .iter()
-        .flat_map(|note| note.lines())
-        .flat_map(|line| wrap(&outside(line), inside));
+    let plan = question.plan.iter().flat_map(|plan| plan.lines());
+    let plan = plan.flat_map(|line| folded(line, inside));
+    let note = question.note.iter().flat_map(|note| note.lines());
+    let note = note.flat_map(|line| wrap(&outside(line), inside));
     let effect = wrap(&effect, inside).into_iter().filter(|line| !line.is_empty());
-    let mut words: Vec<String> = note.chain(effect).collect();
-    // Frame, blanks and buttons; the jobs get what is left of the screen.
-    words.truncate(usize::from(rows).saturating_sub(8).max(1));
+    // Frame, blanks and buttons; the jobs get what is left of the screen. What is lost for ever is said
+    // whole, so the plan is the one to be cut.
+    let room = usize::from(rows).saturating_sub(8).max(1);
+    let warning = cut_off(note.chain(effect).collect(), room);
+    let mut words = cut_off(plan.collect(), room.saturating_sub(warning.len()));
+    words.extend(warning);
     let around = 4 + words.len() + usize::from(!question.jobs.is_empty());
     let room = usize::from(rows).saturating_sub(around + 2).max(1);
     let shown = question.jobs.len().min(room);
     let height = u16::try_from(around + shown).unwrap_or(u16::MAX).min(rows);
     Place { size: (width, height), title, words, yes, shown }
+}
+
+/// As many lines as there is room for; where some are missing, the last says how many.
+fn cut_off(mut lines: Vec<String>, room: usize) -> Vec<String> {
+    if lines.len() > room && room > 0 {
+        let missing = lines.len() - room + 1;
+        lines.truncate(room - 1);
+        lines.push(format!("… and {missing} lines more"));
+    }
+    lines.truncate(room);
+    lines
 }
 
 fn yes_text(place: &Place) -> String {
@@ -70,8 +84,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     let Place { title, words, .. } = place;
     let top = question.top.min(question.jobs.len() - shown);
     let below = question.jobs.len().saturating_sub(top + shown);
-    let more = if below > 0 { format!("· {below} more below (j) ") } else { String::new() };
-    let inner = dialog(frame, model, size, Line::from(format!(" {title} {more}")));
+    let inner = dialog(frame, model, size, Line::from(format!(" {title} ")));
     let mut y = inner.y;
     let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
         if y < inner.bottom() {
@@ -80,11 +93,16 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
             y += 1;
         }
     };
+    let name = |id: &JobId| {
+        outside(&if model.everybody() { id.to_string() } else { id.window.to_string() })
+    };
+    let widest = question.jobs.iter().map(|id| crate::text::width(&name(id))).max().unwrap_or(0);
     for id in question.jobs.iter().skip(top).take(shown) {
-        put(frame, job_line(model, id));
+        put(frame, job_line(model, id, &crate::text::fit(&name(id), widest.max(3))));
     }
     if shown > 0 {
-        put(frame, Line::default());
+        let more = if below > 0 { format!("… {below} more below (j)") } else { String::new() };
+        put(frame, Line::from(span(more, style(model, Role::Dim))));
     }
     for line in words {
         put(frame, Line::from(span(line, style(model, Role::Dim))));
@@ -123,7 +141,12 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
             "Clean",
         ),
         Act::Commands(commands) => {
-            let lines: Vec<String> = commands.iter().map(|words| outside(&command_line(words))).collect();
+            // Whoever answers here has said yes.
+            let typed = |words: &Vec<String>| -> Vec<String> {
+                words.iter().filter(|word| *word != "--yes").cloned().collect()
+            };
+            let lines: Vec<String> =
+                commands.iter().map(|words| outside(&command_line(&typed(words)))).collect();
             (lines.join(", then ") + "?", String::new(), "Run it")
         }
         Act::Resume(_) | Act::Rerun(_) | Act::Tag(..) => {
@@ -132,9 +155,8 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
     }
 }
 
-fn job_line(model: &Model, id: &JobId) -> Line<'static> {
-    let window = if model.everybody() { id.to_string() } else { id.window.to_string() };
-    let window = format!("{:<5}", outside(&window));
+fn job_line(model: &Model, id: &JobId, name: &str) -> Line<'static> {
+    let window = format!("{name}  ");
     let Some(job) = model.job(id) else {
         return Line::from(format!("{window} is gone by now"));
     };

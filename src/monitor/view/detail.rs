@@ -18,6 +18,7 @@ use super::spans::{cut, dotted, outside, span, wrap};
 use super::{columns, curve, evidence, panel, status, style, timeline, words};
 use crate::model::time;
 use crate::model::view::JobView;
+use crate::monitor::keys::{Command, Context};
 use crate::monitor::model::Model;
 use crate::monitor::pane::PaneText;
 use crate::monitor::rows;
@@ -36,13 +37,16 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let width = usize::from(inner.width);
-    // Facts take at most half of a small panel: the output is what people look for there.
-    let most = (usize::from(inner.height) / 2).max(4);
+    // Facts take at most half of a small panel: the output is what people look for there. In full width they
+    // are what somebody asked for.
+    let height = usize::from(inner.height);
+    let most = (height / 2).max(4).max(if model.wide { height.saturating_sub(5) } else { 0 });
     let mut facts = facts(model, job, width);
+    let hidden = facts.len().saturating_sub(most);
     facts.truncate(most);
     let output_rows = usize::from(inner.height).saturating_sub(facts.len() + 1);
     let mut lines = facts;
-    lines.push(divider(model, job, width));
+    lines.push(divider(model, job, (width, hidden)));
     lines.extend(output(model, job).newest_rows(width, output_rows));
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
@@ -57,8 +61,9 @@ fn output(model: &Model, job: &JobView) -> PaneText {
     }
 }
 
-/// The line between facts and output, which says whether the output is live.
-fn divider(model: &Model, job: &JobView, width: usize) -> Line<'static> {
+/// The line between facts and output, which says whether the output is live, and how many lines of facts
+/// have no room above it.
+fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Line<'static> {
     let seen = model.live.text.is_some() || !job.tail.is_empty();
     let word = match (job.window_alive, seen) {
         (Some(false), true) => "last output, its window is closed",
@@ -72,13 +77,23 @@ fn divider(model: &Model, job: &JobView, width: usize) -> Line<'static> {
         span(word, style(model, Role::Dim)),
         span(" ", style(model, Role::Border)),
     ]);
+    let more = match (hidden, model.wide) {
+        (0, _) => String::new(),
+        (n, true) => format!(" {n} more have no room "),
+        (n, false) => {
+            format!(" {} shows {n} more ", model.look.key(Context::List, Command::Details))
+        }
+    };
     let rest = width.saturating_sub(line.width());
+    let more = if crate::text::width(&more) + 2 <= rest { more } else { String::new() };
+    let bar = rest.saturating_sub(crate::text::width(&more));
     let mut line = cut(line, width);
-    line.push_span(span("─".repeat(rest), style(model, Role::Border)));
+    line.push_span(span("─".repeat(bar), style(model, Role::Border)));
+    line.push_span(span(more, style(model, Role::Dim)));
     line
 }
 
-/// What is known about the job, the most important first.
+/// What is known about the job, the most important first: of a failure, why and what happens next.
 fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     let base = style(model, Role::Base);
     let dim = style(model, Role::Dim);
@@ -96,8 +111,6 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     if !behind {
         lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
     }
-    lines.extend(bar(model, job, width));
-    lines.extend(losses(model, job, width));
     if let Some(reason) = &job.shown.unknown {
         let text = format!("nothing certain can be said: {}", outside(reason));
         lines.extend(
@@ -123,6 +136,8 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
             wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
         );
     }
+    lines.extend(bar(model, job, width));
+    lines.extend(losses(model, job, width));
     lines.extend(wrap(&lineage(job), width).into_iter().map(|line| Line::from(span(line, base))));
     if job.lineage.len() > 1 {
         lines.extend(attempts(model, job, width));
@@ -201,11 +216,13 @@ fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     };
     let error = style(model, Role::Error);
     let quote = outside(evidence.line.trim());
-    let mut lines: Vec<_> = wrap(&quote, width)
-        .into_iter()
-        .take(MOST)
-        .map(|line| Line::from(span(line, error)))
-        .collect();
+    let mut quoted = wrap(&quote, width);
+    if quoted.len() > MOST {
+        quoted.truncate(MOST);
+        let last = quoted.pop().unwrap_or_default();
+        quoted.push(crate::text::cut(&format!("{last} …"), width).into_owned());
+    }
+    let mut lines: Vec<_> = quoted.into_iter().map(|line| Line::from(span(line, error))).collect();
     let place = dotted([
         evidence::place(job).unwrap_or_default(),
         format!("seen by {}", outside(&evidence.rule)),

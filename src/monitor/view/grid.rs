@@ -8,6 +8,7 @@ use super::spans::{cut, outside, span, wrap};
 use super::{list, panel, style, tabs};
 use crate::model::time;
 use crate::monitor::model::{BoardRow, Model};
+use crate::monitor::tabs::Tab;
 use crate::monitor::theme::Role;
 
 /// A column that may be so wide holds sentences.
@@ -164,6 +165,10 @@ fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>)
     let late = model.look.refresh_s.saturating_mul(2).max(20) + 2;
     if let Some(problem) = problem {
         let text = format!(" ▲ {} ", outside(&problem.message));
+        line.push_span(span(text, style(model, Role::Error)));
+    }
+    if let Some((zones, why)) = model.boards.silent().filter(|_| model.tab == Tab::Targets) {
+        let text = format!(" ▲ {}: {} ", outside(&zones), outside(why));
         line.push_span(span(text, style(model, Role::Error)));
     }
     if let Some(age) = age.filter(|age| *age > late || problem.is_some()) {

@@ -51,6 +51,12 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
     lines
 }
 
+/// Lines that are seen at once.
+pub fn rows(model: &Model) -> usize {
+    // Its own frame, and a line above and below.
+    usize::from(model.size.1.saturating_sub(4))
+}
+
 /// Draws the help over everything else, from line `top` on.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, top: usize) {
     let lines = lines(model);

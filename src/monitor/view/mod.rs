@@ -134,7 +134,9 @@ fn dialog(
     title: Line<'static>,
 ) -> Rect {
     let screen = frame.area();
-    let (width, height) = (width.min(screen.width), height.min(screen.height));
+    // What is left of the frames below, one column at each side, would look like a frame drawn twice.
+    let width = if width + 2 >= screen.width { screen.width } else { width };
+    let height = height.min(screen.height);
     let area = Rect::new((screen.width - width) / 2, (screen.height - height) / 2, width, height);
     frame.render_widget(Clear, area);
     let style = style(model, Role::Base).patch(style(model, Role::Dialog));

@@ -37,15 +37,28 @@ fn lines(model: &Model, page: &Page) -> Vec<Line<'static>> {
 }
 
 /// A line of text in rows; what stood in columns goes on below its own column.
-fn folded(line: &str, width: usize) -> Vec<String> {
+pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
     let line = outside(line);
     if crate::text::width(&line) <= width {
         return vec![line];
     }
-    let lead = line.len() - line.trim_start().len();
-    let indent = " ".repeat(lead.min(width / 2));
-    let rows = wrap(line.trim_start(), width.saturating_sub(indent.len()).max(1));
-    rows.into_iter().map(|row| format!("{indent}{row}")).collect()
+    let (head, rest) =
+        line.split_at(second_column(&line).filter(|at| *at <= width / 2).unwrap_or(0));
+    let lead = rest.len() - rest.trim_start().len();
+    let indent = crate::text::width(head) + lead.min(width / 2);
+    let rows = wrap(rest.trim_start(), width.saturating_sub(indent).max(1));
+    let row = |(n, row): (usize, String)| match n {
+        0 => format!("{head}{}{row}", " ".repeat(indent - crate::text::width(head))),
+        _ => format!("{}{row}", " ".repeat(indent)),
+    };
+    rows.into_iter().enumerate().map(row).collect()
+}
+
+/// Where the second column of `name       value` begins: behind the first gap.
+fn second_column(line: &str) -> Option<usize> {
+    let name = line.find("  ").filter(|at| *at > 0)?;
+    let gap = line.get(name..)?;
+    Some(name + gap.len() - gap.trim_start().len())
 }
 
 /// The last line that may stand at the top, and the lines that are seen at once.

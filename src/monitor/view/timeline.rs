@@ -161,7 +161,12 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     }
     let (left, right) = (clock(model, from, to), clock(model, to, to));
     let gap = width.saturating_sub(text::width(&left) + text::width(&right));
-    let scale = format!(" {} {left}{}{right} goodput", " ".repeat(widest), " ".repeat(gap));
+    let more = match count(model).saturating_sub(leaves.len()) {
+        0 => String::new(),
+        n => format!("{n} more"),
+    };
+    let more = text::fit(&more, widest);
+    let scale = format!(" {more} {left}{}{right} goodput", " ".repeat(gap));
     let at = Rect { y: inner.bottom().saturating_sub(1), height: 1, ..inner };
     frame.render_widget(
         cut(Line::from(span(scale, style(model, Role::Dim))), usize::from(inner.width)),

@@ -1,0 +1,52 @@
+//! The lines that somebody has typed behind `:` on the screen, kept from one screen to the next: one file for
+//! each user, a line each, the newest last. No line with a secret gets here: whoever keeps one is asked not to.
+
+use crate::model::ids::UserName;
+use crate::store::{Who, atomic, lock};
+
+use super::{Ctx, Error};
+
+/// So many lines are kept.
+pub const KEPT: usize = 200;
+/// Mode of the file: what people type is their own affair.
+const MODE: u32 = 0o600;
+
+/// The lines of a user, oldest first; of nobody in particular for those who look at everybody's jobs.
+pub fn lines(ctx: &Ctx, user: Option<&UserName>) -> Result<Vec<String>, Error> {
+    let path = ctx.store.paths().typed(user.map(UserName::as_str));
+    match ctx.store.disk().read(&path) {
+        Ok(contents) => {
+            let text = String::from_utf8_lossy(&contents.bytes);
+            Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::state(format!("cannot read {}: {e}", path.display()))
+            .hint("what is typed is remembered until the screen is left")),
+    }
+}
+
+/// Keeps a line as the newest; the same line from before goes. Under a lock of its own, so that of two
+/// screens neither loses what the other has kept.
+pub fn keep(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Error> {
+    if ctx.store.is_rehearsing() {
+        return Ok(());
+    }
+    let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    ctx.store.state_dir()?;
+    let path = ctx.store.paths().typed(user.map(UserName::as_str));
+    let guard = path.with_extension("lock");
+    let who = Who {
+        pid: ctx.env.pid,
+        host: ctx.env.hostname.clone(),
+        command: format!("tpu {}", ctx.actor),
+    };
+    let disk = &**ctx.store.disk();
+    lock::with(disk, &*ctx.clock, &who, (&guard, MODE), || {
+        let mut kept = lines(ctx, user)?;
+        kept.retain(|other| *other != line);
+        kept.push(line);
+        let surplus = kept.len().saturating_sub(KEPT);
+        let text: String = kept.drain(surplus..).flat_map(|line| [line, "\n".to_owned()]).collect();
+        Ok(atomic::write_file(disk, &path, text.as_bytes(), MODE)?)
+    })?
+}

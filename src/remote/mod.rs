@@ -4,6 +4,7 @@
 //! with the token hears the rest, and nobody can start it a second time. A worker that cannot be reached
 //! is unknown: neither free nor idle. This module never knows a job. Start with [`Remote`].
 
+mod command;
 mod each;
 mod error;
 mod far;

@@ -57,6 +57,7 @@ mod reapply;
 mod recipes;
 mod regression;
 mod remote_contract;
+mod remote_door;
 mod remote_gcloud;
 mod remote_local;
 mod remote_ssh;

@@ -105,7 +105,7 @@ pub struct Running {
     pub token: LaunchToken,
     /// Its exit code, if it has ended.
     pub exit: Option<i32>,
-    /// Process ids of those that live, in order.
+    /// Process ids of those that live, in order; that of whoever still has to write down how it ended.
     pub processes: Vec<u32>,
 }
 

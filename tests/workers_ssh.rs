@@ -187,6 +187,30 @@ fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
 }
 
 #[test]
+fn no_registration_cuts_a_job_off_from_its_workers() {
+    let Some(lab) = Lab::new(1) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(1);
+    lab.all_are_heard(window, 1);
+    let without = format!("register {TARGET} --zone us-central1-a");
+    drop(lab.env.tpu(&without).exits(4).says(&["alice/1 may be at work", "tpu kill w=1 alice"]));
+    let address = &lab.hosts.addresses()[0];
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address} --type v2-8")).exits(0));
+    // Its record is over, its command is not.
+    let place = lab.env.job("alice", window)["session"].as_str().unwrap_or("alice").to_owned();
+    drop(lab.env.tpu(&format!("fail-job {place}:{window} --exit-code 3")).exits(0));
+    assert_eq!(lab.env.job("alice", window)["status"], "error");
+    drop(lab.env.tpu(&without).exits(4).says(&["alice/1 may be at work"]));
+    drop(lab.env.tpu(&format!("del-registered {TARGET}")).exits(4).says(&["alice/1"]));
+    drop(lab.env.tpu(&format!("{without} --force")).exits(0).says(&["alice/1 may still run"]));
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(4));
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address} -f")).exits(0));
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(0));
+    assert!(!lives(&all[0]));
+    drop(lab.env.tpu(&without).exits(0));
+}
+
+#[test]
 fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
     let Some(lab) = Lab::new(2) else { return };
     let script = format!(

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::TargetFact;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
@@ -67,7 +67,7 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && { !still_there(ctx, data, &job.tpu, recorded).is_empty() }
+    !recorded.is_empty() && { !doors::still_there(ctx, data, &job.tpu, recorded).is_empty() }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
@@ -77,7 +77,7 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
     let recorded = of_job(ctx, job);
     let (Some(launch), false) = (&job.launch, recorded.is_empty()) else { return Ok(0) };
     let data = ctx.data()?;
-    let there = still_there(ctx, &data, &job.tpu, recorded);
+    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
     let mut signalled = 0;
     if !there.is_empty() {
         let door = doors::to(ctx, &data, &job.tpu)?;
@@ -97,29 +97,6 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
     }
     forget(ctx, &job.id());
     Ok(signalled)
-}
-
-/// The workers of a launch whose machines may still be there, by the control plane's word.
-fn still_there(ctx: &Ctx, data: &Data, name: &TargetName, workers: Vec<Worker>) -> Vec<Worker> {
-    if doors::are_registered(data, name) {
-        // Whatever else has this name, these machines are not the control plane's.
-        return workers;
-    }
-    there_by(&Fleet::ask(ctx).fact(data, name), workers)
-}
-
-fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
-    match fact.state {
-        TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
-        TargetState::Ready | TargetState::Pending | TargetState::Deleting
-            // A list that is shorter leaves out what it cannot tell.
-            if fact.endpoints.len() >= workers.len() =>
-        {
-            workers.retain(|worker| fact.endpoints.contains(&worker.address));
-        }
-        _ => {}
-    }
-    workers
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.
@@ -387,7 +364,9 @@ impl Control<'_> {
             let Ok(data) = self.ctx.data() else { return false };
             *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
         }
-        asked.as_ref().is_some_and(|(_, fact)| there_by(fact, vec![worker.clone()]).is_empty())
+        asked
+            .as_ref()
+            .is_some_and(|(_, fact)| doors::there_by(fact, vec![worker.clone()]).is_empty())
     }
 }
 

@@ -33,7 +33,7 @@ const WRAPPER: &str = include_str!("../../assets/worker.sh");
 pub struct Worker {
     /// Its index in the target, from 0.
     pub index: u32,
-    /// Where it is, as the control plane says (`TargetFact::endpoints`).
+    /// Where it is, as the control plane says (`TargetFact::endpoints`); empty if it does not say.
     pub address: String,
 }
 

@@ -166,6 +166,44 @@ fn what_cannot_be_reached_stays_killing_and_monitor_completes_it() {
 }
 
 #[test]
+fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
+    let Some(mut lab) = Lab::new(2) else { return };
+    let window = lab.run(&format!(
+        "mkdir -p \"$TPU_LOG_DIR/checkpoint_5\"; echo w >\"$TPU_LOG_DIR/checkpoint_5/w\"; {STAYS}"
+    ));
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    lab.hosts.kill(1);
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(6).says(&["refused", "--force"]));
+    let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
+    drop(killed.says(&["alice/1: not looked at", "worker 1"]));
+    assert_eq!(lab.env.job("alice", window)["status"], "killed");
+    assert!(!lives(&all[0]));
+
+    // The same with a window that went, and a successor.
+    lab.hosts.begin(1);
+    let window = lab.run(&format!(
+        "mkdir -p \"$TPU_LOG_DIR/checkpoint_5\"; echo w >\"$TPU_LOG_DIR/checkpoint_5/w\"; {STAYS}"
+    ));
+    lab.all_are_heard(window, 2);
+    lab.env.tmux().run(&["kill-window", "-t", &lab.env.pane_id("alice", window).unwrap()]);
+    wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
+    lab.hosts.kill(1);
+    let again = format!("resume w={window} alice");
+    drop(lab.env.tpu(&again).exits(6).says(&["refused", "--force"]));
+    let address = &lab.hosts.addresses()[0];
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(0));
+    drop(lab.env.tpu(&format!("{again} --force")).exits(0).says(&["not looked at", "worker 1"]));
+    let told =
+        |event: &tpu::store::Event| event.kind == "not-stopped" && event.text.contains("worker 1");
+    assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 2);
+    assert_eq!(lab.env.job("alice", window)["status"], "resumed");
+    lab.env.touch("go");
+    lab.env.wait_status(window + 1, "finished");
+    drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+}
+
+#[test]
 fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
     let Some(mut lab) = Lab::new(1) else { return };
     let window = lab.run(STAYS);

@@ -74,29 +74,55 @@ pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
 /// machines are gone by the control plane's word have nothing to be stopped; one that cannot be reached
 /// makes it fail.
 pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
-    let recorded = of_job(ctx, job);
-    let (Some(launch), false) = (&job.launch, recorded.is_empty()) else { return Ok(0) };
-    let data = ctx.data()?;
-    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
-    let mut signalled = 0;
-    if !there.is_empty() {
-        let door = doors::to(ctx, &data, &job.tpu)?;
-        let answers = door.remote.stop(&there, &launch.token);
-        let failed: Vec<String> = answers
-            .iter()
-            .filter_map(|(_, answer)| answer.as_ref().err().map(RemoteError::to_string))
-            .collect();
-        if !failed.is_empty() {
-            return Err(Error::unreachable(format!("{}: {}", job.id(), failed.join("; ")))
-                .hint("it may still run there; repeat the command, or let MONITOR do so"));
-        }
-        signalled = answers
-            .into_iter()
-            .map(|(_, answer)| if let Ok(Stopped::Ended(count)) = answer { count } else { 0 })
-            .sum();
+    let (signalled, unseen) = stop_reached(ctx, job)?;
+    if !unseen.is_empty() {
+        return Err(unstopped(job, &unseen));
     }
     forget(ctx, &job.id());
     Ok(signalled)
+}
+
+/// The same past workers that cannot be reached, by a person's word that they never will be again: they are
+/// looked for no more. Says which they were.
+pub fn stop_past(ctx: &Ctx, job: &Job) -> Result<Vec<String>, Error> {
+    let (_, unseen) = stop_reached(ctx, job)?;
+    forget(ctx, &job.id());
+    Ok(unseen)
+}
+
+/// Stops the command wherever it can be reached; how many processes got a signal, and where it could not be.
+fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
+    let recorded = of_job(ctx, job);
+    let (Some(launch), false) = (&job.launch, recorded.is_empty()) else {
+        return Ok((0, Vec::new()));
+    };
+    let data = ctx.data()?;
+    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
+    if there.is_empty() {
+        return Ok((0, Vec::new()));
+    }
+    let door = doors::to(ctx, &data, &job.tpu)?;
+    let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
+    for (_, answer) in door.remote.stop(&there, &launch.token) {
+        match answer {
+            Ok(Stopped::Ended(count)) => signalled += count,
+            Ok(Stopped::NotRunning) => {}
+            Err(error) => {
+                // What is known to live is nothing that anybody could go past.
+                stuck |=
+                    matches!(error, RemoteError::Stop { .. } | RemoteError::Unstoppable { .. });
+                unseen.push(error.to_string());
+            }
+        }
+    }
+    if stuck { Err(unstopped(job, &unseen)) } else { Ok((signalled, unseen)) }
+}
+
+fn unstopped(job: &Job, failed: &[String]) -> Error {
+    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(
+        "it may still run there; repeat the command, or let MONITOR do so; `tpu kill --force` goes \
+             past what never answers again",
+    )
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.

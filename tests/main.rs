@@ -71,4 +71,5 @@ mod store_reading;
 mod tmux_server;
 mod torture;
 mod workers;
+mod workers_google;
 mod workers_ssh;

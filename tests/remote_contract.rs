@@ -321,7 +321,7 @@ fn nothing_can_be_read_from_the_manager(world: &World) {
 fn a_shell_command_has_both_outputs_its_code_and_what_it_reads(world: &World) {
     let command =
         "cat; echo err-$TPU_WORKER >&2; printf \"%s\" 'it'\"'\"'s $HOME'; exit $((7 + TPU_WORKER))";
-    let ask = Ask { command: command.to_owned(), input: Some(b"in\n".to_vec()) };
+    let ask = Ask { command: command.to_owned(), input: Some(b"in\n".into()) };
     for (worker, (out, err, end)) in world.bench.ask(&world.workers, &ask) {
         assert_eq!(out, "in\nit's $HOME");
         assert_eq!(err, format!("err-{worker}\n"));

@@ -376,6 +376,22 @@ fn files_go_to_all_workers_and_come_from_one() {
 }
 
 #[test]
+fn a_copy_may_be_larger_than_the_memory() {
+    let Some(lab) = Lab::new(2) else { return };
+    std::fs::File::create(lab.env.path("large")).unwrap().set_len(300 << 20).unwrap();
+    let limited = |words: &[&str]| {
+        let script = ["-c", "ulimit -d 200000 && exec \"$0\" \"$@\"", crate::common::env::TPU];
+        let words: Vec<&str> = script.iter().chain(words).copied().collect();
+        drop(lab.env.output(&lab.env.spawn_program("bash", &words)).exits(0));
+    };
+    limited(&["cp", "large", &format!("{TARGET}:~/below")]);
+    limited(&["cp", &format!("{TARGET}:~/below/large"), "back", "--worker", "1"]);
+    for file in [lab.hosts.home(0).join("below/large"), lab.env.path("back/large")] {
+        assert_eq!(std::fs::metadata(file).unwrap().len(), 300 << 20);
+    }
+}
+
+#[test]
 fn what_is_left_is_ended_a_live_job_is_not() {
     let Some(lab) = Lab::new(2) else { return };
     let window = lab.run(STAYS);

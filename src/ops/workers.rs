@@ -7,7 +7,7 @@
 //! started a second time. [`stop`] ends exactly what carries the token.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
-use crate::sys::proc::{self, Spawn};
+use crate::sys::proc::Feed;
 
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, records, watch};
+use super::{Ctx, Error, callbacks, doors, reach, records, watch};
 
 /// The file beside the launcher that holds the command of the workers, each word ending in NUL.
 pub const WORK: &str = "work";
@@ -273,7 +273,7 @@ fn carry(
     let deadline = ctx.clock.monotonic() + CARRIES;
     let (mut left, mut wait) = (workers.to_vec(), FIRST_WAIT);
     loop {
-        left = carry_once(door, &left, dir, out)?;
+        left = carry_once(ctx, door, (&left, dir), out)?;
         let Some(first) = left.first() else { return Ok(true) };
         if ctx.clock.monotonic() >= deadline {
             let line = "the connection is broken: it has not got its copy of the code";
@@ -287,9 +287,9 @@ fn carry(
 
 /// One try; the workers that could not be reached.
 fn carry_once(
+    ctx: &Ctx,
     door: &dyn Remote,
-    workers: &[Worker],
-    dir: &str,
+    (workers, dir): (&[Worker], &str),
     out: &mut dyn Write,
 ) -> Result<Vec<Worker>, Error> {
     let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
@@ -309,18 +309,15 @@ fn carry_once(
         return Ok(these(&lost));
     }
     drop(writeln!(out, "tpu: copying {dir} to {} of {} workers", without.len(), workers.len()));
-    let packed = proc::run(&Spawn::new("tar").args(["-czf", "-", "-C", dir, "."]))
-        .map_err(|e| Error::failed(format!("cannot pack {dir}: {e}")))?;
-    if !packed.status.success() {
-        return Err(Error::failed(format!("cannot pack {dir}: {}", packed.complaint())));
-    }
+    let words = ["-z", "-C", dir, "."].map(OsStr::new);
+    let packed = reach::pack(ctx, dir, &words)?;
     // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
     // copy is everybody's.
     let unpack = format!(
         "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
          mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
-    let unpack = Ask { command: unpack, input: Some(packed.stdout) };
+    let unpack = Ask { command: unpack, input: Some(Feed::File(packed.path().to_owned())) };
     for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {

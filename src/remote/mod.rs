@@ -23,7 +23,7 @@ use std::path::PathBuf;
 pub use error::RemoteError;
 
 use crate::model::ids::LaunchToken;
-use crate::sys::proc::Spawn;
+use crate::sys::proc::{Feed, Spawn};
 
 /// What runs on the worker; the same for every kind of worker.
 const WRAPPER: &str = include_str!("../../assets/worker.sh");
@@ -117,7 +117,7 @@ pub struct Ask {
     /// machine: no place for a secret.
     pub command: String,
     /// What it reads on its standard input; nothing at all by default. The place for a secret.
-    pub input: Option<Vec<u8>>,
+    pub input: Option<Feed>,
 }
 
 impl fmt::Debug for Ask {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tpu::sys::procs::{Process, Table};
+use tpu::sys::procs::{self, Process, Signal, Table};
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::sshd::{Hosts, is_installed};
@@ -222,6 +222,26 @@ fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
     lab.hosts.begin(0);
     drop(lab.env.tpu("clean alice").exits(0).says(&["Archived 1 job"]));
     assert!(!lives(&all[0]));
+}
+
+#[test]
+fn a_target_is_free_when_a_worker_says_that_nothing_is_left_of_a_command() {
+    let Some(lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    let guard = lab.hosts.home(1).join(".tpu/runs");
+    let run = std::fs::read_dir(guard).unwrap().next().unwrap().unwrap().path();
+    let record = std::fs::read_to_string(run.join("guard")).unwrap();
+    let guard = Process::read(record.split(' ').next().unwrap().parse().unwrap()).unwrap();
+    for process in [&guard, &all[1]] {
+        procs::signal(process, Signal::Kill).unwrap();
+    }
+    lab.env.touch("go");
+    let job = lab.env.wait_status(window, "error");
+    assert_eq!(job["extra_msgs"]["launch"]["exit"], 255);
+    drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+    lab.env.wait_status(window + 1, "finished");
 }
 
 #[test]

@@ -440,7 +440,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// The exit code; `None` if nobody knows how the command ended there, or whether it has.
+    /// The exit code, [`LOST`] where it has ended and nobody knows how; `None` if nobody knows whether.
     fn listen(mut self) -> Option<i32> {
         let mut silent_since = None;
         let mut wait = FIRST_WAIT;
@@ -464,13 +464,14 @@ impl Listener<'_> {
             let now = self.ctx.clock.monotonic();
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
-            if self.is_over()
+            let is_over = self.is_over();
+            if is_over
                 || self.control.has_switched_off(self.worker)
                 || self.stopping.load(Ordering::Relaxed)
                 || now > since + PATIENCE
             {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
-                return None;
+                return is_over.then_some(LOST);
             }
             if is_new {
                 self.note(&format!("worker {} does not answer: {reason}", self.worker.index));

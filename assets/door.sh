@@ -136,7 +136,8 @@ listed() {
         }
         $1 == "T" { split($2, at, "/"); t = $2; sub(/^.*TPU_LAUNCH=/, "", t); launch[at[3]] = t }
         $1 == "M" { split($2, at, "/"); here[at[3]] = 1 }
-        $1 == "G" && start[$3] == $4 { guard[$3] = 1 }
+        # The guard leads the group in which the command begins.
+        $1 == "G" && start[$3] == $4 { guard[$3] = 1; leader[$3] = $2 }
         $1 == "P" && start[$3] == $4 { leader[$3] = $2 }
         END {
             # A tmux server that somebody started inside a command is none of its processes.
@@ -175,9 +176,9 @@ file() { # RUN-NAME FILE TAG
 }
 
 # SIGINT, after 3 s SIGTERM, after 10 s SIGKILL, to all of `current` (lines `PID START`), which the command
-# brings up to date; `ended` is how many there were. What may not be signalled keeps no other from its end.
+# brings up to date, until it has found nothing twice; `ended` is how many there were. What may not be signalled keeps no other from its end.
 end_all() { # COMMAND
-    local signal patience deadline pid start name left open current=
+    local signal patience deadline pid start name left open again= current=
     local -A known told denied
     for signal in INT:3000 TERM:10000 KILL:5000; do
         patience=${signal#*:} signal=${signal%:*}
@@ -202,9 +203,15 @@ end_all() { # COMMAND
                 [ -n "${denied[$name]}" ] || open=yes
             done
             if [ -z "$left" ]; then
-                ended=${#known[@]}
-                return 0
+                if [ -n "$again" ]; then
+                    ended=${#known[@]}
+                    return 0
+                fi
+                # What forked and ended while the lists were read has a child that is in none of them.
+                again=yes
+                continue
             fi
+            again=
             if [ -z "$open" ]; then
                 echo "tpu: denied$left"
                 return 1
@@ -245,7 +252,7 @@ stop() {
 
 # Each command on this worker: `tpu: run TOKEN EXIT|- PID...`.
 probe() {
-    local dir t pid start code
+    local dir t pid start code guard run
     local -A pids
     look
     while read -r t pid start; do
@@ -253,8 +260,12 @@ probe() {
     done <<<"$found"
     for dir in "$base/runs/"*".$index"; do
         ours "$dir" && [ ! -e "$dir/stopped" ] || continue
-        t=${dir##*/} t=${t%.*} code=-
+        t=${dir##*/} t=${t%.*} code=- run=$dir guard=
+        # In this order: a guard that has gone meanwhile has written it down.
+        ! watched || read -r guard _ <"$dir/guard"
         [ ! -s "$dir/exit" ] || read -r code <"$dir/exit"
+        # Its processes are gone, and it still has to write down how: it is not over.
+        [ "$code${pids[$t]}" != - ] || [ -z "$guard" ] || pids[$t]=" $guard"
         echo "tpu: run $t $code${pids[$t]}"
         unset "pids[$t]"
     done

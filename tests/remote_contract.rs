@@ -103,8 +103,10 @@ stories! {
     a_token_starts_once_whoever_comes_with_it
     a_listener_that_comes_back_hears_the_rest
     stopping_reaches_exactly_the_processes_of_the_token
+    what_left_its_parent_and_its_variables_is_stopped_as_well
     what_does_not_listen_is_killed_and_its_code_recorded
     a_look_at_a_worker_tells_what_runs_and_what_has_ended
+    a_command_is_not_over_before_its_end_is_written_down
     long_lines_and_all_bytes_are_heard_as_they_are
     nothing_can_be_read_from_the_manager
     a_shell_command_has_both_outputs_its_code_and_what_it_reads
@@ -214,6 +216,24 @@ fn stopping_reaches_exactly_the_processes_of_the_token(world: &World) {
     assert_eq!(never.unwrap(), Stopped::NotRunning);
 }
 
+fn what_left_its_parent_and_its_variables_is_stopped_as_well(world: &World) {
+    let script = format!("(env -i sleep 1000 & echo $! >\"$GO.child\"); {UNTIL_GO}");
+    world.bench.start(world.one(), &world.bench.script(&script), "t1").remove(0).unwrap();
+    world.bench.started(&world.one()[0], "t1");
+    let child = std::fs::read_to_string(world.bench.go().with_extension("child")).unwrap();
+    let child: u32 = child.trim().parse().unwrap();
+    wait_until("it is a program of its own", || {
+        procs::Process::read(child).is_some_and(|process| process.name == "sleep")
+    });
+    world.bench.remote.stop(world.one(), &LaunchToken::from("t1")).remove(0).1.unwrap();
+    let lives = is_running(child);
+    if lives {
+        let pid = rustix::process::Pid::from_raw(child.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    assert!(!lives, "it belongs to the group of the command");
+}
+
 fn what_does_not_listen_is_killed_and_its_code_recorded(world: &World) {
     let deaf = format!("trap '' INT TERM HUP; setsid env -i sleep 1000 & {UNTIL_GO}");
     world.bench.start(world.one(), &world.bench.script(&deaf), "t1").remove(0).unwrap();
@@ -249,6 +269,28 @@ fn a_look_at_a_worker_tells_what_runs_and_what_has_ended(world: &World) {
     assert_eq!(nowhere, End::Lost("it was never started there".to_owned()));
 }
 
+fn a_command_is_not_over_before_its_end_is_written_down(world: &World) {
+    let name = if world.hasty.is_some() { "t1" } else { "t1.0" };
+    world.bench.start(world.one(), &world.bench.script(UNTIL_GO), "t1").remove(0).unwrap();
+    let pid = world.bench.started(&world.one()[0], "t1");
+    let record = std::fs::read_to_string(world.runs.join(name).join("guard")).unwrap();
+    let guard: i32 = record.split(' ').next().unwrap().parse().unwrap();
+    let tell = |signal| {
+        let pid = rustix::process::Pid::from_raw(guard).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    // As on a disk that makes it wait.
+    tell(rustix::process::Signal::STOP);
+    crate::common::tmux::write_file(&world.bench.go(), "");
+    wait_until("the command has ended", || !is_running(pid));
+    let probe = || world.bench.remote.probe(world.one()).remove(0).1.unwrap().remove(0);
+    let found = probe();
+    tell(rustix::process::Signal::CONT);
+    assert_eq!((found.exit, found.processes), (None, vec![guard.cast_unsigned()]));
+    wait_until("it is written down", || probe().exit == Some(0));
+    assert!(probe().processes.is_empty());
+}
+
 fn long_lines_and_all_bytes_are_heard_as_they_are(world: &World) {
     let script = r"head -c 1048576 /dev/zero | tr '\0' x; echo; printf 'a\000\377\033[31mb\n'";
     let stream = {
@@ -279,7 +321,7 @@ fn nothing_can_be_read_from_the_manager(world: &World) {
 fn a_shell_command_has_both_outputs_its_code_and_what_it_reads(world: &World) {
     let command =
         "cat; echo err-$TPU_WORKER >&2; printf \"%s\" 'it'\"'\"'s $HOME'; exit $((7 + TPU_WORKER))";
-    let ask = Ask { command: command.to_owned(), input: Some(b"in\n".to_vec()) };
+    let ask = Ask { command: command.to_owned(), input: Some(b"in\n".into()) };
     for (worker, (out, err, end)) in world.bench.ask(&world.workers, &ask) {
         assert_eq!(out, "in\nit's $HOME");
         assert_eq!(err, format!("err-{worker}\n"));

@@ -3,16 +3,15 @@
 //! stand-in that does what was measured of it.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use tpu::model::ids::LaunchToken;
 use tpu::remote::gcloud::{self, GcloudConfig};
-use tpu::remote::{Ask, End, Said, Started, Worker};
+use tpu::remote::{Ask, End, Parcel, Said, Started, Worker};
 
 use crate::cloud_gcloud::serve;
 use crate::common::env::TestEnv;
-use crate::common::remote::Bench;
+use crate::common::remote::{Bench, gcloud_here, workers, write_program};
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
@@ -50,12 +49,6 @@ done
 echo "ERROR: (gcloud.compute.tpus.tpu-vm.ssh) [/usr/bin/ssh] exited with return code [255]." >&2
 exit 255
 "#;
-
-/// A program from its text.
-fn write_script_as_is(path: &Path, text: &str) {
-    write_file(path, text);
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 #[test]
 fn what_the_real_gcloud_runs_again_is_started_once() {
@@ -98,7 +91,7 @@ fn what_a_stand_in_runs_again_is_started_once() {
 /// A job over a connection that is cut, and a command that is not let to run twice, with this gcloud.
 fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
     let program = env.path("gcloud-here");
-    write_script_as_is(&program, gcloud);
+    write_program(&program, gcloud);
     std::fs::create_dir_all(env.path(".ssh")).unwrap();
     let (ip, port) =
         hosts.addresses()[0].split_once(':').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
@@ -163,4 +156,74 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
     assert!(matches!(asked[&0].2, End::Lost(_)), "{asked:?}");
     wait_until("it was noted", || hosts.home(0).join("asked").exists());
     assert_eq!(std::fs::read_to_string(hosts.home(0).join("asked")).unwrap(), "x\n");
+}
+
+/// How a shell command ends by way of a gcloud that does so with it.
+fn ended(body: &str, command: &str) -> (String, String, End) {
+    let dir = tempfile::tempdir().unwrap();
+    let bench = gcloud_here(dir.path(), body);
+    let ask = Ask { command: command.to_owned(), input: None };
+    bench.ask(&workers(1), &ask).remove(&0).unwrap()
+}
+
+#[test]
+fn an_exit_code_is_believed_when_the_worker_has_said_it() {
+    for code in [0, 1, 2, 7, 255] {
+        let (out, err, end) = ended("bash -c \"$command\"", &format!("echo x; exit {code}"));
+        assert_eq!((out.as_str(), err.as_str(), end), ("x\n", "", End::Exit(code)));
+    }
+    // gcloud answers 0 for what has failed, and fails of its own where nothing has.
+    let (_, err, end) = ended("bash -c \"$command\"; exit 0", "printf half >&2; exit 3");
+    assert_eq!((err.as_str(), end), ("half", End::Exit(3)));
+    assert_eq!(ended("bash -c \"$command\"; exit 1", "exit 7").2, End::Exit(7));
+    let not_found = "echo 'ERROR: (gcloud.compute.tpus.tpu-vm.ssh) NOT_FOUND: n1' >&2; exit 1";
+    let (_, _, end) = ended(not_found, "true");
+    assert!(matches!(&end, End::Lost(why) if why.contains("NOT_FOUND: n1")), "{end:?}");
+    assert!(matches!(ended("exit 0", "true").2, End::Lost(_)));
+    let (out, _, end) = ended("bash -c \"$command\"; exit 2", "echo x; kill -9 $$");
+    assert!(out == "x\n" && matches!(end, End::Lost(_)), "{out}{end:?}");
+    // It may be the shell of the worker that says 255, and the connection after the worker has spoken.
+    assert!(matches!(ended("bash -c \"$command\"; exit 255", "true").2, End::Lost(_)));
+    let (_, err, end) = ended("bash -c \"$command\"", "echo tpu: exit 0 >&2; kill -9 $$");
+    assert!(err.starts_with("tpu: exit 0\n") && matches!(end, End::Lost(_)), "{err}{end:?}");
+}
+
+#[test]
+fn what_a_second_run_reads_is_never_taken_for_a_script() {
+    let dir = tempfile::tempdir().unwrap();
+    let again = "head -c 120000 | bash -c \"$command\" >/dev/null 2>&1\n\
+        echo 'Retrying: SSH command error: [/usr/bin/ssh] exited with return code [255].' >&2\n\
+        echo >>again; bash -c \"$command\"";
+    let bench = gcloud_here(dir.path(), again);
+    let bytes = "\ntouch ~/taken-for-a-script\n".repeat(20_000).into_bytes();
+    let parcel = Parcel { path: "~/file".into(), mode: 0o600, bytes };
+    let kept = bench.remote.put(&workers(1), &parcel).remove(0).1;
+    assert!(kept.is_err());
+    assert!(dir.path().join("again").exists(), "it was run again");
+    let left: Vec<_> = std::fs::read_dir(dir.path().join("home")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    // One of which the first run has read nothing is as good as the first.
+    let late = gcloud_here(dir.path(), "echo Retrying: >&2; bash -c \"$command\"");
+    late.remote.put(&workers(1), &parcel).remove(0).1.unwrap();
+    let file = std::fs::read(dir.path().join("home/file")).unwrap();
+    assert!(file == parcel.bytes);
+}
+
+#[test]
+fn at_most_32_connections_are_opened_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("alive")).unwrap();
+    let body = "echo >alive/$$; ls alive | wc -l >>most; echo >>starts\n\
+        until [ $(wc -l <starts) -ge 32 ]; do sleep 0.02; done\nbash -c \"$command\"; rm alive/$$";
+    let bench = gcloud_here(dir.path(), body);
+    for (worker, kept) in bench.remote.probe(&workers(48)) {
+        assert_eq!(kept.unwrap(), [], "{worker}");
+    }
+    let most = std::fs::read_to_string(dir.path().join("most")).unwrap();
+    let most: Vec<u32> = most.lines().map(|line| line.trim().parse().unwrap()).collect();
+    assert!(most.len() == 48 && most.iter().all(|count| *count <= 32), "{most:?}");
+    // Those that stand keep no other from being opened: here each waits for all.
+    let command = "echo >>here; until [ $(wc -l <here) -ge 40 ]; do sleep 0.02; done";
+    let ends = bench.ask(&workers(40), &Ask { command: command.to_owned(), input: None });
+    assert!(ends.values().all(|(_, _, end)| *end == End::Exit(0)), "{ends:?}");
 }

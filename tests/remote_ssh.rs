@@ -232,7 +232,7 @@ fn a_secret_is_on_nobodys_command_line() {
     work.env.push(("LAB_KEY".into(), SECRET.into()));
     let ask = Ask {
         command: "read key; echo \"$key\" | wc -c; sleep 0.2".to_owned(),
-        input: Some(format!("{SECRET}\n").into_bytes()),
+        input: Some(format!("{SECRET}\n").into()),
     };
     let over = AtomicBool::new(false);
     let looks = std::thread::scope(|scope| {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tpu::sys::procs::{Process, Table};
+use tpu::sys::procs::{self, Process, Signal, Table};
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::sshd::{Hosts, is_installed};
@@ -166,6 +166,44 @@ fn what_cannot_be_reached_stays_killing_and_monitor_completes_it() {
 }
 
 #[test]
+fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
+    let Some(mut lab) = Lab::new(2) else { return };
+    let window = lab.run(&format!(
+        "mkdir -p \"$TPU_LOG_DIR/checkpoint_5\"; echo w >\"$TPU_LOG_DIR/checkpoint_5/w\"; {STAYS}"
+    ));
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    lab.hosts.kill(1);
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(6).says(&["refused", "--force"]));
+    let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
+    drop(killed.says(&["alice/1: not looked at", "worker 1"]));
+    assert_eq!(lab.env.job("alice", window)["status"], "killed");
+    assert!(!lives(&all[0]));
+
+    // The same with a window that went, and a successor.
+    lab.hosts.begin(1);
+    let window = lab.run(&format!(
+        "mkdir -p \"$TPU_LOG_DIR/checkpoint_5\"; echo w >\"$TPU_LOG_DIR/checkpoint_5/w\"; {STAYS}"
+    ));
+    lab.all_are_heard(window, 2);
+    lab.env.tmux().run(&["kill-window", "-t", &lab.env.pane_id("alice", window).unwrap()]);
+    wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
+    lab.hosts.kill(1);
+    let again = format!("resume w={window} alice");
+    drop(lab.env.tpu(&again).exits(6).says(&["refused", "--force"]));
+    let address = &lab.hosts.addresses()[0];
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(0));
+    drop(lab.env.tpu(&format!("{again} --force")).exits(0).says(&["not looked at", "worker 1"]));
+    let told =
+        |event: &tpu::store::Event| event.kind == "not-stopped" && event.text.contains("worker 1");
+    assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 2);
+    assert_eq!(lab.env.job("alice", window)["status"], "resumed");
+    lab.env.touch("go");
+    lab.env.wait_status(window + 1, "finished");
+    drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+}
+
+#[test]
 fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
     let Some(mut lab) = Lab::new(1) else { return };
     let window = lab.run(STAYS);
@@ -184,6 +222,50 @@ fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
     lab.hosts.begin(0);
     drop(lab.env.tpu("clean alice").exits(0).says(&["Archived 1 job"]));
     assert!(!lives(&all[0]));
+}
+
+#[test]
+fn a_target_is_free_when_a_worker_says_that_nothing_is_left_of_a_command() {
+    let Some(lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    let guard = lab.hosts.home(1).join(".tpu/runs");
+    let run = std::fs::read_dir(guard).unwrap().next().unwrap().unwrap().path();
+    let record = std::fs::read_to_string(run.join("guard")).unwrap();
+    let guard = Process::read(record.split(' ').next().unwrap().parse().unwrap()).unwrap();
+    for process in [&guard, &all[1]] {
+        procs::signal(process, Signal::Kill).unwrap();
+    }
+    lab.env.touch("go");
+    let job = lab.env.wait_status(window, "error");
+    assert_eq!(job["extra_msgs"]["launch"]["exit"], 255);
+    drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+    lab.env.wait_status(window + 1, "finished");
+}
+
+#[test]
+fn no_registration_cuts_a_job_off_from_its_workers() {
+    let Some(lab) = Lab::new(1) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(1);
+    lab.all_are_heard(window, 1);
+    let without = format!("register {TARGET} --zone us-central1-a");
+    drop(lab.env.tpu(&without).exits(4).says(&["alice/1 may be at work", "tpu kill w=1 alice"]));
+    let address = &lab.hosts.addresses()[0];
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address} --type v2-8")).exits(0));
+    // Its record is over, its command is not.
+    let place = lab.env.job("alice", window)["session"].as_str().unwrap_or("alice").to_owned();
+    drop(lab.env.tpu(&format!("fail-job {place}:{window} --exit-code 3")).exits(0));
+    assert_eq!(lab.env.job("alice", window)["status"], "error");
+    drop(lab.env.tpu(&without).exits(4).says(&["alice/1 may be at work"]));
+    drop(lab.env.tpu(&format!("del-registered {TARGET}")).exits(4).says(&["alice/1"]));
+    drop(lab.env.tpu(&format!("{without} --force")).exits(0).says(&["alice/1 may still run"]));
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(4));
+    drop(lab.env.tpu(&format!("register {TARGET} --address {address} -f")).exits(0));
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(0));
+    assert!(!lives(&all[0]));
+    drop(lab.env.tpu(&without).exits(0));
 }
 
 #[test]
@@ -311,6 +393,22 @@ fn files_go_to_all_workers_and_come_from_one() {
     assert_eq!(std::fs::read_to_string(lab.env.path("all/worker-0/a dir/f")).unwrap(), "text");
     let missing = format!("{TARGET}:/nonexistent/x");
     drop(lab.env.tpu_words(&["cp", &missing, "back"]).exits(6).says(&["No such file"]));
+}
+
+#[test]
+fn a_copy_may_be_larger_than_the_memory() {
+    let Some(lab) = Lab::new(2) else { return };
+    std::fs::File::create(lab.env.path("large")).unwrap().set_len(300 << 20).unwrap();
+    let limited = |words: &[&str]| {
+        let script = ["-c", "ulimit -d 200000 && exec \"$0\" \"$@\"", crate::common::env::TPU];
+        let words: Vec<&str> = script.iter().chain(words).copied().collect();
+        drop(lab.env.output(&lab.env.spawn_program("bash", &words)).exits(0));
+    };
+    limited(&["cp", "large", &format!("{TARGET}:~/below")]);
+    limited(&["cp", &format!("{TARGET}:~/below/large"), "back", "--worker", "1"]);
+    for file in [lab.hosts.home(0).join("below/large"), lab.env.path("back/large")] {
+        assert_eq!(std::fs::metadata(file).unwrap().len(), 300 << 20);
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ mod workers;
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
-pub use jobs::{Again, Check, Clean, History, Logs, Maj, Many, Run, Wait, WaitFor};
+pub use jobs::{Again, Check, Clean, History, Kill, Logs, Maj, Many, Run, Wait, WaitFor};
 pub use state::{DataStep, Init, State};
 pub use targets::{
     Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
@@ -215,7 +215,7 @@ pub enum Command {
     Rerun(Again),
     /// Stop jobs: their processes, then their windows
     #[command(after_help = "Examples:\n  tpu kill w=7\n  tpu kill 7,9-12 -y\n  tpu kill tag:sweep")]
-    Kill(Many),
+    Kill(Kill),
     /// Close a window and archive its record (kill is kinder)
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
     KillWindow(Many),

@@ -68,7 +68,7 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
             pricing: Pricing::Preemptible,
             ..Registration::default()
         };
-        targets::register(ctx, full, &registration)?;
+        targets::register(ctx, full, &registration, false)?;
         targets::add_alias(ctx, alias, full)?;
     }
     let fleet = Simulator::open(ctx);

@@ -63,7 +63,7 @@ impl Bridge {
     fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
         let mut killed = Vec::new();
         let mut problems = Vec::new();
-        for (job, result) in kill::kill(&self.ctx, jobs) {
+        for (job, result) in kill::kill(&self.ctx, jobs, false) {
             match result {
                 Ok(_) => killed.push(job.to_string()),
                 Err(error) => problems.push(error),

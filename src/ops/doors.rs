@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::model::data::Data;
+use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::settings::{CloudKind, WorkersBy};
 use crate::model::target::Registration;
@@ -102,4 +103,59 @@ pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>,
             .hint(format!("`tpu check-status {name}` shows how it is")));
     }
     Ok(Worker::all(&fact.endpoints))
+}
+
+/// The workers of a launch whose machines may still be there, by the control plane's word.
+pub fn still_there(ctx: &Ctx, data: &Data, name: &TargetName, workers: Vec<Worker>) -> Vec<Worker> {
+    if are_registered(data, name) {
+        // Whatever else has this name, these machines are not the control plane's.
+        return workers;
+    }
+    there_by(&Fleet::ask(ctx).fact(data, name), workers)
+}
+
+/// The same by one answer of the control plane.
+pub fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
+    match fact.state {
+        TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
+        TargetState::Ready | TargetState::Pending | TargetState::Deleting
+            // A list that is shorter leaves out what it cannot tell.
+            if fact.endpoints.len() >= workers.len() =>
+        {
+            // One whose address is not known, then or now, may be there.
+            let is_unsaid = |index: u32| {
+                let index = usize::try_from(index).ok();
+                index.and_then(|at| fact.endpoints.get(at)).is_some_and(String::is_empty)
+            };
+            workers.retain(|Worker { index, address }| {
+                address.is_empty() || is_unsaid(*index) || fact.endpoints.contains(address)
+            });
+        }
+        _ => {}
+    }
+    workers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+
+    #[test]
+    fn a_worker_is_gone_only_by_what_was_said_of_its_own_place() {
+        let left = |said: &[&str], recorded: &[&str]| -> Vec<u32> {
+            let now = Timestamp::from_second(1_000);
+            let mut fact = TargetFact::new("n1".into(), TargetState::Ready, "READY", now);
+            fact.endpoints = said.iter().map(|address| (*address).to_owned()).collect();
+            let recorded: Vec<String> =
+                recorded.iter().map(|address| (*address).to_owned()).collect();
+            there_by(&fact, Worker::all(&recorded)).iter().map(|worker| worker.index).collect()
+        };
+        assert_eq!(left(&["a", "b"], &["a", "b"]), [0, 1]);
+        assert_eq!(left(&["a", "z"], &["a", "b"]), [0], "another machine is there");
+        assert_eq!(left(&["a", ""], &["a", "b"]), [0, 1], "it is not said where it is");
+        assert_eq!(left(&["", "z"], &["a", "b"]), [0]);
+        assert_eq!(left(&["a", "b"], &["a", ""]), [0, 1], "it was not known where it was");
+        assert_eq!(left(&["a"], &["a", "b"]), [0, 1]);
+    }
 }

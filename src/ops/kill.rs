@@ -25,8 +25,10 @@ pub struct Killed {
     pub window: bool,
 }
 
-/// Kills several jobs at once, each on its own. The result keeps their order.
-pub fn kill(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<Killed, Error>)> {
+/// Kills several jobs at once, each on its own; with `force` also past workers that cannot be reached. The
+/// result keeps their order.
+pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed, Error>)> {
+    let kill_one = if force { kill_past } else { kill_one };
     let mut results: BTreeMap<usize, Result<Killed, Error>> = BTreeMap::new();
     for (round, chunk) in jobs.chunks(AT_ONCE).enumerate() {
         let done: Vec<Result<Killed, Error>> = std::thread::scope(|scope| {
@@ -103,6 +105,17 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
         return Err(overtaken(ctx, id));
     }
     Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
+}
+
+/// Kills one job past workers that never answer again: it may still run there.
+fn kill_past(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
+    match kill_one(ctx, id) {
+        Err(error) => {
+            processes::give_up_workers(ctx, job_of(&*ctx.data()?, id)?, error)?;
+            kill_one(ctx, id)
+        }
+        done @ Ok(_) => done,
+    }
 }
 
 /// It came to another end before the kill was complete: nothing is left to be done, and nobody is to try.

@@ -10,7 +10,7 @@ use crate::remote::Worker;
 use crate::sys::procs::{Process, Table};
 use crate::sys::stop::{self, StopError};
 
-use super::{Ctx, Error, records, workers};
+use super::{Ctx, Error, Kind, records, workers};
 
 /// The live processes of a job.
 ///
@@ -80,6 +80,22 @@ pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Erro
         stopped += workers::stop(ctx, job)?;
     }
     Ok(stopped)
+}
+
+/// Goes on past workers of a job that cannot be reached, by a person's word: nobody else can know that they
+/// never will be again. Fails with `error`, for which it was tried, where that is not about workers.
+pub fn give_up_workers(ctx: &Ctx, job: &Job, error: Error) -> Result<(), Error> {
+    if error.kind != Kind::Unreachable || workers::of_job(ctx, job).is_empty() {
+        return Err(error);
+    }
+    let unseen = workers::stop_past(ctx, job)?;
+    let what = format!("not looked at, it may still run there: {}", unseen.join("; "));
+    ctx.transact(|tx| {
+        records::note(tx, &job.id(), "not-stopped", what.clone());
+        Ok(())
+    })?;
+    ctx.warn([format!("{}: {what}", job.id())]);
+    Ok(())
 }
 
 fn stop_here(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {

@@ -1,12 +1,18 @@
 //! What people ask of the workers of a target: a command, a shell, an end of what is left there, files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::NamedTempFile;
 
 use crate::model::data::Data;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Other, Remote, Reply, Stopped, Worker};
-use crate::sys::proc::{self, Spawn};
+use crate::sys::proc::{self, Feed, Spawn};
 
 use super::{Ctx, Error, doors, snapshot};
 
@@ -253,8 +259,8 @@ pub struct Far<'a> {
     pub path: &'a str,
 }
 
-/// The most that is copied at once: it is held in memory.
-const MOST: usize = 512 << 20;
+/// How long this machine may pack or unpack.
+const PACKING: Duration = Duration::from_secs(86_400);
 
 /// Copies a file or a directory of this machine into a directory on workers.
 pub fn send(ctx: &Ctx, from: &str, to: &Far<'_>) -> Result<Vec<Ended>, Error> {
@@ -262,19 +268,33 @@ pub fn send(ctx: &Ctx, from: &str, to: &Far<'_>) -> Result<Vec<Ended>, Error> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(Error::usage(format!("'{from}' names no file")));
     };
-    let pack = Spawn::new("tar").args(["-cf", "-", "-C"]).arg(dir).arg("--").arg(name);
-    let packed = proc::run(&pack).map_err(|e| Error::failed(format!("cannot pack {from}: {e}")))?;
-    if !packed.status.success() {
-        return Err(Error::failed(format!("cannot pack {from}: {}", packed.complaint())));
-    }
-    fits(packed.stdout.len(), from)?;
     let (workers, door) = chosen(ctx, to.target, to.which)?;
-    let dir = there(to.path)?;
+    let far = there(to.path)?;
+    let packed = pack(ctx, from, &[OsStr::new("-C"), dir.as_os_str(), OsStr::new("--"), name])?;
     let ask = Ask {
-        command: format!("mkdir -p -- {dir} && tar -xf - -C {dir}"),
-        input: Some(packed.stdout),
+        command: format!("mkdir -p -- {far} && tar -xf - -C {far}"),
+        input: Some(Feed::File(packed.path().to_owned())),
     };
     Ok(hear_all(&*door.remote, &workers, &ask, &mut |_, _| ()))
+}
+
+/// Packs what these words of tar name. It is kept in a file: no copy is too large for our memory, and each
+/// worker gets the same.
+pub fn pack(ctx: &Ctx, what: &str, words: &[&OsStr]) -> Result<NamedTempFile, Error> {
+    let packed = kept(ctx)?;
+    let tar = Spawn::new("tar").arg("-cf").arg(packed.path()).args(words).timeout(PACKING);
+    let done = proc::run(&tar).map_err(|e| Error::failed(format!("cannot pack {what}: {e}")))?;
+    if !done.status.success() {
+        return Err(Error::failed(format!("cannot pack {what}: {}", done.complaint())));
+    }
+    Ok(packed)
+}
+
+/// A file on our disk, which is gone with the value.
+fn kept(ctx: &Ctx) -> Result<NamedTempFile, Error> {
+    let dir = ctx.store.paths().state();
+    let made = std::fs::create_dir_all(&dir).and_then(|()| NamedTempFile::new_in(&dir));
+    made.map_err(|e| Error::state(format!("cannot make a file in {}: {e}", dir.display())))
 }
 
 /// Copies a file or a directory of workers into a directory of this machine; with several workers, into
@@ -288,27 +308,23 @@ pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
     let mut ended = Vec::new();
     for worker in &workers {
         let one = std::slice::from_ref(worker);
-        let mut packed = Vec::new();
+        let mut packed = kept(ctx)?;
+        let mut written = Ok(());
         let mut why = String::new();
         let ends = hear_all(&*door.remote, one, &ask, &mut |_, said| match said {
-            Spoken::Out(line) if packed.len() <= MOST => packed.extend_from_slice(&line),
-            Spoken::Out(_) => {}
+            Spoken::Out(_) if written.is_err() => {}
+            Spoken::Out(line) => written = packed.write_all(&line),
             Spoken::Err(line) => String::from_utf8_lossy(&line).trim().clone_into(&mut why),
         });
-        fits(packed.len(), from.path)?;
+        written
+            .map_err(|e| Error::state(format!("cannot write {}: {e}", packed.path().display())))?;
         for mut end in ends {
             if end.code == Ok(0) {
                 let mut dir = ctx.env.cwd.join(to);
                 if workers.len() > 1 {
                     dir.push(format!("worker-{}", worker.index));
                 }
-                std::fs::create_dir_all(&dir)
-                    .map_err(|e| Error::state(format!("cannot create {}: {e}", dir.display())))?;
-                let unpack = Spawn::new("tar").args(["-xf", "-", "-C"]).arg(&dir);
-                let unpacked = proc::run(&unpack.stdin(std::mem::take(&mut packed)));
-                if !unpacked.is_ok_and(|unpacked| unpacked.status.success()) {
-                    return Err(Error::state(format!("cannot unpack into {}", dir.display())));
-                }
+                unpack(packed.path(), &dir)?;
             } else if let (Ok(code), false) = (&end.code, why.is_empty()) {
                 end.code = Err(format!("{why} (exit code {code})"));
             }
@@ -318,12 +334,16 @@ pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
     Ok(ended)
 }
 
-fn fits(size: usize, what: &str) -> Result<(), Error> {
-    if size <= MOST {
-        return Ok(());
-    }
-    Err(Error::refused(format!("{what} is more than {} MB", MOST >> 20))
-        .hint("copy through a bucket: tpu ssh TARGET all --command 'gcloud storage cp …'"))
+fn unpack(packed: &Path, dir: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(dir)
+        .map_err(|e| Error::state(format!("cannot create {}: {e}", dir.display())))?;
+    let tar = Spawn::new("tar").arg("-xf").arg(packed).arg("-C").arg(dir).timeout(PACKING);
+    let why = match proc::run(&tar) {
+        Ok(done) if done.status.success() => return Ok(()),
+        Ok(done) => done.complaint(),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::state(format!("cannot unpack into {}: {why}", dir.display())))
 }
 
 /// A path for a shell there; only a `~/` at its beginning is the shell's.

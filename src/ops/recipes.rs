@@ -9,6 +9,8 @@ use crate::model::recipe::{CopyOf, Input, RecipeError, Recipes, Step};
 use crate::model::target::Target;
 use crate::remote::{Ask, End, Parcel, Remote, Reply, Worker};
 
+use crate::sys::proc::Feed;
+
 use super::{Ctx, Error, doors};
 
 /// The recipes of the program itself.
@@ -269,9 +271,8 @@ impl Cook<'_> {
         let quoted = shlex::try_quote(command).unwrap_or_default().into_owned();
         let command = format!("timeout -k 10 {seconds} bash -c {quoted}");
         let mut end = End::Lost("it said nothing".to_owned());
-        for (_, reply) in
-            self.remote.ask(std::slice::from_ref(self.worker), &Ask { command, input })
-        {
+        let ask = Ask { command, input: input.map(Feed::from) };
+        for (_, reply) in self.remote.ask(std::slice::from_ref(self.worker), &ask) {
             match reply {
                 Reply::Out(line) => log.line(&line, true),
                 Reply::Err(line) => log.line(&line, false),

@@ -466,7 +466,13 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                processes::stop(ctx, job, None)?;
+                match processes::stop(ctx, job, None) {
+                    Err(error) if request.force => {
+                        processes::give_up_workers(ctx, job, error)?;
+                        processes::stop(ctx, job, None)?;
+                    }
+                    stopped => drop(stopped?),
+                }
             }
         }
     }

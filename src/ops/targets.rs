@@ -1,9 +1,11 @@
 //! What is known of targets: aliases and registrations.
 
-use crate::model::ids::TargetName;
+use crate::model::data::Data;
+use crate::model::ids::{JobId, TargetName};
+use crate::model::job::{Job, LaunchMode};
 use crate::model::target::{LOCAL, Registration};
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, doors, workers};
 
 /// Gives a target a short name. Returns whether the target was known before.
 pub fn add_alias(ctx: &Ctx, alias: &str, full: &str) -> Result<bool, Error> {
@@ -26,18 +28,52 @@ pub fn add_alias(ctx: &Ctx, alias: &str, full: &str) -> Result<bool, Error> {
     })
 }
 
-/// Makes a target known.
-pub fn register(ctx: &Ctx, name: &str, registration: &Registration) -> Result<(), Error> {
+/// Makes a target known. Refused, unless it is forced, while the command of a job may live on workers to
+/// which no way would lead any more; that job is returned.
+pub fn register(
+    ctx: &Ctx,
+    name: &str,
+    registration: &Registration,
+    force: bool,
+) -> Result<Option<JobId>, Error> {
     checked_name(name)?;
+    let full = TargetName::from(name);
+    let data = ctx.data()?;
+    let is_other_way = doors::are_registered(&data, &full) == registration.addresses.is_empty();
+    let left = if is_other_way { on_workers(ctx, &data, &full) } else { None };
+    if let (Some(job), false) = (left, force) {
+        let or = "or leave it its addresses; --force goes on without a way to it";
+        return Err(in_use(job, &full, or));
+    }
     ctx.transact(|tx| {
-        tx.data.registry_mut().register(TargetName::from(name), registration.clone());
+        tx.data.registry_mut().register(full.clone(), registration.clone());
         tx.edited(None, format!("{name} is registered"));
         Ok(())
-    })
+    })?;
+    Ok(left.map(Job::id))
 }
 
-/// Forgets a target and its aliases. Refused while a record claims it.
+/// A job whose command may live on the workers of a target.
+fn on_workers<'a>(ctx: &Ctx, data: &'a Data, name: &TargetName) -> Option<&'a Job> {
+    let is_native =
+        |job: &Job| job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
+    data.jobs()
+        .filter(|job| job.tpu == *name)
+        .find(|job| job.status.is_live() && is_native(job) || workers::may_live(ctx, data, job))
+}
+
+fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {
+    Error::refused(format!("{} may be at work on the workers of {name}", job.id()))
+        .hint(format!("end it: tpu kill w={} {}; {or}", job.windows_id, job.user))
+}
+
+/// Forgets a target and its aliases. Refused while a record claims it, or a job may live on its workers.
 pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
+    let data = ctx.data()?;
+    let name = super::launch::check::resolve_target(&data, typed)?.name;
+    if let Some(job) = on_workers(ctx, &data, &name) {
+        return Err(in_use(job, &name, "then repeat the command"));
+    }
     ctx.transact(|tx| {
         let target = super::launch::check::resolve_target(&tx.data, typed)?;
         if target.is_local() {

@@ -7,7 +7,7 @@
 //! started a second time. [`stop`] ends exactly what carries the token.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::TargetFact;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
-use crate::sys::proc::{self, Spawn};
+use crate::sys::proc::Feed;
 
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, records, watch};
+use super::{Ctx, Error, callbacks, doors, reach, records, watch};
 
 /// The file beside the launcher that holds the command of the workers, each word ending in NUL.
 pub const WORK: &str = "work";
@@ -67,59 +67,62 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && { !still_there(ctx, data, &job.tpu, recorded).is_empty() }
+    !recorded.is_empty() && { !doors::still_there(ctx, data, &job.tpu, recorded).is_empty() }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
 /// machines are gone by the control plane's word have nothing to be stopped; one that cannot be reached
 /// makes it fail.
 pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
-    let recorded = of_job(ctx, job);
-    let (Some(launch), false) = (&job.launch, recorded.is_empty()) else { return Ok(0) };
-    let data = ctx.data()?;
-    let there = still_there(ctx, &data, &job.tpu, recorded);
-    let mut signalled = 0;
-    if !there.is_empty() {
-        let door = doors::to(ctx, &data, &job.tpu)?;
-        let answers = door.remote.stop(&there, &launch.token);
-        let failed: Vec<String> = answers
-            .iter()
-            .filter_map(|(_, answer)| answer.as_ref().err().map(RemoteError::to_string))
-            .collect();
-        if !failed.is_empty() {
-            return Err(Error::unreachable(format!("{}: {}", job.id(), failed.join("; ")))
-                .hint("it may still run there; repeat the command, or let MONITOR do so"));
-        }
-        signalled = answers
-            .into_iter()
-            .map(|(_, answer)| if let Ok(Stopped::Ended(count)) = answer { count } else { 0 })
-            .sum();
+    let (signalled, unseen) = stop_reached(ctx, job)?;
+    if !unseen.is_empty() {
+        return Err(unstopped(job, &unseen));
     }
     forget(ctx, &job.id());
     Ok(signalled)
 }
 
-/// The workers of a launch whose machines may still be there, by the control plane's word.
-fn still_there(ctx: &Ctx, data: &Data, name: &TargetName, workers: Vec<Worker>) -> Vec<Worker> {
-    if doors::are_registered(data, name) {
-        // Whatever else has this name, these machines are not the control plane's.
-        return workers;
-    }
-    there_by(&Fleet::ask(ctx).fact(data, name), workers)
+/// The same past workers that cannot be reached, by a person's word that they never will be again: they are
+/// looked for no more. Says which they were.
+pub fn stop_past(ctx: &Ctx, job: &Job) -> Result<Vec<String>, Error> {
+    let (_, unseen) = stop_reached(ctx, job)?;
+    forget(ctx, &job.id());
+    Ok(unseen)
 }
 
-fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
-    match fact.state {
-        TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
-        TargetState::Ready | TargetState::Pending | TargetState::Deleting
-            // A list that is shorter leaves out what it cannot tell.
-            if fact.endpoints.len() >= workers.len() =>
-        {
-            workers.retain(|worker| fact.endpoints.contains(&worker.address));
-        }
-        _ => {}
+/// Stops the command wherever it can be reached; how many processes got a signal, and where it could not be.
+fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
+    let recorded = of_job(ctx, job);
+    let (Some(launch), false) = (&job.launch, recorded.is_empty()) else {
+        return Ok((0, Vec::new()));
+    };
+    let data = ctx.data()?;
+    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
+    if there.is_empty() {
+        return Ok((0, Vec::new()));
     }
-    workers
+    let door = doors::to(ctx, &data, &job.tpu)?;
+    let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
+    for (_, answer) in door.remote.stop(&there, &launch.token) {
+        match answer {
+            Ok(Stopped::Ended(count)) => signalled += count,
+            Ok(Stopped::NotRunning) => {}
+            Err(error) => {
+                // What is known to live is nothing that anybody could go past.
+                stuck |=
+                    matches!(error, RemoteError::Stop { .. } | RemoteError::Unstoppable { .. });
+                unseen.push(error.to_string());
+            }
+        }
+    }
+    if stuck { Err(unstopped(job, &unseen)) } else { Ok((signalled, unseen)) }
+}
+
+fn unstopped(job: &Job, failed: &[String]) -> Error {
+    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(
+        "it may still run there; repeat the command, or let MONITOR do so; `tpu kill --force` goes \
+             past what never answers again",
+    )
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.
@@ -270,7 +273,7 @@ fn carry(
     let deadline = ctx.clock.monotonic() + CARRIES;
     let (mut left, mut wait) = (workers.to_vec(), FIRST_WAIT);
     loop {
-        left = carry_once(door, &left, dir, out)?;
+        left = carry_once(ctx, door, (&left, dir), out)?;
         let Some(first) = left.first() else { return Ok(true) };
         if ctx.clock.monotonic() >= deadline {
             let line = "the connection is broken: it has not got its copy of the code";
@@ -284,9 +287,9 @@ fn carry(
 
 /// One try; the workers that could not be reached.
 fn carry_once(
+    ctx: &Ctx,
     door: &dyn Remote,
-    workers: &[Worker],
-    dir: &str,
+    (workers, dir): (&[Worker], &str),
     out: &mut dyn Write,
 ) -> Result<Vec<Worker>, Error> {
     let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
@@ -306,18 +309,15 @@ fn carry_once(
         return Ok(these(&lost));
     }
     drop(writeln!(out, "tpu: copying {dir} to {} of {} workers", without.len(), workers.len()));
-    let packed = proc::run(&Spawn::new("tar").args(["-czf", "-", "-C", dir, "."]))
-        .map_err(|e| Error::failed(format!("cannot pack {dir}: {e}")))?;
-    if !packed.status.success() {
-        return Err(Error::failed(format!("cannot pack {dir}: {}", packed.complaint())));
-    }
+    let words = ["-z", "-C", dir, "."].map(OsStr::new);
+    let packed = reach::pack(ctx, dir, &words)?;
     // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
     // copy is everybody's.
     let unpack = format!(
         "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
          mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
-    let unpack = Ask { command: unpack, input: Some(packed.stdout) };
+    let unpack = Ask { command: unpack, input: Some(Feed::File(packed.path().to_owned())) };
     for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {
@@ -387,7 +387,9 @@ impl Control<'_> {
             let Ok(data) = self.ctx.data() else { return false };
             *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
         }
-        asked.as_ref().is_some_and(|(_, fact)| there_by(fact, vec![worker.clone()]).is_empty())
+        asked
+            .as_ref()
+            .is_some_and(|(_, fact)| doors::there_by(fact, vec![worker.clone()]).is_empty())
     }
 }
 
@@ -438,7 +440,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    /// The exit code; `None` if nobody knows how the command ended there, or whether it has.
+    /// The exit code, [`LOST`] where it has ended and nobody knows how; `None` if nobody knows whether.
     fn listen(mut self) -> Option<i32> {
         let mut silent_since = None;
         let mut wait = FIRST_WAIT;
@@ -462,13 +464,14 @@ impl Listener<'_> {
             let now = self.ctx.clock.monotonic();
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
-            if self.is_over()
+            let is_over = self.is_over();
+            if is_over
                 || self.control.has_switched_off(self.worker)
                 || self.stopping.load(Ordering::Relaxed)
                 || now > since + PATIENCE
             {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
-                return None;
+                return is_over.then_some(LOST);
             }
             if is_new {
                 self.note(&format!("worker {} does not answer: {reason}", self.worker.index));

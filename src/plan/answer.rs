@@ -56,12 +56,15 @@ fn another_machine(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
     (began_on.as_second() != now_there.as_second()).then_some(now_there)
 }
 
-/// When the machine on which `job` has just begun was created, if this answer is the first to say so.
+/// When the machine on which `job` has just begun was created, if this answer is the first to say so. One
+/// that was created after the launch is none that it began on; that it began on another one is not proven
+/// by that, since our clock may have been set back.
 pub fn machine_of(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Timestamp> {
     let launch = job.launch.as_ref().filter(|launch| launch.machine.is_none())?;
     let says = fact.name == job.tpu && fact.state == TargetState::Ready && is_fresh(fact, now);
     let is_about_it = job.status.is_live() && is_after(fact.observed_at, launch.at);
-    if says && is_about_it { fact.created_at } else { None }
+    let created = fact.created_at.filter(|created| !is_after(*created, launch.at));
+    if says && is_about_it { created } else { None }
 }
 
 /// Whether the preemption that the record holds was concluded from the control plane's word.
@@ -139,5 +142,38 @@ pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgem
                 Judgement::Judged(fact.observed_at)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::job::{Launch, LaunchMode, Status};
+
+    #[test]
+    fn a_job_began_on_no_machine_that_was_made_after_it() {
+        let at = Timestamp::from_second;
+        let id = JobId::new(UserName::from("alice"), WindowId(1));
+        let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
+        job.status = Status::Running;
+        job.launch = Some(Launch {
+            token: LaunchToken::from("t1"),
+            mode: LaunchMode::Native,
+            at: at(1_000),
+            confirmed: true,
+            exit: None,
+            ended: None,
+            machine: None,
+        });
+        let first = |created: i64| {
+            let fact = TargetFact::new("n1".into(), TargetState::Ready, "READY", at(2_000));
+            let fact = TargetFact { created_at: Some(at(created)), ..fact };
+            let preempted = proof_of_preemption(&job, &fact, at(2_001)).is_some();
+            (machine_of(&job, &fact, at(2_001)), preempted)
+        };
+        assert_eq!(first(900), (Some(at(900)), false));
+        assert_eq!(first(1_000), (Some(at(1_000)), false));
+        assert_eq!(first(1_001), (None, false), "made anew, or a clock was set back: unknown");
     }
 }

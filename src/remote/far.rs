@@ -14,7 +14,8 @@ use crate::model::ids::LaunchToken;
 use crate::sys::proc::{self, Spawn, Status};
 use crate::sys::talk::Input;
 
-use super::each::on_each;
+use super::command::{self, ANSWER, Told, last_line, said_at_the_end};
+use super::each::{Place, on_each};
 use super::lines::Lines;
 use super::streams::{Ear, Streams, lost};
 use super::{
@@ -22,14 +23,8 @@ use super::{
     Started, Stopped, Stream, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 
-/// What the worker is asked to do with.
-const DOOR: &str = include_str!("../../assets/door.sh");
-/// How its answers begin.
-const ANSWER: &str = "tpu: ";
 /// How long the door may take for an answer: a stop takes up to 18 s.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A command whose exit code is that of a broken connection says so itself.
-const OWN_255: &str = "tpu: exit 255";
 
 /// A kind of connection.
 pub(super) trait Way: Send + Sync + 'static {
@@ -38,6 +33,12 @@ pub(super) trait Way: Send + Sync + 'static {
 
     /// The program that runs a shell command there, with its own standard input and outputs.
     fn spawn(&self, worker: &Worker, command: &str) -> Spawn;
+
+    /// Waits until one more program may begin, where they are many and heavy. The place is given back when
+    /// its connection stands.
+    fn enter(&self) -> Option<Place<'_>> {
+        None
+    }
 
     /// Whether the program is about to run the command again, by what it says.
     fn is_trying_again(&self, _complaint: &[u8]) -> bool {
@@ -53,13 +54,6 @@ pub(super) trait Way: Send + Sync + 'static {
     }
 }
 
-/// The last line that says something.
-fn last_line(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    line.map(str::to_owned)
-}
-
 /// Workers behind connections of one kind.
 pub(super) struct FarRemote<W> {
     pub(super) way: Arc<W>,
@@ -69,26 +63,6 @@ impl<W> Clone for FarRemote<W> {
     fn clone(&self) -> Self {
         Self { way: Arc::clone(&self.way) }
     }
-}
-
-/// A word for the login shell of the worker, whichever that is.
-pub(super) fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// The shell command that opens the door, and what it reads.
-fn door(
-    worker: &Worker,
-    verb: &str,
-    token: &str,
-    args: &[String],
-    payload: &[u8],
-) -> (String, Vec<u8>) {
-    let index = worker.index.to_string();
-    let fixed = [verb, token, &index, &worker.address];
-    let words: Vec<String> =
-        fixed.into_iter().chain(args.iter().map(String::as_str)).map(quoted).collect();
-    (format!("exec bash -s -- {}", words.join(" ")), [DOOR.as_bytes(), payload].concat())
 }
 
 impl<W: Way> FarRemote<W> {
@@ -104,13 +78,14 @@ impl<W: Way> FarRemote<W> {
     fn answers(
         &self,
         worker: &Worker,
-        (verb, token): (&str, &str),
+        asked: (&str, &str),
         args: &[String],
         payload: &[u8],
     ) -> Result<Vec<String>, RemoteError> {
         self.way.reach(worker)?;
-        let (command, input) = door(worker, verb, token, args, payload);
+        let (command, input) = command::door(worker, asked, args, payload);
         let spawn = self.way.spawn(worker, &command).stdin(input).timeout(PATIENCE).own_group();
+        let _place = self.way.enter();
         let output = proc::run(&spawn)
             .map_err(|source| RemoteError::Program { worker: worker.index, source })?;
         let text = output.text();
@@ -160,8 +135,9 @@ impl<W: Way> FarRemote<W> {
         if let Err(error) = self.way.reach(worker) {
             return lost(&error);
         }
-        let (command, input) = door(worker, "follow", token, &[from.to_string()], b"");
+        let (command, input) = command::door(worker, ("follow", token), &[from.to_string()], b"");
         let spawn = self.way.spawn(worker, &command).stdin(input).own_group();
+        let mut place = self.way.enter();
         let program = match ear.begin(&spawn, Input::Stays) {
             Ok(Some(program)) => program,
             Ok(None) => return End::Lost("nobody listens".to_owned()),
@@ -173,7 +149,12 @@ impl<W: Way> FarRemote<W> {
             lines.take(bytes, &mut said);
             ear.say(said)
         };
-        let over = program.hear(take, |bytes| !self.way.is_trying_again(bytes));
+        let over = program.hear(take, |complaint, _| {
+            if place.is_some() && command::has_begun(complaint) {
+                place = None;
+            }
+            !self.way.is_trying_again(complaint)
+        });
         let end = said_at_the_end(&over.complaint);
         // The rest of a line that a broken connection cut off is heard again from its beginning.
         if end.is_some() {
@@ -188,36 +169,29 @@ impl<W: Way> FarRemote<W> {
         if let Err(error) = self.way.reach(worker) {
             return lost(&error);
         }
-        // A subshell: a command that ends its shell does not end the one that looks at its code.
-        let script = format!(
-            "export TPU_WORKER={}; (eval \"$0\"); c=$?; [ $c != 255 ] || echo {OWN_255} >&2; exit $c",
-            worker.index
-        );
-        let command = format!("exec bash -c {} {}", quoted(&script), quoted(&ask.command));
+        let (command, mut told) = Told::of(worker, &ask.command);
         let mut spawn = self.way.spawn(worker, &command);
         spawn.stdin.clone_from(&ask.input);
+        let mut place = self.way.enter();
         let program = match ear.begin(&spawn, Input::Ends) {
             Ok(Some(program)) => program,
             Ok(None) => return End::Lost("nobody listens".to_owned()),
             Err(error) => return lost(&error),
         };
-        let over = program.reply_once(OWN_255, |bytes| self.way.is_trying_again(bytes), ear);
-        let is_own = String::from_utf8_lossy(&over.complaint).lines().any(|line| line == OWN_255);
-        match over.status {
-            Some(Status::Code(code)) if code != 255 || is_own => End::Exit(code),
+        let own = |line| {
+            let line = told.hear(line);
+            if told.has_begun {
+                place = None;
+            }
+            line
+        };
+        let over = program.reply_until(|bytes| self.way.is_trying_again(bytes), own, ear);
+        match (told.exit, over.status) {
+            // 255 is a connection that broke: what the command said last may not have come through.
+            (Some(code), Some(Status::Code(ended))) if ended != 255 => End::Exit(code),
             _ => End::Lost(self.way.reason(&over.complaint)),
         }
     }
-}
-
-/// What the door said at the end of a command's output, if it came to that.
-fn said_at_the_end(complaint: &[u8]) -> Option<End> {
-    let text = String::from_utf8_lossy(complaint);
-    let last = text.lines().rev().find_map(|line| line.strip_prefix(ANSWER))?.to_owned();
-    if let Some(code) = last.strip_prefix("exit ") {
-        return code.parse().ok().map(End::Exit);
-    }
-    last.strip_prefix("lost ").map(|why| End::Lost(why.to_owned()))
 }
 
 /// `run TOKEN EXIT|- PID...`.
@@ -316,7 +290,11 @@ impl<W: Way> Remote for FarRemote<W> {
             let path = nul_ended(std::iter::once(parcel.path.as_bytes().to_vec()))?;
             let args = [parcel.bytes.len().to_string(), format!("{:o}", parcel.mode)];
             let payload = [&path, &parcel.bytes[..]].concat();
-            self.answers(worker, ("put", "-"), &args, &payload).map(drop)
+            let answers = self.answers(worker, ("put", "-"), &args, &payload)?;
+            match answers.first().map(String::as_str) {
+                Some("kept") => Ok(()),
+                _ => Err(self.unreachable(worker, b"it did not say that the file is kept")),
+            }
         })
     }
 
@@ -356,25 +334,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_doors_own_last_words_are_an_end() {
-        assert_eq!(said_at_the_end(b"warning\ntpu: exit 3\n"), Some(End::Exit(3)));
-        let lost = said_at_the_end(b"tpu: lost it was never started there\nConnection closed.\n");
-        assert_eq!(lost, Some(End::Lost("it was never started there".to_owned())));
-        assert_eq!(said_at_the_end(b"Connection to 10.0.0.1 closed by remote host.\n"), None);
-        assert_eq!(said_at_the_end(b"tpu: exit many\n"), None);
-    }
-
-    #[test]
     fn what_cannot_be_stopped_is_said() {
         let worker = Worker { index: 3, address: "h".to_owned() };
         let said = |line: &str| stopped(&worker, &[line.to_owned()]).map_err(|e| e.to_string());
         assert_eq!(said("stopped 4"), Ok(4));
         assert!(said("stuck 1 2").unwrap_err().contains("worker 3: processes 1 2 do not end"));
         assert!(said("denied 9").unwrap_err().contains("process 9 may not be signalled"));
-    }
-
-    #[test]
-    fn a_word_stays_one_word() {
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

@@ -8,8 +8,12 @@ use std::sync::Arc;
 
 use crate::sys::proc::Spawn;
 
+use super::each::{Gate, Place};
 use super::far::{FarRemote, Way};
 use super::{Remote, RemoteError, Worker};
+
+/// Connections that are being opened at a time: each takes a gcloud, which is a second of computing.
+const OPENING: usize = 32;
 
 /// How workers are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,14 +36,18 @@ pub struct GcloudConfig {
 
 /// The door to workers over gcloud.
 pub fn open(config: GcloudConfig) -> Box<dyn Remote> {
-    Box::new(FarRemote { way: Arc::new(Gcloud(config)) })
+    let way = Gcloud { config, gate: Gate::new(OPENING) };
+    Box::new(FarRemote { way: Arc::new(way) })
 }
 
-struct Gcloud(GcloudConfig);
+struct Gcloud {
+    config: GcloudConfig,
+    gate: Gate,
+}
 
 impl Gcloud {
     fn gcloud(&self, worker: &Worker) -> Spawn {
-        let config = &self.0;
+        let config = &self.config;
         let place = match &config.user {
             Some(user) => format!("{user}@{}", config.target),
             None => config.target.clone(),
@@ -64,6 +72,10 @@ impl Gcloud {
 impl Way for Gcloud {
     fn reach(&self, _: &Worker) -> Result<(), RemoteError> {
         Ok(())
+    }
+
+    fn enter(&self) -> Option<Place<'_>> {
+        Some(self.gate.enter())
     }
 
     fn spawn(&self, worker: &Worker, command: &str) -> Spawn {

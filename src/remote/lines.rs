@@ -3,7 +3,7 @@
 use super::Said;
 
 /// What is handed on although its line has not ended, so that no output fills the memory.
-const LONGEST: usize = 8 << 20;
+const LONGEST: usize = 2 << 20;
 
 /// The beginning of a line, and where in the output it ends so far.
 #[derive(Clone, Debug, Default)]

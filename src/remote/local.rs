@@ -190,7 +190,9 @@ impl Run {
             add(table.descendants(process.pid));
         }
         add(roots);
-        if let Some((group, _)) = self.recorded("pid").filter(|(p, s)| procs::is_alive(*p, *s)) {
+        // The guard leads the group in which the command begins; the command may lead one of its own.
+        let leaders = ["guard", "pid"].into_iter().filter_map(|file| self.recorded(file));
+        for (group, _) in leaders.filter(|(pid, start)| procs::is_alive(*pid, *start)) {
             add(table.group(group));
         }
         Ok(found.into_values().collect())
@@ -324,11 +326,14 @@ impl Remote for LocalRemote {
             let mut found = Vec::new();
             for run in machine.runs()? {
                 let processes = run.processes().map_err(machine.io("read", Path::new("/proc")))?;
-                found.push(Running {
-                    exit: run.exit(),
-                    processes: processes.iter().map(|process| process.pid).collect(),
-                    token: run.token,
-                });
+                let mut processes: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+                // In this order: a guard that has gone meanwhile has written it down.
+                let guard = run.recorded("guard").filter(|(p, start)| procs::is_alive(*p, *start));
+                let exit = run.exit();
+                if exit.is_none() && processes.is_empty() {
+                    processes.extend(guard.map(|(pid, _)| pid));
+                }
+                found.push(Running { exit, processes, token: run.token });
             }
             found.sort_by(|a, b| a.token.cmp(&b.token));
             Ok(found)

@@ -4,6 +4,7 @@
 //! with the token hears the rest, and nobody can start it a second time. A worker that cannot be reached
 //! is unknown: neither free nor idle. This module never knows a job. Start with [`Remote`].
 
+mod command;
 mod each;
 mod error;
 mod far;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 pub use error::RemoteError;
 
 use crate::model::ids::LaunchToken;
-use crate::sys::proc::Spawn;
+use crate::sys::proc::{Feed, Spawn};
 
 /// What runs on the worker; the same for every kind of worker.
 const WRAPPER: &str = include_str!("../../assets/worker.sh");
@@ -32,7 +33,7 @@ const WRAPPER: &str = include_str!("../../assets/worker.sh");
 pub struct Worker {
     /// Its index in the target, from 0.
     pub index: u32,
-    /// Where it is, as the control plane says (`TargetFact::endpoints`).
+    /// Where it is, as the control plane says (`TargetFact::endpoints`); empty if it does not say.
     pub address: String,
 }
 
@@ -104,7 +105,7 @@ pub struct Running {
     pub token: LaunchToken,
     /// Its exit code, if it has ended.
     pub exit: Option<i32>,
-    /// Process ids of those that live, in order.
+    /// Process ids of those that live, in order; that of whoever still has to write down how it ended.
     pub processes: Vec<u32>,
 }
 
@@ -116,7 +117,7 @@ pub struct Ask {
     /// machine: no place for a secret.
     pub command: String,
     /// What it reads on its standard input; nothing at all by default. The place for a secret.
-    pub input: Option<Vec<u8>>,
+    pub input: Option<Feed>,
 }
 
 impl fmt::Debug for Ask {

@@ -173,6 +173,9 @@ impl Ssh {
 
 impl Way for Ssh {
     fn reach(&self, worker: &Worker) -> Result<(), RemoteError> {
+        if worker.address.is_empty() {
+            return Err(Self::error(worker, "its address is not known yet".to_owned()));
+        }
         let (host, port) = Self::place(&worker.address);
         let is_plain =
             |text: &str| text.chars().all(|c| c.is_alphanumeric() || ".-_:%@".contains(c));
@@ -240,7 +243,11 @@ mod tests {
         ] {
             assert_eq!(Ssh::place(address), expected);
         }
-        for wrong in ["", "-oProxyCommand=x", "a b", "host:port", "host:99999", "$(id)"] {
+        assert!(matches!(
+            ssh().reach(&worker("")),
+            Err(RemoteError::Unreachable { worker: 2, .. })
+        ));
+        for wrong in [":22", "-oProxyCommand=x", "a b", "host:port", "host:99999", "$(id)"] {
             assert!(
                 matches!(ssh().reach(&worker(wrong)), Err(RemoteError::Request { .. })),
                 "{wrong}"

@@ -40,11 +40,12 @@ pub(super) struct Over {
 }
 
 impl Program {
-    /// Hears it to its end. `out` and `err` get what it says; one that returns false has heard enough.
+    /// Hears it to its end. `out` and `err` get what it says, and `err` before that the end of all it said
+    /// there; one that returns false has heard enough.
     pub(super) fn hear(
         mut self,
         mut out: impl FnMut(&[u8]) -> bool,
-        mut err: impl FnMut(&[u8]) -> bool,
+        mut err: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Over {
         let mut buffer = vec![0; GULP];
         let mut complaint = Vec::new();
@@ -54,9 +55,10 @@ impl Program {
                 Ok(Heard::Err(count)) => {
                     let bytes = buffer.get(..count).unwrap_or_default();
                     complaint.extend_from_slice(bytes);
+                    let goes_on = err(&complaint, bytes);
                     let surplus = complaint.len().saturating_sub(COMPLAINT);
                     complaint.drain(..surplus);
-                    err(bytes)
+                    goes_on
                 }
                 Ok(Heard::End) => break true,
                 Err(_) => break false,
@@ -77,35 +79,40 @@ impl Program {
 impl Program {
     /// Hands on both outputs as replies, line by line.
     pub(super) fn reply(self, ear: &Ear<Reply>) -> Over {
-        self.reply_once("", |_| false, ear)
+        self.reply_until(|_| false, |line| line, ear)
     }
 
-    /// The same without lines that read so, and until `is_broken` says that the rest is another try.
-    pub(super) fn reply_once(
+    /// The same until `is_broken` says, of the end of its standard error, that the rest is another try.
+    /// `theirs` takes out of a line there what is not for the listener.
+    pub(super) fn reply_until(
         self,
-        hidden: &str,
         is_broken: impl Fn(&[u8]) -> bool,
+        mut theirs: impl FnMut(Vec<u8>) -> Vec<u8>,
         ear: &Ear<Reply>,
     ) -> Over {
         let (mut out, mut err) = (Lines::default(), Lines::default());
         let over = self.hear(
-            |bytes| ear.say(replies(&mut out, Some(bytes), ("", Reply::Out))),
-            |bytes| {
-                let goes_on = !is_broken(bytes);
-                ear.say(replies(&mut err, Some(bytes), (hidden, Reply::Err))) && goes_on
+            |bytes| ear.say(replies(&mut out, Some(bytes), |line| Some(Reply::Out(line)))),
+            |complaint, bytes| {
+                let said = replies(&mut err, Some(bytes), |line| complained(theirs(line)));
+                ear.say(said) && !is_broken(complaint)
             },
         );
-        ear.say(replies(&mut out, None, ("", Reply::Out)));
-        ear.say(replies(&mut err, None, (hidden, Reply::Err)));
+        ear.say(replies(&mut out, None, |line| Some(Reply::Out(line))));
+        ear.say(replies(&mut err, None, |line| complained(theirs(line))));
         over
     }
+}
+
+fn complained(line: Vec<u8>) -> Option<Reply> {
+    (!line.is_empty()).then_some(Reply::Err(line))
 }
 
 /// Lines of one output as replies; at the end (`None`) what is left.
 fn replies(
     lines: &mut Lines,
     bytes: Option<&[u8]>,
-    (hidden, reply): (&str, fn(Vec<u8>) -> Reply),
+    mut reply: impl FnMut(Vec<u8>) -> Option<Reply>,
 ) -> Vec<Reply> {
     let mut said = Vec::new();
     match bytes {
@@ -113,10 +120,7 @@ fn replies(
         None => lines.end(&mut said),
     }
     let line = |said| match said {
-        Said::Line { bytes, .. } => {
-            let is_hidden = !hidden.is_empty() && bytes.trim_ascii_end() == hidden.as_bytes();
-            (!is_hidden).then(|| reply(bytes))
-        }
+        Said::Line { bytes, .. } => reply(bytes),
         Said::End(_) => None,
     };
     said.into_iter().filter_map(line).collect()

@@ -15,6 +15,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::clock::{Clock as _, SystemClock};
 
+/// What a program reads on its standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Feed {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A file, from its beginning.
+    File(PathBuf),
+}
+
+impl<T: Into<Vec<u8>>> From<T> for Feed {
+    fn from(bytes: T) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
 /// A program to run. Built up by its methods; [`run`] and [`run_in_foreground`] start it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
@@ -23,7 +38,7 @@ pub struct Spawn {
     /// Arguments, passed on byte for byte.
     pub args: Vec<OsString>,
     /// What the program reads on its standard input; nothing at all by default.
-    pub stdin: Option<Vec<u8>>,
+    pub stdin: Option<Feed>,
     /// How long [`run`] waits before it kills the program.
     pub timeout: Duration,
     /// Whether the child starts without the variables of this process.
@@ -72,8 +87,8 @@ impl Spawn {
 
     /// Sets what the program reads.
     #[must_use]
-    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.stdin = Some(bytes.into());
+    pub fn stdin(mut self, feed: impl Into<Feed>) -> Self {
+        self.stdin = Some(feed.into());
         self
     }
 
@@ -139,6 +154,18 @@ impl Spawn {
             command.process_group(0);
         }
         command
+    }
+
+    /// Its standard input as it is to be opened, and what is to be written there then.
+    pub(super) fn input(&self) -> Result<(Stdio, &[u8]), ProcError> {
+        match &self.stdin {
+            None => Ok((Stdio::null(), &[])),
+            Some(Feed::Bytes(bytes)) => Ok((Stdio::piped(), bytes)),
+            Some(Feed::File(path)) => {
+                let file = std::fs::File::open(path).map_err(|error| self.error(error))?;
+                Ok((file.into(), &[]))
+            }
+        }
     }
 
     pub(super) fn error(&self, error: io::Error) -> ProcError {
@@ -252,10 +279,10 @@ pub enum ProcError {
 /// SIGKILL and is reaped.
 pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
     let mut command = spawn.command();
-    let stdin = if spawn.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    let (stdin, to_write) = spawn.input()?;
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| spawn.error(error))?;
-    match talk(&mut child, spawn) {
+    match talk(&mut child, spawn, to_write) {
         Ok(Some(output)) => Ok(output),
         Ok(None) => {
             end(&mut child, spawn);
@@ -298,11 +325,10 @@ fn end(child: &mut Child, spawn: &Spawn) {
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Feeds and reads a program until it ends; `None` when its time is over.
-fn talk(child: &mut Child, spawn: &Spawn) -> io::Result<Option<Output>> {
+fn talk(child: &mut Child, spawn: &Spawn, mut to_write: &[u8]) -> io::Result<Option<Output>> {
     let clock = SystemClock::new();
     let mut stdin = child.stdin.take();
     let mut outputs = (child.stdout.take(), child.stderr.take());
-    let mut to_write = spawn.stdin.as_deref().unwrap_or_default();
     let mut read = (Vec::new(), Vec::new());
     let pipes = [fd_of(stdin.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
     for pipe in pipes.into_iter().flatten() {

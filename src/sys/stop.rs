@@ -41,7 +41,7 @@ pub enum StopError {
 }
 
 /// Stops what `look` finds: SIGINT, after 3 s SIGTERM, after 10 s SIGKILL. Returns how many processes were
-/// stopped, once none of them is left. What appears meanwhile is stopped as well, and what was found once
+/// stopped, once two looks have found none of them left. What appears meanwhile is stopped as well, and what was found once
 /// is not forgotten, although it may hide from the next look. What may not be signalled keeps no other from
 /// its end.
 pub fn stop(
@@ -54,13 +54,20 @@ pub fn stop(
         let mut signalled: Vec<(u32, u64)> = Vec::new();
         let mut denied: Vec<(u32, u64)> = Vec::new();
         let mut refusal = None;
+        let mut is_second_look = false;
         loop {
             let found = look().map_err(StopError::Look)?;
             known.extend(found.into_iter().map(|process| ((process.pid, process.start), process)));
             let alive = alive(procs, &known);
             if alive.is_empty() {
-                return Ok(known.len());
+                if is_second_look {
+                    return Ok(known.len());
+                }
+                // What forked and ended while the table was read has a child that is not in it.
+                is_second_look = true;
+                continue;
             }
+            is_second_look = false;
             let mut is_only_denied = true;
             for process in alive {
                 let name = (process.pid, process.start);

@@ -99,22 +99,24 @@ impl Drop for Hold {
 pub enum Input {
     /// It ends.
     Ends,
-    /// It stays open for as long as the [`Hold`] is there, so that the program sees our end.
+    /// It stays open for as long as the [`Hold`] is there, so that the program sees our end; that of a file
+    /// ends as any file does.
     Stays,
 }
 
 /// Starts a program; the time-out of `spawn` does not hold.
 pub fn begin(spawn: &Spawn, input: Input) -> Result<(Voice, Hold), ProcError> {
     let mut command = spawn.command();
-    let has_input = spawn.stdin.is_some() || input == Input::Stays;
+    let (stdin, to_write) = spawn.input()?;
+    let is_open = spawn.stdin.is_none() && input == Input::Stays;
     command
-        .stdin(if has_input { Stdio::piped() } else { Stdio::null() })
+        .stdin(if is_open { Stdio::piped() } else { stdin })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| spawn.error(error))?;
     let (hold, held): (Sender<()>, Receiver<()>) = channel();
     if let Some(mut stdin) = child.stdin.take() {
-        let bytes = spawn.stdin.clone().unwrap_or_default();
+        let bytes = to_write.to_vec();
         std::thread::spawn(move || {
             // A program that does not want to read on is its own business.
             drop(stdin.write_all(&bytes).and_then(|()| stdin.flush()));

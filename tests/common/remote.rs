@@ -2,15 +2,44 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use tpu::model::ids::LaunchToken;
+use tpu::remote::gcloud::{self, GcloudConfig};
 use tpu::remote::{Ask, End, Remote, RemoteError, Reply, Said, Started, Stream, Work, Worker};
 use tpu::sys::procs::Process;
 
 /// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
 pub(crate) const UNTIL_GO: &str =
     "echo started $$; until [ -e \"$GO\" ]; do sleep 0.01; done; echo over";
+
+/// A program from its text.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    super::tmux::write_file(path, text);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A gcloud whose workers are this machine, with a home of their own below `dir` and programs of their own in
+/// `dir/bin`. What it does with `$command` is `body`.
+pub(crate) fn gcloud_here(dir: &Path, body: &str) -> Bench {
+    std::fs::create_dir_all(dir.join("home")).unwrap();
+    let text = format!(
+        "#!/bin/bash\ncd '{dir}' || exit\nexport HOME=$PWD/home PATH=$PWD/bin:$PATH\n\
+         for word; do case $word in --command=*) command=${{word#*=}} ;; esac; done\n{body}\n",
+        dir = dir.display(),
+    );
+    let program = dir.join("gcloud");
+    write_program(&program, &text);
+    let program = Some(program.to_str().unwrap().to_owned());
+    let config = GcloudConfig { program, target: "n1".to_owned(), ..GcloudConfig::default() };
+    Bench { remote: gcloud::open(config), dir: dir.to_owned() }
+}
+
+/// So many workers of one target.
+pub(crate) fn workers(count: u32) -> Vec<Worker> {
+    (0..count).map(|index| Worker { index, address: format!("here-{index}") }).collect()
+}
 
 /// What each worker said, and how it ended.
 pub(crate) type Ends = BTreeMap<u32, (String, End)>;

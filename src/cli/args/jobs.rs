@@ -107,6 +107,17 @@ pub struct Many {
     pub all: bool,
 }
 
+/// `tpu kill`.
+#[derive(Debug, Args)]
+pub struct Kill {
+    /// Which
+    #[command(flatten)]
+    pub jobs: Many,
+    /// Also past workers that never answer again: it may still run there
+    #[arg(short, long)]
+    pub force: bool,
+}
+
 /// `tpu clean`.
 #[derive(Debug, Args)]
 pub struct Clean {

@@ -30,6 +30,9 @@ pub struct Register {
     /// The key for it
     #[arg(long, value_name = "FILE", requires = "address")]
     pub ssh_key: Option<String>,
+    /// Also where a job is at work, whose workers could not be reached then
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// `tpu apply`, `tpu reapply`.

@@ -256,7 +256,11 @@ fn workers(seen: &Description) -> Option<usize> {
 
 fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
     let fact = &seen.fact;
-    let list = |items: &[String]| dash(Some(items.join(", ")).as_deref().filter(|t| !t.is_empty()));
+    let list = |items: &[String]| {
+        let items: Vec<&str> =
+            items.iter().map(|item| if item.is_empty() { "-" } else { item }).collect();
+        dash(Some(items.join(", ")).as_deref().filter(|text| !text.is_empty()))
+    };
     let jobs: Vec<String> = seen.jobs.iter().map(ToString::to_string).collect();
     let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let chips = seen.size.0.and_then(|chips| usize::try_from(chips).ok());

@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::Many;
+use crate::cli::args::{Kill, Many};
 use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::ids::JobId;
 use crate::ops::{Error, clean, kill};
 
 /// Stops jobs.
-pub(in crate::cli) fn kill(app: &App, args: &Many) -> Outcome {
+pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
+    let args = &of.jobs;
     let ctx = app.ctx()?;
     let jobs = resolve::many_jobs(app, &args.words, args.all, |view| {
         view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
@@ -26,7 +27,7 @@ pub(in crate::cli) fn kill(app: &App, args: &Many) -> Outcome {
     let mut text = String::new();
     let mut done: Vec<Value> = Vec::new();
     let mut problems = Vec::new();
-    for (job, result) in kill::kill(ctx, &jobs) {
+    for (job, result) in kill::kill(ctx, &jobs, of.force) {
         match result {
             Ok(killed) => {
                 text += &format!("Killed {job}.\n");

@@ -61,8 +61,11 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         ssh_key: args.ssh_key.clone(),
         ..Registration::default()
     };
-    targets::register(app.ctx()?, &args.name, &registration)?;
+    let left = targets::register(app.ctx()?, &args.name, &registration, args.force)?;
     let mut notes = Vec::new();
+    if let Some(job) = left {
+        notes.push(format!("{job} may still run on workers that are now looked for elsewhere"));
+    }
     if args.zone.is_none() {
         notes.push("without a zone, staging.sh is called without zone=".to_owned());
     }

@@ -30,10 +30,6 @@ pub(super) fn node(value: &Value, now: Timestamp) -> Option<TargetFact> {
     let (zone, id) = zone_and_id(value["name"].as_str()?)?;
     let word = value["state"].as_str().unwrap_or("STATE_UNSPECIFIED");
     let text = |key: &str| value[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let endpoints = list(&value["networkEndpoints"]).iter().filter_map(|endpoint| {
-        let external = endpoint["accessConfig"]["externalIp"].as_str();
-        external.or_else(|| endpoint["ipAddress"].as_str()).filter(|ip| !ip.is_empty())
-    });
     let symptoms = list(&value["symptoms"]).iter().filter_map(|symptom| {
         let kind = symptom["symptomType"].as_str()?;
         Some(match symptom["workerId"].as_str().filter(|worker| !worker.is_empty()) {
@@ -51,11 +47,22 @@ pub(super) fn node(value: &Value, now: Timestamp) -> Option<TargetFact> {
         health: text("health").filter(|word| word != "HEALTH_UNSPECIFIED"),
         symptoms: symptoms.collect(),
         pricing: pricing(&value["schedulingConfig"]),
-        endpoints: endpoints.map(str::to_owned).collect(),
+        endpoints: addresses(value),
         request: value["labels"][LABEL].as_str().map(str::to_owned),
         source: CloudKind::Google.as_str().to_owned(),
         ..TargetFact::new(TargetName::from(id), states::of_target(word), word, now)
     })
+}
+
+/// Where its workers are, each at its index; all unknown are none.
+fn addresses(node: &Value) -> Vec<String> {
+    let address = |endpoint: &Value| {
+        let external = endpoint["accessConfig"]["externalIp"].as_str().filter(|ip| !ip.is_empty());
+        let known = external.or_else(|| endpoint["ipAddress"].as_str());
+        known.unwrap_or_default().to_owned()
+    };
+    let addresses: Vec<String> = list(&node["networkEndpoints"]).iter().map(address).collect();
+    if addresses.iter().all(String::is_empty) { Vec::new() } else { addresses }
 }
 
 /// The queued resource that a node says it came from.
@@ -227,14 +234,14 @@ mod tests {
             "state": "READY", "health": "UNHEALTHY_MAINTENANCE", "createTime": "2026-11-20T05:58:59Z",
             "networkEndpoints": [
                 {"ipAddress": "10.0.0.1", "accessConfig": {"externalIp": "1.2.3.4"}},
-                {"ipAddress": "10.0.0.2", "port": 8470}, {}],
+                {}, {"ipAddress": "10.0.0.2", "port": 8470}],
             "schedulingConfig": {"spot": true}, "labels": {"tpu-request": "r1", "a": "b"},
             "symptoms": [{"symptomType": "LOW_MEMORY", "workerId": "3"}, {"symptomType": "NEW"}],
         });
         let fact = node(&value, NOW()).unwrap();
         assert_eq!((fact.name.as_str(), fact.zone.as_deref()), ("n1", Some("us-east10-a")));
         assert_eq!((fact.state, fact.pricing), (TargetState::Ready, Pricing::Spot));
-        assert_eq!(fact.endpoints, ["1.2.3.4", "10.0.0.2"]);
+        assert_eq!(fact.endpoints, ["1.2.3.4", "", "10.0.0.2"], "each at its index");
         assert_eq!(fact.symptoms, ["LOW_MEMORY on worker 3", "NEW"]);
         assert_eq!((fact.request.as_deref(), fact.since), (Some("r1"), None));
         assert!(fact.is_flagged());
@@ -244,12 +251,13 @@ mod tests {
     fn what_is_null_new_or_wrong_says_nothing() {
         let value = json!({
             "name": "projects/lab/locations/z/nodes/n1", "state": "FROZEN", "health": null,
-            "networkEndpoints": null, "labels": [], "symptoms": "many", "schedulingConfig": 7,
+            "networkEndpoints": [{}, null], "labels": [], "symptoms": "many", "schedulingConfig": 7,
             "acceleratorType": 4, "new": {"deep": [1]},
         });
         let fact = node(&value, NOW()).unwrap();
         assert_eq!((fact.state, fact.raw_state.as_str()), (TargetState::Unknown, "FROZEN"));
         assert_eq!((fact.accelerator, fact.health, fact.request), (None, None, None));
+        assert!(fact.endpoints.is_empty());
         for nameless in [json!(null), json!({}), json!({"name": ""}), json!({"name": "locations"})]
         {
             assert_eq!(node(&nameless, NOW()), None);

@@ -125,7 +125,7 @@ pub struct TargetFact {
     pub symptoms: Vec<String>,
     /// How it is paid for.
     pub pricing: Pricing,
-    /// Addresses of the workers, in order.
+    /// Addresses of the workers, in order; empty for one whose address is not known yet.
     pub endpoints: Vec<String>,
     /// The request that it was created by, if that was one of ours (label `tpu-request`).
     pub request: Option<String>,

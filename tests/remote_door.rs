@@ -1,0 +1,38 @@
+//! The worker's part of a connection in moments that are hard to meet.
+
+use tpu::model::ids::LaunchToken;
+use tpu::remote::Stopped;
+
+use crate::common::remote::{gcloud_here, is_running, workers, write_program};
+
+#[test]
+fn what_forks_and_ends_while_the_worker_looks_is_stopped_with_its_child() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("bin")).unwrap();
+    let bench = gcloud_here(dir.path(), "exec bash -c \"$command\"");
+    let workers = workers(1);
+    // Once it is told, it leaves a child and ends.
+    let script = "set -m; trap 'sleep 1000 & echo $! >\"$GO.child\"; exit' USR1; \
+        echo started $$; while :; do sleep 0.01; done";
+    bench.start(&workers, &bench.script(script), "t1").remove(0).unwrap();
+    let parent = bench.started(&workers[0], "t1");
+    // It is told between two of the lists that the worker reads, of which each names other processes.
+    let grep = format!(
+        "#!/bin/bash\n\
+         if [[ $* == *TPU_LAUNCH*/environ* ]] && mkdir '{go}.told' 2>/dev/null; then\n\
+         kill -USR1 {parent}; until [ -s '{go}.child' ] && ! kill -0 {parent}; do sleep 0.01; done\n\
+         fi\nPATH=${{PATH#*:}} exec grep \"$@\"\n",
+        go = bench.go().display(),
+    );
+    write_program(&dir.path().join("bin/grep"), &grep);
+    let stopped = bench.remote.stop(&workers, &LaunchToken::from("t1")).remove(0).1;
+    let child = std::fs::read_to_string(bench.go().with_extension("child")).unwrap();
+    let child: u32 = child.trim().parse().unwrap();
+    let lives = is_running(child);
+    if lives {
+        let pid = rustix::process::Pid::from_raw(child.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    assert!(!lives, "{stopped:?}, and its child lives");
+    assert!(matches!(stopped.unwrap(), Stopped::Ended(_)));
+}

@@ -67,9 +67,6 @@ pub const OUR_KEYS: [&str; 17] = [
     "ack_MONITOR",
 ];
 
-/// From this many bytes on, a text is checked and read side by side: that saves more than a thread costs.
-const LARGE: usize = 256 << 10;
-
 /// The whole document.
 #[derive(Clone)]
 pub struct Data {
@@ -104,67 +101,9 @@ impl Data {
 
     /// Reads a document.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
-        Self::take(bytes.to_vec())
-    }
-
-    /// Reads a document and keeps its bytes.
-    pub fn take(bytes: Vec<u8>) -> Result<Self, ReadError> {
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or(&[]);
-            ReadError::Syntax {
-                message: "text that is not UTF-8".to_owned(),
-                line: before.split(|byte| *byte == b'\n').count(),
-                column: before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1,
-            }
-        })?;
-        let text = Arc::new(text);
-        // Whether it is JSON, and all of it readable, outranks whatever the walk makes of it.
-        let (checked, walked) = if text.len() < LARGE {
-            (check(&text), Self::walked(&text))
-        } else {
-            std::thread::scope(|scope| {
-                let checked = scope.spawn(|| check(&text));
-                let walked = Self::walked(&text);
-                (checked.join().unwrap_or_else(|_| check(&text)), walked)
-            })
-        };
-        checked.map_err(|e| ReadError::Syntax {
-            message: settings::syntax(&e),
-            line: e.line(),
-            column: e.column(),
-        })?;
-        walked
-    }
-
-    /// Takes what is needed from a text, in one walk.
-    fn walked(text: &Arc<String>) -> Result<Self, ReadError> {
-        let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
-        let mut walk = Walk::document(text, start);
-        if walk.next() != Some(b'{') {
-            return Err(Path::Root.error("a map", Some(Json::new(walk.value()))).into());
-        }
-        let mut users = Vec::new();
-        let mut entries = Vec::new();
-        let mut has_users = false;
-        walk.object(|walk, key| {
-            if key.is("users") {
-                has_users = true;
-                users = read_users(walk, text)?;
-            } else {
-                entries.push(Entry { key, value: walk.value() });
-            }
-            Ok::<_, DataError>(())
-        })?;
-        // Every key may be missing. A document that has others and none of ours is somebody else's, and to
-        // take it for an empty one would be to write into it.
-        let is_ours = |entry: &Entry<'_>| OUR_KEYS.iter().any(|key| entry.key.is(key));
-        if !has_users && !entries.is_empty() && !entries.iter().any(is_ours) {
-            let found = Some(Json::new(text.trim_ascii()));
-            return Err(Path::Root.error("a map with a key 'users'", found).into());
-        }
-        let head = Head::read(&Fields::of(entries, &Path::Root))?;
-        let spans = walk.into_spans();
-        Ok(Self { source: Source::new(Arc::clone(text), spans), users, head })
+        let unread = Unread::new(bytes.to_vec())?;
+        unread.check()?;
+        unread.read()
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
@@ -398,6 +337,79 @@ impl Data {
     /// Asks MONITOR to look at once, or notes that it did.
     pub fn set_ack(&mut self, ack: bool) {
         self.head.ack = ack;
+    }
+}
+
+/// A document that is text and has not been read. To check it and to read it are two passes that need
+/// nothing of each other.
+pub struct Unread {
+    text: Arc<String>,
+}
+
+impl Unread {
+    /// The document that these bytes are.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        let text = String::from_utf8(bytes).map_err(|e| {
+            let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or(&[]);
+            ReadError::Syntax {
+                message: "text that is not UTF-8".to_owned(),
+                line: before.split(|byte| *byte == b'\n').count(),
+                column: before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1,
+            }
+        })?;
+        Ok(Self { text: Arc::new(text) })
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether it is JSON, and all of it readable.
+    pub fn check(&self) -> Result<(), ReadError> {
+        check(&self.text).map_err(|e| ReadError::Syntax {
+            message: settings::syntax(&e),
+            line: e.line(),
+            column: e.column(),
+        })
+    }
+
+    /// Takes what is needed from it, in one walk. What comes of it counts only if [`Unread::check`] finds
+    /// nothing.
+    pub fn read(&self) -> Result<Data, ReadError> {
+        let text = &self.text;
+        let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
+        let mut walk = Walk::document(text, start);
+        if walk.next() != Some(b'{') {
+            return Err(Path::Root.error("a map", Some(Json::new(walk.value()))).into());
+        }
+        let mut users = Vec::new();
+        let mut entries = Vec::new();
+        let mut has_users = false;
+        walk.object(|walk, key| {
+            if key.is("users") {
+                has_users = true;
+                users = read_users(walk, text)?;
+            } else {
+                entries.push(Entry { key, value: walk.value() });
+            }
+            Ok::<_, DataError>(())
+        })?;
+        // Every key may be missing. A document that has others and none of ours is somebody else's, and to
+        // take it for an empty one would be to write into it.
+        let is_ours = |entry: &Entry<'_>| OUR_KEYS.iter().any(|key| entry.key.is(key));
+        if !has_users && !entries.is_empty() && !entries.iter().any(is_ours) {
+            let found = Some(Json::new(text.trim_ascii()));
+            return Err(Path::Root.error("a map with a key 'users'", found).into());
+        }
+        let head = Head::read(&Fields::of(entries, &Path::Root))?;
+        let spans = walk.into_spans();
+        Ok(Data { source: Source::new(Arc::clone(text), spans), users, head })
     }
 }
 

@@ -193,7 +193,7 @@ impl Style {
             match edits.0.iter().find(|(key, _)| *key == name) {
                 // Of a key that is there twice, readers see the last: that is the one to replace.
                 Some((_, Some(text))) if !later => {
-                    parts.push(Part::of(member, text.as_str().into()))
+                    parts.push(Part::of(member, text.as_str().into()));
                 }
                 Some((_, None)) => {}
                 Some(_) | None => parts.push(Part::of(member, member.value.into())),

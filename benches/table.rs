@@ -12,7 +12,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::ids::UserName;
+use tpu::model::ids::{JobId, UserName, WindowId};
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::proc::{self, Output, Spawn};
@@ -198,9 +198,8 @@ fn lock_hold() -> io::Result<Vec<Row>> {
         let mut held_since = Duration::ZERO;
         let changed = store.transact("bench", |tx| -> Result<(), StoreError> {
             held_since = clock.monotonic();
-            if let Some(user) = tx.data.user_mut(&UserName::from("alice"))
-                && let Some(job) = user.jobs_mut().next()
-            {
+            let first = JobId::new(UserName::from("alice"), WindowId(1));
+            if let Some(job) = tx.data.job_mut(&first) {
                 job.job_tags = Some(text);
             }
             Ok(())

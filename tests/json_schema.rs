@@ -177,7 +177,7 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
 #[test]
 fn the_schema_describes_every_command() {
     let mut schemas = Schemas::new();
-    for command in Cli::command().get_subcommands() {
+    for command in Cli::definitions().get_subcommands() {
         let name = command.get_name();
         let steps: Vec<String> = match name {
             "data" | "board" | "daemon" => command

@@ -183,8 +183,11 @@ fn an_error_names_the_place_and_what_was_expected() {
 fn half_a_character_is_refused_where_it_would_be_read_and_carried_along_elsewhere() {
     let record = |text: &str| format!(r#"{{"users":{{"alice":{{"job_data":[{text}]}}}}}}"#);
     for text in [r#"{"windows_id":1,"theirs":"\ud800"}"#, r#"{"windows_id":1,"theirs":1e999}"#] {
-        let error = Data::parse(record(text).as_bytes()).unwrap_err();
-        assert!(matches!(error, ReadError::Syntax { line: 1, .. }), "{text}: {error:?}");
+        // Also where a user is called like a list that is only carried along.
+        for text in [record(text), record(text).replace("alice", "logs")] {
+            let error = Data::parse(text.as_bytes()).unwrap_err();
+            assert!(matches!(error, ReadError::Syntax { line: 1, .. }), "{text}: {error:?}");
+        }
     }
     let carried =
         r#"{"users":{"alice":{"logs":["\ud800"],"job_data":[]}},"MONITOR_logs":[["\ud800"]]}"#;

@@ -51,24 +51,27 @@ struct Root {
 
 impl Cli {
     /// The definitions of all commands.
-    pub fn command() -> clap::Command {
+    pub fn definitions() -> clap::Command {
         let root = Root::command();
         let about = root.get_about().cloned().unwrap_or_default();
         // The description of the list of commands is no description of the program.
         Command::augment_subcommands(root).about(about)
     }
 
-    /// The definitions of the one command that some word of `words` names, and `true`; those of all if none
-    /// does. What one accepts, all of them accept in the same way. To give the flags that stand anywhere to
-    /// each of a hundred commands takes longer than most commands do.
-    pub fn command_of(words: &[OsString]) -> (clap::Command, bool) {
-        let mut all = Self::command();
+    /// The definitions that `words` need: of the one command that some word names, or of all.
+    pub fn definitions_for(words: &[OsString]) -> clap::Command {
+        let mut all = Self::definitions();
+        Self::only_named(&mut all, words).unwrap_or(all)
+    }
+
+    /// Takes out of all definitions those of the one command that some word names. What it accepts, all of
+    /// them accept in the same way. To give the flags that stand anywhere to each of a hundred commands
+    /// takes longer than most commands do.
+    fn only_named(all: &mut clap::Command, words: &[OsString]) -> Option<clap::Command> {
         let mut names = words.iter().filter_map(|word| word.to_str());
-        let name = names.find(|word| all.find_subcommand(word).is_some());
-        match name.and_then(|name| all.find_subcommand_mut(name)) {
-            Some(named) => (Root::command().subcommand(std::mem::take(named)), true),
-            None => (all, false),
-        }
+        let name = names.find(|word| all.find_subcommand(word).is_some())?;
+        let named = std::mem::take(all.find_subcommand_mut(name)?);
+        Some(Root::command().subcommand(named))
     }
 
     /// Reads the words behind the program's name.
@@ -82,11 +85,11 @@ impl Cli {
             let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
             Ok((Self { global, command: command.transpose()? }, name))
         };
-        let (command, is_one) = Self::command_of(&words);
-        match read(command) {
+        let mut all = Self::definitions();
+        match Self::only_named(&mut all, &words) {
             // Messages and help know all commands, so what one does not understand is read once more.
-            Err(_) if is_one => read(Self::command()),
-            read => read,
+            Some(one) => read(one).or_else(|_| read(Self::definitions())),
+            None => read(all),
         }
     }
 }
@@ -537,7 +540,7 @@ mod tests {
         ] {
             let words: Vec<_> =
                 std::iter::once("tpu").chain(line.split(' ')).map(OsString::from).collect();
-            let all = Cli::command().try_get_matches_from(&words).unwrap();
+            let all = Cli::definitions().try_get_matches_from(&words).unwrap();
             let expected = Command::from_arg_matches(&all).unwrap();
             let (cli, name) = Cli::parse_words(&words[1..]).unwrap();
             assert_eq!(Some(name.as_str()), all.subcommand_name(), "{line}");

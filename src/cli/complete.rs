@@ -27,6 +27,9 @@ use super::legacy;
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
 
+/// Nobody reads through more windows than this; the newest come first, and digits reach the others.
+const MOST_WINDOWS: usize = 100;
+
 /// What can stand in a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Offer {
@@ -128,9 +131,9 @@ pub(super) fn answer(env: &Env, words: &[OsString]) -> Option<Result<(), Error>>
     let line = Arc::new(Line::new(env, &typed));
     // The word at the cursor may become another command than it is so far.
     let said = typed.split_last().map_or(&[][..], |(_, said)| said);
-    let factory = || command(Cli::command_of(said).0, &line);
+    let factory = || command(Cli::definitions_for(said), &line);
     let mut words = before.to_vec();
-    if at < usize::MAX && !typed.is_empty() {
+    if !typed.is_empty() {
         words.push(OsString::from("--"));
         words.extend(typed.iter().cloned());
     }
@@ -226,14 +229,15 @@ impl Line {
         let mut all: Vec<(String, Option<String>)> = Vec::new();
         if let Some(key) = &self.key {
             let prefix = if current == "=" { "=" } else { "" };
-            let values = self.values(data, key).into_iter();
+            let begun = current.strip_prefix('=').unwrap_or(&current);
+            let values = self.values(data, key, begun).into_iter();
             all.extend(values.map(|(value, help)| (format!("{prefix}{value}"), help)));
-        } else if let Some((key, _)) = current.split_once('=') {
-            let values = self.values(data, key).into_iter();
+        } else if let Some((key, begun)) = current.split_once('=') {
+            let values = self.values(data, key, begun).into_iter();
             all.extend(values.map(|(value, help)| (format!("{key}={value}"), help)));
         } else {
             for offer in offers {
-                all.extend(self.plain(data, *offer));
+                all.extend(self.plain(data, *offer, &current));
             }
         }
         all.into_iter()
@@ -242,21 +246,22 @@ impl Line {
             .collect()
     }
 
-    /// The values of `key=`.
-    fn values(&self, data: &Data, key: &str) -> Vec<(String, Option<String>)> {
+    /// The values of `key=`, of which the word has `begun` one.
+    fn values(&self, data: &Data, key: &str, begun: &str) -> Vec<(String, Option<String>)> {
         match key {
-            "rule" => self.plain(data, Rules),
-            "dir" => self.plain(data, Slots),
-            "tpu" | "ka" => self.plain(data, Targets),
-            "user" => self.plain(data, Users),
-            "w" | "window" | "windows" => self.plain(data, Windows),
+            "rule" => self.plain(data, Rules, begun),
+            "dir" => self.plain(data, Slots, begun),
+            "tpu" | "ka" => self.plain(data, Targets, begun),
+            "user" => self.plain(data, Users, begun),
+            "w" | "window" | "windows" => self.plain(data, Windows, begun),
             "monitor" => ["true", "false"].map(|word| (word.to_owned(), None)).into(),
             "style" => ["full", "category", "category_note"].map(|w| (w.to_owned(), None)).into(),
             _ => Vec::new(),
         }
     }
 
-    fn plain(&self, data: &Data, offer: Offer) -> Vec<(String, Option<String>)> {
+    /// What can stand in a place where the word has `begun`; what begins otherwise may be left out.
+    fn plain(&self, data: &Data, offer: Offer, begun: &str) -> Vec<(String, Option<String>)> {
         let owner = self.owner();
         match offer {
             Users => data
@@ -267,11 +272,14 @@ impl Line {
             Windows => owner
                 .into_iter()
                 .flat_map(|user| user.jobs().iter().rev())
-                .map(|job| {
+                .map(|job| (job, job.windows_id.to_string()))
+                .filter(|(_, window)| window.starts_with(begun))
+                .take(MOST_WINDOWS)
+                .map(|(job, window)| {
                     let tag =
                         job.job_tags.as_ref().map(|tag| format!(" #{tag}")).unwrap_or_default();
                     let told = format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
-                    (job.windows_id.to_string(), Some(crate::text::escape(&told).into_owned()))
+                    (window, Some(crate::text::escape(&told).into_owned()))
                 })
                 .collect(),
             Targets => {
@@ -298,7 +306,7 @@ impl Line {
                 .map(|(alias, full)| (alias.clone(), Some(full.clone())))
                 .collect(),
             Keys => {
-                let own = self.plain(data, Aliases).into_iter();
+                let own = self.plain(data, Aliases, begun).into_iter();
                 let own = own.map(|(alias, full)| (format!("{alias}="), full));
                 own.chain(SPECIAL_KEYS.map(|key| (format!("{key}="), None))).collect()
             }
@@ -357,7 +365,7 @@ mod tests {
 
     #[test]
     fn every_command_of_the_table_exists_and_takes_words() {
-        let command = Cli::command();
+        let command = Cli::definitions();
         for (names, _) in OFFERS {
             for name in *names {
                 let sub = command.find_subcommand(name).unwrap_or_else(|| panic!("no {name}"));

@@ -100,7 +100,7 @@ fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
 
 /// Every command that people may type, with the first line of its help.
 pub(super) fn commands() -> Vec<(String, String)> {
-    let all = Cli::command();
+    let all = Cli::definitions();
     let visible = all.get_subcommands().filter(|command| !command.is_hide_set());
     visible
         .map(|command| {
@@ -148,7 +148,7 @@ mod tests {
     /// Every command of the command line is proposed behind `:` and does there what it does here.
     #[test]
     fn the_command_line_of_the_screen_reaches_every_command() {
-        let all = Cli::command();
+        let all = Cli::definitions();
         let offered = commands();
         for command in all.get_subcommands() {
             let name = command.get_name();

@@ -20,8 +20,8 @@ impl Job {
     pub fn from_value(value: &Value, owner: &UserName) -> Result<Self, DataError> {
         let text = value.to_string();
         let record = Json::new(&text);
-        let entries = record.as_object().ok_or_else(|| Path::Root.error("a job", Some(record)))?;
-        let job = read_job(&Fields::of(entries, &Path::Root), owner)?;
+        let members = record.as_object().ok_or_else(|| Path::Root.error("a job", Some(record)))?;
+        let job = read_job(&Fields::of(members, &Path::Root), owner)?;
         Ok(Self { raw: text.into(), ..job })
     }
 
@@ -105,13 +105,13 @@ fn read_status(
 
 fn read_rules(value: Json<'_>, path: &Path<'_>) -> Result<Rules, DataError> {
     let mut rules = Rules::default();
-    for entry in value.as_object().ok_or_else(|| path.error("a map", Some(value)))? {
-        let name = entry.key.name();
+    for member in value.as_object().ok_or_else(|| path.error("a map", Some(value)))? {
+        let name = member.key.name();
         let path = Path::Key(path, &name);
         let kind = ErrorKind::parse(&name).ok_or_else(|| {
             path.error("a kind of error as key", Some(Json::new(&json!(name).to_string())))
         })?;
-        rules.set(kind, read_action(Json::new(entry.value), &path)?);
+        rules.set(kind, read_action(Json::new(member.value), &path)?);
     }
     Ok(rules)
 }

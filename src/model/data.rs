@@ -15,6 +15,7 @@ pub use super::read::DataError;
 pub use super::user::{DEFAULT_ALIASES, User};
 
 use super::board::Board;
+use super::check::check;
 use super::head::Head;
 use super::ids::{JobId, TargetName, UserName};
 use super::job::Job;
@@ -23,10 +24,10 @@ use super::line::Ticket;
 use super::read::{Fields, Json, Path};
 use super::registry::{self, Registry};
 use super::settings;
-use super::source::{Member, Source};
+use super::source::{LaidOut, Source};
 use super::target::{Registration, Target};
 use super::user::{read_user, set_pair, write_user};
-use super::walk::{Entry, Walk, check};
+use super::walk::{Member, Walk};
 
 /// Why a document could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -130,8 +131,8 @@ impl Data {
         if let Some(text) = write_users(&self.users, &self.source, &style, raw("users")) {
             edits.set("users", text);
         }
-        let entries = found.iter().map(Member::entry).collect();
-        for (key, value) in self.head.changes(&Fields::of(entries, &Path::Root)) {
+        let members = found.iter().map(LaidOut::member).collect();
+        for (key, value) in self.head.changes(&Fields::of(members, &Path::Root)) {
             let text = match raw(key) {
                 Some(old) => style.patch(old, &value, 1),
                 None => style.render(&value, 1),
@@ -385,29 +386,29 @@ impl Unread {
         let text = &self.text;
         let start = text.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(0);
         let mut walk = Walk::document(text, start);
-        if walk.next() != Some(b'{') {
+        if walk.peek() != Some(b'{') {
             return Err(Path::Root.error("a map", Some(Json::new(walk.value()))).into());
         }
         let mut users = Vec::new();
-        let mut entries = Vec::new();
+        let mut members = Vec::new();
         let mut has_users = false;
         walk.object(|walk, key| {
             if key.is("users") {
                 has_users = true;
                 users = read_users(walk, text)?;
             } else {
-                entries.push(Entry { key, value: walk.value() });
+                members.push(Member { key, value: walk.value() });
             }
             Ok::<_, DataError>(())
         })?;
         // Every key may be missing. A document that has others and none of ours is somebody else's, and to
         // take it for an empty one would be to write into it.
-        let is_ours = |entry: &Entry<'_>| OUR_KEYS.iter().any(|key| entry.key.is(key));
-        if !has_users && !entries.is_empty() && !entries.iter().any(is_ours) {
+        let is_ours = |member: &Member<'_>| OUR_KEYS.iter().any(|key| member.key.is(key));
+        if !has_users && !members.is_empty() && !members.iter().any(is_ours) {
             let found = Some(Json::new(text.trim_ascii()));
             return Err(Path::Root.error("a map with a key 'users'", found).into());
         }
-        let head = Head::read(&Fields::of(entries, &Path::Root))?;
+        let head = Head::read(&Fields::of(members, &Path::Root))?;
         let spans = walk.into_spans();
         Ok(Data { source: Source::new(Arc::clone(text), spans), users, head })
     }
@@ -416,7 +417,7 @@ impl Unread {
 /// Reads the users that come next on a walk through `document`.
 fn read_users(walk: &mut Walk<'_>, document: &Arc<String>) -> Result<Vec<User>, DataError> {
     let path = Path::Key(&Path::Root, "users");
-    if walk.next() != Some(b'{') {
+    if walk.peek() != Some(b'{') {
         let found = Json::new(walk.value());
         return if found.is_null() {
             Ok(Vec::new())

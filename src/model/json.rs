@@ -5,14 +5,14 @@
 //! written (`1e-05`), escapes, indentation and blanks of everything else stay byte for byte, and a
 //! write costs little more than a copy.
 //!
-//! The functions here expect text that `serde_json` has accepted as JSON ([`super::source`]).
+//! The functions here expect text that [`super::check`] has accepted.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::source::{Member, first_member, members};
+use super::source::{LaidOut, first_member, members};
 
 /// How a document is laid out, for the parts that are new in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Style {
     /// An object at `depth` of which these are the members, with the named members replaced, added at the end, or removed.
     pub(crate) fn edit_object(
         &self,
-        members: &[Member<'_>],
+        members: &[LaidOut<'_>],
         edits: &Edits,
         depth: usize,
     ) -> String {
@@ -212,7 +212,7 @@ impl Style {
     /// An array at `depth` of old `members` (by the start of their text) and new ones, in this order.
     pub(crate) fn edit_array(
         &self,
-        members: &[Member<'_>],
+        members: &[LaidOut<'_>],
         items: Vec<Item<'_>>,
         depth: usize,
     ) -> String {
@@ -232,7 +232,7 @@ impl Style {
     /// Puts a container together in the layout of the one it replaces.
     fn rejoin<'a>(
         &self,
-        was: &[Member<'a>],
+        was: &[LaidOut<'a>],
         brackets: (char, char),
         mut parts: Vec<Part<'a>>,
         depth: usize,
@@ -314,7 +314,7 @@ impl<'a> Part<'a> {
     }
 
     /// A member that was there before, with this value.
-    fn of(was: &Member<'a>, value: Cow<'a, str>) -> Self {
+    fn of(was: &LaidOut<'a>, value: Cow<'a, str>) -> Self {
         Self {
             lead: Some(was.lead),
             key: Cow::Borrowed(was.key.quoted),

@@ -6,6 +6,7 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
 pub mod board;
+mod check;
 mod codec;
 pub mod curve;
 pub mod data;

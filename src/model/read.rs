@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::time::Timestamp;
-use super::walk::{Entry, Walk, elements, entries, once_each};
+use super::walk::{Member, Walk, elements, members, once_each};
 
 /// A value in data.json that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,8 +74,8 @@ impl<'a> Json<'a> {
     }
 
     /// The members of an object.
-    pub(crate) fn as_object(self) -> Option<Vec<Entry<'a>>> {
-        self.is_object().then(|| entries(self.0))
+    pub(crate) fn as_object(self) -> Option<Vec<Member<'a>>> {
+        self.is_object().then(|| members(self.0))
     }
 
     /// The elements of an array.
@@ -135,25 +135,25 @@ impl Path<'_> {
 
 /// One object that is being read, with its place.
 pub(crate) struct Fields<'a> {
-    entries: Vec<Entry<'a>>,
+    members: Vec<Member<'a>>,
     path: &'a Path<'a>,
 }
 
 impl<'a> Fields<'a> {
     /// The members of the object that `value` is.
     pub(crate) fn new(value: Json<'a>, path: &'a Path<'a>) -> Result<Self, DataError> {
-        let entries = value.as_object().ok_or_else(|| path.error("a map", Some(value)))?;
-        Ok(Self::of(entries, path))
+        let members = value.as_object().ok_or_else(|| path.error("a map", Some(value)))?;
+        Ok(Self::of(members, path))
     }
 
     /// These members.
-    pub(crate) fn of(entries: Vec<Entry<'a>>, path: &'a Path<'a>) -> Self {
-        Self { entries, path }
+    pub(crate) fn of(members: Vec<Member<'a>>, path: &'a Path<'a>) -> Self {
+        Self { members, path }
     }
 
     /// The members of the object that comes next on a walk.
     pub(crate) fn take<'t: 'a>(walk: &mut Walk<'t>, path: &'a Path<'a>) -> Self {
-        Self::of(walk.entries(), path)
+        Self::of(walk.members(), path)
     }
 
     /// The way to the value of a key.
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
 
     /// Of a key that is there twice, the last one counts, as for every reader of JSON.
     fn find(&self, key: &str) -> Option<Json<'a>> {
-        self.entries.iter().rfind(|entry| entry.key.is(key)).map(|entry| Json::new(entry.value))
+        self.members.iter().rfind(|member| member.key.is(key)).map(|member| Json::new(member.value))
     }
 
     /// Reads a key with `read`; `Ok(None)` when it is missing or `null`.
@@ -306,15 +306,15 @@ pub(crate) fn pairs<K, T>(
     if value.is_null() {
         return Ok(Vec::new());
     }
-    let entries = value.as_object().ok_or_else(|| path.error("a map", Some(value)))?;
-    let mut pairs = Vec::with_capacity(entries.len());
-    for entry in once_each(entries) {
-        let name = entry.key.name();
+    let members = value.as_object().ok_or_else(|| path.error("a map", Some(value)))?;
+    let mut pairs = Vec::with_capacity(members.len());
+    for member in once_each(members) {
+        let name = member.key.name();
         let path = Path::Key(path, &name);
         let key = key(&name).ok_or_else(|| {
             path.error("a number as key", Some(Json::new(&Value::from(&*name).to_string())))
         })?;
-        pairs.push((key, read(Json::new(entry.value), &path)?));
+        pairs.push((key, read(Json::new(member.value), &path)?));
     }
     Ok(pairs)
 }

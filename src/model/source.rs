@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::walk::{Entry, Key, blanks_len, key_of, value_len};
+use super::walk::{Key, Member, blanks_len, key_of, value_len};
 
-/// One member of a container as found in the text.
+/// One member of a container with its layout, as found in the text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member<'a> {
+pub(crate) struct LaidOut<'a> {
     /// Blanks between the bracket or comma before it and itself.
     pub(super) lead: &'a str,
     /// The key; none in an array.
@@ -26,19 +26,19 @@ pub(crate) struct Member<'a> {
     pub(crate) at: usize,
 }
 
-impl<'a> Member<'a> {
+impl<'a> LaidOut<'a> {
     /// Key and value alone.
-    pub(crate) fn entry(&self) -> Entry<'a> {
-        Entry { key: self.key, value: self.value }
+    pub(crate) fn member(&self) -> Member<'a> {
+        Member { key: self.key, value: self.value }
     }
 }
 
 /// The members of the object or array that `text` is.
-pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
+pub(crate) fn members(text: &str) -> Vec<LaidOut<'_>> {
     scan(text, 0, &[])
 }
 
-fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<Member<'a>> {
+fn scan<'a>(text: &'a str, base: usize, spans: &'a [(usize, usize)]) -> Vec<LaidOut<'a>> {
     let mut scan = Scan { text, at: 1, object: text.starts_with('{'), base, spans };
     let mut members = Vec::new();
     while let Some(member) = scan.next() {
@@ -78,7 +78,7 @@ impl Source {
     }
 
     /// The members of a container of this text.
-    pub(crate) fn members<'a>(&'a self, part: &'a str) -> Vec<Member<'a>> {
+    pub(crate) fn members<'a>(&'a self, part: &'a str) -> Vec<LaidOut<'a>> {
         scan(part, self.place(part), &self.spans)
     }
 }
@@ -135,7 +135,7 @@ impl fmt::Debug for Raw {
 }
 
 /// The first member of the object that begins in `text`.
-pub(super) fn first_member(text: &str) -> Option<Member<'_>> {
+pub(super) fn first_member(text: &str) -> Option<LaidOut<'_>> {
     let start = text.find('{')?;
     let text = text.get(start..)?;
     Scan { text, at: 1, object: true, base: 0, spans: &[] }.next()
@@ -152,7 +152,7 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn next(&mut self) -> Option<Member<'a>> {
+    fn next(&mut self) -> Option<LaidOut<'a>> {
         let lead = self.blanks();
         if matches!(self.peek()?, b'}' | b']') {
             return None;
@@ -173,7 +173,7 @@ impl<'a> Scan<'a> {
         if self.peek() == Some(b',') {
             self.at += 1;
         }
-        Some(Member { lead, key, colon, value, trail, at })
+        Some(LaidOut { lead, key, colon, value, trail, at })
     }
 
     fn peek(&self) -> Option<u8> {

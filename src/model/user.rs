@@ -11,8 +11,8 @@ use super::job::Job;
 use super::json::{Edits, Item, Style};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::settings::Layer;
-use super::source::{Member, Raw, Source};
-use super::walk::{Entry, Walk};
+use super::source::{LaidOut, Raw, Source};
+use super::walk::{Member, Walk};
 
 /// The config aliases that a new user gets, as the original's README lists them.
 pub const DEFAULT_ALIASES: [(&str, &str); 7] = [
@@ -46,7 +46,7 @@ pub struct User {
     /// For each job: where its record stands in the text that was read, and whether it was touched.
     texts: Vec<JobText>,
     /// Where the user's own record stands in that text.
-    text: Option<Range<usize>>,
+    span: Option<Range<usize>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl User {
             windows_offset: 1,
             jobs: Vec::new(),
             texts: Vec::new(),
-            text: None,
+            span: None,
         }
     }
 
@@ -193,22 +193,22 @@ pub(super) fn read_user<'a>(
     path: &Path<'_>,
 ) -> Result<User, DataError> {
     let start = walk.at();
-    if walk.next() != Some(b'{') {
+    if walk.peek() != Some(b'{') {
         return Err(path.error("a user", Some(Json::new(walk.value()))));
     }
-    let mut entries: Vec<Entry<'a>> = Vec::new();
+    let mut members: Vec<Member<'a>> = Vec::new();
     let mut jobs = Vec::new();
     let mut texts = Vec::new();
     walk.object(|walk, key| {
         if !key.is("job_data") {
-            entries.push(Entry { key, value: walk.value() });
+            members.push(Member { key, value: walk.value() });
             return Ok(());
         }
         // Of a key that is there twice, the last one counts, as everywhere in JSON.
         jobs.clear();
         texts.clear();
         let path = Path::Key(path, "job_data");
-        if walk.next() != Some(b'[') {
+        if walk.peek() != Some(b'[') {
             let found = Json::new(walk.value());
             return if found.is_null() {
                 Ok(())
@@ -219,7 +219,7 @@ pub(super) fn read_user<'a>(
         walk.array(|walk| {
             let path = Path::Index(&path, jobs.len());
             let start = walk.at();
-            if walk.next() != Some(b'{') {
+            if walk.peek() != Some(b'{') {
                 return Err(path.error("a job", Some(Json::new(walk.value()))));
             }
             let mut job = codec::read_job(&Fields::take(walk, &path), &name)?;
@@ -230,8 +230,8 @@ pub(super) fn read_user<'a>(
             Ok(())
         })
     })?;
-    let text = start..walk.at();
-    let head = read_head(&Fields::of(entries, path), &name)?;
+    let span = start..walk.at();
+    let head = read_head(&Fields::of(members, path), &name)?;
     Ok(User {
         id: head.id,
         name,
@@ -242,7 +242,7 @@ pub(super) fn read_user<'a>(
         windows_offset: head.windows_offset,
         jobs,
         texts,
-        text: Some(text),
+        span: Some(span),
     })
 }
 
@@ -253,7 +253,7 @@ fn pairs_value<K: ToString>(pairs: &[(K, String)]) -> Value {
 
 /// The text of a user's record, which stands at `depth`.
 pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usize) -> String {
-    let Some(old) = user.text.clone().and_then(|range| source.part(range)) else {
+    let Some(old) = user.span.clone().and_then(|range| source.part(range)) else {
         return style.render(&new_user_value(user), depth);
     };
     let found = source.members(old);
@@ -268,8 +268,8 @@ pub(super) fn write_user(user: &User, source: &Source, style: &Style, depth: usi
             edits.set(key, text);
         }
     };
-    let entries = found.iter().map(Member::entry).collect();
-    let was = read_head(&Fields::of(entries, &Path::Root), &user.name).ok();
+    let members = found.iter().map(LaidOut::member).collect();
+    let was = read_head(&Fields::of(members, &Path::Root), &user.name).ok();
     let was = was.as_ref();
     set("id", was.is_none_or(|was| was.id != user.id), json!(user.id));
     let tmux = was.is_none_or(|was| was.tmux_name != user.tmux_name);

@@ -1,13 +1,11 @@
 //! One walk through JSON text, from value to value, which copies nothing and goes back nowhere.
 //!
-//! The text must be JSON that [`check`] has accepted; of any other text the walk makes nonsense, but ends.
+//! The text must be JSON that [`super::check`] has accepted; of any other text the walk makes nonsense, but
+//! ends.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// The key of a member, as written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,18 +46,18 @@ impl<'a> Key<'a> {
 
 /// Key and value of a member, as written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct Member<'a> {
     pub(crate) key: Key<'a>,
     pub(crate) value: &'a str,
 }
 
-/// The same entries, of those with one name the last.
-pub(crate) fn once_each(mut entries: Vec<Entry<'_>>) -> Vec<Entry<'_>> {
-    let mut later = HashSet::with_capacity(entries.len());
-    entries.reverse();
-    entries.retain(|entry| later.insert(entry.key.name()));
-    entries.reverse();
-    entries
+/// The same members, of those with one name the last.
+pub(crate) fn once_each(mut members: Vec<Member<'_>>) -> Vec<Member<'_>> {
+    let mut later = HashSet::with_capacity(members.len());
+    members.reverse();
+    members.retain(|member| later.insert(member.key.name()));
+    members.reverse();
+    members
 }
 
 /// A place in a text, on its way to the end of it.
@@ -97,7 +95,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The first byte of what comes next.
-    pub(crate) fn next(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
@@ -129,13 +127,13 @@ impl<'a> Walk<'a> {
         self.depth += 1;
         loop {
             self.blanks();
-            if matches!(self.next(), None | Some(b'}' | b']')) {
+            if matches!(self.peek(), None | Some(b'}' | b']')) {
                 break;
             }
             let before = self.at;
             each(self)?;
             self.blanks();
-            if self.next() == Some(b',') || self.at == before {
+            if self.peek() == Some(b',') || self.at == before {
                 self.at += 1;
             }
         }
@@ -150,13 +148,13 @@ impl<'a> Walk<'a> {
     }
 
     /// The members of the object that comes next.
-    pub(crate) fn entries(&mut self) -> Vec<Entry<'a>> {
-        let mut entries = Vec::with_capacity(USUAL_MEMBERS);
+    pub(crate) fn members(&mut self) -> Vec<Member<'a>> {
+        let mut members = Vec::with_capacity(USUAL_MEMBERS);
         let Ok(()) = self.object::<Infallible>(|walk, key| {
-            entries.push(Entry { key, value: walk.value() });
+            members.push(Member { key, value: walk.value() });
             Ok(())
         });
-        entries
+        members
     }
 
     /// Takes one whole value.
@@ -188,8 +186,8 @@ impl<'a> Walk<'a> {
 }
 
 /// The members of the object that `text` is.
-pub(crate) fn entries(text: &str) -> Vec<Entry<'_>> {
-    Walk::value_alone(text).entries()
+pub(crate) fn members(text: &str) -> Vec<Member<'_>> {
+    Walk::value_alone(text).members()
 }
 
 /// The elements of the array that `text` is.
@@ -258,109 +256,4 @@ fn string_len(bytes: &[u8]) -> (usize, bool) {
         at += found + 2;
     }
     (bytes.len(), is_escaped)
-}
-
-/// Whether `text` is JSON of which all that is ever looked at can be read: the escapes of its texts mean
-/// characters, and its numbers have values. A reader that skips what it does not need never learns that.
-pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    Readable { depth: 0 }.deserialize(&mut deserializer)?;
-    deserializer.end()
-}
-
-/// A value that is read and not kept.
-#[derive(Clone, Copy)]
-struct Readable {
-    /// How many containers it stands in.
-    depth: usize,
-}
-
-/// Lists of the original that are only carried along: of the document, and of a user.
-const LOGS: [&str; 2] = ["MONITOR_logs", "logs"];
-/// How many containers a user's lists stand in: document, `users`, user.
-const DEPTH_OF_LOGS: usize = 3;
-
-impl Readable {
-    fn below(self) -> Self {
-        Self { depth: self.depth + 1 }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Readable {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Readable {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(self.below())?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(is_log) = map.next_key_seed(IsLog)? {
-            if is_log && self.depth < DEPTH_OF_LOGS {
-                let IgnoredAny = map.next_value()?;
-            } else {
-                map.next_value_seed(self.below())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether a key is one of [`LOGS`].
-struct IsLog;
-
-impl<'de> DeserializeSeed<'de> for IsLog {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for IsLog {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
-        Ok(LOGS.contains(&key))
-    }
 }

@@ -70,17 +70,19 @@ struct Cached {
 /// From this many bytes on, a document is checked beside reading it: that saves more than a thread costs.
 const LARGE: usize = 256 << 10;
 
-/// Reads a document that nobody else needs.
-fn read(bytes: Vec<u8>) -> Result<Data, ReadError> {
+/// Checks and reads a document, side by side if it is large.
+fn checked_beside_reading(bytes: Vec<u8>) -> Result<Data, ReadError> {
     let unread = Unread::new(bytes)?;
     if unread.len() < LARGE {
         unread.check()?;
         return unread.read();
     }
     std::thread::scope(|scope| {
-        let check = scope.spawn(|| unread.check());
+        let check = std::thread::Builder::new().spawn_scoped(scope, || unread.check());
         let data = unread.read();
-        check.join().unwrap_or_else(|_| unread.check())?;
+        // Where no thread can be had, or it came to nothing, the check is made here.
+        let checked = check.ok().and_then(|check| check.join().ok());
+        checked.unwrap_or_else(|| unread.check())?;
         data
     })
 }
@@ -126,7 +128,7 @@ impl Store {
             return Ok(Arc::clone(&cached.data));
         }
         let Contents { bytes, stat, pin } = self.contents()?;
-        let data = Arc::new(self.parsed(read(bytes))?);
+        let data = Arc::new(self.parsed(checked_beside_reading(bytes))?);
         *self.cache() = Some(Cached { stat, data: Arc::clone(&data), _pin: pin });
         Ok(data)
     }
@@ -153,7 +155,7 @@ impl Store {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Data, StoreError> {
-        self.parsed(Data::parse(bytes))
+        self.parsed(checked_beside_reading(bytes.to_vec()))
     }
 
     fn parsed(&self, read: Result<Data, ReadError>) -> Result<Data, StoreError> {

@@ -33,7 +33,7 @@ pub(in crate::cli) fn tldr() -> Output {
 
 /// `help`, `help COMMAND`, `-h COMMAND`.
 pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
-    let mut cli = Cli::command();
+    let mut cli = Cli::definitions();
     cli.build();
     let text = match command {
         None if all => every_command(&cli),
@@ -80,7 +80,7 @@ pub(in crate::cli) fn completions(shell: clap_complete::Shell) -> Outcome {
 
 /// The manual page of `tpu`, or of one command, in roff.
 pub(in crate::cli) fn man(command: Option<&str>) -> Outcome {
-    let mut cli = Cli::command();
+    let mut cli = Cli::definitions();
     cli.build();
     let of = match command {
         None => cli,

@@ -22,7 +22,7 @@ pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
 
 /// The words of the command line, which no user should be called.
 fn words() -> Vec<String> {
-    Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect()
+    Cli::definitions().get_subcommands().map(|sub| sub.get_name().to_owned()).collect()
 }
 
 fn begin(app: &App, args: &Init) -> Outcome {

@@ -17,7 +17,10 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         tmux_name: args.tmux_name.clone(),
         dir: args.dir.clone(),
         time_zone: args.time_zone.clone(),
-        reserved: Cli::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect(),
+        reserved: Cli::definitions()
+            .get_subcommands()
+            .map(|sub| sub.get_name().to_owned())
+            .collect(),
     };
     if args.name.is_none() {
         if !app.may_ask() {

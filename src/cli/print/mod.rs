@@ -155,7 +155,7 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
     }
     if error.kind() == ErrorKind::InvalidSubcommand {
         let typed = text.split('\'').nth(1).unwrap_or_default().to_owned();
-        let command = Cli::command();
+        let command = Cli::definitions();
         let known: Vec<&str> = command
             .get_subcommands()
             .map(clap::Command::get_name)

@@ -1,6 +1,9 @@
 //! Whether a window's place is the one we look at, decided from the stored place and one look at tmux.
 
+use std::collections::HashMap;
+
 use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 
 /// What one look at tmux says about a job's window.
@@ -25,6 +28,57 @@ pub enum Window<'a> {
 /// later launches never do. A record that does not say where its window lives is missed only on a server
 /// that has its user's session; on any other one nothing is known.
 pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
+    judged(job, session, tmux, |panes| panes.iter().find(|pane| is_window_of(job, session, pane)))
+}
+
+/// One look at tmux in which many windows are to be found: each costs a look at the few panes that may be
+/// it, and not at all of them.
+#[derive(Debug)]
+pub struct Indexed<'a> {
+    tmux: &'a TmuxFact,
+    by_launch: HashMap<&'a LaunchToken, Vec<&'a PaneFact>>,
+    /// Panes without a launch.
+    by_index: HashMap<u32, Vec<&'a PaneFact>>,
+}
+
+impl<'a> Indexed<'a> {
+    /// Prepares a look.
+    pub fn new(tmux: &'a TmuxFact) -> Self {
+        let panes = match tmux {
+            TmuxFact::Up { panes, .. } => panes.as_slice(),
+            TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
+        };
+        let mut by_launch: HashMap<_, Vec<_>> = HashMap::new();
+        let mut by_index: HashMap<_, Vec<_>> = HashMap::new();
+        for pane in panes {
+            match &pane.launch {
+                Some(token) => by_launch.entry(token).or_default().push(pane),
+                None => by_index.entry(pane.window_index).or_default().push(pane),
+            }
+        }
+        Self { tmux, by_launch, by_index }
+    }
+
+    /// Finds the window of `job`, as [`find`] does.
+    pub fn find(&self, job: &Job, session: &str) -> Window<'a> {
+        judged(job, session, self.tmux, |_| {
+            let candidates = match &job.launch {
+                Some(launch) => self.by_launch.get(&launch.token),
+                None => self.by_index.get(&job.windows_id.0),
+            };
+            let mut candidates = candidates.into_iter().flatten().copied();
+            candidates.find(|pane| is_window_of(job, session, pane))
+        })
+    }
+}
+
+/// What is known of the window of `job`, given how it is found among the panes.
+fn judged<'a>(
+    job: &Job,
+    session: &str,
+    tmux: &'a TmuxFact,
+    find: impl FnOnce(&'a [PaneFact]) -> Option<&'a PaneFact>,
+) -> Window<'a> {
     let (here, panes) = match tmux {
         TmuxFact::Unknown { reason } => return Window::Unknown(reason.clone()),
         TmuxFact::Up { place, panes } => (place, Some(panes)),
@@ -38,7 +92,7 @@ pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
     let Some(panes) = panes else {
         return Window::Unknown(format!("no tmux server answers on {}", here.socket));
     };
-    match panes.iter().find(|pane| is_window_of(job, session, pane)) {
+    match find(panes) {
         Some(pane) => Window::Here(pane),
         None if job.place.is_none() && !panes.iter().any(|pane| pane.session == session) => {
             Window::Unknown(format!(
@@ -85,7 +139,7 @@ pub fn is_window_of(job: &Job, session: &str, pane: &PaneFact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::ids::{JobId, TargetName, UserName, WindowId};
     use crate::model::job::{Launch, LaunchMode};
     use crate::model::time::Timestamp;
 
@@ -159,6 +213,33 @@ mod tests {
         assert!(matches!(find(&job(None), "b", &tmux), Window::Unknown(_)), "no session b here");
         let closed = TmuxFact::Up { place: place(), panes: vec![pane("alice", 0, None)] };
         assert_eq!(find(&job(None), "alice", &closed), Window::Gone);
+    }
+
+    #[test]
+    fn an_index_finds_what_a_search_finds() {
+        let split = |mut pane: PaneFact, id: &str| {
+            pane.pane_id = id.to_owned();
+            pane
+        };
+        let mut others = pane("alice", 7, None);
+        others.job = Some(JobId::new(UserName::from("bob"), WindowId(7)));
+        let panes = vec![
+            others,
+            pane("bird", 7, None),
+            split(pane("alice", 7, None), "%2"),
+            split(pane("alice", 7, None), "%3"),
+            split(pane("other", 9, Some("t")), "%4"),
+            split(pane("other", 9, Some("t")), "%5"),
+        ];
+        let up = TmuxFact::Up { place: place(), panes };
+        for tmux in [&up, &TmuxFact::Down { place: place() }] {
+            let index = Indexed::new(tmux);
+            for job in [job(None), job(Some("t")), job(Some("u"))] {
+                for session in ["alice", "bird", "nobody"] {
+                    assert_eq!(index.find(&job, session), find(&job, session, tmux), "{session}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,14 +10,14 @@ use super::run::{Story, play};
 const BUGS: [(&str, &str, u64); 10] = [
     ("bug-in-place", "the data file is written in place", 0),
     ("bug-old-base", "a change is made to what was read before the lock", 1),
-    ("bug-no-archive", "records leave the data file and go nowhere", 2),
-    ("bug-no-compare", "a parent gets a child, whatever has become of it", 36),
+    ("bug-no-archive", "records leave the data file and go nowhere", 7),
+    ("bug-no-compare", "a parent gets a child, whatever has become of it", 374),
     ("bug-leftovers", "what is left of the parent is not stopped", 4),
     ("bug-second-window", "a window whose answer was lost is opened again", 80),
-    ("bug-old-fact", "a target is made anew because it was gone a while ago", 25),
-    ("bug-unknown-is-gone", "what cannot be asked counts as gone", 3),
-    ("bug-reused-pid", "a process id is all that is looked at", 2),
-    ("bug-held-for-ever", "the lease of the dead holds for ever", 12),
+    ("bug-old-fact", "a target is made anew because it was gone a while ago", 29),
+    ("bug-unknown-is-gone", "what cannot be asked counts as gone", 8),
+    ("bug-reused-pid", "a process id is all that is looked at", 3),
+    ("bug-held-for-ever", "the lease of the dead holds for ever", 20),
 ];
 
 /// Every bug is found within so many seeds.

@@ -6,7 +6,7 @@
 
 mod observe;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -354,9 +354,20 @@ fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
     let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
     // A window that somebody has split is a job's if one of its panes is.
     let mut claimed: BTreeSet<u32> = BTreeSet::from([0]);
+    let tokens: HashSet<_> =
+        user.jobs().iter().filter_map(|job| Some(&job.launch.as_ref()?.token)).collect();
+    let mut without_launch: HashMap<u32, Vec<&Job>> = HashMap::new();
+    for job in user.jobs().iter().filter(|job| job.launch.is_none()) {
+        without_launch.entry(job.windows_id.0).or_default().push(job);
+    }
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
-        let is_jobs = |job| place::is_window_of(job, &user.tmux_name, pane);
-        if user.jobs().iter().any(is_jobs) || !records::is_of_this_file(ctx, pane) {
+        let is_a_jobs = if let Some(token) = &pane.launch {
+            tokens.contains(token)
+        } else {
+            let mut jobs = without_launch.get(&pane.window_index).into_iter().flatten();
+            jobs.any(|job| place::is_window_of(job, &user.tmux_name, pane))
+        };
+        if is_a_jobs || !records::is_of_this_file(ctx, pane) {
             claimed.insert(pane.window_index);
             orphans.remove(&pane.window_index);
         } else if !claimed.contains(&pane.window_index) {

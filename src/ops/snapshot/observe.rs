@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::ops::fleet::Fleet;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
-use crate::plan::place::{self, Window};
+use crate::plan::place::{Indexed, Window};
 use crate::tmux::Capture;
 
 use super::since_launch;
@@ -133,8 +133,9 @@ pub(super) fn observe<'a>(
         TmuxFact::Up { place, .. } => place.server_pid,
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
     };
+    let panes = Indexed::new(tmux);
     let mut seen: Vec<Seen<'a>> =
-        jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, tmux)).collect();
+        jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, &panes)).collect();
     let changed = changed_panes(memory, jobs, &mut seen, server);
     read(ctx, memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, &seen);
@@ -161,8 +162,8 @@ fn mark_silence(memory: &Memory, seen: &mut Seen<'_>, now: Timestamp) {
 }
 
 /// The facts that need no text.
-fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, tmux: &'a TmuxFact) -> Seen<'a> {
-    let window = place::find(job, &user.tmux_name, tmux);
+fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -> Seen<'a> {
+    let window = panes.find(job, &user.tmux_name);
     let by_pane = match &window {
         Window::Here(pane) => pane.exit,
         _ => None,

@@ -9,11 +9,11 @@ use crate::common::boards::{answer, screen};
 use crate::common::screen::Screen;
 
 fn acts(effects: &[Effect]) -> Vec<Act> {
-    let act = |effect: &Effect| match effect {
-        Effect::Act { act, .. } => Some(act.clone()),
+    let begun = effects.iter().filter_map(|effect| match effect {
+        Effect::Act(begun) => Some(begun),
         _ => None,
-    };
-    effects.iter().filter_map(act).collect()
+    });
+    begun.flatten().map(|(_, act)| act.clone()).collect()
 }
 
 fn words(line: &str) -> Vec<String> {

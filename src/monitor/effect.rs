@@ -1,14 +1,18 @@
 //! Effects, carried out on threads, with the answer coming back as a message.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::backend::Backend;
 use super::feed::{Event, Looks};
-use super::message::{Effect, Message, Problem, Ticket};
+use super::message::{Act, Effect, Message, Problem, Ticket};
 use super::pane::PaneText;
 use crate::model::ids::JobId;
+
+/// Actions of one key that are carried out at the same time; the others wait for their turn.
+const AT_ONCE: usize = 16;
 
 /// Carries out effects.
 pub struct Effects {
@@ -103,10 +107,7 @@ impl Effects {
                     move |problem| Event::Message(Message::Log(asked, Err(problem))),
                 );
             }
-            Effect::Act { ticket, act } => self.aside(
-                move |backend| Event::Message(answer(ticket, backend.act(&act))),
-                move |problem| Event::Message(Message::Failed { ticket, problem }),
-            ),
+            Effect::Act(acts) => self.act(acts),
             Effect::Leave { ticket, door } => self.aside(
                 move |backend| match backend.door(&door) {
                     Ok(argv) => Event::Leave { ticket, argv },
@@ -116,6 +117,35 @@ impl Effects {
             ),
         }
         None
+    }
+
+    /// Carries actions out on threads, each of which takes the next one as soon as it is free.
+    fn act(&self, acts: Vec<(Ticket, Act)>) {
+        let threads = acts.len().min(AT_ONCE);
+        let waiting = Arc::new(Mutex::new(VecDeque::from(acts)));
+        let next = move || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        for nth in 0..threads {
+            let (backend, events, take) =
+                (Arc::clone(&self.backend), self.events.clone(), next.clone());
+            let work = move || {
+                while let Some((ticket, act)) = take() {
+                    let done = catch_unwind(AssertUnwindSafe(|| backend.act(&act)));
+                    let message = answer(ticket, done.unwrap_or_else(|_| Err(bug())));
+                    events.send(Event::Message(message)).ok();
+                }
+            };
+            let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
+            if let Err(error) = spawned {
+                // Threads that could be had before do the rest; without one, nothing is done.
+                while nth == 0
+                    && let Some((ticket, _)) = next()
+                {
+                    let problem = no_thread(&error);
+                    self.events.send(Event::Message(Message::Failed { ticket, problem })).ok();
+                }
+                return;
+            }
+        }
     }
 
     /// Does something on a thread of its own and sends what it returns, or what `broken` makes of an error
@@ -132,11 +162,7 @@ impl Effects {
         };
         let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
         if let Err(error) = spawned {
-            let problem = Problem::new(
-                format!("this machine has no thread left for an action: {error}"),
-                "close something, then press the key again",
-            );
-            let lost = Message::Failed { ticket: Ticket(0), problem };
+            let lost = Message::Failed { ticket: Ticket(0), problem: no_thread(&error) };
             self.events.send(Event::Message(lost)).ok();
         }
     }
@@ -148,6 +174,14 @@ pub(super) fn answer(ticket: Ticket, result: Result<String, Problem>) -> Message
         Ok(toast) => Message::Done { ticket, toast },
         Err(problem) => Message::Failed { ticket, problem },
     }
+}
+
+/// What is said when no thread is to be had.
+fn no_thread(error: &std::io::Error) -> Problem {
+    Problem::new(
+        format!("this machine has no thread left for an action: {error}"),
+        "close something, then press the key again",
+    )
 }
 
 /// What is said about an error in the program itself.

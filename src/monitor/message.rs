@@ -168,13 +168,8 @@ pub enum Effect {
         /// Whose output.
         job: JobId,
     },
-    /// Do something to jobs.
-    Act {
-        /// The number under which the answer comes back.
-        ticket: Ticket,
-        /// What.
-        act: Act,
-    },
+    /// Do things to jobs side by side; each is answered under its own number.
+    Act(Vec<(Ticket, Act)>),
     /// Read something.
     Ask(Ask),
     /// Leave the terminal to something else for a while.

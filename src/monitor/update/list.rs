@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act, leave_to, log, moved, note};
+use super::{act_each, leave_to, log, moved, note};
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -193,11 +193,11 @@ fn fold(model: &mut Model, open: bool) {
     }
 }
 
-/// Begins an action for each marked job, which is then unmarked, or for the selected one.
+/// Begins an action for each marked job, or for the selected one. The marks stay until it is done: without
+/// them the same key, pressed again meanwhile, would be about the selected job.
 fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
-    let jobs: Vec<JobId> = model.subjects().into_iter().map(|job| job.id.clone()).collect();
-    model.list.marked.retain(|id| !jobs.contains(id));
-    jobs.into_iter().flat_map(|id| act(model, make(id))).collect()
+    let acts = model.subjects().into_iter().map(|job| make(job.id.clone())).collect();
+    act_each(model, acts)
 }
 
 /// Whether a kill is possible: on what is live and on failures.

@@ -91,6 +91,10 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             let act = model.running.iter().find(|(running, _)| *running == ticket);
             let act = act.map(|(_, act)| act.clone());
             model.running.retain(|(running, _)| *running != ticket);
+            // What has failed stays marked: it can be tried again.
+            if let Some(Act::Resume(job) | Act::Rerun(job)) = &act {
+                model.list.marked.remove(job);
+            }
             // An action that needs no words (going to a window and back) has none.
             match act {
                 _ if toast.trim().is_empty() => {}
@@ -344,13 +348,22 @@ fn want_pane(model: &mut Model) -> Vec<Effect> {
 
 /// Begins an action, unless the very same is under way.
 fn act(model: &mut Model, act: Act) -> Vec<Effect> {
-    if model.running.iter().any(|(_, running)| *running == act) {
-        note(model, format!("Already {}.", act.progressive()));
-        return Vec::new();
+    act_each(model, vec![act])
+}
+
+/// The same for several actions at once.
+fn act_each(model: &mut Model, acts: Vec<Act>) -> Vec<Effect> {
+    let mut begun = Vec::new();
+    for act in acts {
+        if model.running.iter().any(|(_, running)| *running == act) {
+            note(model, format!("Already {}.", act.progressive()));
+            continue;
+        }
+        let ticket = ticket(model);
+        model.running.push((ticket, act.clone()));
+        begun.push((ticket, act));
     }
-    let ticket = ticket(model);
-    model.running.push((ticket, act.clone()));
-    vec![Effect::Act { ticket, act }]
+    if begun.is_empty() { Vec::new() } else { vec![Effect::Act(begun)] }
 }
 
 /// Leaves the terminal to something else.

@@ -208,6 +208,8 @@ pub enum Act {
     Tag(JobId, String),
     /// Commands of `tpu`, one after the other as long as they succeed.
     Commands(Vec<Vec<String>>),
+    /// The same after a person has said yes to them: they are run with `--yes`.
+    Confirmed(Vec<Vec<String>>),
 }
 
 impl Act {
@@ -222,7 +224,7 @@ impl Act {
             }
             Self::Clean(user) => format!("cleaning {user}"),
             Self::Tag(job, _) => format!("tagging {}", job.window),
-            Self::Commands(commands) => {
+            Self::Commands(commands) | Self::Confirmed(commands) => {
                 let all: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
                 all.join(", then ")
             }

@@ -176,7 +176,7 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
         Typed::Help => model.overlay = Some(Overlay::Help(0)),
         Typed::Quit => super::leave(model),
         Typed::Foreground(words) => return leave_to(model, Door::Command(words)),
-        Typed::Destroy(words, dry) => return actions::ask_typed(model, words, dry),
+        Typed::Destroy(words, dry) => return actions::confirm_typed(model, words, dry),
         Typed::Command(words) => return page::run(model, words),
     }
     Vec::new()

@@ -53,8 +53,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Resume => return on_subjects(model, Act::Resume),
         Command::Rerun => return on_subjects(model, Act::Rerun),
-        Command::Kill => ask_kill(model),
-        Command::Clean => ask_clean(model),
+        Command::Kill => confirm_kill(model),
+        Command::Clean => confirm_clean(model),
         Command::Attach => {
             if let Some(job) = model.selected().map(|job| job.id.clone()) {
                 return leave_to(model, Door::Window(job));
@@ -205,7 +205,7 @@ fn killable(job: &JobView) -> bool {
     job.shown.status.is_live() || matches!(job.shown.status, Status::Error(_))
 }
 
-fn ask_kill(model: &mut Model) {
+fn confirm_kill(model: &mut Model) {
     let (can, ended): (Vec<_>, Vec<_>) =
         model.subjects().into_iter().partition(|job| killable(job));
     let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
@@ -224,7 +224,7 @@ fn ask_kill(model: &mut Model) {
         Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
 }
 
-fn ask_clean(model: &mut Model) {
+fn confirm_clean(model: &mut Model) {
     let Some(user) = model.selected().map(|job| job.id.user.clone()) else { return };
     let jobs = model.cleanable(&user);
     if jobs.is_empty() {

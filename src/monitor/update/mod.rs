@@ -98,7 +98,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             // An action that needs no words (going to a window and back) has none.
             match act {
                 _ if toast.trim().is_empty() => {}
-                Some(act @ Act::Commands(_)) if toast.lines().count() > page::LONGEST_TOAST => {
+                Some(act @ (Act::Commands(_) | Act::Confirmed(_)))
+                    if toast.lines().count() > page::LONGEST_TOAST =>
+                {
                     page::show(model, act.progressive(), toast);
                 }
                 _ => result(model, toast),

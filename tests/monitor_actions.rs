@@ -293,7 +293,7 @@ fn the_command_line_remembers_completes_and_runs() {
     assert_eq!(line.input.value(), "check ");
     screen.press("esc");
     type_command(&mut screen, "theme light");
-    assert_eq!(screen.model.look.theme, Theme::named("light").unwrap());
+    assert_eq!(screen.model.setup.theme, Theme::named("light").unwrap());
     let effects = type_command(&mut screen, "user all");
     assert_eq!(effects, [Effect::Scope(Scope { user: None })]);
     type_command(&mut screen, "q");

@@ -62,7 +62,7 @@ fn scene(name: &str, keys: &str) -> Screen {
 }
 
 fn in_theme(screen: &mut Screen, theme: &str) -> Buffer {
-    screen.model.look.theme = Theme::named(theme).unwrap();
+    screen.model.setup.theme = Theme::named(theme).unwrap();
     screen.buffer(SIZE)
 }
 
@@ -139,7 +139,7 @@ fn ascii() {
     let mut all = String::new();
     for (name, keys) in SCENES {
         let mut screen = scene(name, keys);
-        screen.model.look.ascii = true;
+        screen.model.setup.ascii = true;
         let frame = screen.frame(SIZE);
         assert!(frame.is_ascii(), "{name}:\n{frame}");
         all.push_str(&format!("-- {name}\n{frame}"));

@@ -156,7 +156,7 @@ fn everybodys_jobs_and_every_column() {
     snapshot.jobs.push(theirs);
     let mut screen = Screen::new();
     screen.model.scope.user = None;
-    screen.model.look.columns = Columns { output: true, ..Columns::default() };
+    screen.model.setup.columns = Columns { output: true, ..Columns::default() };
     screen.send(Message::Looked(Box::new(snapshot)));
     insta::assert_snapshot!(screen.frames());
 }
@@ -164,7 +164,7 @@ fn everybodys_jobs_and_every_column() {
 #[test]
 fn only_directory_and_status() {
     let mut screen = screen();
-    screen.model.look.columns = Columns::from_flags("ds").unwrap();
+    screen.model.setup.columns = Columns::from_flags("ds").unwrap();
     insta::assert_snapshot!(screen.frame((80, 24)));
 }
 
@@ -224,7 +224,7 @@ fn data_unreadable_later() {
 #[test]
 fn ascii() {
     let mut screen = screen();
-    screen.model.look.ascii = true;
+    screen.model.setup.ascii = true;
     screen.press("right j space");
     let mut frames = screen.frames();
     screen.press("x");
@@ -243,7 +243,7 @@ fn too_small() {
 fn no_color_leaves_no_colour() {
     let mut screen = screen();
     let coloured = screen.frame((120, 40));
-    screen.model.look.theme = Theme::named("plain").unwrap();
+    screen.model.setup.theme = Theme::named("plain").unwrap();
     for keys in ["", "x", "esc ?", "esc l"] {
         screen.press(keys);
         for size in SIZES {
@@ -266,7 +266,7 @@ fn themes() {
     let mut first = None;
     for (name, _) in BUILT_IN {
         let mut screen = screen();
-        screen.model.look.theme = Theme::named(name).unwrap();
+        screen.model.setup.theme = Theme::named(name).unwrap();
         let buffer = screen.buffer((80, 24));
         let text = text_of(&buffer);
         assert_eq!(*first.get_or_insert(text.clone()), text, "{name}");

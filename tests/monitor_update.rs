@@ -198,6 +198,27 @@ fn a_second_press_is_about_nobody_else() {
     assert_eq!(acts(&screen.press("r")), [Act::Resume(samples::id(4))]);
 }
 
+/// Where the filter hides every job there is nothing to plan, to make anew or to set right; neither the bar nor
+/// the help says otherwise.
+#[test]
+fn no_key_is_offered_that_has_no_job_to_be_about() {
+    let mut screen = Screen::showing(samples::snapshot());
+    let offers = |screen: &mut Screen| {
+        let bar = screen.frame((200, 50)).lines().last().unwrap_or_default().to_owned();
+        screen.press("?");
+        let help = screen.frame((200, 60));
+        screen.press("esc");
+        [bar.contains("p plan"), help.contains("say what an action would do")]
+    };
+    assert_eq!(offers(&mut screen), [true, true]);
+    screen.press("/");
+    screen.typed("tag:nowhere");
+    screen.press("enter");
+    assert_eq!(offers(&mut screen), [false, false]);
+    screen.press("p A S j G");
+    assert!(screen.model.overlay.is_none() && screen.model.toasts.is_empty());
+}
+
 #[test]
 fn enter_presses_the_marked_button() {
     let mut screen = Screen::showing(samples::snapshot());

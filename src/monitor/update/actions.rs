@@ -160,8 +160,8 @@ fn choose_plan(
     next: Command,
 ) {
     let option = |(command, words): &(Command, Vec<String>)| {
-        let key = model.look.key(Context::List, *command);
-        let mut lines = model.look.keys.lines(Context::List);
+        let key = model.setup.key(Context::List, *command);
+        let mut lines = model.setup.keys.lines(Context::List);
         let help =
             lines.find(|(line, _)| line.command == *command).map_or("", |(line, _)| line.help);
         let help = help.strip_suffix(" (asks first)").unwrap_or(help);
@@ -185,7 +185,7 @@ pub(super) fn plan_by_key(model: &mut Model, key: Key) -> Option<Vec<Effect>> {
     let Some(Overlay::Choice(Choice { of: ChoiceOf::Plan(plans), .. })) = &model.overlay else {
         return None;
     };
-    let command = model.look.keys.command(Context::List, key)?;
+    let command = model.setup.keys.command(Context::List, key)?;
     let words = plans.iter().find(|(known, _)| *known == command)?.1.clone();
     Some(show_plan(model, words))
 }
@@ -290,7 +290,7 @@ fn diff(model: &mut Model) {
     let [first, second] = jobs.as_slice() else {
         let text = format!(
             "Mark the two runs to compare with {}; {} are marked.",
-            model.look.key(Context::List, Command::Mark),
+            model.setup.key(Context::List, Command::Mark),
             jobs.len()
         );
         note(model, text);

@@ -78,7 +78,7 @@ pub(in crate::monitor) fn names(model: &Model) -> Names {
 
 /// Completes the last word: first to what all proposals share, then to one after the other.
 fn complete(model: &Model, line: &mut CommandLine) {
-    let known = &model.look.commands;
+    let known = &model.setup.commands;
     let (base, at) = match &line.completing {
         Some((base, at)) => (base.clone(), at + 1),
         None => (line.input.value().to_owned(), 0),
@@ -155,7 +155,7 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
     match read {
         Typed::Nothing => {}
         Typed::Theme(name) => match Theme::named(&name) {
-            Ok(theme) => model.look.theme = theme,
+            Ok(theme) => model.setup.theme = theme,
             Err(error) => complain(model, Problem { message: error.to_string(), hint: None }),
         },
         Typed::Sort(column) => {

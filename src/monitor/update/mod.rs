@@ -19,6 +19,7 @@ use super::pane::PaneText;
 use super::rows::Row;
 use super::view::columns;
 use super::view::layout::Layout;
+use super::view::needs;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
@@ -119,10 +120,12 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
 /// A key: first what the table says, then text for whatever is being typed.
 fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     let context = model.context();
-    let command = model.look.keys.command(context, key);
+    let command = model.setup.keys.command(context, key);
     let sensible = command.filter(|command| {
-        let lines = model.look.keys.lines(context);
-        lines.into_iter().any(|(line, _)| line.command == *command && model.meets(line.needs))
+        let lines = model.setup.keys.lines(context);
+        lines
+            .into_iter()
+            .any(|(line, _)| line.command == *command && needs::are_met(model, line.needs))
     });
     if let Some(command) = sensible {
         return command_of(model, command);
@@ -139,8 +142,8 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     }
     dialog::typed(model, key);
     if command.is_none() && model.overlay.is_none() && key.is_character() {
-        let help = model.look.key(context, Command::Help);
-        let label = key.label(model.look.ascii);
+        let help = model.setup.key(context, Command::Help);
+        let label = key.label(model.setup.ascii);
         note(model, format!("{label} is no key here; {help} lists those that are."));
     }
     Vec::new()
@@ -162,9 +165,9 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             Vec::new()
         }
         (Command::Theme, _) => {
-            let next = model.look.theme.next();
+            let next = model.setup.theme.next();
             let name = next.name();
-            model.look.theme = next;
+            model.setup.theme = next;
             note(model, format!("Theme {name}. To keep it: tpu set-settings theme {name}"));
             Vec::new()
         }

@@ -198,6 +198,21 @@ fn a_second_press_is_about_nobody_else() {
     assert_eq!(acts(&screen.press("r")), [Act::Resume(samples::id(4))]);
 }
 
+/// The log of a job that is well says nothing of another one's failure; that of a failed job, what broke.
+#[test]
+fn the_log_shows_no_evidence_but_its_own() {
+    let mut screen = Screen::showing(samples::snapshot());
+    assert!(screen.frame((120, 40)).contains("▲ 9 oom:"), "the list shows the newest failure");
+    screen.press("j j l");
+    let log = screen.model.log.as_ref().map(|log| log.job.clone());
+    assert_eq!(log, Some(samples::id(7)));
+    let well = screen.frame((120, 40));
+    assert!(!well.contains("▲ 9"), "{well}");
+    screen.press("esc j l");
+    let failed = screen.frame((120, 40));
+    assert!(failed.contains("▲ 8 grpc:") && !failed.contains("▲ 9"), "{failed}");
+}
+
 /// Where the filter hides every job there is nothing to plan, to make anew or to set right; neither the bar nor
 /// the help says otherwise.
 #[test]

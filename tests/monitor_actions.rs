@@ -302,13 +302,13 @@ fn the_command_line_remembers_completes_and_runs() {
     assert!(screen.model.quit);
 }
 
-/// What was typed in other sessions comes before what was typed in this one; secrets are not kept.
+/// What was typed in other sessions comes before what was typed in this one; secrets are not remembered.
 #[test]
 fn lines_outlive_their_session_but_for_secrets() {
     let mut screen = screen();
     let alice = Some(UserName::from("alice"));
     let asked = screen.press(":");
-    assert_eq!(asked, [Effect::Ask(Ask::Typed(alice.clone()))]);
+    assert_eq!(asked, [Effect::Ask(Ask::Remembered(alice.clone()))]);
     screen.typed("check");
     let done = screen.press("enter");
     assert!(done.contains(&Effect::Remember(alice.clone(), "check".to_owned())), "{done:?}");
@@ -316,7 +316,7 @@ fn lines_outlive_their_session_but_for_secrets() {
     assert!(!done.iter().any(|effect| matches!(effect, Effect::Remember(..))), "{done:?}");
     let kept = ["kill 7", "check", "theme light"].map(str::to_owned).to_vec();
     screen.press(":");
-    answer(&mut screen, Ask::Typed(alice), Answer::Typed(kept));
+    answer(&mut screen, Ask::Remembered(alice), Answer::Remembered(kept));
     let mut seen = Vec::new();
     for _ in 0..4 {
         screen.press("up");

@@ -13,8 +13,8 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{
-    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse, rules,
-    snapshot, typed,
+    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse,
+    remembered, rules, snapshot,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -202,13 +202,15 @@ impl Backend for Bridge {
             }
             Ask::Curve(job) => Answer::Curve(curves::of(&self.ctx, job)?),
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),
-            Ask::Typed(user) => Answer::Typed(typed::lines(&self.ctx, user.as_ref())?),
+            Ask::Remembered(user) => {
+                Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
+            }
             Ask::Say(words) => Answer::Text(self.run(words, &[])?),
         })
     }
 
     fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem> {
-        Ok(typed::keep(&self.ctx, user, line)?)
+        Ok(remembered::remember(&self.ctx, user, line)?)
     }
 
     fn act(&self, act: &Act) -> Result<String, Problem> {

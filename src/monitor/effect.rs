@@ -63,9 +63,9 @@ impl Effects {
                     move |backend| {
                         // The terminal's own clipboard has it too, so a tmux that refuses is no loss.
                         backend.to_tmux_buffer(&copied).ok();
-                        Event::Message(Message::Tick)
+                        None
                     },
-                    |_| Event::Message(Message::Tick),
+                    |_| None,
                 );
                 return Some(Own::Copy(text));
             }
@@ -73,9 +73,9 @@ impl Effects {
                 move |backend| {
                     // The line is still known to this session; nobody is told of a comfort that is missing.
                     backend.remember(user.as_ref(), &line).ok();
-                    Event::Message(Message::Tick)
+                    None
                 },
-                |_| Event::Message(Message::Tick),
+                |_| None,
             ),
             Effect::Scope(scope) => {
                 self.looks.scope(scope);
@@ -86,9 +86,9 @@ impl Effects {
                 self.aside(
                     move |backend| {
                         let answer = backend.ask(&ask).map(Box::new);
-                        Event::Message(Message::Answer(ask, answer))
+                        Some(Event::Message(Message::Answer(ask, answer)))
                     },
-                    move |problem| Event::Message(Message::Answer(asked, Err(problem))),
+                    move |problem| Some(Event::Message(Message::Answer(asked, Err(problem)))),
                 );
             }
             Effect::Look => self.looks.now(),
@@ -102,18 +102,20 @@ impl Effects {
                 self.aside(
                     move |backend| {
                         let read = read(backend, &job, None, colours);
-                        Event::Message(Message::Log(job, read))
+                        Some(Event::Message(Message::Log(job, read)))
                     },
-                    move |problem| Event::Message(Message::Log(asked, Err(problem))),
+                    move |problem| Some(Event::Message(Message::Log(asked, Err(problem)))),
                 );
             }
             Effect::Act(acts) => self.act(acts),
             Effect::Leave { ticket, door } => self.aside(
-                move |backend| match backend.door(&door) {
-                    Ok(argv) => Event::Leave { ticket, argv },
-                    Err(problem) => Event::Message(Message::Failed { ticket, problem }),
+                move |backend| {
+                    Some(match backend.door(&door) {
+                        Ok(argv) => Event::Leave { ticket, argv },
+                        Err(problem) => Event::Message(Message::Failed { ticket, problem }),
+                    })
                 },
-                move |problem| Event::Message(Message::Failed { ticket, problem }),
+                move |problem| Some(Event::Message(Message::Failed { ticket, problem })),
             ),
         }
         None
@@ -148,17 +150,19 @@ impl Effects {
         }
     }
 
-    /// Does something on a thread of its own and sends what it returns, or what `broken` makes of an error
-    /// inside it.
+    /// Does something on a thread of its own and sends what it returns, if anything, or what `broken` makes of
+    /// an error inside it.
     fn aside(
         &self,
-        work: impl FnOnce(&dyn Backend) -> Event + Send + 'static,
-        broken: impl FnOnce(Problem) -> Event + Send + 'static,
+        work: impl FnOnce(&dyn Backend) -> Option<Event> + Send + 'static,
+        broken: impl FnOnce(Problem) -> Option<Event> + Send + 'static,
     ) {
         let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
         let work = move || {
             let event = catch_unwind(AssertUnwindSafe(|| work(&*backend)));
-            events.send(event.unwrap_or_else(|_| broken(bug()))).ok();
+            if let Some(event) = event.unwrap_or_else(|_| broken(bug())) {
+                events.send(event).ok();
+            }
         };
         let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
         if let Err(error) = spawned {

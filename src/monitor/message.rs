@@ -111,8 +111,8 @@ pub enum Ask {
     Curve(JobId),
     /// What the form of a new run of this user may be filled with.
     Choices(UserName),
-    /// The lines that were typed for this user's screen, in earlier sessions and in others.
-    Typed(Option<UserName>),
+    /// The lines that were typed on this user's screen, in earlier sessions and in others.
+    Remembered(Option<UserName>),
     /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
     Say(Vec<String>),
 }
@@ -131,7 +131,7 @@ pub enum Answer {
     /// For the form.
     Choices(Choices),
     /// Lines that were typed, oldest first.
-    Typed(Vec<String>),
+    Remembered(Vec<String>),
     /// In words.
     Text(String),
 }
@@ -183,7 +183,7 @@ pub enum Effect {
     Scope(Scope),
     /// Take the mouse, or release it.
     Mouse(bool),
-    /// Keep a line that was typed, for later sessions of this user's screen.
+    /// Remember a line that was typed, for later sessions of this user's screen.
     Remember(Option<UserName>, String),
     /// Put a text where the person can paste it from.
     Copy(String),

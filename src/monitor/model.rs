@@ -192,8 +192,8 @@ pub struct Model {
     pub mouse: bool,
     /// The user whose jobs are shown when not everybody's are.
     pub home: Option<UserName>,
-    /// The commands that were typed, oldest first.
-    pub typed: Vec<String>,
+    /// The lines that were typed, here and on other screens, oldest first.
+    pub remembered: Vec<String>,
     /// The selected job's pane.
     pub live: Live,
     /// The log view, while it is open.
@@ -235,7 +235,7 @@ impl Model {
             split: None,
             dragging: false,
             mouse: true,
-            typed: Vec::new(),
+            remembered: Vec::new(),
             live: Live::default(),
             log: None,
             overlay: None,

@@ -250,12 +250,12 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
         (Ask::Choices(_), Err(problem)) => complain(model, problem),
-        (Ask::Typed(_), Ok(Answer::Typed(lines))) => line::recall(model, lines),
+        (Ask::Remembered(_), Ok(Answer::Remembered(lines))) => line::remembered(model, lines),
         (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
         (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
         // An answer to another question than the one asked says nothing; and without the lines of other
         // sessions those of this one are still there.
-        (_, Ok(_)) | (Ask::Typed(_), Err(_)) => {}
+        (_, Ok(_)) | (Ask::Remembered(_), Err(_)) => {}
     }
 }
 

@@ -34,6 +34,8 @@ struct Turned {
     busy: AtomicUsize,
     /// The most that ever were at the same time.
     busiest: AtomicUsize,
+    /// The lines that were to be remembered.
+    remembered: Mutex<Vec<String>>,
     /// A kill waits for the test to allow it.
     kill_allowed: Mutex<Receiver<()>>,
 }
@@ -49,6 +51,7 @@ impl Turned {
             looks: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             busiest: AtomicUsize::new(0),
+            remembered: Mutex::default(),
             kill_allowed: Mutex::new(kill_allowed),
         };
         (Arc::new(turned), allow)
@@ -91,7 +94,9 @@ impl Backend for Turned {
         }
     }
 
-    fn remember(&self, _: Option<&UserName>, _: &str) -> Result<(), Problem> {
+    fn remember(&self, _: Option<&UserName>, line: &str) -> Result<(), Problem> {
+        assert!(line != "13", "an error inside");
+        self.remembered.lock().unwrap().push(line.to_owned());
         Ok(())
     }
 
@@ -235,6 +240,19 @@ fn many_actions_take_turns() {
     done.sort_unstable();
     assert_eq!(done, (0..MANY).collect::<Vec<_>>());
     assert_eq!(backend.busiest.load(Ordering::SeqCst), 16);
+}
+
+/// Lines that follow each other closely are remembered in their order; an error inside loses one of them.
+#[test]
+fn lines_are_remembered_in_the_order_in_which_they_were_typed() {
+    let (backend, _allow) = Turned::new();
+    let (effects, _events) = effects(&backend);
+    for n in 0..200 {
+        effects.begin(Effect::Remember(None, n.to_string()));
+    }
+    wait_until("all are remembered", || backend.remembered.lock().unwrap().len() == 199);
+    let wanted: Vec<String> = (0..200).filter(|n| *n != 13).map(|n| n.to_string()).collect();
+    assert_eq!(*backend.remembered.lock().unwrap(), wanted);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::backend::Backend;
 use super::feed::{Event, Looks};
 use super::message::{Act, Effect, Message, Problem, Ticket};
 use super::pane::PaneText;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 
 /// Actions of one key that are carried out at the same time; the others wait for their turn.
 const AT_ONCE: usize = 16;
@@ -19,6 +19,7 @@ pub struct Effects {
     backend: Arc<dyn Backend>,
     looks: Looks,
     panes: Sender<(JobId, u32)>,
+    lines: Sender<(Option<UserName>, String)>,
     events: Sender<Event>,
     colours: bool,
 }
@@ -36,7 +37,7 @@ pub enum Own {
 }
 
 impl Effects {
-    /// Starts the thread that reads panes; answers go to `events`.
+    /// Starts the threads that read panes and remember lines; answers go to `events`.
     pub fn new(
         backend: Arc<dyn Backend>,
         looks: Looks,
@@ -48,7 +49,12 @@ impl Effects {
         std::thread::Builder::new()
             .name("panes".to_owned())
             .spawn(move || read_panes(&*reader, &wanted, &answers, colours))?;
-        Ok(Self { backend, looks, panes, events, colours })
+        let (lines, typed) = channel();
+        let writer = Arc::clone(&backend);
+        std::thread::Builder::new()
+            .name("lines".to_owned())
+            .spawn(move || remember_lines(&*writer, &typed))?;
+        Ok(Self { backend, looks, panes, lines, events, colours })
     }
 
     /// Begins an effect; gives back what only the run loop can do.
@@ -69,14 +75,10 @@ impl Effects {
                 );
                 return Some(Own::Copy(text));
             }
-            Effect::Remember(user, line) => self.aside(
-                move |backend| {
-                    // The line is still known to this session; nobody is told of a comfort that is missing.
-                    backend.remember(user.as_ref(), &line).ok();
-                    None
-                },
-                |_| None,
-            ),
+            Effect::Remember(user, line) => {
+                // The one who writes lives as long as its sender, as the reader of panes does.
+                self.lines.send((user, line)).ok();
+            }
             Effect::Scope(scope) => {
                 self.looks.scope(scope);
                 self.looks.now();
@@ -208,6 +210,14 @@ fn read(
         Ok(bytes.map(|bytes| PaneText::from_capture(&bytes)))
     }));
     read.unwrap_or_else(|_| Err(bug()))
+}
+
+/// Remembers lines one after the other, so that they stand in the order in which they were typed.
+fn remember_lines(backend: &dyn Backend, typed: &Receiver<(Option<UserName>, String)>) {
+    while let Ok((user, line)) = typed.recv() {
+        // The line is still known to this session; nobody is told of a comfort that is missing.
+        catch_unwind(AssertUnwindSafe(|| backend.remember(user.as_ref(), &line).ok())).ok();
+    }
 }
 
 /// Reads panes one after the other. Of several requests that wait, only the newest counts.

@@ -150,6 +150,9 @@ fn kill_resume_rerun_and_clean() {
     person.keys("Enter");
     terminal.until("all are archived", || env.jobs("alice").is_empty());
     terminal.shows("alice has no jobs");
+    // The look may come before the action's own end, and leaving would first be asked about.
+    person.become_size((120, 30));
+    terminal.hides("cleaning alice");
     person.leaves();
 }
 

@@ -19,7 +19,7 @@ use tpu::model::time::Timestamp;
 use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth};
 use tpu::monitor::keys::{Key, KeyMap};
 use tpu::monitor::message::{Answer, Ask, Message, Scope};
-use tpu::monitor::model::{Columns, Look, Model};
+use tpu::monitor::model::{Columns, Model, Setup};
 use tpu::monitor::pane::PaneText;
 use tpu::monitor::theme::Theme;
 use tpu::monitor::update::update;
@@ -122,7 +122,7 @@ struct Bench {
 impl Bench {
     fn new() -> io::Result<Self> {
         let keys = KeyMap::new(&[]).map_err(io::Error::other)?;
-        let look = Look {
+        let setup = Setup {
             theme: Theme::named("dark").map_err(io::Error::other)?,
             ascii: false,
             columns: Columns { output: true, ..Columns::default() },
@@ -132,7 +132,7 @@ impl Bench {
             commands: Vec::new(),
         };
         let scope = Scope { user: Some(UserName::from("alice")) };
-        let mut model = Model::new(look, scope, Timestamp::from_second(NOW), None);
+        let mut model = Model::new(setup, scope, Timestamp::from_second(NOW), None);
         model.size = SIZE;
         let area = ratatui::layout::Rect::new(0, 0, SIZE.0, SIZE.1);
         let options = TerminalOptions { viewport: Viewport::Fixed(area) };

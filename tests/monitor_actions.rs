@@ -9,11 +9,11 @@ use crate::common::boards::{answer, screen};
 use crate::common::screen::Screen;
 
 fn acts(effects: &[Effect]) -> Vec<Act> {
-    let act = |effect: &Effect| match effect {
-        Effect::Act { act, .. } => Some(act.clone()),
+    let begun = effects.iter().filter_map(|effect| match effect {
+        Effect::Act(begun) => Some(begun),
         _ => None,
-    };
-    effects.iter().filter_map(act).collect()
+    });
+    begun.flatten().map(|(_, act)| act.clone()).collect()
 }
 
 fn words(line: &str) -> Vec<String> {
@@ -22,6 +22,10 @@ fn words(line: &str) -> Vec<String> {
 
 fn run(line: &str) -> Act {
     Act::Commands(vec![words(line)])
+}
+
+fn confirmed(line: &str) -> Act {
+    Act::Confirmed(vec![words(line)])
 }
 
 /// What a typed line asks for, beside being remembered.
@@ -166,18 +170,18 @@ fn keys_run_the_commands_that_anybody_would_type() {
     assert_eq!(acts(&screen.press("u j enter")), [run("set-rule w=7 pass --user alice")]);
     assert_eq!(acts(&screen.press("i")), [], "7 shows no error");
     screen.press("j");
-    assert_eq!(acts(&screen.press("i y")), [run("ignore-error w=8 --user alice")]);
+    assert_eq!(acts(&screen.press("i y")), [confirmed("ignore-error w=8 --user alice")]);
     let explain = words("explain w=8 --user alice");
     assert_eq!(screen.press("e"), [Effect::Ask(Ask::Say(explain))]);
     screen.press("esc");
     let target = "lab-tpuvm-v2-32-preemptible-2";
-    let reapply = vec![words(&format!("reapply {target} --yes")), words("resume w=8 --user alice")];
+    let reapply = vec![words(&format!("reapply {target}")), words("resume w=8 --user alice")];
     assert_eq!(acts(&screen.press("A n")), []);
-    assert_eq!(acts(&screen.press("A y")), [Act::Commands(reapply)]);
+    assert_eq!(acts(&screen.press("A y")), [Act::Confirmed(reapply)]);
     assert_eq!(acts(&screen.press("S n")), []);
-    assert_eq!(acts(&screen.press("S y")), [run(&format!("solve {target} --yes"))]);
+    assert_eq!(acts(&screen.press("S y")), [confirmed(&format!("solve {target}"))]);
     assert_eq!(acts(&screen.press("D n")), []);
-    assert_eq!(acts(&screen.press("D y")), [run("daemon stop")]);
+    assert_eq!(acts(&screen.press("D y")), [confirmed("daemon stop")]);
 }
 
 /// Every action says first what it would do, in the words of `--dry-run`.
@@ -240,13 +244,34 @@ fn what_destroys_is_asked_about_first_with_its_own_words() {
     assert_eq!(effects, [Effect::Ask(Ask::Say(question.clone()))]);
     answer(&mut screen, Ask::Say(question.clone()), Answer::Text("Would kill alice/7.".to_owned()));
     assert!(screen.frame((80, 24)).contains("Would kill alice/7."));
-    assert_eq!(acts(&screen.press("y")), [run("kill tag:baseline --yes")]);
+    assert_eq!(acts(&screen.press("y")), [confirmed("kill tag:baseline")]);
     // What would fail is said, and there is nothing to confirm.
     type_command(&mut screen, "kill tag:baseline");
     screen.send(Message::Answer(Ask::Say(question), Err(Problem::new("no such job", "tpu check"))));
     assert!(screen.model.overlay.is_none());
     assert_eq!(acts(&type_command(&mut screen, "delete v4-8-2")), []);
     assert_eq!(acts(&screen.press("n")), []);
+}
+
+/// A yes that is typed with the command is no answer to the question, wherever it stands: the plan comes, what
+/// would fail is said, and the command is run once.
+#[test]
+fn a_yes_that_is_typed_changes_no_question() {
+    for line in ["kill 7 --yes --user bob", "kill -y 7 --user bob", "kill 7 --user bob"] {
+        let question = Ask::Say(words("kill 7 --user bob --dry-run"));
+        let mut screen = screen();
+        assert_eq!(type_command(&mut screen, line), [Effect::Ask(question.clone())], "{line}");
+        answer(&mut screen, question.clone(), Answer::Text("Would kill bob/7.".to_owned()));
+        let frame = screen.frame((80, 24));
+        assert!(frame.contains("tpu kill 7 --user bob?"), "{line}:\n{frame}");
+        assert!(frame.contains("Would kill bob/7."), "{line}:\n{frame}");
+        assert_eq!(acts(&screen.press("y")), [confirmed("kill 7 --user bob")], "{line}");
+        type_command(&mut screen, line);
+        let problem = Problem::new("no such job", "tpu check bob");
+        screen.send(Message::Answer(question, Err(problem)));
+        assert!(screen.model.overlay.is_none(), "{line}");
+        assert!(screen.frame((80, 24)).contains("no such job"), "{line}");
+    }
 }
 
 #[test]
@@ -268,7 +293,7 @@ fn the_command_line_remembers_completes_and_runs() {
     assert_eq!(line.input.value(), "check ");
     screen.press("esc");
     type_command(&mut screen, "theme light");
-    assert_eq!(screen.model.look.theme, Theme::named("light").unwrap());
+    assert_eq!(screen.model.setup.theme, Theme::named("light").unwrap());
     let effects = type_command(&mut screen, "user all");
     assert_eq!(effects, [Effect::Scope(Scope { user: None })]);
     type_command(&mut screen, "q");
@@ -277,13 +302,13 @@ fn the_command_line_remembers_completes_and_runs() {
     assert!(screen.model.quit);
 }
 
-/// What was typed in other sessions comes before what was typed in this one; secrets are not kept.
+/// What was typed in other sessions comes before what was typed in this one; secrets are not remembered.
 #[test]
 fn lines_outlive_their_session_but_for_secrets() {
     let mut screen = screen();
     let alice = Some(UserName::from("alice"));
     let asked = screen.press(":");
-    assert_eq!(asked, [Effect::Ask(Ask::Typed(alice.clone()))]);
+    assert_eq!(asked, [Effect::Ask(Ask::Remembered(alice.clone()))]);
     screen.typed("check");
     let done = screen.press("enter");
     assert!(done.contains(&Effect::Remember(alice.clone(), "check".to_owned())), "{done:?}");
@@ -291,7 +316,7 @@ fn lines_outlive_their_session_but_for_secrets() {
     assert!(!done.iter().any(|effect| matches!(effect, Effect::Remember(..))), "{done:?}");
     let kept = ["kill 7", "check", "theme light"].map(str::to_owned).to_vec();
     screen.press(":");
-    answer(&mut screen, Ask::Typed(alice), Answer::Typed(kept));
+    answer(&mut screen, Ask::Remembered(alice), Answer::Remembered(kept));
     let mut seen = Vec::new();
     for _ in 0..4 {
         screen.press("up");

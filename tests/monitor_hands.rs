@@ -1,13 +1,8 @@
 //! What people do with the monitor beyond its daily keys, in a real terminal: the form, the command line,
 //! going to a window and back, the mouse, pasting.
 
-use crate::common::env::{TPU, TestEnv};
+use crate::common::env::{STEPS, TPU, TestEnv};
 use crate::common::terminal::Terminal;
-
-/// A job that prints a step now and then, writes checkpoints, and fails when a file says so.
-const STEPS: &str = "n=0; until [ -e \"$TPU_DATA.stop\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.$((90-n%80))\"; \
-                     mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; \
-                     read -r -t 0.1 <> <(:); done; exit 3";
 
 fn monitor(env: &TestEnv) -> Terminal {
     let terminal = Terminal::new(env);

@@ -1,6 +1,6 @@
-//! Every kind of screen in every look: dark, light, sixteen colours, without colours, and in ASCII. The text is
-//! the same in all themes, so it stands once; a map beside it says with one letter for each cell which style
-//! is where, and a legend what that is in each theme.
+//! Nine scenes in colours and in ASCII. The text is the same in all themes, so it stands once; a map beside it
+//! says with one letter for each cell which style is where, and a legend what that is on dark, on light, in
+//! sixteen colours and without colours.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use tpu::model::ids::UserName;
 use tpu::monitor::message::{Answer, Ask, Message};
 use tpu::monitor::model::{Choices, Proposal};
 use tpu::monitor::pane::PaneText;
-use tpu::monitor::theme::Theme;
+use tpu::monitor::theme::{BUILT_IN, Theme};
 
 use crate::common::boards::{answer, screen};
 use crate::common::samples;
-use crate::common::screen::{Screen, text_of};
+use crate::common::screen::{SIZES, Screen, text_of};
 
 /// The themes that differ in kind: full colours on dark and on light, the terminal's own, none.
 const THEMES: [&str; 4] = ["dark", "light", "ansi16", "plain"];
 /// The smallest screen on which everything has its place.
 const SIZE: (u16, u16) = (80, 24);
 
-/// One of each kind: what it is, and the keys that lead there.
+/// What is shown, and the keys that lead there.
 const SCENES: [(&str, &str); 9] = [
     ("jobs", "j j"),
     ("targets", "2 j"),
@@ -62,7 +62,7 @@ fn scene(name: &str, keys: &str) -> Screen {
 }
 
 fn in_theme(screen: &mut Screen, theme: &str) -> Buffer {
-    screen.model.look.theme = Theme::named(theme).unwrap();
+    screen.model.setup.theme = Theme::named(theme).unwrap();
     screen.buffer(SIZE)
 }
 
@@ -123,25 +123,29 @@ fn themes() {
     for (name, keys) in SCENES {
         let mut screen = scene(name, keys);
         let buffers = THEMES.map(|theme| in_theme(&mut screen, theme));
-        let texts = buffers.each_ref().map(text_of);
-        for (theme, text) in THEMES.iter().zip(&texts) {
-            assert_eq!(*text, texts[0], "{name}: {theme} changes more than colours");
+        let text = text_of(&buffers[0]);
+        for (theme, _) in BUILT_IN {
+            let other = text_of(&in_theme(&mut screen, theme));
+            assert_eq!(other, text, "{name}: {theme} changes more than colours");
         }
         let head = THEMES.join(" | ");
-        let all = format!("{}\n{head}\n{}", texts[0], map(&buffers));
+        let all = format!("{text}\n{head}\n{}", map(&buffers));
         insta::assert_snapshot!(format!("theme_{name}"), all);
     }
 }
 
-/// All kinds of screens with nothing but ASCII; what is drawn there takes as much room as elsewhere.
+/// The scenes with nothing but ASCII, at every size; what is drawn there takes as much room as elsewhere.
 #[test]
 fn ascii() {
     let mut all = String::new();
     for (name, keys) in SCENES {
         let mut screen = scene(name, keys);
-        screen.model.look.ascii = true;
+        screen.model.setup.ascii = true;
+        for size in SIZES {
+            let frame = screen.frame(size);
+            assert!(frame.is_ascii(), "{name}:\n{frame}");
+        }
         let frame = screen.frame(SIZE);
-        assert!(frame.is_ascii(), "{name}:\n{frame}");
         all.push_str(&format!("-- {name}\n{frame}"));
     }
     insta::assert_snapshot!(all);

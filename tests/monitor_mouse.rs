@@ -63,8 +63,8 @@ fn the_mouse_selects_opens_sorts_and_goes_to_tabs() {
     screen.press("x");
     let (x, y) = place(&mut screen, size, "Stop (y)");
     let effects = click(&mut screen, x, y);
-    let [Effect::Act { act, .. }] = effects.as_slice() else { panic!("{effects:?}") };
-    assert_eq!(*act, Act::Kill(vec![samples::id(7)]));
+    let [Effect::Act(begun)] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(begun[0].1, Act::Kill(vec![samples::id(7)]));
 }
 
 #[test]

@@ -17,6 +17,7 @@ use tpu::monitor::message::{
 };
 
 use crate::common::samples;
+use crate::common::wait::wait_until;
 
 /// Long enough for a loaded machine; no test waits for it unless it fails.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -29,6 +30,12 @@ struct Turned {
     pulse: AtomicU64,
     broken: AtomicBool,
     looks: AtomicUsize,
+    /// Actions that are being carried out.
+    busy: AtomicUsize,
+    /// The most that ever were at the same time.
+    busiest: AtomicUsize,
+    /// The lines that were to be remembered.
+    remembered: Mutex<Vec<String>>,
     /// A kill waits for the test to allow it.
     kill_allowed: Mutex<Receiver<()>>,
 }
@@ -42,6 +49,9 @@ impl Turned {
             pulse: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             looks: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+            busiest: AtomicUsize::new(0),
+            remembered: Mutex::default(),
             kill_allowed: Mutex::new(kill_allowed),
         };
         (Arc::new(turned), allow)
@@ -84,11 +94,35 @@ impl Backend for Turned {
         }
     }
 
-    fn remember(&self, _: Option<&UserName>, _: &str) -> Result<(), Problem> {
+    fn remember(&self, _: Option<&UserName>, line: &str) -> Result<(), Problem> {
+        assert!(line != "13", "an error inside");
+        self.remembered.lock().unwrap().push(line.to_owned());
         Ok(())
     }
 
     fn act(&self, act: &Act) -> Result<String, Problem> {
+        let busy = self.busy.fetch_add(1, Ordering::SeqCst) + 1;
+        self.busiest.fetch_max(busy, Ordering::SeqCst);
+        let result = self.carry_out(act);
+        self.busy.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+
+    fn door(&self, _: &Door) -> Result<Vec<String>, Problem> {
+        Ok(vec!["true".to_owned()])
+    }
+
+    fn to_tmux_buffer(&self, _: &str) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn foreground(&self, _: &[String]) -> Result<(), Problem> {
+        Ok(())
+    }
+}
+
+impl Turned {
+    fn carry_out(&self, act: &Act) -> Result<String, Problem> {
         match act {
             Act::Resume(job) => {
                 assert!(job.window.0 != 13, "an error inside");
@@ -102,18 +136,6 @@ impl Backend for Turned {
             }
             other => Ok(other.progressive()),
         }
-    }
-
-    fn door(&self, _: &Door) -> Result<Vec<String>, Problem> {
-        Ok(vec!["true".to_owned()])
-    }
-
-    fn to_tmux_buffer(&self, _: &str) -> Result<(), Problem> {
-        Ok(())
-    }
-
-    fn foreground(&self, _: &[String]) -> Result<(), Problem> {
-        Ok(())
     }
 }
 
@@ -177,7 +199,7 @@ fn effects(backend: &Arc<Turned>) -> (Effects, Receiver<Event>) {
 }
 
 fn act(effects: &Effects, ticket: u64, act: Act) {
-    effects.begin(Effect::Act { ticket: Ticket(ticket), act });
+    effects.begin(Effect::Act(vec![(Ticket(ticket), act)]));
 }
 
 #[test]
@@ -196,6 +218,41 @@ fn a_slow_action_holds_nothing_up() {
     assert!(matches!(next(&events), Event::Message(Message::Log(_, Ok(Some(_))))));
     allow.send(()).unwrap();
     assert!(matches!(next(&events), Event::Message(Message::Done { ticket: Ticket(1), .. })));
+}
+
+/// However many jobs are marked: so many are taken at a time, the others as soon as one is done, and each is
+/// answered once.
+#[test]
+fn many_actions_take_turns() {
+    const MANY: u64 = 40;
+    let (backend, allow) = Turned::new();
+    let (effects, events) = effects(&backend);
+    let kill = |n: u64| (Ticket(n), Act::Kill(vec![samples::id(u32::try_from(n).unwrap())]));
+    effects.begin(Effect::Act((0..MANY).map(kill).collect()));
+    wait_until("as many as may be have begun", || backend.busy.load(Ordering::SeqCst) >= 16);
+    (0..MANY).for_each(|_| allow.send(()).unwrap());
+    let mut done: Vec<u64> = (0..MANY)
+        .map(|_| match next(&events) {
+            Event::Message(Message::Done { ticket, .. }) => ticket.0,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    done.sort_unstable();
+    assert_eq!(done, (0..MANY).collect::<Vec<_>>());
+    assert_eq!(backend.busiest.load(Ordering::SeqCst), 16);
+}
+
+/// Lines that follow each other closely are remembered in their order; an error inside loses one of them.
+#[test]
+fn lines_are_remembered_in_the_order_in_which_they_were_typed() {
+    let (backend, _allow) = Turned::new();
+    let (effects, _events) = effects(&backend);
+    for n in 0..200 {
+        effects.begin(Effect::Remember(None, n.to_string()));
+    }
+    wait_until("all are remembered", || backend.remembered.lock().unwrap().len() == 199);
+    let wanted: Vec<String> = (0..200).filter(|n| *n != 13).map(|n| n.to_string()).collect();
+    assert_eq!(*backend.remembered.lock().unwrap(), wanted);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use tpu::model::view::{MonitorHealth, TmuxHealth};
 use tpu::monitor::message::{Message, Problem, Ticket};
 use tpu::monitor::model::Columns;
 use tpu::monitor::pane::PaneText;
-use tpu::monitor::theme::{BUILT_IN, Theme};
+use tpu::monitor::theme::Theme;
 
 use crate::common::samples;
-use crate::common::screen::{SIZES, Screen, text_of};
+use crate::common::screen::{SIZES, Screen};
 
 /// The sample jobs, with alice's lineage selected and its pane read.
 fn screen() -> Screen {
@@ -156,7 +156,7 @@ fn everybodys_jobs_and_every_column() {
     snapshot.jobs.push(theirs);
     let mut screen = Screen::new();
     screen.model.scope.user = None;
-    screen.model.look.columns = Columns { output: true, ..Columns::default() };
+    screen.model.setup.columns = Columns { output: true, ..Columns::default() };
     screen.send(Message::Looked(Box::new(snapshot)));
     insta::assert_snapshot!(screen.frames());
 }
@@ -164,7 +164,7 @@ fn everybodys_jobs_and_every_column() {
 #[test]
 fn only_directory_and_status() {
     let mut screen = screen();
-    screen.model.look.columns = Columns::from_flags("ds").unwrap();
+    screen.model.setup.columns = Columns::from_flags("ds").unwrap();
     insta::assert_snapshot!(screen.frame((80, 24)));
 }
 
@@ -222,18 +222,6 @@ fn data_unreadable_later() {
 }
 
 #[test]
-fn ascii() {
-    let mut screen = screen();
-    screen.model.look.ascii = true;
-    screen.press("right j space");
-    let mut frames = screen.frames();
-    screen.press("x");
-    frames.push_str(&screen.frame((80, 24)));
-    assert!(frames.replace('×', "x").is_ascii(), "{frames}");
-    insta::assert_snapshot!(frames);
-}
-
-#[test]
 fn too_small() {
     insta::assert_snapshot!(screen().frame((24, 4)));
 }
@@ -243,7 +231,7 @@ fn too_small() {
 fn no_color_leaves_no_colour() {
     let mut screen = screen();
     let coloured = screen.frame((120, 40));
-    screen.model.look.theme = Theme::named("plain").unwrap();
+    screen.model.setup.theme = Theme::named("plain").unwrap();
     for keys in ["", "x", "esc ?", "esc l"] {
         screen.press(keys);
         for size in SIZES {
@@ -257,50 +245,6 @@ fn no_color_leaves_no_colour() {
     }
     screen.press("esc");
     assert_eq!(screen.frame((120, 40)), coloured, "only colours differ");
-}
-
-/// The text is the same in every theme; one row of each shows which roles are where.
-#[test]
-fn themes() {
-    let mut shown = String::new();
-    let mut first = None;
-    for (name, _) in BUILT_IN {
-        let mut screen = screen();
-        screen.model.look.theme = Theme::named(name).unwrap();
-        let buffer = screen.buffer((80, 24));
-        let text = text_of(&buffer);
-        assert_eq!(*first.get_or_insert(text.clone()), text, "{name}");
-        shown.push_str(name);
-        shown.push('\n');
-        for row in [0, 3, 5, 6] {
-            shown.push_str(&styles_of(&buffer, row));
-        }
-    }
-    insta::assert_snapshot!(shown);
-}
-
-/// One row with its styles: `[fg on bg modifiers]text`.
-fn styles_of(buffer: &ratatui::buffer::Buffer, y: u16) -> String {
-    let mut line = String::new();
-    let mut last = None;
-    for x in 0..buffer.area.width {
-        let cell = &buffer[(x, y)];
-        // The second half of a wide character is never drawn.
-        if x > 0 && tpu::text::width(buffer[(x - 1, y)].symbol()) > 1 {
-            continue;
-        }
-        let style = (cell.fg, cell.bg, cell.modifier);
-        if last != Some(style) {
-            let modifiers: Vec<_> = cell.modifier.iter_names().map(|(name, _)| name).collect();
-            let modifiers = modifiers.join(" ").to_lowercase();
-            line.extend([format!("[{} on {} {modifiers}", cell.fg, cell.bg)]);
-            line.truncate(line.trim_end().len());
-            line.push(']');
-            last = Some(style);
-        }
-        line.push_str(cell.symbol());
-    }
-    format!("  {}\n", line.trim_end())
 }
 
 /// Text from outside never reaches the terminal as a command.

@@ -337,8 +337,8 @@ fn pages_scroll_and_close() {
 fn ascii_mode_and_no_color_hold_everywhere() {
     for keys in ["2", "3", "4", "j j", "j j space j space =", "u", "n", ":", "j j p", "v v s"] {
         let mut screen = screen();
-        screen.model.look.ascii = true;
-        screen.model.look.theme = Theme::named("plain").unwrap();
+        screen.model.setup.ascii = true;
+        screen.model.setup.theme = Theme::named("plain").unwrap();
         screen.press(keys);
         for size in SIZES {
             let buffer = screen.buffer(size);
@@ -427,7 +427,7 @@ fn a_dialog_has_one_background() {
     for keys in ["j j x", "j j u", "n", "?", "j j p", "j j space j space ="] {
         let mut screen = screen();
         screen.press(keys);
-        let theme = &screen.model.look.theme;
+        let theme = &screen.model.setup.theme;
         let (below, own) =
             (theme.style(Role::Base).bg.unwrap(), theme.style(Role::Dialog).bg.unwrap());
         let buffer = screen.buffer((120, 40));

@@ -1,13 +1,8 @@
 //! The real monitor in a real terminal: keys are typed, the screen is read. The terminal is a window of a
 //! second private tmux server, so that the jobs' own server is only what the jobs need.
 
-use crate::common::env::{TPU, TestEnv, lives, wait_gone};
+use crate::common::env::{STEPS, TPU, TestEnv, lives, wait_gone};
 use crate::common::terminal::Terminal;
-
-/// A job that prints a step each tenth of a second until a file says stop.
-const STEPS: &str = "echo $$ >\"$TPU_DATA.pid\"; n=0; until [ -e \"$TPU_DATA.stop\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
-                     mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; \
-                     read -r -t 0.1 <> <(:); done; exit 3";
 
 #[test]
 fn run_opens_the_monitor_on_the_new_job_unless_it_is_told_not_to() {

@@ -8,7 +8,7 @@ use tpu::model::ids::{JobId, WindowId};
 use tpu::model::job::Status;
 use tpu::model::view::Snapshot;
 use tpu::monitor::keys::Command;
-use tpu::monitor::message::{Act, Effect, Message, Problem};
+use tpu::monitor::message::{Act, Effect, Message, Problem, Ticket};
 use tpu::monitor::model::{Overlay, Tells};
 use tpu::monitor::pane::PaneText;
 
@@ -23,11 +23,19 @@ fn look(screen: &mut Screen, change: impl FnOnce(&mut Snapshot)) {
 }
 
 fn acts(effects: &[Effect]) -> Vec<Act> {
-    let act = |effect: &Effect| match effect {
-        Effect::Act { act, .. } => Some(act.clone()),
+    let begun = effects.iter().filter_map(|effect| match effect {
+        Effect::Act(begun) => Some(begun),
         _ => None,
-    };
-    effects.iter().filter_map(act).collect()
+    });
+    begun.flatten().map(|(_, act)| act.clone()).collect()
+}
+
+fn tickets(effects: &[Effect]) -> Vec<Ticket> {
+    let begun = effects.iter().filter_map(|effect| match effect {
+        Effect::Act(begun) => Some(begun),
+        _ => None,
+    });
+    begun.flatten().map(|(ticket, _)| *ticket).collect()
 }
 
 fn lines(range: std::ops::Range<u32>) -> PaneText {
@@ -166,9 +174,64 @@ fn a_kill_names_what_it_stops_and_waits_for_yes() {
 fn what_is_marked_is_resumed_and_rerun_together() {
     let mut screen = Screen::showing(samples::snapshot());
     let two = [Act::Resume(samples::id(8)), Act::Resume(samples::id(9))];
-    assert_eq!(acts(&screen.press("j j j space space r")), two);
+    let effects = screen.press("j j j space space r");
+    assert_eq!(acts(&effects), two);
+    for ticket in tickets(&effects) {
+        screen.send(Message::Done { ticket, toast: "It goes on.".to_owned() });
+    }
     assert!(screen.model.list.marked.is_empty());
     assert_eq!(acts(&screen.press("g R")), [Act::Rerun(samples::id(3))]);
+}
+
+/// The same key again, while what is marked is being resumed, is about no other job; what has failed stays
+/// marked for another try.
+#[test]
+fn a_second_press_is_about_nobody_else() {
+    let mut screen = Screen::showing(samples::snapshot());
+    let begun = tickets(&screen.press("space space j r"));
+    assert_eq!((begun.len(), selected(&screen)), (2, 8), "8 has failed and is not marked");
+    assert_eq!(acts(&screen.press("r")), []);
+    screen.send(Message::Done { ticket: begun[0], toast: "It goes on.".to_owned() });
+    assert_eq!(acts(&screen.press("r")), [], "the other one is still under way");
+    let problem = Problem::new("alice/4 has no checkpoint", "rerun it");
+    screen.send(Message::Failed { ticket: begun[1], problem });
+    assert_eq!(acts(&screen.press("r")), [Act::Resume(samples::id(4))]);
+}
+
+/// The log of a job that is well says nothing of another one's failure; that of a failed job, what broke.
+#[test]
+fn the_log_shows_no_evidence_but_its_own() {
+    let mut screen = Screen::showing(samples::snapshot());
+    assert!(screen.frame((120, 40)).contains("▲ 9 oom:"), "the list shows the newest failure");
+    screen.press("j j l");
+    let log = screen.model.log.as_ref().map(|log| log.job.clone());
+    assert_eq!(log, Some(samples::id(7)));
+    let well = screen.frame((120, 40));
+    assert!(!well.contains("▲ 9"), "{well}");
+    screen.press("esc j l");
+    let failed = screen.frame((120, 40));
+    assert!(failed.contains("▲ 8 grpc:") && !failed.contains("▲ 9"), "{failed}");
+}
+
+/// Where the filter hides every job there is nothing to plan, to make anew or to set right; neither the bar nor
+/// the help says otherwise.
+#[test]
+fn no_key_is_offered_that_has_no_job_to_be_about() {
+    let mut screen = Screen::showing(samples::snapshot());
+    let offers = |screen: &mut Screen| {
+        let bar = screen.frame((200, 50)).lines().last().unwrap_or_default().to_owned();
+        screen.press("?");
+        let help = screen.frame((200, 60));
+        screen.press("esc");
+        [bar.contains("p plan"), help.contains("say what an action would do")]
+    };
+    assert_eq!(offers(&mut screen), [true, true]);
+    screen.press("/");
+    screen.typed("tag:nowhere");
+    screen.press("enter");
+    assert_eq!(offers(&mut screen), [false, false]);
+    screen.press("p A S j G");
+    assert!(screen.model.overlay.is_none() && screen.model.toasts.is_empty());
 }
 
 #[test]
@@ -208,11 +271,7 @@ fn the_same_action_is_not_begun_twice() {
     let mut screen = Screen::showing(samples::snapshot());
     let effects = screen.press("j j r r");
     assert_eq!(acts(&effects), [Act::Resume(samples::id(7))]);
-    let Some(Effect::Act { ticket, .. }) =
-        effects.into_iter().find(|e| matches!(e, Effect::Act { .. }))
-    else {
-        panic!("no action")
-    };
+    let ticket = tickets(&effects)[0];
     let effects = screen.send(Message::Done { ticket, toast: "Resumed 7 as 14.".to_owned() });
     assert!(effects.contains(&Effect::Look), "the result is looked at");
     assert_eq!(acts(&screen.press("r")), [Act::Resume(samples::id(7))]);
@@ -245,7 +304,7 @@ fn results_go_and_failures_stay_longer() {
     let mut screen = Screen::showing(samples::snapshot());
     screen.press("x");
     let problem = Problem::new("no", "do this");
-    screen.send(Message::Failed { ticket: tpu::monitor::message::Ticket(7), problem });
+    screen.send(Message::Failed { ticket: Ticket(7), problem });
     assert_eq!(screen.model.toasts.len(), 2);
     screen.wait(6);
     assert_eq!(screen.model.toasts.len(), 1);

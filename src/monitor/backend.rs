@@ -38,7 +38,7 @@ pub trait Backend: Send + Sync {
     /// Reads something; changes nothing.
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem>;
 
-    /// Keeps a line that was typed on a user's screen, for [`Ask::Typed`].
+    /// Remembers a line that was typed on a user's screen, for [`Ask::Remembered`].
     fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem>;
 
     /// Does something; the result in words.

@@ -13,8 +13,8 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{
-    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse, rules,
-    snapshot, typed,
+    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse,
+    remembered, rules, snapshot,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -85,19 +85,36 @@ impl Bridge {
     }
 
     /// `tpu` with what it needs to work on the same data file and tmux server as this screen.
-    fn argv(&self, words: &[String]) -> Vec<String> {
+    fn argv(&self, words: &[String], flags: &[&str]) -> Vec<String> {
         let mut argv = vec![self.ctx.tpu.display().to_string()];
         argv.extend(["--data".to_owned(), self.ctx.store.paths().data().display().to_string()]);
         let socket = self.ctx.tmux_socket.iter();
         argv.extend(socket.flat_map(|name| ["--tmux-socket".to_owned(), name.clone()]));
         argv.extend(self.flags.iter().cloned());
+        argv.extend(flags.iter().map(|flag| (*flag).to_owned()));
         argv.extend(words.iter().cloned());
         argv
     }
 
+    /// Runs commands one after the other as long as they succeed; returns what they print. `flags` stand
+    /// before each, where no `--` of the command can make words of them.
+    fn run_each(&self, commands: &[Vec<String>], flags: &[&str]) -> Result<String, Problem> {
+        let mut said = Vec::new();
+        for words in commands {
+            said.push(self.run(words, flags)?);
+        }
+        let said = said.join("\n");
+        if !said.trim().is_empty() {
+            return Ok(said);
+        }
+        // Most commands that print nothing have just done what they were told.
+        let done: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
+        Ok(format!("done: {}", done.join(", ")))
+    }
+
     /// Runs a command of `tpu` as a person would, without a terminal; returns what it prints.
-    fn run(&self, words: &[String]) -> Result<String, Problem> {
-        let argv = self.argv(words);
+    fn run(&self, words: &[String], flags: &[&str]) -> Result<String, Problem> {
+        let argv = self.argv(words, flags);
         let (program, args) =
             argv.split_first().ok_or_else(|| Problem::new("no command", "type one"))?;
         let mut spawn = Spawn::new(program)
@@ -185,13 +202,15 @@ impl Backend for Bridge {
             }
             Ask::Curve(job) => Answer::Curve(curves::of(&self.ctx, job)?),
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),
-            Ask::Typed(user) => Answer::Typed(typed::lines(&self.ctx, user.as_ref())?),
-            Ask::Say(words) => Answer::Text(self.run(words)?),
+            Ask::Remembered(user) => {
+                Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
+            }
+            Ask::Say(words) => Answer::Text(self.run(words, &[])?),
         })
     }
 
     fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem> {
-        Ok(typed::keep(&self.ctx, user, line)?)
+        Ok(remembered::remember(&self.ctx, user, line)?)
     }
 
     fn act(&self, act: &Act) -> Result<String, Problem> {
@@ -201,21 +220,8 @@ impl Backend for Bridge {
             Act::Kill(jobs) => self.kill(jobs),
             Act::Clean(user) => Ok(clean::clean(&self.ctx, user, false)?.summary()),
             Act::Tag(job, tag) => self.tag(job, tag),
-            Act::Commands(commands) => {
-                let mut said = Vec::new();
-                for words in commands {
-                    said.push(self.run(words)?);
-                }
-                let said = said.join("\n");
-                // Most commands that print nothing have just done what they were told.
-                let silent =
-                    || commands.iter().map(|words| command_line(words)).collect::<Vec<_>>();
-                Ok(if said.trim().is_empty() {
-                    format!("done: {}", silent().join(", "))
-                } else {
-                    said
-                })
-            }
+            Act::Commands(commands) => self.run_each(commands, &[]),
+            Act::Confirmed(commands) => self.run_each(commands, &["--yes"]),
         }
     }
 
@@ -229,7 +235,7 @@ impl Backend for Bridge {
                 let directory = self.ctx.env.var("TMUX_TMPDIR");
                 argv.extend(directory.map(|path| format!("TMUX_TMPDIR={path}")));
                 argv.extend(["sh", "-c", wait, "tpu"].map(str::to_owned));
-                argv.extend(self.argv(words));
+                argv.extend(self.argv(words, &[]));
                 Ok(argv)
             }
             Door::Pager(job) => {

@@ -1,20 +1,25 @@
 //! Effects, carried out on threads, with the answer coming back as a message.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::backend::Backend;
 use super::feed::{Event, Looks};
-use super::message::{Effect, Message, Problem, Ticket};
+use super::message::{Act, Effect, Message, Problem, Ticket};
 use super::pane::PaneText;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
+
+/// Actions of one key that are carried out at the same time; the others wait for their turn.
+const AT_ONCE: usize = 16;
 
 /// Carries out effects.
 pub struct Effects {
     backend: Arc<dyn Backend>,
     looks: Looks,
     panes: Sender<(JobId, u32)>,
+    lines: Sender<(Option<UserName>, String)>,
     events: Sender<Event>,
     colours: bool,
 }
@@ -32,7 +37,7 @@ pub enum Own {
 }
 
 impl Effects {
-    /// Starts the thread that reads panes; answers go to `events`.
+    /// Starts the threads that read panes and remember lines; answers go to `events`.
     pub fn new(
         backend: Arc<dyn Backend>,
         looks: Looks,
@@ -44,7 +49,12 @@ impl Effects {
         std::thread::Builder::new()
             .name("panes".to_owned())
             .spawn(move || read_panes(&*reader, &wanted, &answers, colours))?;
-        Ok(Self { backend, looks, panes, events, colours })
+        let (lines, typed) = channel();
+        let writer = Arc::clone(&backend);
+        std::thread::Builder::new()
+            .name("lines".to_owned())
+            .spawn(move || remember_lines(&*writer, &typed))?;
+        Ok(Self { backend, looks, panes, lines, events, colours })
     }
 
     /// Begins an effect; gives back what only the run loop can do.
@@ -59,20 +69,16 @@ impl Effects {
                     move |backend| {
                         // The terminal's own clipboard has it too, so a tmux that refuses is no loss.
                         backend.to_tmux_buffer(&copied).ok();
-                        Event::Message(Message::Tick)
+                        None
                     },
-                    |_| Event::Message(Message::Tick),
+                    |_| None,
                 );
                 return Some(Own::Copy(text));
             }
-            Effect::Remember(user, line) => self.aside(
-                move |backend| {
-                    // The line is still known to this session; nobody is told of a comfort that is missing.
-                    backend.remember(user.as_ref(), &line).ok();
-                    Event::Message(Message::Tick)
-                },
-                |_| Event::Message(Message::Tick),
-            ),
+            Effect::Remember(user, line) => {
+                // The one who writes lives as long as its sender, as the reader of panes does.
+                self.lines.send((user, line)).ok();
+            }
             Effect::Scope(scope) => {
                 self.looks.scope(scope);
                 self.looks.now();
@@ -82,9 +88,9 @@ impl Effects {
                 self.aside(
                     move |backend| {
                         let answer = backend.ask(&ask).map(Box::new);
-                        Event::Message(Message::Answer(ask, answer))
+                        Some(Event::Message(Message::Answer(ask, answer)))
                     },
-                    move |problem| Event::Message(Message::Answer(asked, Err(problem))),
+                    move |problem| Some(Event::Message(Message::Answer(asked, Err(problem)))),
                 );
             }
             Effect::Look => self.looks.now(),
@@ -98,45 +104,71 @@ impl Effects {
                 self.aside(
                     move |backend| {
                         let read = read(backend, &job, None, colours);
-                        Event::Message(Message::Log(job, read))
+                        Some(Event::Message(Message::Log(job, read)))
                     },
-                    move |problem| Event::Message(Message::Log(asked, Err(problem))),
+                    move |problem| Some(Event::Message(Message::Log(asked, Err(problem)))),
                 );
             }
-            Effect::Act { ticket, act } => self.aside(
-                move |backend| Event::Message(answer(ticket, backend.act(&act))),
-                move |problem| Event::Message(Message::Failed { ticket, problem }),
-            ),
+            Effect::Act(acts) => self.act(acts),
             Effect::Leave { ticket, door } => self.aside(
-                move |backend| match backend.door(&door) {
-                    Ok(argv) => Event::Leave { ticket, argv },
-                    Err(problem) => Event::Message(Message::Failed { ticket, problem }),
+                move |backend| {
+                    Some(match backend.door(&door) {
+                        Ok(argv) => Event::Leave { ticket, argv },
+                        Err(problem) => Event::Message(Message::Failed { ticket, problem }),
+                    })
                 },
-                move |problem| Event::Message(Message::Failed { ticket, problem }),
+                move |problem| Some(Event::Message(Message::Failed { ticket, problem })),
             ),
         }
         None
     }
 
-    /// Does something on a thread of its own and sends what it returns, or what `broken` makes of an error
-    /// inside it.
+    /// Carries actions out on threads, each of which takes the next one as soon as it is free.
+    fn act(&self, acts: Vec<(Ticket, Act)>) {
+        let threads = acts.len().min(AT_ONCE);
+        let waiting = Arc::new(Mutex::new(VecDeque::from(acts)));
+        let next = move || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        for nth in 0..threads {
+            let (backend, events, take) =
+                (Arc::clone(&self.backend), self.events.clone(), next.clone());
+            let work = move || {
+                while let Some((ticket, act)) = take() {
+                    let done = catch_unwind(AssertUnwindSafe(|| backend.act(&act)));
+                    let message = answer(ticket, done.unwrap_or_else(|_| Err(bug())));
+                    events.send(Event::Message(message)).ok();
+                }
+            };
+            let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
+            if let Err(error) = spawned {
+                // Threads that could be had before do the rest; without one, nothing is done.
+                while nth == 0
+                    && let Some((ticket, _)) = next()
+                {
+                    let problem = no_thread(&error);
+                    self.events.send(Event::Message(Message::Failed { ticket, problem })).ok();
+                }
+                return;
+            }
+        }
+    }
+
+    /// Does something on a thread of its own and sends what it returns, if anything, or what `broken` makes of
+    /// an error inside it.
     fn aside(
         &self,
-        work: impl FnOnce(&dyn Backend) -> Event + Send + 'static,
-        broken: impl FnOnce(Problem) -> Event + Send + 'static,
+        work: impl FnOnce(&dyn Backend) -> Option<Event> + Send + 'static,
+        broken: impl FnOnce(Problem) -> Option<Event> + Send + 'static,
     ) {
         let (backend, events) = (Arc::clone(&self.backend), self.events.clone());
         let work = move || {
             let event = catch_unwind(AssertUnwindSafe(|| work(&*backend)));
-            events.send(event.unwrap_or_else(|_| broken(bug()))).ok();
+            if let Some(event) = event.unwrap_or_else(|_| broken(bug())) {
+                events.send(event).ok();
+            }
         };
         let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
         if let Err(error) = spawned {
-            let problem = Problem::new(
-                format!("this machine has no thread left for an action: {error}"),
-                "close something, then press the key again",
-            );
-            let lost = Message::Failed { ticket: Ticket(0), problem };
+            let lost = Message::Failed { ticket: Ticket(0), problem: no_thread(&error) };
             self.events.send(Event::Message(lost)).ok();
         }
     }
@@ -148,6 +180,14 @@ pub(super) fn answer(ticket: Ticket, result: Result<String, Problem>) -> Message
         Ok(toast) => Message::Done { ticket, toast },
         Err(problem) => Message::Failed { ticket, problem },
     }
+}
+
+/// What is said when no thread is to be had.
+fn no_thread(error: &std::io::Error) -> Problem {
+    Problem::new(
+        format!("this machine has no thread left for an action: {error}"),
+        "close something, then press the key again",
+    )
 }
 
 /// What is said about an error in the program itself.
@@ -170,6 +210,14 @@ fn read(
         Ok(bytes.map(|bytes| PaneText::from_capture(&bytes)))
     }));
     read.unwrap_or_else(|_| Err(bug()))
+}
+
+/// Remembers lines one after the other, so that they stand in the order in which they were typed.
+fn remember_lines(backend: &dyn Backend, typed: &Receiver<(Option<UserName>, String)>) {
+    while let Ok((user, line)) = typed.recv() {
+        // The line is still known to this session; nobody is told of a comfort that is missing.
+        catch_unwind(AssertUnwindSafe(|| backend.remember(user.as_ref(), &line).ok())).ok();
+    }
 }
 
 /// Reads panes one after the other. Of several requests that wait, only the newest counts.

@@ -111,8 +111,8 @@ pub enum Ask {
     Curve(JobId),
     /// What the form of a new run of this user may be filled with.
     Choices(UserName),
-    /// The lines that were typed for this user's screen, in earlier sessions and in others.
-    Typed(Option<UserName>),
+    /// The lines that were typed on this user's screen, in earlier sessions and in others.
+    Remembered(Option<UserName>),
     /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
     Say(Vec<String>),
 }
@@ -131,7 +131,7 @@ pub enum Answer {
     /// For the form.
     Choices(Choices),
     /// Lines that were typed, oldest first.
-    Typed(Vec<String>),
+    Remembered(Vec<String>),
     /// In words.
     Text(String),
 }
@@ -168,13 +168,8 @@ pub enum Effect {
         /// Whose output.
         job: JobId,
     },
-    /// Do something to jobs.
-    Act {
-        /// The number under which the answer comes back.
-        ticket: Ticket,
-        /// What.
-        act: Act,
-    },
+    /// Do things to jobs side by side; each is answered under its own number.
+    Act(Vec<(Ticket, Act)>),
     /// Read something.
     Ask(Ask),
     /// Leave the terminal to something else for a while.
@@ -188,7 +183,7 @@ pub enum Effect {
     Scope(Scope),
     /// Take the mouse, or release it.
     Mouse(bool),
-    /// Keep a line that was typed, for later sessions of this user's screen.
+    /// Remember a line that was typed, for later sessions of this user's screen.
     Remember(Option<UserName>, String),
     /// Put a text where the person can paste it from.
     Copy(String),
@@ -213,6 +208,8 @@ pub enum Act {
     Tag(JobId, String),
     /// Commands of `tpu`, one after the other as long as they succeed.
     Commands(Vec<Vec<String>>),
+    /// The same after a person has said yes to them: they are run with `--yes`.
+    Confirmed(Vec<Vec<String>>),
 }
 
 impl Act {
@@ -227,7 +224,7 @@ impl Act {
             }
             Self::Clean(user) => format!("cleaning {user}"),
             Self::Tag(job, _) => format!("tagging {}", job.window),
-            Self::Commands(commands) => {
+            Self::Commands(commands) | Self::Confirmed(commands) => {
                 let all: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
                 all.join(", then ")
             }

@@ -15,7 +15,7 @@ pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
 pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
 
 use super::filter::Filter;
-use super::keys::{Command, Context, KeyMap, Needs};
+use super::keys::{Command, Context, KeyMap};
 use super::log_filter::LogFilter;
 use super::message::{Act, Problem, Scope, Ticket};
 use super::pane::PaneText;
@@ -23,7 +23,6 @@ use super::rows::{self, Arrangement, Row};
 use super::tabs::Tab;
 use super::theme::Theme;
 use super::trace::Traces;
-use super::view::{help, page};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
@@ -65,9 +64,9 @@ impl Columns {
     }
 }
 
-/// What is settled when the screen opens and stays so.
+/// How this person wants the screen.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Setup {
     /// Styles.
     pub theme: Theme,
     /// Whether only ASCII may be drawn.
@@ -84,7 +83,7 @@ pub struct Look {
     pub commands: Vec<(String, String)>,
 }
 
-impl Look {
+impl Setup {
     /// The first key of a command, as it is shown; empty where it has none.
     pub fn key(&self, context: Context, command: Command) -> String {
         let keys = self.keys.lines(context).find(|(line, _)| line.command == command);
@@ -173,8 +172,8 @@ pub struct Model {
     pub boards: Boards,
     /// What is remembered of each lineage.
     pub traces: Traces,
-    /// What is settled.
-    pub look: Look,
+    /// How this person wants it.
+    pub setup: Setup,
     /// Whose jobs.
     pub scope: Scope,
     /// The newest look that succeeded.
@@ -193,8 +192,8 @@ pub struct Model {
     pub mouse: bool,
     /// The user whose jobs are shown when not everybody's are.
     pub home: Option<UserName>,
-    /// The commands that were typed, oldest first.
-    pub typed: Vec<String>,
+    /// The lines that were typed, here and on other screens, oldest first.
+    pub remembered: Vec<String>,
     /// The selected job's pane.
     pub live: Live,
     /// The log view, while it is open.
@@ -219,14 +218,14 @@ pub struct Model {
 
 impl Model {
     /// A screen that has seen nothing yet. `select` is chosen as soon as it appears.
-    pub fn new(look: Look, scope: Scope, now: Timestamp, select: Option<JobId>) -> Self {
+    pub fn new(setup: Setup, scope: Scope, now: Timestamp, select: Option<JobId>) -> Self {
         Self {
             now,
             size: (80, 24),
             tab: Tab::Jobs,
             boards: Boards::default(),
             traces: Traces::default(),
-            look,
+            setup,
             home: scope.user.clone(),
             scope,
             snapshot: None,
@@ -236,7 +235,7 @@ impl Model {
             split: None,
             dragging: false,
             mouse: true,
-            typed: Vec::new(),
+            remembered: Vec::new(),
             live: Live::default(),
             log: None,
             overlay: None,
@@ -273,30 +272,6 @@ impl Model {
             (Some(_), ..) => Context::Log,
             (None, Tab::Jobs, true) => Context::Detail,
             (None, tab, _) => tab.context(),
-        }
-    }
-
-    /// Whether what a command needs is there.
-    pub fn meets(&self, needs: Needs) -> bool {
-        match needs {
-            Needs::Nothing => true,
-            Needs::Jobs => !self.jobs().is_empty(),
-            Needs::Job => self.selected().is_some(),
-            Needs::Failure => self.selected().is_some_and(|job| job.failure().is_some()),
-            Needs::Attempts => self.selected().is_some_and(|job| job.lineage.len() > 1),
-            Needs::Row => match self.tab {
-                Tab::Jobs => !self.jobs().is_empty(),
-                tab => !self.boards.choosing(tab).rows.is_empty(),
-            },
-            Needs::More => match &self.overlay {
-                Some(Overlay::Help(_)) => help::lines(self).len() > help::rows(self),
-                Some(Overlay::Page(page)) => page::extent(self, page).0 > 0,
-                _ => false,
-            },
-            Needs::Something => {
-                let list = &self.list;
-                !list.filter.is_empty() || !list.marked.is_empty() || !self.toasts.is_empty()
-            }
         }
     }
 

@@ -14,7 +14,7 @@ use super::effect::{Effects, Own, answer};
 use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
 use super::message::{Effect, Message, Scope};
-use super::model::{Columns, Look, Model};
+use super::model::{Columns, Model, Setup};
 use super::terminal::{Screen, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::update::update;
@@ -83,7 +83,7 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
     let theme = options.theme.as_deref().unwrap_or(theme::DEFAULT);
     let theme = Theme::named(if options.no_color { "plain" } else { theme })?;
     let colours = !theme.is_monochrome();
-    let look = Look {
+    let setup = Setup {
         theme,
         ascii: options.ascii,
         columns: options.columns,
@@ -93,7 +93,7 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         commands: options.commands,
     };
     let scope = Scope { user: options.user };
-    let mut model = Model::new(look, scope.clone(), backend.now(), options.select);
+    let mut model = Model::new(setup, scope.clone(), backend.now(), options.select);
 
     let (events, happened) = channel();
     let _signals = SignalFeed::start(events.clone())?;

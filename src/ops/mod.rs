@@ -39,9 +39,9 @@ pub mod provision;
 pub mod reach;
 pub mod recipes;
 pub mod rehearse;
+pub mod remembered;
 pub mod settings;
 pub mod targets;
-pub mod typed;
 pub mod users;
 
 // MONITOR: how it is, what it would do, its start and end, what it writes down.

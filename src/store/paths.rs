@@ -98,8 +98,8 @@ impl Paths {
         self.state().join(format!("seen-{}", plain(user)))
     }
 
-    /// What a user has typed on the screen; without a user, what was typed for everybody's jobs.
-    pub fn typed(&self, user: Option<&str>) -> PathBuf {
+    /// The lines that a user has typed on the screen; without a user, those typed for everybody's jobs.
+    pub fn remembered(&self, user: Option<&str>) -> PathBuf {
         self.state().join(
             user.map_or_else(
                 || "typed.txt".to_owned(),

@@ -25,6 +25,12 @@ use super::wait::{wait_for, wait_until};
 /// The program under test.
 pub(crate) const TPU: &str = env!("CARGO_BIN_EXE_tpu");
 
+/// A job that says which process it is, prints a step each tenth of a second, writes checkpoints, and fails when
+/// a file says so.
+pub(crate) const STEPS: &str = "echo $$ >\"$TPU_DATA.pid\"; n=0; until [ -e \"$TPU_DATA.stop\" ]; do n=$((n+1)); \
+     echo \"step $n/1000 loss 0.5\"; mkdir -p \"$TPU_LOG_DIR/checkpoints\"; \
+     echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; read -r -t 0.1 <> <(:); done; exit 3";
+
 /// A home of one test's own.
 pub(crate) struct TestEnv {
     tmux: PrivateTmux,

@@ -9,7 +9,7 @@ use tpu::model::time::Timestamp;
 use tpu::model::view::Snapshot;
 use tpu::monitor::keys::{Command, Key, KeyMap};
 use tpu::monitor::message::{Effect, Message, Scope};
-use tpu::monitor::model::{Columns, Look, Model};
+use tpu::monitor::model::{Columns, Model, Setup};
 use tpu::monitor::theme::Theme;
 use tpu::monitor::update::update;
 use tpu::monitor::view::view;
@@ -29,7 +29,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// A screen that has seen nothing yet.
     pub(crate) fn new() -> Self {
-        let look = Look {
+        let setup = Setup {
             theme: Theme::named("dark").unwrap(),
             ascii: false,
             columns: Columns::default(),
@@ -45,7 +45,7 @@ impl Screen {
             .to_vec(),
         };
         let scope = Scope { user: Some(UserName::from("alice")) };
-        let model = Model::new(look, scope, Timestamp::from_second(NOW), None);
+        let model = Model::new(setup, scope, Timestamp::from_second(NOW), None);
         Self { model, effects: Vec::new(), now: NOW }
     }
 

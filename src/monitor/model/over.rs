@@ -20,8 +20,8 @@ pub struct Confirm {
     pub yes: bool,
     /// How far the list of jobs is scrolled.
     pub top: usize,
-    /// What a command says that it would do; until it has answered, that it is asked.
-    pub plan: Option<String>,
+    /// What a command says that it would do.
+    pub plan: Option<Body>,
     /// What is left alone, and why; or what else is to be known.
     pub note: Option<String>,
 }
@@ -60,7 +60,7 @@ pub struct Page {
     pub top: usize,
 }
 
-/// What there is to read on a page.
+/// What there is to read on a page or in a question.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Words that are awaited: what was asked for.

@@ -24,12 +24,12 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
             let text =
                 "The error counts as none until the job prints another one; no rule answers it.";
             let command = about(&selected?, &["ignore-error"]);
-            ask(model, vec![command], vec![], text);
+            confirm(model, vec![command], vec![], None, Some(text));
             Vec::new()
         }
         Command::Explain => {
             let id = selected?;
-            page::ask(model, format!("Why {id} is as it is"), about(&id, &["explain"]))
+            page::open_awaiting(model, format!("Why {id} is as it is"), about(&id, &["explain"]))
         }
         Command::DryPlan => dry_plan(model, &selected?),
         Command::Reapply => reapply(model)?,
@@ -50,28 +50,29 @@ pub(super) fn about(job: &JobId, words: &[&str]) -> Vec<String> {
     all
 }
 
-/// Asks whether commands are to be run.
-fn ask(model: &mut Model, commands: Vec<Vec<String>>, jobs: Vec<JobId>, note: &str) {
-    let act = Act::Commands(commands);
-    let note = (!note.is_empty()).then(|| note.to_owned());
-    model.overlay =
-        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
-}
-
-/// The same, while the first of them is asked what it would do.
-fn ask_with_plan(
+/// Asks the person whether commands are to be run.
+fn confirm(
     model: &mut Model,
     commands: Vec<Vec<String>>,
     jobs: Vec<JobId>,
-    note: &str,
+    plan: Option<Body>,
+    note: Option<&str>,
+) {
+    let act = Act::Confirmed(commands);
+    let note = note.map(str::to_owned);
+    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan, note }));
+}
+
+/// The same, while the first of them says what it would do.
+fn confirm_with_plan(
+    model: &mut Model,
+    commands: Vec<Vec<String>>,
+    jobs: Vec<JobId>,
+    note: Option<&str>,
 ) -> Vec<Effect> {
-    let mut question = commands.first().cloned().unwrap_or_default();
-    question.retain(|word| word != "--yes" && word != "-y");
-    ask(model, commands, jobs, note);
-    if let Some(Overlay::Confirm(confirm)) = &mut model.overlay {
-        confirm.plan = Some("asking what it would do …".to_owned());
-    }
-    vec![Effect::Ask(Ask::Say(dry(question)))]
+    let question = dry(commands.first().cloned().unwrap_or_default());
+    confirm(model, commands, jobs, Some(Body::Awaited(question.clone())), note);
+    vec![Effect::Ask(Ask::Say(question))]
 }
 
 /// The same words, only tried.
@@ -86,7 +87,7 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::Running { .. }) => {
             let text = "Jobs go on, and nothing happens by itself any more: no job is brought back by its rule.";
-            ask(model, vec![words("stop")], Vec::new(), text);
+            confirm(model, vec![words("stop")], Vec::new(), None, Some(text));
             Vec::new()
         }
         Some(MonitorHealth::NotRunning) => act(model, Act::Commands(vec![words("start")])),
@@ -142,8 +143,14 @@ pub(super) fn dry_plan_of_target(model: &mut Model) {
 }
 
 fn plans_of_target(target: &str) -> Vec<(Command, Vec<String>)> {
-    let of = |verb: &str| vec![verb.to_owned(), target.to_owned()];
-    vec![(Command::Reapply, of("reapply")), (Command::Solve, of("solve"))]
+    vec![
+        (Command::Reapply, on_target("reapply", target)),
+        (Command::Solve, on_target("solve", target)),
+    ]
+}
+
+fn on_target(verb: &str, target: &str) -> Vec<String> {
+    vec![verb.to_owned(), target.to_owned()]
 }
 
 fn choose_plan(
@@ -153,8 +160,8 @@ fn choose_plan(
     next: Command,
 ) {
     let option = |(command, words): &(Command, Vec<String>)| {
-        let key = model.look.key(Context::List, *command);
-        let mut lines = model.look.keys.lines(Context::List);
+        let key = model.setup.key(Context::List, *command);
+        let mut lines = model.setup.keys.lines(Context::List);
         let help =
             lines.find(|(line, _)| line.command == *command).map_or("", |(line, _)| line.help);
         let help = help.strip_suffix(" (asks first)").unwrap_or(help);
@@ -170,7 +177,7 @@ fn choose_plan(
 /// Shows the plan that was chosen.
 pub(super) fn show_plan(model: &mut Model, words: Vec<String>) -> Vec<Effect> {
     let verb = words.first().cloned().unwrap_or_default();
-    page::ask(model, format!("What {verb} would do; nothing is done"), words)
+    page::open_awaiting(model, format!("What {verb} would do; nothing is done"), words)
 }
 
 /// The key of an action, while its plan may be chosen: that plan.
@@ -178,7 +185,7 @@ pub(super) fn plan_by_key(model: &mut Model, key: Key) -> Option<Vec<Effect>> {
     let Some(Overlay::Choice(Choice { of: ChoiceOf::Plan(plans), .. })) = &model.overlay else {
         return None;
     };
-    let command = model.look.keys.command(Context::List, key)?;
+    let command = model.setup.keys.command(Context::List, key)?;
     let words = plans.iter().find(|(known, _)| *known == command)?.1.clone();
     Some(show_plan(model, words))
 }
@@ -194,12 +201,12 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Some(Vec::new());
     }
-    let mut commands = vec![yes("reapply", job.target.as_str())];
+    let mut commands = vec![on_target("reapply", job.target.as_str())];
     if job.leaf && job.failure().is_some() {
         commands.push(about(&job.id, &["resume"]));
     }
     let users = users_of(model, &job.target);
-    Some(ask_with_plan(model, commands, users, REMAKE))
+    Some(confirm_with_plan(model, commands, users, Some(REMAKE)))
 }
 
 /// The same for the chosen target.
@@ -208,29 +215,30 @@ pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Vec::new();
     };
-    ask_with_plan(model, vec![yes("reapply", item.target.as_str())], item.jobs, REMAKE)
+    let command = on_target("reapply", item.target.as_str());
+    confirm_with_plan(model, vec![command], item.jobs, Some(REMAKE))
 }
 
 /// Asks whether the target of the selected job is to be set right.
 fn solve(model: &mut Model) -> Option<Vec<Effect>> {
     let target = model.selected()?.target.clone();
     let users = users_of(model, &target);
-    Some(ask_solve(model, Some(target).filter(|target| target.as_str() != LOCAL), users))
+    Some(confirm_solve(model, Some(target).filter(|target| target.as_str() != LOCAL), users))
 }
 
 /// The same for the chosen target.
 pub(super) fn solve_target(model: &mut Model) -> Vec<Effect> {
     let item = chosen_target(model);
     let users = item.as_ref().map(|item| item.jobs.clone()).unwrap_or_default();
-    ask_solve(model, item.map(|item| item.target), users)
+    confirm_solve(model, item.map(|item| item.target), users)
 }
 
-fn ask_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId>) -> Vec<Effect> {
+fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId>) -> Vec<Effect> {
     let Some(target) = target else {
         note(model, "`local` is this machine: there is nothing to set right.".to_owned());
         return Vec::new();
     };
-    ask_with_plan(model, vec![yes("solve", target.as_str())], users, SOLVE)
+    confirm_with_plan(model, vec![on_target("solve", target.as_str())], users, Some(SOLVE))
 }
 
 /// The chosen target, unless it is this machine.
@@ -238,10 +246,6 @@ fn chosen_target(model: &Model) -> Option<Row> {
     let at = chosen(model)?.at;
     let item = model.boards.targets.seen.as_ref()?.targets.get(at)?;
     Some(item.clone()).filter(|item| item.target.as_str() != LOCAL)
-}
-
-fn yes(verb: &str, target: &str) -> Vec<String> {
-    [verb, target, "--yes"].map(str::to_owned).to_vec()
 }
 
 /// The live jobs on the target of a job, as far as this screen sees them.
@@ -286,7 +290,7 @@ fn diff(model: &mut Model) {
     let [first, second] = jobs.as_slice() else {
         let text = format!(
             "Mark the two runs to compare with {}; {} are marked.",
-            model.look.key(Context::List, Command::Mark),
+            model.setup.key(Context::List, Command::Mark),
             jobs.len()
         );
         note(model, text);
@@ -297,16 +301,14 @@ fn diff(model: &mut Model) {
     model.overlay = Some(Overlay::Page(Page { title, body, top: 0 }));
 }
 
-/// A command that was typed and destroys something: it is asked about first, with what it says that it
-/// would do, if it can say so.
-pub(super) fn ask_typed(model: &mut Model, mut words: Vec<String>, dry: bool) -> Vec<Effect> {
-    if !words.iter().any(|word| word == "--yes" || word == "-y") {
-        words.push("--yes".to_owned());
-    }
+/// A command that was typed and destroys something: the person is asked first, with what it says that it
+/// would do, if it can say so. A yes that was typed with it is not the answer.
+pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool) -> Vec<Effect> {
+    words.retain(|word| word != "--yes" && word != "-y");
     if dry {
-        return ask_with_plan(model, vec![words], Vec::new(), "");
+        return confirm_with_plan(model, vec![words], Vec::new(), None);
     }
-    ask(model, vec![words], Vec::new(), "");
+    confirm(model, vec![words], Vec::new(), None, None);
     Vec::new()
 }
 

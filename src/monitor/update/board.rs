@@ -184,7 +184,7 @@ pub(super) fn settle(model: &mut Model) {
 
 /// What the screen shows and has not been read lately.
 pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
-    let (now, every) = (model.now, model.look.refresh_s.max(1));
+    let (now, every) = (model.now, model.setup.refresh_s.max(1));
     let mut effects = Vec::new();
     // Nothing is asked before the first look: a state file that cannot be read fails once, not four times.
     if model.snapshot.is_none() {

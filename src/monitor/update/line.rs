@@ -10,31 +10,29 @@ use crate::monitor::model::{CommandLine, Model, Overlay};
 use crate::monitor::theme::Theme;
 use crate::monitor::typed::{self, Names, Typed};
 use crate::monitor::view::columns;
-
-/// So many commands are remembered.
-const REMEMBERED: usize = 200;
+use crate::ops::remembered;
 
 /// Opens it, and asks for what was typed in other sessions.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     model.overlay = Some(Overlay::CommandLine(CommandLine::default()));
-    vec![Effect::Ask(Ask::Typed(model.home.clone()))]
+    vec![Effect::Ask(Ask::Remembered(model.home.clone()))]
 }
 
 /// The lines of other sessions: they stand before those of this one.
-pub(super) fn recall(model: &mut Model, mut lines: Vec<String>) {
+pub(super) fn remembered(model: &mut Model, mut lines: Vec<String>) {
     // Whoever goes through the lines stays where they are.
     if matches!(&model.overlay, Some(Overlay::CommandLine(line)) if line.fetched.is_some()) {
         return;
     }
-    lines.retain(|line| !model.typed.contains(line));
-    lines.append(&mut model.typed);
-    model.typed = lines;
+    lines.retain(|line| !model.remembered.contains(line));
+    lines.append(&mut model.remembered);
+    model.remembered = lines;
     forget_oldest(model);
 }
 
 fn forget_oldest(model: &mut Model) {
-    let surplus = model.typed.len().saturating_sub(REMEMBERED);
-    model.typed.drain(..surplus);
+    let surplus = model.remembered.len().saturating_sub(remembered::MOST);
+    model.remembered.drain(..surplus);
 }
 
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -78,7 +76,7 @@ pub(in crate::monitor) fn names(model: &Model) -> Names {
 
 /// Completes the last word: first to what all proposals share, then to one after the other.
 fn complete(model: &Model, line: &mut CommandLine) {
-    let known = &model.look.commands;
+    let known = &model.setup.commands;
     let (base, at) = match &line.completing {
         Some((base, at)) => (base.clone(), at + 1),
         None => (line.input.value().to_owned(), 0),
@@ -123,7 +121,7 @@ fn fetch(model: &Model, line: &mut CommandLine, earlier: bool) {
             line.input = Input::new(line.kept.clone());
         }
         Some(at) => {
-            let Some(text) = model.typed.iter().rev().nth(at) else { return };
+            let Some(text) = model.remembered.iter().rev().nth(at) else { return };
             line.fetched = Some(at);
             line.input = Input::new(text.clone());
         }
@@ -135,8 +133,8 @@ fn accept(model: &mut Model, text: &str) -> Vec<Effect> {
     let text = text.trim();
     let mut effects = Vec::new();
     if !text.is_empty() && !typed::names_a_secret(text) {
-        model.typed.retain(|other| other != text);
-        model.typed.push(text.to_owned());
+        model.remembered.retain(|other| other != text);
+        model.remembered.push(text.to_owned());
         forget_oldest(model);
         effects.push(Effect::Remember(model.home.clone(), text.to_owned()));
     }
@@ -155,7 +153,7 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
     match read {
         Typed::Nothing => {}
         Typed::Theme(name) => match Theme::named(&name) {
-            Ok(theme) => model.look.theme = theme,
+            Ok(theme) => model.setup.theme = theme,
             Err(error) => complain(model, Problem { message: error.to_string(), hint: None }),
         },
         Typed::Sort(column) => {
@@ -176,7 +174,7 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
         Typed::Help => model.overlay = Some(Overlay::Help(0)),
         Typed::Quit => super::leave(model),
         Typed::Foreground(words) => return leave_to(model, Door::Command(words)),
-        Typed::Destroy(words, dry) => return actions::ask_typed(model, words, dry),
+        Typed::Destroy(words, dry) => return actions::confirm_typed(model, words, dry),
         Typed::Command(words) => return page::run(model, words),
     }
     Vec::new()

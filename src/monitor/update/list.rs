@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act, leave_to, log, moved, note};
+use super::{act_each, leave_to, log, moved, note};
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -53,8 +53,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Resume => return on_subjects(model, Act::Resume),
         Command::Rerun => return on_subjects(model, Act::Rerun),
-        Command::Kill => ask_kill(model),
-        Command::Clean => ask_clean(model),
+        Command::Kill => confirm_kill(model),
+        Command::Clean => confirm_clean(model),
         Command::Attach => {
             if let Some(job) = model.selected().map(|job| job.id.clone()) {
                 return leave_to(model, Door::Window(job));
@@ -193,11 +193,11 @@ fn fold(model: &mut Model, open: bool) {
     }
 }
 
-/// Begins an action for each marked job, which is then unmarked, or for the selected one.
+/// Begins an action for each marked job, or for the selected one. The marks stay until it is done: without
+/// them the same key, pressed again meanwhile, would be about the selected job.
 fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
-    let jobs: Vec<JobId> = model.subjects().into_iter().map(|job| job.id.clone()).collect();
-    model.list.marked.retain(|id| !jobs.contains(id));
-    jobs.into_iter().flat_map(|id| act(model, make(id))).collect()
+    let acts = model.subjects().into_iter().map(|job| make(job.id.clone())).collect();
+    act_each(model, acts)
 }
 
 /// Whether a kill is possible: on what is live and on failures.
@@ -205,7 +205,7 @@ fn killable(job: &JobView) -> bool {
     job.shown.status.is_live() || matches!(job.shown.status, Status::Error(_))
 }
 
-fn ask_kill(model: &mut Model) {
+fn confirm_kill(model: &mut Model) {
     let (can, ended): (Vec<_>, Vec<_>) =
         model.subjects().into_iter().partition(|job| killable(job));
     let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
@@ -224,7 +224,7 @@ fn ask_kill(model: &mut Model) {
         Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
 }
 
-fn ask_clean(model: &mut Model) {
+fn confirm_clean(model: &mut Model) {
     let Some(user) = model.selected().map(|job| job.id.user.clone()) else { return };
     let jobs = model.cleanable(&user);
     if jobs.is_empty() {

@@ -19,6 +19,7 @@ use super::pane::PaneText;
 use super::rows::Row;
 use super::view::columns;
 use super::view::layout::Layout;
+use super::view::needs;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
@@ -91,10 +92,16 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             let act = model.running.iter().find(|(running, _)| *running == ticket);
             let act = act.map(|(_, act)| act.clone());
             model.running.retain(|(running, _)| *running != ticket);
+            // What has failed stays marked: it can be tried again.
+            if let Some(Act::Resume(job) | Act::Rerun(job)) = &act {
+                model.list.marked.remove(job);
+            }
             // An action that needs no words (going to a window and back) has none.
             match act {
                 _ if toast.trim().is_empty() => {}
-                Some(act @ Act::Commands(_)) if toast.lines().count() > page::LONGEST_TOAST => {
+                Some(act @ (Act::Commands(_) | Act::Confirmed(_)))
+                    if toast.lines().count() > page::LONGEST_TOAST =>
+                {
                     page::show(model, act.progressive(), toast);
                 }
                 _ => result(model, toast),
@@ -113,10 +120,12 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
 /// A key: first what the table says, then text for whatever is being typed.
 fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     let context = model.context();
-    let command = model.look.keys.command(context, key);
+    let command = model.setup.keys.command(context, key);
     let sensible = command.filter(|command| {
-        let lines = model.look.keys.lines(context);
-        lines.into_iter().any(|(line, _)| line.command == *command && model.meets(line.needs))
+        let lines = model.setup.keys.lines(context);
+        lines
+            .into_iter()
+            .any(|(line, _)| line.command == *command && needs::are_met(model, line.needs))
     });
     if let Some(command) = sensible {
         return command_of(model, command);
@@ -133,8 +142,8 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
     }
     dialog::typed(model, key);
     if command.is_none() && model.overlay.is_none() && key.is_character() {
-        let help = model.look.key(context, Command::Help);
-        let label = key.label(model.look.ascii);
+        let help = model.setup.key(context, Command::Help);
+        let label = key.label(model.setup.ascii);
         note(model, format!("{label} is no key here; {help} lists those that are."));
     }
     Vec::new()
@@ -156,9 +165,9 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             Vec::new()
         }
         (Command::Theme, _) => {
-            let next = model.look.theme.next();
+            let next = model.setup.theme.next();
             let name = next.name();
-            model.look.theme = next;
+            model.setup.theme = next;
             note(model, format!("Theme {name}. To keep it: tpu set-settings theme {name}"));
             Vec::new()
         }
@@ -241,12 +250,12 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
         (Ask::Choices(_), Err(problem)) => complain(model, problem),
-        (Ask::Typed(_), Ok(Answer::Typed(lines))) => line::recall(model, lines),
+        (Ask::Remembered(_), Ok(Answer::Remembered(lines))) => line::remembered(model, lines),
         (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
         (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
         // An answer to another question than the one asked says nothing; and without the lines of other
         // sessions those of this one are still there.
-        (_, Ok(_)) | (Ask::Typed(_), Err(_)) => {}
+        (_, Ok(_)) | (Ask::Remembered(_), Err(_)) => {}
     }
 }
 
@@ -344,13 +353,22 @@ fn want_pane(model: &mut Model) -> Vec<Effect> {
 
 /// Begins an action, unless the very same is under way.
 fn act(model: &mut Model, act: Act) -> Vec<Effect> {
-    if model.running.iter().any(|(_, running)| *running == act) {
-        note(model, format!("Already {}.", act.progressive()));
-        return Vec::new();
+    act_each(model, vec![act])
+}
+
+/// The same for several actions at once.
+fn act_each(model: &mut Model, acts: Vec<Act>) -> Vec<Effect> {
+    let mut begun = Vec::new();
+    for act in acts {
+        if model.running.iter().any(|(_, running)| *running == act) {
+            note(model, format!("Already {}.", act.progressive()));
+            continue;
+        }
+        let ticket = ticket(model);
+        model.running.push((ticket, act.clone()));
+        begun.push((ticket, act));
     }
-    let ticket = ticket(model);
-    model.running.push((ticket, act.clone()));
-    vec![Effect::Act { ticket, act }]
+    if begun.is_empty() { Vec::new() } else { vec![Effect::Act(begun)] }
 }
 
 /// Leaves the terminal to something else.

@@ -9,8 +9,8 @@ use crate::monitor::view::page;
 /// More lines than this are no toast.
 pub(super) const LONGEST_TOAST: usize = 2;
 
-/// Asks a command for words and shows them on a page.
-pub(super) fn ask(model: &mut Model, title: String, words: Vec<String>) -> Vec<Effect> {
+/// Opens a page for what a command says, and asks the command.
+pub(super) fn open_awaiting(model: &mut Model, title: String, words: Vec<String>) -> Vec<Effect> {
     let body = Body::Awaited(words.clone());
     model.overlay = Some(Overlay::Page(Page { title, body, top: 0 }));
     vec![Effect::Ask(Ask::Say(words))]
@@ -44,17 +44,16 @@ pub(super) fn said(model: &mut Model, words: &[String], answer: Result<String, P
         }
         Some(Overlay::Form(_)) => form::planned(model, words, answer),
         Some(Overlay::Confirm(confirm)) => {
-            let Act::Commands(commands) = &confirm.act else { return };
-            let question = words.split_last().map(|(_, rest)| rest).unwrap_or_default();
-            let same = commands.first().is_some_and(|first| first.starts_with(question));
+            if !matches!(&confirm.plan, Some(Body::Awaited(waiting)) if waiting == words) {
+                return;
+            }
             match answer {
-                Ok(text) if same => confirm.plan = Some(text.trim_end().to_owned()),
+                Ok(text) => confirm.plan = Some(Body::Text(text.trim_end().to_owned())),
                 // It would fail: that is the answer, and there is nothing to confirm.
-                Err(problem) if same => {
+                Err(problem) => {
                     model.overlay = None;
                     complain(model, problem);
                 }
-                Ok(_) | Err(_) => {}
             }
         }
         _ => {}

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use tui_input::Input;
 
 use super::spans::{cut, outside, span};
-use super::style;
+use super::{needs, style};
 use crate::monitor::filter::{self, Filter};
 use crate::monitor::keys::{Command, Context};
 use crate::monitor::model::{CommandLine, Model, Overlay};
@@ -65,7 +65,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 fn about(model: &Model, line: &CommandLine) -> String {
     const MOST: usize = 12;
     let text = line.completing.as_ref().map_or(line.input.value(), |(base, _)| base);
-    let known = &model.look.commands;
+    let known = &model.setup.commands;
     let (before, found) = typed::complete(text, known, &Names::default());
     if before.is_empty() && !found.is_empty() {
         return found.into_iter().take(MOST).collect::<Vec<_>>().join("  ");
@@ -83,15 +83,15 @@ fn about(model: &Model, line: &CommandLine) -> String {
 fn keys(model: &Model, area: Rect) -> (Line<'static>, Vec<(usize, Command)>) {
     let context = model.context();
     let entry = |keys: &[crate::monitor::keys::Key], word: &str, command: Command| {
-        let key = keys.first().map(|key| key.label(model.look.ascii)).unwrap_or_default();
+        let key = keys.first().map(|key| key.label(model.setup.ascii)).unwrap_or_default();
         let spans =
             [span(format!(" {key}"), style(model, Role::Key)), Span::raw(format!(" {word} "))];
         (spans, command)
     };
     let (mut first, mut last): (Vec<([Span<'static>; 2], Command)>, Vec<_>) =
         (Vec::new(), Vec::new());
-    for (binding, keys) in model.look.keys.lines(context) {
-        if binding.bar.is_empty() || !model.meets(binding.needs) {
+    for (binding, keys) in model.setup.keys.lines(context) {
+        if binding.bar.is_empty() || !needs::are_met(model, binding.needs) {
             continue;
         }
         let ending = matches!(binding.command, Command::Help | Command::Quit)
@@ -140,8 +140,9 @@ fn prompt(
     let mut line = Line::from(span(label, style(model, Role::Key)));
     let used = start + typed.width();
     line.spans.extend(typed.spans);
-    let accept = model.look.keys.lines(model.context()).find(|(b, _)| b.command == Command::Accept);
-    let key = accept.and_then(|(_, keys)| keys.first()).map(|key| key.label(model.look.ascii));
+    let accept =
+        model.setup.keys.lines(model.context()).find(|(b, _)| b.command == Command::Accept);
+    let key = accept.and_then(|(_, keys)| keys.first()).map(|key| key.label(model.setup.ascii));
     let hint = format!("   {} take it  Esc leave it   {hint}", key.unwrap_or_default());
     if used + 6 < usize::from(area.width) {
         line.push_span(span(hint, style(model, Role::Dim)));

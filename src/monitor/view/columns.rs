@@ -69,7 +69,7 @@ pub const TABLE: &[Column] = &[
             job.id.window.to_string().len() + 3 * usize::from(job.lineage.len() > 1)
         }),
         keep: 10,
-        wanted: |model| model.look.columns.window,
+        wanted: |model| model.setup.columns.window,
         sort: |job| SortKey::Number(job.id.window.0.into()),
         cell: window,
     },
@@ -80,7 +80,7 @@ pub const TABLE: &[Column] = &[
         most: 30,
         natural: Some(|job| text::width(words::dir_name(job))),
         keep: 7,
-        wanted: |model| model.look.columns.dir,
+        wanted: |model| model.setup.columns.dir,
         sort: |job| word(words::dir_name(job)),
         cell: dir,
     },
@@ -91,7 +91,9 @@ pub const TABLE: &[Column] = &[
         most: 20,
         natural: Some(|job| text::width(job.tags.as_deref().unwrap_or_default())),
         keep: 1,
-        wanted: |model| model.look.columns.dir && model.jobs().iter().any(|job| job.tags.is_some()),
+        wanted: |model| {
+            model.setup.columns.dir && model.jobs().iter().any(|job| job.tags.is_some())
+        },
         sort: |job| job.tags.as_deref().map_or(SortKey::Nothing, word),
         cell: |cell| plain(outside(cell.job.tags.as_deref().unwrap_or_default())),
     },
@@ -102,7 +104,7 @@ pub const TABLE: &[Column] = &[
         most: 18,
         natural: Some(|job| text::width(&job.target_label)),
         keep: 6,
-        wanted: |model| model.look.columns.target,
+        wanted: |model| model.setup.columns.target,
         sort: |job| word(&job.target_label),
         cell: |cell| plain(outside(&cell.job.target_label)),
     },
@@ -114,7 +116,7 @@ pub const TABLE: &[Column] = &[
         // What changes from moment to moment takes always the same room.
         natural: Some(|job| text::width(&status_text(job)).max(13)),
         keep: 11,
-        wanted: |model| model.look.columns.status,
+        wanted: |model| model.setup.columns.status,
         sort: |job| SortKey::Number(status::urgency(job).into()),
         cell: shown_status,
     },
@@ -125,7 +127,7 @@ pub const TABLE: &[Column] = &[
         most: 17,
         natural: None,
         keep: 5,
-        wanted: |model| model.look.columns.status,
+        wanted: |model| model.setup.columns.status,
         sort: |job| number(job.shown.progress.fraction()),
         cell: progress,
     },
@@ -136,7 +138,7 @@ pub const TABLE: &[Column] = &[
         most: 7,
         natural: None,
         keep: 4,
-        wanted: |model| model.look.columns.status,
+        wanted: |model| model.setup.columns.status,
         sort: |job| number(job.age_s.map(seconds)),
         cell: |cell| plain(cell.job.age_s.map(time::age).unwrap_or_default()),
     },
@@ -147,7 +149,7 @@ pub const TABLE: &[Column] = &[
         most: 200,
         natural: None,
         keep: 3,
-        wanted: |model| model.look.columns.output,
+        wanted: |model| model.setup.columns.output,
         sort: |_| SortKey::Nothing,
         cell: |cell| {
             let newest = cell.job.tail.iter().rev().find(|line| !line.trim().is_empty());

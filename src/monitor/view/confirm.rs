@@ -10,7 +10,7 @@ use super::{dialog, one_background, status, style, words};
 use crate::model::ids::JobId;
 use crate::model::time;
 use crate::monitor::message::{Act, command_line};
-use crate::monitor::model::{Confirm, Model};
+use crate::monitor::model::{Body, Confirm, Model};
 use crate::monitor::theme::Role;
 
 /// Where the question stands and what it says.
@@ -28,8 +28,11 @@ fn place(model: &Model, question: &Confirm) -> Place {
     let width = columns.saturating_sub(4).min(84);
     let inside = usize::from(width.saturating_sub(4));
     let (title, effect, yes) = words_for(question);
-    let plan = question.plan.iter().flat_map(|plan| plan.lines());
-    let plan = plan.flat_map(|line| folded(line, inside));
+    let plan = match &question.plan {
+        Some(Body::Awaited(_)) => vec!["asking what it would do …".to_owned()],
+        Some(Body::Text(text)) => text.lines().flat_map(|line| folded(line, inside)).collect(),
+        Some(Body::Diff(_)) | None => Vec::new(),
+    };
     let note = question.note.iter().flat_map(|note| note.lines());
     let note = note.flat_map(|line| wrap(&outside(line), inside));
     let effect = wrap(&effect, inside).into_iter().filter(|line| !line.is_empty());
@@ -37,7 +40,7 @@ fn place(model: &Model, question: &Confirm) -> Place {
     // whole, so the plan is the one to be cut.
     let room = usize::from(rows).saturating_sub(8).max(1);
     let warning = cut_off(note.chain(effect).collect(), room);
-    let mut words = cut_off(plan.collect(), room.saturating_sub(warning.len()));
+    let mut words = cut_off(plan, room.saturating_sub(warning.len()));
     words.extend(warning);
     let around = 4 + words.len() + usize::from(!question.jobs.is_empty());
     let room = usize::from(rows).saturating_sub(around + 2).max(1);
@@ -140,13 +143,9 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
                 .to_owned(),
             "Clean",
         ),
-        Act::Commands(commands) => {
-            // Whoever answers here has said yes.
-            let typed = |words: &Vec<String>| -> Vec<String> {
-                words.iter().filter(|word| *word != "--yes").cloned().collect()
-            };
+        Act::Confirmed(commands) | Act::Commands(commands) => {
             let lines: Vec<String> =
-                commands.iter().map(|words| outside(&command_line(&typed(words)))).collect();
+                commands.iter().map(|words| outside(&command_line(words))).collect();
             (lines.join(", then ") + "?", String::new(), "Run it")
         }
         Act::Resume(_) | Act::Rerun(_) | Act::Tag(..) => {

@@ -81,7 +81,7 @@ fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Lin
         (0, _) => String::new(),
         (n, true) => format!(" {n} more have no room "),
         (n, false) => {
-            format!(" {} shows {n} more ", model.look.key(Context::List, Command::Details))
+            format!(" {} shows {n} more ", model.setup.key(Context::List, Command::Details))
         }
     };
     let rest = width.saturating_sub(line.width());
@@ -258,7 +258,7 @@ fn lineage(job: &JobView) -> String {
 
 fn started(model: &Model, job: &JobView) -> String {
     dotted([
-        job.started_at.map(|at| at.display_in(&model.look.zone)).unwrap_or_default(),
+        job.started_at.map(|at| at.display_in(&model.setup.zone)).unwrap_or_default(),
         job.exit_code.map(|code| format!("exit code {code}")).unwrap_or_default(),
         job.pane_id.as_deref().map(|pane| format!("pane {}", outside(pane))).unwrap_or_default(),
     ])

@@ -1,7 +1,7 @@
 //! Evidence and intention on one line: what broke, which line says so, what happens next.
 //!
 //! It is about the selected job if that one failed, else about the newest failed one, also when the filter
-//! hides it. Where the line is too short, it takes two.
+//! hides it; in the log only about the job whose log it is. Where the line is too short, it takes two.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -17,8 +17,11 @@ use crate::text;
 
 /// The job that the line is about.
 fn subject(model: &Model) -> Option<&JobView> {
-    let selected = model.selected().filter(|job| job.leaf && job.failure().is_some());
-    selected.or_else(|| model.newest_failure())
+    let failed = |job: &&JobView| job.leaf && job.failure().is_some();
+    match &model.log {
+        Some(log) => model.job(&log.job).filter(failed),
+        None => model.selected().filter(failed).or_else(|| model.newest_failure()),
+    }
 }
 
 /// What broke, the words that say so, where they stand, and what happens next.

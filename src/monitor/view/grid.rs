@@ -162,7 +162,7 @@ fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>)
         line.push_span(span(text, style(model, Role::Title)));
     }
     let (age, problem) = model.boards.state(model.tab, model.now);
-    let late = model.look.refresh_s.saturating_mul(2).max(20) + 2;
+    let late = model.setup.refresh_s.saturating_mul(2).max(20) + 2;
     if let Some(problem) = problem {
         let text = format!(" ▲ {} ", outside(&problem.message));
         line.push_span(span(text, style(model, Role::Error)));

@@ -95,7 +95,7 @@ fn parts(model: &Model) -> Vec<Part> {
         };
         parts.push(right(10, format!("{turn} {}{more} ", act.progressive()), Role::Warning));
     }
-    let late = model.look.refresh_s.saturating_mul(2).saturating_add(2);
+    let late = model.setup.refresh_s.saturating_mul(2).saturating_add(2);
     if let Some(age) = model.look_age_s().filter(|age| *age > late) {
         parts.push(right(13, format!("as of {} ago ", time::age(age)), Role::Warning));
     }
@@ -119,6 +119,6 @@ fn parts(model: &Model) -> Vec<Part> {
     if !model.mouse {
         parts.push(right(7, "mouse free ".to_owned(), Role::Warning));
     }
-    parts.push(right(1, model.now.clock_in(&model.look.zone), Role::Header));
+    parts.push(right(1, model.now.clock_in(&model.setup.zone), Role::Header));
     parts
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, span};
-use super::{dialog, one_background, style};
+use super::{dialog, needs, one_background, style};
 use crate::monitor::filter;
 use crate::monitor::keys::{Context, Key};
 use crate::monitor::model::Model;
@@ -18,13 +18,13 @@ pub fn lines(model: &Model) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let context = model.context_below();
     let label = |keys: &[Key]| {
-        keys.iter().map(|key| key.label(model.look.ascii)).collect::<Vec<_>>().join(" ")
+        keys.iter().map(|key| key.label(model.setup.ascii)).collect::<Vec<_>>().join(" ")
     };
     let entries: Vec<_> = model
-        .look
+        .setup
         .keys
         .lines(context)
-        .filter(|(binding, _)| model.meets(binding.needs))
+        .filter(|(binding, _)| needs::are_met(model, binding.needs))
         .map(|(binding, keys)| (label(keys), binding.help))
         .collect();
     let width = entries.iter().map(|(keys, _)| text::width(keys)).max().unwrap_or(0);

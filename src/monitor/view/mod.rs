@@ -24,6 +24,7 @@ pub mod layout;
 mod list;
 mod log;
 mod lost_colours;
+pub mod needs;
 pub(in crate::monitor) mod page;
 mod spans;
 mod status;
@@ -48,7 +49,7 @@ const SMALLEST: (u16, u16) = (30, 6);
 /// Draws the whole screen.
 pub fn view(model: &Model, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let base = model.look.theme.style(Role::Base);
+    let base = model.setup.theme.style(Role::Base);
     frame.buffer_mut().set_style(area, base);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         frame.render_widget(Line::from("tpu: make this larger"), area);
@@ -60,10 +61,10 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
             panels(&Model { size: (area.width, area.height), ..model.clone() }, frame);
         }
     }
-    if model.look.theme.is_monochrome() {
+    if model.setup.theme.is_monochrome() {
         lost_colours::drop(frame.buffer_mut());
     }
-    if model.look.ascii {
+    if model.setup.ascii {
         ascii::replace(frame.buffer_mut());
     }
 }
@@ -115,7 +116,7 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
 
 /// A frame with a title, and the area inside it.
 fn panel(frame: &mut Frame<'_>, model: &Model, area: Rect, title: Line<'static>) -> Rect {
-    let theme = &model.look.theme;
+    let theme = &model.setup.theme;
     let block = Block::new()
         .borders(Borders::ALL)
         .border_style(theme.style(Role::Border))
@@ -160,5 +161,5 @@ fn one_background(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 }
 
 fn style(model: &Model, role: Role) -> Style {
-    model.look.theme.style(role)
+    model.setup.theme.style(role)
 }

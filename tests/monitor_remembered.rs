@@ -1,12 +1,12 @@
 //! What is typed behind `:` outlives the screen: in order, without secrets, never too much of it, and of two
-//! screens at once neither loses what the other keeps.
+//! screens at once neither loses what the other remembers.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use tpu::model::ids::UserName;
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
-use tpu::ops::typed::{KEPT, keep, lines};
+use tpu::ops::remembered::{MOST, lines, remember};
 use tpu::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};
@@ -26,7 +26,7 @@ fn what_was_typed_is_there_in_the_next_session() {
         terminal.hides(&format!(":{line}"));
     }
     let file = env.path("tpu-state/typed-alice.txt");
-    terminal.until("the lines are kept", || {
+    terminal.until("the lines are remembered", || {
         std::fs::read_to_string(&file).is_ok_and(|text| text == "theme light\nsort age\n")
     });
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -62,7 +62,7 @@ fn screen(env: &TestEnv) -> Ctx {
 }
 
 #[test]
-fn two_screens_lose_nothing_of_each_other_and_keep_no_more_than_the_newest() {
+fn two_screens_lose_nothing_of_each_other_and_remember_no_more_than_the_newest() {
     let env = TestEnv::new();
     let alice = UserName::from("alice");
     std::thread::scope(|scope| {
@@ -71,25 +71,29 @@ fn two_screens_lose_nothing_of_each_other_and_keep_no_more_than_the_newest() {
             scope.spawn(move || {
                 let ctx = screen(env);
                 for n in 0..40 {
-                    keep(&ctx, Some(alice), &format!("{name} {n}")).unwrap();
+                    remember(&ctx, Some(alice), &format!("{name} {n}")).unwrap();
                 }
             });
         }
     });
     let ctx = screen(&env);
-    let kept = lines(&ctx, Some(&alice)).unwrap();
-    assert_eq!(kept.len(), 80, "{kept:?}");
+    let found = lines(&ctx, Some(&alice)).unwrap();
+    assert_eq!(found.len(), 80, "{found:?}");
     for name in ["a", "b"] {
-        let own: Vec<_> = kept.iter().filter(|line| line.starts_with(name)).cloned().collect();
+        let own: Vec<_> = found.iter().filter(|line| line.starts_with(name)).cloned().collect();
         let in_order: Vec<_> = (0..40).map(|n| format!("{name} {n}")).collect();
         assert_eq!(own, in_order);
     }
-    for n in 0..KEPT {
-        keep(&ctx, Some(&alice), &format!("c {n}")).unwrap();
+    for n in 0..MOST {
+        remember(&ctx, Some(&alice), &format!("c {n}")).unwrap();
     }
-    keep(&ctx, Some(&alice), "c 0").unwrap();
-    let kept = lines(&ctx, Some(&alice)).unwrap();
-    assert_eq!((kept.len(), kept[0].as_str()), (KEPT, "c 1"), "one line once, and no more of them");
-    assert_eq!(kept.last().map(String::as_str), Some("c 0"));
+    remember(&ctx, Some(&alice), "c 0").unwrap();
+    let found = lines(&ctx, Some(&alice)).unwrap();
+    assert_eq!(
+        (found.len(), found[0].as_str()),
+        (MOST, "c 1"),
+        "one line once, and no more of them"
+    );
+    assert_eq!(found.last().map(String::as_str), Some("c 0"));
     assert_eq!(lines(&ctx, None).unwrap(), [] as [&str; 0], "everybody's screen has its own");
 }

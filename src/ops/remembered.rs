@@ -1,19 +1,20 @@
-//! The lines that somebody has typed behind `:` on the screen, kept from one screen to the next: one file for
-//! each user, a line each, the newest last. No line with a secret gets here: whoever keeps one is asked not to.
+//! The lines that somebody has typed behind `:` on the screen, remembered from one screen to the next: one file
+//! for each user, a line each, the newest last. The caller leaves out lines that name a secret
+//! (`monitor::typed::names_a_secret`).
 
 use crate::model::ids::UserName;
 use crate::store::{Who, atomic, lock};
 
 use super::{Ctx, Error};
 
-/// So many lines are kept.
-pub const KEPT: usize = 200;
+/// So many lines are remembered, on the screen and in the file.
+pub const MOST: usize = 200;
 /// Mode of the file: what people type is their own affair.
 const MODE: u32 = 0o600;
 
 /// The lines of a user, oldest first; of nobody in particular for those who look at everybody's jobs.
 pub fn lines(ctx: &Ctx, user: Option<&UserName>) -> Result<Vec<String>, Error> {
-    let path = ctx.store.paths().typed(user.map(UserName::as_str));
+    let path = ctx.store.paths().remembered(user.map(UserName::as_str));
     match ctx.store.disk().read(&path) {
         Ok(contents) => {
             let text = String::from_utf8_lossy(&contents.bytes);
@@ -25,15 +26,15 @@ pub fn lines(ctx: &Ctx, user: Option<&UserName>) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Keeps a line as the newest; the same line from before goes. Under a lock of its own, so that of two
-/// screens neither loses what the other has kept.
-pub fn keep(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Error> {
+/// Remembers a line as the newest; the same line from before goes. Under a lock of its own, so that of two
+/// screens neither loses what the other remembers.
+pub fn remember(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Error> {
     if ctx.store.is_rehearsing() {
         return Ok(());
     }
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     ctx.store.state_dir()?;
-    let path = ctx.store.paths().typed(user.map(UserName::as_str));
+    let path = ctx.store.paths().remembered(user.map(UserName::as_str));
     let guard = path.with_extension("lock");
     let who = Who {
         pid: ctx.env.pid,
@@ -42,11 +43,11 @@ pub fn keep(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Error>
     };
     let disk = &**ctx.store.disk();
     lock::with(disk, &*ctx.clock, &who, (&guard, MODE), || {
-        let mut kept = lines(ctx, user)?;
-        kept.retain(|other| *other != line);
-        kept.push(line);
-        let surplus = kept.len().saturating_sub(KEPT);
-        let text: String = kept.drain(surplus..).flat_map(|line| [line, "\n".to_owned()]).collect();
+        let mut all = lines(ctx, user)?;
+        all.retain(|other| *other != line);
+        all.push(line);
+        let surplus = all.len().saturating_sub(MOST);
+        let text: String = all.drain(surplus..).flat_map(|line| [line, "\n".to_owned()]).collect();
         Ok(atomic::write_file(disk, &path, text.as_bytes(), MODE)?)
     })?
 }

@@ -12,7 +12,7 @@ fn run_opens_the_monitor_on_the_new_job_unless_it_is_told_not_to() {
     terminal.shows("r resume");
     terminal.shows("▸ 1");
     terminal.press("q");
-    terminal.shows("ready>");
+    terminal.prompts();
     assert!(env.has_window("alice", 1), "leaving the screen ends no job");
 
     terminal.command(&format!("clear; {TPU} run local alice -q -- sleep 1000"));
@@ -92,7 +92,7 @@ fn a_day_with_keys() {
     terminal.shows("Archived 1 job");
     assert!(env.has_window("alice", 3));
     terminal.press("q");
-    terminal.shows("ready>");
+    terminal.prompts();
 }
 
 #[test]

@@ -57,6 +57,19 @@ impl Terminal {
         self.until(&format!("the screen shows {text:?}"), || self.screen().contains(text));
     }
 
+    /// Waits until the shell waits for a command.
+    #[track_caller]
+    pub(crate) fn prompts(&self) {
+        // The line with the last command shows a prompt too.
+        self.until("the shell waits for a command", || {
+            self.screen()
+                .trim_end()
+                .lines()
+                .next_back()
+                .is_some_and(|line| line.trim_end() == "ready>")
+        });
+    }
+
     /// Waits until the screen no longer holds `text`.
     #[track_caller]
     pub(crate) fn hides(&self, text: &str) {

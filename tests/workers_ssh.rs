@@ -189,11 +189,14 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.env.tmux().run(&["kill-window", "-t", &lab.env.pane_id("alice", window).unwrap()]);
     wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
     lab.hosts.kill(1);
-    let again = format!("resume w={window} alice");
-    drop(lab.env.tpu(&again).exits(6).says(&["refused", "--force"]));
+    let again = format!("resume w={window} alice --force");
+    let past = format!("kill w={window} alice --force");
+    drop(lab.env.tpu(&again).exits(6).says(&["refused", &format!("tpu {past}")]));
+    assert_eq!(lab.env.jobs("alice").len(), 2, "it may still run there: nothing runs beside it");
+    drop(lab.env.tpu(&format!("{past} -y")).exits(0).says(&["not looked at", "worker 1"]));
     let address = &lab.hosts.addresses()[0];
     drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(0));
-    drop(lab.env.tpu(&format!("{again} --force")).exits(0).says(&["not looked at", "worker 1"]));
+    drop(lab.env.tpu(&again).exits(0));
     let told =
         |event: &tpu::store::Event| event.kind == "not-stopped" && event.text.contains("worker 1");
     assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 2);

@@ -119,10 +119,11 @@ fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
 }
 
 fn unstopped(job: &Job, failed: &[String]) -> Error {
-    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(
-        "it may still run there; repeat the command, or let MONITOR do so; `tpu kill --force` goes \
-             past what never answers again",
-    )
+    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(format!(
+        "it may still run there; repeat the command, or let MONITOR do so; past what never answers \
+         again goes: tpu kill w={} {} --force",
+        job.windows_id, job.user
+    ))
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tpu::sys::procs::{self, Process, Signal, Table};
 
 use crate::common::env::{TestEnv, lives};
+use crate::common::remote::write_program;
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
@@ -176,7 +177,7 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.hosts.kill(1);
     drop(lab.env.tpu(&format!("kill {window} -y")).exits(6).says(&["refused", "--force"]));
     let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
-    drop(killed.says(&["alice/1: not looked at", "worker 1"]));
+    drop(killed.says(&["alice/1: worker 1", "not looked at"]));
     assert_eq!(lab.env.job("alice", window)["status"], "killed");
     assert!(!lives(&all[0]));
 
@@ -204,6 +205,31 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.env.touch("go");
     lab.env.wait_status(window + 1, "finished");
     drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+}
+
+#[test]
+fn a_kill_by_force_that_fails_for_another_reason_gives_up_no_worker() {
+    let Some(mut lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    lab.hosts.shut(1);
+    // What is here of tmux cannot be asked, and finds its way to the hosts.
+    let path = lab.env.tmux().env().var("PATH").unwrap().to_owned();
+    let broken = lab.env.path("broken");
+    std::fs::create_dir(&broken).unwrap();
+    write_program(&broken.join("tmux"), "#!/bin/sh\nexit 7\n");
+    let both = format!("{}:{}", broken.display(), path);
+    let kill = format!("kill {window} -y");
+    lab.env.set("PATH", both);
+    drop(lab.env.tpu(&format!("{kill} --force")).exits(6));
+    lab.env.set("PATH", path);
+    assert!(!lab.env.journal().iter().any(|event| event.kind == "not-stopped"));
+    drop(lab.env.tpu(&kill).exits(6).says(&["worker 1", "refused"]));
+    assert!(lives(&all[1]));
+    lab.hosts.begin(1);
+    drop(lab.env.tpu(&kill).exits(0));
+    assert!(!all.iter().any(lives), "the worker that was silent is asked again");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use super::launch::check::{self, HISTORY, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
 use super::launch::{files, heal};
 use super::lease::{self, Held};
+use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
 use super::{Ctx, Error, Kind, processes, records};
@@ -468,7 +469,7 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                processes::stop(ctx, job, None)?;
+                processes::stop(ctx, job, None, Unreached::Refuse)?;
             }
         }
     }

@@ -70,36 +70,18 @@ pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     !recorded.is_empty() && { !doors::still_there(ctx, data, &job.tpu, recorded).is_empty() }
 }
 
-/// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
-/// machines are gone by the control plane's word have nothing to be stopped; one that cannot be reached
-/// makes it fail.
-pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
-    let (signalled, unseen) = stop_reached(ctx, job)?;
-    if !unseen.is_empty() {
-        return Err(unstopped(job, &unseen));
-    }
-    forget(ctx, &job.id());
-    Ok(signalled)
-}
-
-/// The same past workers that cannot be reached, by a person's word that they never will be again: they are
-/// looked for no more. Says which they were.
-pub fn stop_past(ctx: &Ctx, job: &Job) -> Result<Vec<String>, Error> {
-    let (_, unseen) = stop_reached(ctx, job)?;
-    forget(ctx, &job.id());
-    Ok(unseen)
-}
-
-/// Stops the command wherever it can be reached; how many processes got a signal, and where it could not be.
-fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
+/// Stops the command of a job on its workers, and says how many processes got a signal, and which workers
+/// could not be reached. Those whose machines are gone by the control plane's word have nothing to be
+/// stopped. Fails where something is known to live and does not end.
+pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
     let recorded = of_job(ctx, job);
     let (Some(launch), false) = (&job.launch, recorded.is_empty()) else {
-        return Ok((0, Vec::new()));
+        return Ok((0, None));
     };
     let data = ctx.data()?;
     let there = doors::still_there(ctx, &data, &job.tpu, recorded);
     if there.is_empty() {
-        return Ok((0, Vec::new()));
+        return Ok((0, None));
     }
     let door = doors::to(ctx, &data, &job.tpu)?;
     let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
@@ -115,7 +97,11 @@ fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
             }
         }
     }
-    if stuck { Err(unstopped(job, &unseen)) } else { Ok((signalled, unseen)) }
+    let failed = (!unseen.is_empty()).then(|| unstopped(job, &unseen));
+    match failed {
+        Some(error) if stuck => Err(error),
+        unseen => Ok((signalled, unseen)),
+    }
 }
 
 fn unstopped(job: &Job, failed: &[String]) -> Error {
@@ -127,7 +113,7 @@ fn unstopped(job: &Job, failed: &[String]) -> Error {
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.
-fn forget(ctx: &Ctx, id: &JobId) {
+pub fn forget(ctx: &Ctx, id: &JobId) {
     drop(ctx.store.disk().remove(&ctx.store.paths().job(id).join(WORKERS)));
 }
 

@@ -1,6 +1,8 @@
 //! A job on the workers of a real target, in the built program and on real sshd hosts: it starts once on
 //! each whatever breaks, goes on, is found again by its token, and a kill ends exactly what was started.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -438,6 +440,41 @@ fn a_copy_may_be_larger_than_the_memory() {
     for file in [lab.hosts.home(0).join("below/large"), lab.env.path("back/large")] {
         assert_eq!(std::fs::metadata(file).unwrap().len(), 300 << 20);
     }
+}
+
+#[test]
+fn what_is_kept_of_a_copy_is_gone_however_it_ends() {
+    let Some(lab) = Lab::new(1) else { return };
+    let state = lab.env.path("tpu-state");
+    std::fs::remove_dir_all(&state).unwrap();
+    write_file(&lab.env.path("small"), "text");
+    drop(lab.env.tpu_words(&["cp", "small", &format!("{TARGET}:~/below")]).exits(0));
+    let mode = std::fs::metadata(&state).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o770, "as any other command makes it");
+    let names = || -> BTreeSet<PathBuf> {
+        std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    // Nobody reads that to its end.
+    let endless = std::fs::File::create(lab.hosts.home(0).join("endless")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let line = format!("cp {TARGET}:~/endless back");
+    let script = "trap '' XFSZ; ulimit -f 8000 && exec \"$0\" \"$@\"";
+    let mut words = vec!["-c", script, crate::common::env::TPU];
+    words.extend(line.split(' '));
+    let full = lab.env.output(&lab.env.spawn_program("bash", &words)).exits(5);
+    drop(full.says(&["cannot keep the copy"]));
+    let before = names();
+    let mut copying = lab.env.start_at_points(&line, "");
+    let fds = PathBuf::from(format!("/proc/{}/fd", copying.id()));
+    wait_until("some of it is here", || {
+        std::fs::read_dir(&fds).unwrap().flatten().any(|fd| {
+            let is_here = std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(&state));
+            is_here && std::fs::metadata(fd.path()).is_ok_and(|file| file.len() > 1 << 20)
+        })
+    });
+    copying.kill().unwrap();
+    copying.wait().unwrap();
+    assert_eq!(names(), before);
 }
 
 #[test]

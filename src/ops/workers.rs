@@ -304,7 +304,7 @@ fn carry_once(
         "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
          mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
-    let unpack = Ask { command: unpack, input: Some(Feed::File(packed.path().to_owned())) };
+    let unpack = Ask { command: unpack, input: Some(Feed::File(packed)) };
     for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {

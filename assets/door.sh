@@ -176,9 +176,10 @@ file() { # RUN-NAME FILE TAG
 }
 
 # SIGINT, after 3 s SIGTERM, after 10 s SIGKILL, to all of `current` (lines `PID START`), which the command
-# brings up to date, until it has found nothing twice; `ended` is how many there were. What may not be signalled keeps no other from its end.
+# brings up to date, until none lives twice and the second look names no new one; `ended` is how many there
+# were. What may not be signalled keeps no other from its end.
 end_all() { # COMMAND
-    local signal patience deadline pid start name left open again= current=
+    local signal patience deadline pid start name new left open again= current=
     local -A known told denied
     for signal in INT:3000 TERM:10000 KILL:5000; do
         patience=${signal#*:} signal=${signal%:*}
@@ -186,8 +187,10 @@ end_all() { # COMMAND
         deadline=$((now + patience)) told=()
         while :; do
             "$@"
+            new=
             while read -r pid start; do
-                [ -z "$pid" ] || known[$pid.$start]=1
+                [ -n "$pid" ] && [ -z "${known[$pid.$start]}" ] || continue
+                known[$pid.$start]=1 new+=" $pid"
             done <<<"$current"
             left= open=
             for name in "${!known[@]}"; do
@@ -203,12 +206,14 @@ end_all() { # COMMAND
                 [ -n "${denied[$name]}" ] || open=yes
             done
             if [ -z "$left" ]; then
-                if [ -n "$again" ]; then
+                if [ -n "$again" ] && [ -z "$new" ]; then
                     ended=${#known[@]}
                     return 0
                 fi
                 # What forked and ended while the lists were read has a child that is in none of them.
-                again=yes
+                again=yes left=$new
+                now
+                [ -z "$new" ] || [ "$now" -lt "$deadline" ] || break
                 continue
             fi
             again=

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::facts::TargetFact;
-use crate::model::ids::{JobId, LaunchToken, TargetName};
+use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
@@ -67,7 +67,7 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && { !doors::still_there(ctx, data, &job.tpu, recorded).is_empty() }
+    !recorded.is_empty() && { !doors::still_there(ctx, data, job, recorded).is_empty() }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal, and which workers
@@ -79,7 +79,7 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
         return Ok((0, None));
     };
     let data = ctx.data()?;
-    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
+    let there = doors::still_there(ctx, &data, job, recorded);
     if there.is_empty() {
         return Ok((0, None));
     }
@@ -161,7 +161,7 @@ pub fn attend(
     let stopping = AtomicBool::new(false);
     let control = Control {
         ctx,
-        target: &job.tpu,
+        job,
         is_registered: doors::are_registered(&data, &job.tpu),
         told: Mutex::new(None),
         asked: Mutex::new(None),
@@ -342,13 +342,14 @@ fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool 
 /// What all listeners of a launch share: the control plane of its target, and MONITOR.
 struct Control<'a> {
     ctx: &'a Ctx,
-    target: &'a TargetName,
+    /// As it was when it began.
+    job: &'a Job,
     /// Whether its machines are those that somebody registered, about which no control plane speaks.
     is_registered: bool,
     /// When MONITOR was last told of a broken connection.
     told: Mutex<Option<Duration>>,
-    /// When the control plane was last asked, and its answer.
-    asked: Mutex<Option<(Duration, TargetFact)>>,
+    /// When the control plane was last asked, its answer, and the job as it was then.
+    asked: Mutex<Option<(Duration, TargetFact, Job)>>,
 }
 
 impl Control<'_> {
@@ -370,13 +371,15 @@ impl Control<'_> {
         }
         let now = self.ctx.clock.monotonic();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.as_ref().is_none_or(|(at, _)| now >= *at + ASKED_AT_MOST) {
+        if asked.as_ref().is_none_or(|(at, ..)| now >= *at + ASKED_AT_MOST) {
             let Ok(data) = self.ctx.data() else { return false };
-            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
+            // MONITOR may have written down meanwhile on which machine it began.
+            let job = job_of(&data, &self.job.id()).unwrap_or(self.job).clone();
+            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, &job.tpu), job));
         }
-        asked
-            .as_ref()
-            .is_some_and(|(_, fact)| doors::there_by(fact, vec![worker.clone()]).is_empty())
+        asked.as_ref().is_some_and(|(_, fact, job)| {
+            doors::there_by(fact, job, vec![worker.clone()]).is_empty()
+        })
     }
 }
 

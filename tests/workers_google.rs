@@ -136,3 +136,16 @@ fn a_worker_whose_address_is_left_out_for_a_moment_is_not_gone() {
     drop(lab.env.tpu("kill 1 -y").exits(0));
     assert!(!all.iter().any(lives));
 }
+
+#[test]
+fn nothing_begins_on_a_worker_whose_address_is_not_known_yet() {
+    let Some(lab) = Lab::new() else { return };
+    lab.says(&["127.0.0.11", ""]);
+    let words = ["run", TARGET, "alice", "-q", "--", "true"];
+    let refused = lab.env.tpu_words(&words).exits(6);
+    drop(refused.says(&[&format!("worker 1 of {TARGET} has no address yet"), "try again"]));
+    assert!(lab.env.jobs("alice").is_empty(), "nothing was started");
+    lab.says(&["127.0.0.11", "127.0.0.12"]);
+    drop(lab.env.tpu_words(&words).exits(0));
+    lab.env.wait_status(1, "finished");
+}

@@ -24,6 +24,8 @@ pub struct Door {
     pub remote: Box<dyn Remote>,
     /// Whether they are other machines, with programs and disks of their own.
     pub is_elsewhere: bool,
+    /// Whether each is reached by its address.
+    is_by_address: bool,
 }
 
 /// The registration of a target whose workers somebody has named.
@@ -38,21 +40,21 @@ pub fn are_registered(data: &Data, name: &TargetName) -> bool {
 
 /// The way to the workers of a target.
 pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
-    let elsewhere = |remote| Ok(Door { remote, is_elsewhere: true });
+    let elsewhere = |remote, is_by_address| Ok(Door { remote, is_elsewhere: true, is_by_address });
     let registration = registered(data, name);
     if registration.is_some() {
-        return elsewhere(ssh::open(by_ssh(ctx, registration, None)));
+        return elsewhere(ssh::open(by_ssh(ctx, registration, None)), true);
     }
     match ctx.cloud().kind() {
         CloudKind::Sim => {
             let remote = Box::new(LocalRemote::new(Arc::clone(&ctx.clock)));
-            Ok(Door { remote, is_elsewhere: false })
+            Ok(Door { remote, is_elsewhere: false, is_by_address: true })
         }
         CloudKind::Google => {
             let settings = ctx.cloud_settings();
             if settings.workers == WorkersBy::Gcloud {
                 let target = data.target(name);
-                return elsewhere(gcloud::open(GcloudConfig {
+                let config = GcloudConfig {
                     program: None,
                     target: name.as_str().to_owned(),
                     zone: target.and_then(|target| target.zone),
@@ -60,12 +62,13 @@ pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
                     user: settings.ssh_user.clone(),
                     key: settings.ssh_key.clone(),
                     options: settings.ssh_options.unwrap_or_default(),
-                }));
+                };
+                return elsewhere(gcloud::open(config), false);
             }
             // A machine that is made anew may get the address of an old one, and has other keys.
             let created = Fleet::ask(ctx).fact(data, name).created_at;
             let alias = created.map(|at| format!("tpu.{name}.{}", at.as_second()));
-            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)))
+            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)), true)
         }
         CloudKind::None => Err(Error::refused(format!(
             "no way to the workers of {name} is known, so a command cannot be run there"
@@ -105,6 +108,18 @@ pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>,
             .hint(format!("`tpu check-status {name}` shows how it is")));
     }
     Ok(Worker::all(&fact.endpoints))
+}
+
+/// The workers of a target for a new launch, which keeps to the addresses that they have now.
+pub fn workers_to_start(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
+    let workers = workers(ctx, data, name)?;
+    match workers.iter().find(|worker| worker.address.is_empty()) {
+        Some(worker) if to(ctx, data, name)?.is_by_address => {
+            let what = format!("worker {} of {name} has no address yet", worker.index);
+            Err(Error::unreachable(what).hint("try again in a moment"))
+        }
+        Some(_) | None => Ok(workers),
+    }
 }
 
 /// The workers of a job whose machines may still be there, by the control plane's word.

@@ -130,7 +130,7 @@ pub fn attend(
     let job = job_of(&data, &id)?;
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
-        workers = doors::workers(ctx, &data, &job.tpu)?;
+        workers = doors::workers_to_start(ctx, &data, &job.tpu)?;
         record(ctx, &id, &workers)?;
     }
     let door = doors::to(ctx, &data, &job.tpu)?;

@@ -235,6 +235,20 @@ fn a_kill_by_force_that_fails_for_another_reason_gives_up_no_worker() {
 }
 
 #[test]
+fn past_workers_to_which_no_way_is_left_a_person_gets_by_force() {
+    let Some(lab) = Lab::new(1) else { return };
+    let window = lab.run(STAYS);
+    lab.all_are_heard(window, 1);
+    drop(lab.env.tpu(&format!("register {TARGET} --zone us-central1-a --force")).exits(0));
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(4).says(&["no way to the workers"]));
+    let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
+    drop(killed.says(&["alice/1: no way to the workers", "not looked at"]));
+    assert_eq!(lab.env.job("alice", window)["status"], "killed");
+    let told = |event: &tpu::store::Event| event.kind == "not-stopped";
+    assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 1);
+}
+
+#[test]
 fn a_worker_that_cannot_be_reached_keeps_no_other_record_from_being_cleaned() {
     let Some(mut lab) = Lab::new(1) else { return };
     let window = lab.run(STAYS);

@@ -83,7 +83,14 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
     if there.is_empty() {
         return Ok((0, None));
     }
-    let door = doors::to(ctx, &data, &job.tpu)?;
+    let door = match doors::to(ctx, &data, &job.tpu) {
+        Ok(door) => door,
+        // None of them can be reached.
+        Err(error) => {
+            let message = format!("{}: {}", job.id(), error.message);
+            return Ok((0, Some(Error { message, ..error })));
+        }
+    };
     let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
     for (_, answer) in door.remote.stop(&there, &launch.token) {
         match answer {

@@ -119,7 +119,7 @@ listed() {
         cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^/S /'
         grep -HazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' /proc/[0-9]*/environ 2>/dev/null |
             tr '\0' '\n' | sed 's/^/T /'
-        grep -HazoxF "TPU_MACHINE=$machine" /proc/[0-9]*/environ 2>/dev/null |
+        grep -HazoxF -e "TPU_MACHINE=$machine" -e TPU_MACHINE= /proc/[0-9]*/environ 2>/dev/null |
             tr '\0' '\n' | sed 's/^/M /'
         for dir in "$base/runs/"*".$index"; do
             ours "$dir" || continue
@@ -164,10 +164,11 @@ listed() {
         }'
 }
 
-# Whether a run belongs to this worker; another target may have one of the same index on this host.
+# Whether a run belongs to this worker; another target may have one of the same index on this host. What was
+# started while nobody knew the worker's address belongs to any.
 ours() { # RUN
     local where
-    read -r where 2>/dev/null <"$1/machine" && [ "$where" = "$machine" ]
+    read -r where 2>/dev/null <"$1/machine" && [ "${where:-$machine}" = "$machine" ]
 }
 
 file() { # RUN-NAME FILE TAG

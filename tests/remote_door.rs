@@ -58,3 +58,13 @@ fn what_began_while_nobody_knew_the_address_is_found_later() {
     assert!(matches!(stopped.unwrap(), Stopped::Ended(_)));
     assert!(!all.into_iter().any(is_running));
 }
+
+#[test]
+fn a_worker_that_cannot_look_does_not_say_that_there_are_no_strangers() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("bin")).unwrap();
+    let bench = gcloud_here(dir.path(), "exec bash -c \"$command\"");
+    write_program(&dir.path().join("bin/awk"), "#!/bin/sh\nexit 1\n");
+    let others = bench.remote.others(&workers(1), &[]).remove(0).1;
+    assert!(others.is_err(), "{others:?}");
+}

@@ -119,7 +119,7 @@ listed() {
         cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^/S /'
         grep -HazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' /proc/[0-9]*/environ 2>/dev/null |
             tr '\0' '\n' | sed 's/^/T /'
-        grep -HazoxF "TPU_MACHINE=$machine" /proc/[0-9]*/environ 2>/dev/null |
+        grep -HazoxF -e "TPU_MACHINE=$machine" -e TPU_MACHINE= /proc/[0-9]*/environ 2>/dev/null |
             tr '\0' '\n' | sed 's/^/M /'
         for dir in "$base/runs/"*".$index"; do
             ours "$dir" || continue
@@ -164,10 +164,11 @@ listed() {
         }'
 }
 
-# Whether a run belongs to this worker; another target may have one of the same index on this host.
+# Whether a run belongs to this worker; another target may have one of the same index on this host. What was
+# started while nobody knew the worker's address belongs to any.
 ours() { # RUN
     local where
-    read -r where 2>/dev/null <"$1/machine" && [ "$where" = "$machine" ]
+    read -r where 2>/dev/null <"$1/machine" && [ "${where:-$machine}" = "$machine" ]
 }
 
 file() { # RUN-NAME FILE TAG
@@ -176,9 +177,10 @@ file() { # RUN-NAME FILE TAG
 }
 
 # SIGINT, after 3 s SIGTERM, after 10 s SIGKILL, to all of `current` (lines `PID START`), which the command
-# brings up to date, until it has found nothing twice; `ended` is how many there were. What may not be signalled keeps no other from its end.
+# brings up to date, until none lives twice and the second look names no new one; `ended` is how many there
+# were. What may not be signalled keeps no other from its end.
 end_all() { # COMMAND
-    local signal patience deadline pid start name left open again= current=
+    local signal patience deadline pid start name new left open again= current=
     local -A known told denied
     for signal in INT:3000 TERM:10000 KILL:5000; do
         patience=${signal#*:} signal=${signal%:*}
@@ -186,8 +188,10 @@ end_all() { # COMMAND
         deadline=$((now + patience)) told=()
         while :; do
             "$@"
+            new=
             while read -r pid start; do
-                [ -z "$pid" ] || known[$pid.$start]=1
+                [ -n "$pid" ] && [ -z "${known[$pid.$start]}" ] || continue
+                known[$pid.$start]=1 new+=" $pid"
             done <<<"$current"
             left= open=
             for name in "${!known[@]}"; do
@@ -203,12 +207,14 @@ end_all() { # COMMAND
                 [ -n "${denied[$name]}" ] || open=yes
             done
             if [ -z "$left" ]; then
-                if [ -n "$again" ]; then
+                if [ -n "$again" ] && [ -z "$new" ]; then
                     ended=${#known[@]}
                     return 0
                 fi
                 # What forked and ended while the lists were read has a child that is in none of them.
-                again=yes
+                again=yes left=$new
+                now
+                [ -z "$new" ] || [ "$now" -lt "$deadline" ] || break
                 continue
             fi
             again=

@@ -1,6 +1,9 @@
 //! Things that happen at the same time: a job that ends while somebody acts on it.
 
 use serde_json::json;
+use tpu::model::ids::{JobId, WindowId};
+use tpu::model::job::Status;
+use tpu::store::Paths;
 
 use crate::common::env::{TestEnv, wait_gone};
 use crate::common::tmux::write_file;
@@ -56,6 +59,27 @@ fn a_failed_job_that_still_hangs_is_stopped_and_resumed() {
         assert_eq!(env.job("alice", child)["extra_msgs"]["father"], window);
         drop(env.tpu(&format!("kill w={child} -y")).exits(0));
     }
+}
+
+#[test]
+fn no_target_gets_another_way_to_it_over_a_job_that_has_just_begun() {
+    let env = lab();
+    drop(env.tpu("register lab-hosts --address 127.0.0.1:1").exits(0));
+    env.start("true", &[""; 0]);
+    env.wait_status(1, "finished");
+    let lock = Paths::new(env.data_path()).lock();
+    let mut late = None;
+    env.change(|data| {
+        let written = std::fs::metadata(&lock).unwrap().len();
+        late = Some(env.start_tpu("register lab-hosts --zone us-central1-a", &[]));
+        wait_until("it has looked, and waits", || {
+            std::fs::metadata(&lock).unwrap().len() > written
+        });
+        let job = data.job_mut(&JobId::new("alice".into(), WindowId(1))).unwrap();
+        (job.tpu, job.status) = ("lab-hosts".into(), Status::Running);
+    });
+    assert_eq!(late.unwrap().wait(), 4);
+    assert!(String::from_utf8(env.data_bytes()).unwrap().contains("127.0.0.1:1"));
 }
 
 #[test]

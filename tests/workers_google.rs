@@ -69,10 +69,12 @@ impl Lab {
         Some(Self { env, hosts, node, _server: server })
     }
 
-    /// The API says from now on that its workers are there; an empty one is not there yet.
+    /// The API says from now on that its workers are there; an empty one is not there yet, and one that is
+    /// `inside` has no address for us.
     fn says(&self, addresses: &[&str]) {
         let endpoint = |address: &&str| match *address {
             "" => json!({ "port": 8470 }),
+            "inside" => json!({ "ipAddress": "10.0.0.1", "accessConfig": { "externalIp": "" } }),
             ip => json!({ "ipAddress": "10.0.0.1", "accessConfig": { "externalIp": ip } }),
         };
         let endpoints: Vec<Value> = addresses.iter().map(endpoint).collect();
@@ -119,4 +121,31 @@ fn a_worker_that_is_silent_is_gone_when_the_api_says_so() {
     lab.node.lock().unwrap()["state"] = json!("PREEMPTED");
     drop(lab.env.tpu("kill 1 -y").exits(0));
     assert_eq!(lab.env.job("alice", 1)["status"], "killed");
+}
+
+#[test]
+fn a_worker_whose_address_is_left_out_for_a_moment_is_not_gone() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.says(&["127.0.0.11", "127.0.0.12"]);
+    let all = lab.run(1);
+    lab.hosts.shut(1);
+    lab.says(&["127.0.0.11", "inside"]);
+    drop(lab.env.tpu("kill 1 -y").exits(6).says(&["worker 1", "refused"]));
+    assert!(!lives(&all[0]) && lives(&all[1]));
+    lab.hosts.begin(1);
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+    assert!(!all.iter().any(lives));
+}
+
+#[test]
+fn nothing_begins_on_a_worker_whose_address_is_not_known_yet() {
+    let Some(lab) = Lab::new() else { return };
+    lab.says(&["127.0.0.11", ""]);
+    let words = ["run", TARGET, "alice", "-q", "--", "true"];
+    let refused = lab.env.tpu_words(&words).exits(6);
+    drop(refused.says(&[&format!("worker 1 of {TARGET} has no address yet"), "try again"]));
+    assert!(lab.env.jobs("alice").is_empty(), "nothing was started");
+    lab.says(&["127.0.0.11", "127.0.0.12"]);
+    drop(lab.env.tpu_words(&words).exits(0));
+    lab.env.wait_status(1, "finished");
 }

@@ -1,12 +1,15 @@
 //! A job on the workers of a real target, in the built program and on real sshd hosts: it starts once on
 //! each whatever breaks, goes on, is found again by its token, and a kill ends exactly what was started.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tpu::sys::procs::{self, Process, Signal, Table};
 
 use crate::common::env::{TestEnv, lives};
+use crate::common::remote::write_program;
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
@@ -176,7 +179,7 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.hosts.kill(1);
     drop(lab.env.tpu(&format!("kill {window} -y")).exits(6).says(&["refused", "--force"]));
     let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
-    drop(killed.says(&["alice/1: not looked at", "worker 1"]));
+    drop(killed.says(&["alice/1: worker 1", "not looked at"]));
     assert_eq!(lab.env.job("alice", window)["status"], "killed");
     assert!(!lives(&all[0]));
 
@@ -189,11 +192,14 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.env.tmux().run(&["kill-window", "-t", &lab.env.pane_id("alice", window).unwrap()]);
     wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
     lab.hosts.kill(1);
-    let again = format!("resume w={window} alice");
-    drop(lab.env.tpu(&again).exits(6).says(&["refused", "--force"]));
+    let again = format!("resume w={window} alice --force");
+    let past = format!("kill w={window} alice --force");
+    drop(lab.env.tpu(&again).exits(6).says(&["refused", &format!("tpu {past}")]));
+    assert_eq!(lab.env.jobs("alice").len(), 2, "it may still run there: nothing runs beside it");
+    drop(lab.env.tpu(&format!("{past} -y")).exits(0).says(&["not looked at", "worker 1"]));
     let address = &lab.hosts.addresses()[0];
     drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(0));
-    drop(lab.env.tpu(&format!("{again} --force")).exits(0).says(&["not looked at", "worker 1"]));
+    drop(lab.env.tpu(&again).exits(0));
     let told =
         |event: &tpu::store::Event| event.kind == "not-stopped" && event.text.contains("worker 1");
     assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 2);
@@ -201,6 +207,45 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     lab.env.touch("go");
     lab.env.wait_status(window + 1, "finished");
     drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
+}
+
+#[test]
+fn a_kill_by_force_that_fails_for_another_reason_gives_up_no_worker() {
+    let Some(mut lab) = Lab::new(2) else { return };
+    let window = lab.run(STAYS);
+    let all = lab.pids(2);
+    lab.all_are_heard(window, 2);
+    lab.hosts.shut(1);
+    // What is here of tmux cannot be asked, and finds its way to the hosts.
+    let path = lab.env.tmux().env().var("PATH").unwrap().to_owned();
+    let broken = lab.env.path("broken");
+    std::fs::create_dir(&broken).unwrap();
+    write_program(&broken.join("tmux"), "#!/bin/sh\nexit 7\n");
+    let both = format!("{}:{}", broken.display(), path);
+    let kill = format!("kill {window} -y");
+    lab.env.set("PATH", both);
+    drop(lab.env.tpu(&format!("{kill} --force")).exits(6));
+    lab.env.set("PATH", path);
+    assert!(!lab.env.journal().iter().any(|event| event.kind == "not-stopped"));
+    drop(lab.env.tpu(&kill).exits(6).says(&["worker 1", "refused"]));
+    assert!(lives(&all[1]));
+    lab.hosts.begin(1);
+    drop(lab.env.tpu(&kill).exits(0));
+    assert!(!all.iter().any(lives), "the worker that was silent is asked again");
+}
+
+#[test]
+fn past_workers_to_which_no_way_is_left_a_person_gets_by_force() {
+    let Some(lab) = Lab::new(1) else { return };
+    let window = lab.run(STAYS);
+    lab.all_are_heard(window, 1);
+    drop(lab.env.tpu(&format!("register {TARGET} --zone us-central1-a --force")).exits(0));
+    drop(lab.env.tpu(&format!("kill {window} -y")).exits(4).says(&["no way to the workers"]));
+    let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
+    drop(killed.says(&["alice/1: no way to the workers", "not looked at"]));
+    assert_eq!(lab.env.job("alice", window)["status"], "killed");
+    let told = |event: &tpu::store::Event| event.kind == "not-stopped";
+    assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 1);
 }
 
 #[test]
@@ -409,6 +454,41 @@ fn a_copy_may_be_larger_than_the_memory() {
     for file in [lab.hosts.home(0).join("below/large"), lab.env.path("back/large")] {
         assert_eq!(std::fs::metadata(file).unwrap().len(), 300 << 20);
     }
+}
+
+#[test]
+fn what_is_kept_of_a_copy_is_gone_however_it_ends() {
+    let Some(lab) = Lab::new(1) else { return };
+    let state = lab.env.path("tpu-state");
+    std::fs::remove_dir_all(&state).unwrap();
+    write_file(&lab.env.path("small"), "text");
+    drop(lab.env.tpu_words(&["cp", "small", &format!("{TARGET}:~/below")]).exits(0));
+    let mode = std::fs::metadata(&state).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o770, "as any other command makes it");
+    let names = || -> BTreeSet<PathBuf> {
+        std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    // Nobody reads that to its end.
+    let endless = std::fs::File::create(lab.hosts.home(0).join("endless")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let line = format!("cp {TARGET}:~/endless back");
+    let script = "trap '' XFSZ; ulimit -f 8000 && exec \"$0\" \"$@\"";
+    let mut words = vec!["-c", script, crate::common::env::TPU];
+    words.extend(line.split(' '));
+    let full = lab.env.output(&lab.env.spawn_program("bash", &words)).exits(5);
+    drop(full.says(&["cannot keep the copy"]));
+    let before = names();
+    let mut copying = lab.env.start_at_points(&line, "");
+    let fds = PathBuf::from(format!("/proc/{}/fd", copying.id()));
+    wait_until("some of it is here", || {
+        std::fs::read_dir(&fds).unwrap().flatten().any(|fd| {
+            let is_here = std::fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(&state));
+            is_here && std::fs::metadata(fd.path()).is_ok_and(|file| file.len() > 1 << 20)
+        })
+    });
+    copying.kill().unwrap();
+    copying.wait().unwrap();
+    assert_eq!(names(), before);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::model::rules::Action;
 use crate::ops::launch::plan::Reaction;
+use crate::ops::processes::Unreached;
 use crate::ops::resume::{self, Again, AgainRequest};
 use crate::ops::{Ctx, Error, kill, recover};
 use crate::sys::clock::Clock;
@@ -151,7 +152,7 @@ impl Crew {
 fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
     match task {
         Task::Kill => {
-            kill::kill_one(ctx, id)?;
+            kill::kill_one(ctx, id, Unreached::Refuse)?;
             Ok(format!("{id}: a kill was completed"))
         }
         Task::Again(how, reaction) => {

@@ -9,6 +9,7 @@ use crate::model::facts::{Class, ErrorKind, TmuxFact};
 use crate::model::ids::{TargetName, UserName};
 use crate::model::target::{Pricing, Registration};
 use crate::ops::fleet::{Pull, Simulator};
+use crate::ops::processes::Unreached;
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
 use crate::sys::procs::{self, Signal, Table};
@@ -111,7 +112,7 @@ pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
     note(service::stop(ctx).map(drop));
     if let Ok(data) = ctx.data() {
         for job in data.jobs() {
-            note(processes::stop(ctx, job, None).map(drop));
+            note(processes::stop(ctx, job, None, Unreached::Refuse).map(drop));
         }
         let fleet = Simulator::open(ctx);
         match fleet.targets(ctx) {

@@ -17,6 +17,7 @@ use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
 use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::launch::{self, LaunchRequest};
+use crate::ops::processes::Unreached;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot, workers};
 use crate::sys::procs::{self, Process, Signal, Table};
@@ -367,7 +368,7 @@ impl<'a> Story<'a> {
     fn kill_and_clean(&mut self, job: &JobId) -> Result<(), Error> {
         let data = self.ctx.data()?;
         let record = job_of(&data, job)?.clone();
-        let killed = kill::kill_one(self.ctx, job)?;
+        let killed = kill::kill_one(self.ctx, job, Unreached::Refuse)?;
         let left = processes::of_job(self.ctx, &record, None)?;
         if !left.is_empty() {
             return Err(Error::failed(format!(

@@ -12,6 +12,7 @@ use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
+use super::processes::Unreached;
 use super::{Ctx, Error, kill, lease, processes, records, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
@@ -232,7 +233,7 @@ fn withdraw(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
 
 /// Stops what is left of an ended job, then closes its window.
 fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
-    processes::stop(ctx, job, Some(pane))?;
+    processes::stop(ctx, job, Some(pane), Unreached::Refuse)?;
     fail::fail_point!("clean-stopped");
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
     kill::close(ctx, job, pane, place.server_pid)
@@ -247,7 +248,7 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
         open && job.status != Status::Killed || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {
-        processes::stop(ctx, job, None)?;
+        processes::stop(ctx, job, None, Unreached::Refuse)?;
     }
     Ok(())
 }
@@ -364,7 +365,11 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         Window::Here(_) | Window::Gone | Window::Lost(_) => true,
         Window::Elsewhere(_) | Window::Unknown(_) => false,
     };
-    let killed = if judged && job.status.is_live() { Some(kill::kill_one(ctx, id)?) } else { None };
+    let killed = if judged && job.status.is_live() {
+        Some(kill::kill_one(ctx, id, Unreached::Refuse)?)
+    } else {
+        None
+    };
     let mut cleaned = archive(ctx, &id.user, &[id.window])?;
     cleaned.closed += killed.map_or(0, |killed| usize::from(killed.window));
     Ok(cleaned)

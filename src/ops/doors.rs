@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
+use crate::model::job::Job;
 use crate::model::settings::{CloudKind, WorkersBy};
 use crate::model::target::Registration;
+use crate::plan::answer;
 use crate::remote::gcloud::{self, GcloudConfig};
 use crate::remote::local::LocalRemote;
 use crate::remote::ssh::{self, SshConfig};
@@ -22,6 +24,8 @@ pub struct Door {
     pub remote: Box<dyn Remote>,
     /// Whether they are other machines, with programs and disks of their own.
     pub is_elsewhere: bool,
+    /// Whether each is reached by its address.
+    is_by_address: bool,
 }
 
 /// The registration of a target whose workers somebody has named.
@@ -36,21 +40,21 @@ pub fn are_registered(data: &Data, name: &TargetName) -> bool {
 
 /// The way to the workers of a target.
 pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
-    let elsewhere = |remote| Ok(Door { remote, is_elsewhere: true });
+    let elsewhere = |remote, is_by_address| Ok(Door { remote, is_elsewhere: true, is_by_address });
     let registration = registered(data, name);
     if registration.is_some() {
-        return elsewhere(ssh::open(by_ssh(ctx, registration, None)));
+        return elsewhere(ssh::open(by_ssh(ctx, registration, None)), true);
     }
     match ctx.cloud().kind() {
         CloudKind::Sim => {
             let remote = Box::new(LocalRemote::new(Arc::clone(&ctx.clock)));
-            Ok(Door { remote, is_elsewhere: false })
+            Ok(Door { remote, is_elsewhere: false, is_by_address: true })
         }
         CloudKind::Google => {
             let settings = ctx.cloud_settings();
             if settings.workers == WorkersBy::Gcloud {
                 let target = data.target(name);
-                return elsewhere(gcloud::open(GcloudConfig {
+                let config = GcloudConfig {
                     program: None,
                     target: name.as_str().to_owned(),
                     zone: target.and_then(|target| target.zone),
@@ -58,12 +62,13 @@ pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
                     user: settings.ssh_user.clone(),
                     key: settings.ssh_key.clone(),
                     options: settings.ssh_options.unwrap_or_default(),
-                }));
+                };
+                return elsewhere(gcloud::open(config), false);
             }
             // A machine that is made anew may get the address of an old one, and has other keys.
             let created = Fleet::ask(ctx).fact(data, name).created_at;
             let alias = created.map(|at| format!("tpu.{name}.{}", at.as_second()));
-            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)))
+            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)), true)
         }
         CloudKind::None => Err(Error::refused(format!(
             "no way to the workers of {name} is known, so a command cannot be run there"
@@ -105,57 +110,85 @@ pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>,
     Ok(Worker::all(&fact.endpoints))
 }
 
-/// The workers of a launch whose machines may still be there, by the control plane's word.
-pub fn still_there(ctx: &Ctx, data: &Data, name: &TargetName, workers: Vec<Worker>) -> Vec<Worker> {
-    if are_registered(data, name) {
+/// The workers of a target for a new launch, which keeps to the addresses that they have now.
+pub fn workers_to_start(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
+    let workers = workers(ctx, data, name)?;
+    match workers.iter().find(|worker| worker.address.is_empty()) {
+        Some(worker) if to(ctx, data, name)?.is_by_address => {
+            let what = format!("worker {} of {name} has no address yet", worker.index);
+            Err(Error::unreachable(what).hint("try again in a moment"))
+        }
+        Some(_) | None => Ok(workers),
+    }
+}
+
+/// The workers of a job whose machines may still be there, by the control plane's word.
+pub fn still_there(ctx: &Ctx, data: &Data, job: &Job, workers: Vec<Worker>) -> Vec<Worker> {
+    if are_registered(data, &job.tpu) {
         // Whatever else has this name, these machines are not the control plane's.
         return workers;
     }
-    there_by(&Fleet::ask(ctx).fact(data, name), workers)
+    there_by(&Fleet::ask(ctx).fact(data, &job.tpu), job, workers)
 }
 
 /// The same by one answer of the control plane.
-pub fn there_by(fact: &TargetFact, mut workers: Vec<Worker>) -> Vec<Worker> {
+pub fn there_by(fact: &TargetFact, job: &Job, mut workers: Vec<Worker>) -> Vec<Worker> {
     match fact.state {
         TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
-        TargetState::Ready | TargetState::Pending | TargetState::Deleting
+        TargetState::Ready | TargetState::Pending | TargetState::Deleting => {
+            if answer::another_machine(job, fact).is_some() {
+                workers.clear();
+            }
             // A list that is shorter leaves out what it cannot tell.
-            if fact.endpoints.len() >= workers.len() =>
-        {
-            // One whose address is not known, then or now, may be there.
-            let is_unsaid = |index: u32| {
-                let index = usize::try_from(index).ok();
-                index.and_then(|at| fact.endpoints.get(at)).is_some_and(String::is_empty)
-            };
-            workers.retain(|Worker { index, address }| {
-                address.is_empty() || is_unsaid(*index) || fact.endpoints.contains(address)
-            });
+            if fact.endpoints.len() >= workers.len() {
+                workers.retain(|worker| is_listed(fact, worker));
+            }
         }
-        _ => {}
+        TargetState::NotWatched | TargetState::Unknown => {}
     }
     workers
+}
+
+/// Whether a worker may be one of those that the control plane lists. One whose address was not known, or is
+/// not wholly said now, may be.
+fn is_listed(fact: &TargetFact, Worker { index, address }: &Worker) -> bool {
+    let of = |addresses: &[String]| {
+        let at = usize::try_from(*index).ok()?;
+        addresses.get(at).map(String::is_empty)
+    };
+    let is_unsaid = of(&fact.endpoints) == Some(true) || of(&fact.internal) == Some(true);
+    let mut said = fact.endpoints.iter().chain(&fact.internal);
+    address.is_empty() || is_unsaid || said.any(|known| known == address)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ids::{JobId, WindowId};
     use crate::model::time::Timestamp;
 
     #[test]
     fn a_worker_is_gone_only_by_what_was_said_of_its_own_place() {
-        let left = |said: &[&str], recorded: &[&str]| -> Vec<u32> {
+        let job = Job::new(&JobId::new("alice".into(), WindowId(1)), "n1".into(), "/d".to_owned());
+        let list = |words: &[&str]| -> Vec<String> {
+            words.iter().map(|address| (*address).to_owned()).collect()
+        };
+        let left_of = |said: &[&str], inside: &[&str], recorded: &[&str]| -> Vec<u32> {
             let now = Timestamp::from_second(1_000);
             let mut fact = TargetFact::new("n1".into(), TargetState::Ready, "READY", now);
-            fact.endpoints = said.iter().map(|address| (*address).to_owned()).collect();
-            let recorded: Vec<String> =
-                recorded.iter().map(|address| (*address).to_owned()).collect();
-            there_by(&fact, Worker::all(&recorded)).iter().map(|worker| worker.index).collect()
+            (fact.endpoints, fact.internal) = (list(said), list(inside));
+            let workers = Worker::all(&list(recorded));
+            there_by(&fact, &job, workers).iter().map(|worker| worker.index).collect()
         };
+        let left = |said: &[&str], recorded: &[&str]| left_of(said, &[], recorded);
         assert_eq!(left(&["a", "b"], &["a", "b"]), [0, 1]);
         assert_eq!(left(&["a", "z"], &["a", "b"]), [0], "another machine is there");
         assert_eq!(left(&["a", ""], &["a", "b"]), [0, 1], "it is not said where it is");
         assert_eq!(left(&["", "z"], &["a", "b"]), [0]);
         assert_eq!(left(&["a", "b"], &["a", ""]), [0, 1], "it was not known where it was");
         assert_eq!(left(&["a"], &["a", "b"]), [0, 1]);
+        assert_eq!(left_of(&["a", "i"], &["h", ""], &["a", "b"]), [0, 1], "it is not said outside");
+        assert_eq!(left_of(&["a", "b"], &["h", "i"], &["a", "i"]), [0, 1], "it was not said then");
+        assert_eq!(left_of(&["a", "z"], &["h", "i"], &["a", "b"]), [0]);
     }
 }

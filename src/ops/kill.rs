@@ -12,6 +12,7 @@ use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::heal;
+use super::processes::Unreached;
 use super::{Ctx, Error, lease, processes, records};
 
 /// What became of one job.
@@ -28,12 +29,14 @@ pub struct Killed {
 /// Kills several jobs at once, each on its own; with `force` also past workers that cannot be reached. The
 /// result keeps their order.
 pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed, Error>)> {
-    let kill_one = if force { kill_past } else { kill_one };
+    let unreached = if force { Unreached::GoPast } else { Unreached::Refuse };
     let mut results: BTreeMap<usize, Result<Killed, Error>> = BTreeMap::new();
     for (round, chunk) in jobs.chunks(AT_ONCE).enumerate() {
         let done: Vec<Result<Killed, Error>> = std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                chunk.iter().map(|job| scope.spawn(move || kill_one(ctx, job))).collect();
+            let threads: Vec<_> = chunk
+                .iter()
+                .map(|job| scope.spawn(move || kill_one(ctx, job, unreached)))
+                .collect();
             threads
                 .into_iter()
                 .map(|thread| {
@@ -55,7 +58,7 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
 const AT_ONCE: usize = 16;
 
 /// Kills one job.
-pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
+pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
     heal::heal(ctx)?;
     let data = ctx.data()?;
@@ -71,14 +74,14 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let (pane, _) = window(ctx, &data, job)?;
-    let mut stopped = processes::stop(ctx, job, pane.as_ref())?;
+    let mut stopped = processes::stop(ctx, job, pane.as_ref(), unreached)?;
     fail::fail_point!("kill-stopped");
     // That takes its time: what is closed is what is there now.
     let (pane, server) = window(ctx, &data, job)?;
     if let Some(pane) = &pane {
         close(ctx, job, pane, server)?;
         // A launcher that was let through a moment ago may have begun the job since we looked.
-        stopped += processes::stop(ctx, job, None)?;
+        stopped += processes::stop(ctx, job, None, unreached)?;
     }
     fail::fail_point!("kill-closed");
     let now = ctx.clock.now();
@@ -105,17 +108,6 @@ pub fn kill_one(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
         return Err(overtaken(ctx, id));
     }
     Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
-}
-
-/// Kills one job past workers that never answer again: it may still run there.
-fn kill_past(ctx: &Ctx, id: &JobId) -> Result<Killed, Error> {
-    match kill_one(ctx, id) {
-        Err(error) => {
-            processes::give_up_workers(ctx, job_of(&*ctx.data()?, id)?, error)?;
-            kill_one(ctx, id)
-        }
-        done @ Ok(_) => done,
-    }
 }
 
 /// It came to another end before the kill was complete: nothing is left to be done, and nobody is to try.

@@ -10,7 +10,7 @@ use crate::remote::Worker;
 use crate::sys::procs::{Process, Table};
 use crate::sys::stop::{self, StopError};
 
-use super::{Ctx, Error, Kind, records, workers};
+use super::{Ctx, Error, records, workers};
 
 /// The live processes of a job.
 ///
@@ -70,31 +70,52 @@ fn recorded_group(ctx: &Ctx, job: &Job) -> Option<(u32, u64)> {
     Some((group.parse().ok()?, start.parse().ok()?))
 }
 
+/// What is done where workers of a job cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreached {
+    /// It is an error.
+    Refuse,
+    /// They are looked for no more, by a person's word: nobody else can know that they never will answer
+    /// again. The journal says which they were.
+    GoPast,
+}
+
 /// Stops the processes of a job as [`stop::stop`] does, and says how many there were.
-pub fn stop(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
+pub fn stop(
+    ctx: &Ctx,
+    job: &Job,
+    pane: Option<&PaneFact>,
+    unreached: Unreached,
+) -> Result<usize, Error> {
     let is_known = !workers::of_job(ctx, job).is_empty();
-    let mut stopped = workers::stop(ctx, job)?;
+    let mut stopped = stop_there(ctx, job, unreached)?;
     stopped += stop_here(ctx, job, pane)?;
     if !is_known {
         // What attended to them may have begun since we looked.
-        stopped += workers::stop(ctx, job)?;
+        stopped += stop_there(ctx, job, unreached)?;
     }
     Ok(stopped)
 }
 
-/// Goes on past workers of a job that cannot be reached, by a person's word: nobody else can know that they
-/// never will be again. Fails with `error`, for which it was tried, where that is not about workers.
-pub fn give_up_workers(ctx: &Ctx, job: &Job, error: Error) -> Result<(), Error> {
-    if error.kind != Kind::Unreachable || workers::of_job(ctx, job).is_empty() {
-        return Err(error);
+fn stop_there(ctx: &Ctx, job: &Job, unreached: Unreached) -> Result<usize, Error> {
+    let (stopped, unseen) = workers::stop(ctx, job)?;
+    match (unseen, unreached) {
+        (None, _) => {}
+        (Some(error), Unreached::Refuse) => return Err(error),
+        // Before they are forgotten: nothing else says that it may still run there.
+        (Some(error), Unreached::GoPast) => note_unseen(ctx, job, &error)?,
     }
-    let unseen = workers::stop_past(ctx, job)?;
-    let what = format!("not looked at, it may still run there: {}", unseen.join("; "));
+    workers::forget(ctx, &job.id());
+    Ok(stopped)
+}
+
+fn note_unseen(ctx: &Ctx, job: &Job, error: &Error) -> Result<(), Error> {
+    let what = format!("{}; not looked at, it may still run there", error.message);
     ctx.transact(|tx| {
         records::note(tx, &job.id(), "not-stopped", what.clone());
         Ok(())
     })?;
-    ctx.warn([format!("{}: {what}", job.id())]);
+    ctx.warn([what]);
     Ok(())
 }
 

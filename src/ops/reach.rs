@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
-
-use tempfile::NamedTempFile;
 
 use crate::model::data::Data;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
@@ -87,22 +89,35 @@ pub fn ask(
 ) -> Result<Vec<Ended>, Error> {
     let (workers, door) = chosen(ctx, name, which)?;
     let ask = Ask { command: command.to_owned(), input: None };
-    Ok(hear_all(&*door.remote, &workers, &ask, hear))
+    Ok(hear_all(&*door.remote, &workers, &ask, &mut |worker, said| {
+        hear(worker, said);
+        ControlFlow::Continue(())
+    }))
 }
 
+/// Until `hear` has heard enough: what still runs there is ended then.
 fn hear_all(
     door: &dyn Remote,
     workers: &[Worker],
     ask: &Ask,
-    hear: &mut dyn FnMut(u32, Spoken),
+    hear: &mut dyn FnMut(u32, Spoken) -> ControlFlow<()>,
 ) -> Vec<Ended> {
     let mut ends: BTreeMap<u32, Result<i32, String>> = BTreeMap::new();
     for (worker, reply) in door.ask(workers, ask) {
-        match reply {
+        let heard = match reply {
             Reply::Out(line) => hear(worker, Spoken::Out(line)),
             Reply::Err(line) => hear(worker, Spoken::Err(line)),
-            Reply::End(End::Exit(code)) => drop(ends.insert(worker, Ok(code))),
-            Reply::End(End::Lost(why)) => drop(ends.insert(worker, Err(why))),
+            Reply::End(end) => {
+                let code = match end {
+                    End::Exit(code) => Ok(code),
+                    End::Lost(why) => Err(why),
+                };
+                ends.insert(worker, code);
+                ControlFlow::Continue(())
+            }
+        };
+        if heard.is_break() {
+            break;
         }
     }
     let ended = |worker: &Worker| Ended {
@@ -273,28 +288,30 @@ pub fn send(ctx: &Ctx, from: &str, to: &Far<'_>) -> Result<Vec<Ended>, Error> {
     let packed = pack(ctx, from, &[OsStr::new("-C"), dir.as_os_str(), OsStr::new("--"), name])?;
     let ask = Ask {
         command: format!("mkdir -p -- {far} && tar -xf - -C {far}"),
-        input: Some(Feed::File(packed.path().to_owned())),
+        input: Some(Feed::File(packed)),
     };
-    Ok(hear_all(&*door.remote, &workers, &ask, &mut |_, _| ()))
+    Ok(hear_all(&*door.remote, &workers, &ask, &mut |_, _| ControlFlow::Continue(())))
 }
 
 /// Packs what these words of tar name. It is kept in a file: no copy is too large for our memory, and each
 /// worker gets the same.
-pub fn pack(ctx: &Ctx, what: &str, words: &[&OsStr]) -> Result<NamedTempFile, Error> {
+pub fn pack(ctx: &Ctx, what: &str, words: &[&OsStr]) -> Result<Arc<File>, Error> {
     let packed = kept(ctx)?;
-    let tar = Spawn::new("tar").arg("-cf").arg(packed.path()).args(words).timeout(PACKING);
+    // It has no name, and tar writes what it packs to a name.
+    let there = format!("/proc/{}/fd/{}", ctx.env.pid, packed.as_raw_fd());
+    let tar = Spawn::new("tar").arg("-cf").arg(there).args(words).timeout(PACKING);
     let done = proc::run(&tar).map_err(|e| Error::failed(format!("cannot pack {what}: {e}")))?;
     if !done.status.success() {
         return Err(Error::failed(format!("cannot pack {what}: {}", done.complaint())));
     }
-    Ok(packed)
+    Ok(Arc::new(packed))
 }
 
-/// A file on our disk, which is gone with the value.
-fn kept(ctx: &Ctx) -> Result<NamedTempFile, Error> {
-    let dir = ctx.store.paths().state();
-    let made = std::fs::create_dir_all(&dir).and_then(|()| NamedTempFile::new_in(&dir));
-    made.map_err(|e| Error::state(format!("cannot make a file in {}: {e}", dir.display())))
+/// A file on our disk without a name: nothing of it is left when we end, however we end.
+fn kept(ctx: &Ctx) -> Result<File, Error> {
+    let dir = ctx.store.state_dir()?;
+    tempfile::tempfile_in(&dir)
+        .map_err(|e| Error::state(format!("cannot make a file in {}: {e}", dir.display())))
 }
 
 /// Copies a file or a directory of workers into a directory of this machine; with several workers, into
@@ -311,20 +328,25 @@ pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
         let mut packed = kept(ctx)?;
         let mut written = Ok(());
         let mut why = String::new();
-        let ends = hear_all(&*door.remote, one, &ask, &mut |_, said| match said {
-            Spoken::Out(_) if written.is_err() => {}
-            Spoken::Out(line) => written = packed.write_all(&line),
-            Spoken::Err(line) => String::from_utf8_lossy(&line).trim().clone_into(&mut why),
+        let ends = hear_all(&*door.remote, one, &ask, &mut |_, said| {
+            match said {
+                Spoken::Out(line) => written = packed.write_all(&line),
+                Spoken::Err(line) => String::from_utf8_lossy(&line).trim().clone_into(&mut why),
+            }
+            if written.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        written
-            .map_err(|e| Error::state(format!("cannot write {}: {e}", packed.path().display())))?;
+        written.map_err(|e| {
+            let dir = ctx.store.paths().state();
+            Error::state(format!("cannot keep the copy in {}: {e}", dir.display()))
+        })?;
+        let packed = Arc::new(packed);
         for mut end in ends {
             if end.code == Ok(0) {
                 let mut dir = ctx.env.cwd.join(to);
                 if workers.len() > 1 {
                     dir.push(format!("worker-{}", worker.index));
                 }
-                unpack(packed.path(), &dir)?;
+                unpack(Arc::clone(&packed), &dir)?;
             } else if let (Ok(code), false) = (&end.code, why.is_empty()) {
                 end.code = Err(format!("{why} (exit code {code})"));
             }
@@ -334,10 +356,11 @@ pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
     Ok(ended)
 }
 
-fn unpack(packed: &Path, dir: &Path) -> Result<(), Error> {
+fn unpack(packed: Arc<File>, dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir)
         .map_err(|e| Error::state(format!("cannot create {}: {e}", dir.display())))?;
-    let tar = Spawn::new("tar").arg("-xf").arg(packed).arg("-C").arg(dir).timeout(PACKING);
+    let tar = Spawn::new("tar").args(["-xf", "-"]).stdin(Feed::File(packed));
+    let tar = tar.arg("-C").arg(dir).timeout(PACKING);
     let why = match proc::run(&tar) {
         Ok(done) if done.status.success() => return Ok(()),
         Ok(done) => done.complaint(),

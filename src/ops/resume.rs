@@ -18,6 +18,7 @@ use super::launch::check::{self, HISTORY, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
 use super::launch::{files, heal};
 use super::lease::{self, Held};
+use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
 use super::{Ctx, Error, Kind, processes, records};
@@ -454,7 +455,9 @@ fn may_be_stopped_here(ctx: &Ctx, job: &Job, force: bool) -> Result<(), Error> {
 }
 
 /// Stops what is left of the lineage on the target: processes of this attempt and of those before it that
-/// outlived their end. A later attempt is none of them: another `tpu` may have started it a moment ago.
+/// outlived their end. A later attempt is none of them: another `tpu` may have started it a moment ago. Fails
+/// while a worker cannot be reached, also by force: that it never will be again is a word of its own, said
+/// to `kill`.
 fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
     fail::fail_point!("bug-leftovers", |_| Ok(()));
     let data = ctx.data()?;
@@ -466,13 +469,7 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                match processes::stop(ctx, job, None) {
-                    Err(error) if request.force => {
-                        processes::give_up_workers(ctx, job, error)?;
-                        processes::stop(ctx, job, None)?;
-                    }
-                    stopped => drop(stopped?),
-                }
+                processes::stop(ctx, job, None, Unreached::Refuse)?;
             }
         }
     }

@@ -38,28 +38,38 @@ pub fn register(
 ) -> Result<Option<JobId>, Error> {
     checked_name(name)?;
     let full = TargetName::from(name);
+    let is_other_way =
+        |data: &Data| doors::are_registered(data, &full) == registration.addresses.is_empty();
+    let checked = |job: Option<&Job>| match job {
+        Some(job) if !force => {
+            let or = "or leave it its addresses; --force goes on without a way to it";
+            Err(in_use(job, &full, or))
+        }
+        job => Ok(job.map(Job::id)),
+    };
     let data = ctx.data()?;
-    let is_other_way = doors::are_registered(&data, &full) == registration.addresses.is_empty();
-    let left = if is_other_way { on_workers(ctx, &data, &full) } else { None };
-    if let (Some(job), false) = (left, force) {
-        let or = "or leave it its addresses; --force goes on without a way to it";
-        return Err(in_use(job, &full, or));
-    }
-    ctx.transact(|tx| {
+    let left = data.jobs().find(|job| is_other_way(&data) && may_be_there(ctx, &data, &full, job));
+    let left = checked(left)?;
+    let begun = ctx.transact(|tx| {
+        // Looking has taken its time: meanwhile somebody may have begun there.
+        let begun = tx.data.jobs().find(|job| is_other_way(&tx.data) && is_live_there(&full, job));
+        let begun = checked(begun)?;
         tx.data.registry_mut().register(full.clone(), registration.clone());
         tx.edited(None, format!("{name} is registered"));
-        Ok(())
+        Ok(begun)
     })?;
-    Ok(left.map(Job::id))
+    Ok(left.or(begun))
 }
 
-/// A job whose command may live on the workers of a target.
-fn on_workers<'a>(ctx: &Ctx, data: &'a Data, name: &TargetName) -> Option<&'a Job> {
-    let is_native =
-        |job: &Job| job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
-    data.jobs()
-        .filter(|job| job.tpu == *name)
-        .find(|job| job.status.is_live() && is_native(job) || workers::may_live(ctx, data, job))
+/// Whether the command of a job may live on the workers of a target.
+fn may_be_there(ctx: &Ctx, data: &Data, name: &TargetName, job: &Job) -> bool {
+    is_live_there(name, job) || job.tpu == *name && workers::may_live(ctx, data, job)
+}
+
+/// Whether a job is at work on the workers of a target, by its record alone.
+fn is_live_there(name: &TargetName, job: &Job) -> bool {
+    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
+    job.tpu == *name && job.status.is_live() && is_native
 }
 
 fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {
@@ -71,7 +81,7 @@ fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {
 pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     let data = ctx.data()?;
     let name = super::launch::check::resolve_target(&data, typed)?.name;
-    if let Some(job) = on_workers(ctx, &data, &name) {
+    if let Some(job) = data.jobs().find(|job| may_be_there(ctx, &data, &name, job)) {
         return Err(in_use(job, &name, "then repeat the command"));
     }
     ctx.transact(|tx| {

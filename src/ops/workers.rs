@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::facts::TargetFact;
-use crate::model::ids::{JobId, LaunchToken, TargetName};
+use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
@@ -67,41 +67,30 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && { !doors::still_there(ctx, data, &job.tpu, recorded).is_empty() }
+    !recorded.is_empty() && { !doors::still_there(ctx, data, job, recorded).is_empty() }
 }
 
-/// Stops the command of a job on its workers, and says how many processes got a signal. Workers whose
-/// machines are gone by the control plane's word have nothing to be stopped; one that cannot be reached
-/// makes it fail.
-pub fn stop(ctx: &Ctx, job: &Job) -> Result<usize, Error> {
-    let (signalled, unseen) = stop_reached(ctx, job)?;
-    if !unseen.is_empty() {
-        return Err(unstopped(job, &unseen));
-    }
-    forget(ctx, &job.id());
-    Ok(signalled)
-}
-
-/// The same past workers that cannot be reached, by a person's word that they never will be again: they are
-/// looked for no more. Says which they were.
-pub fn stop_past(ctx: &Ctx, job: &Job) -> Result<Vec<String>, Error> {
-    let (_, unseen) = stop_reached(ctx, job)?;
-    forget(ctx, &job.id());
-    Ok(unseen)
-}
-
-/// Stops the command wherever it can be reached; how many processes got a signal, and where it could not be.
-fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
+/// Stops the command of a job on its workers, and says how many processes got a signal, and which workers
+/// could not be reached. Those whose machines are gone by the control plane's word have nothing to be
+/// stopped. Fails where something is known to live and does not end.
+pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
     let recorded = of_job(ctx, job);
     let (Some(launch), false) = (&job.launch, recorded.is_empty()) else {
-        return Ok((0, Vec::new()));
+        return Ok((0, None));
     };
     let data = ctx.data()?;
-    let there = doors::still_there(ctx, &data, &job.tpu, recorded);
+    let there = doors::still_there(ctx, &data, job, recorded);
     if there.is_empty() {
-        return Ok((0, Vec::new()));
+        return Ok((0, None));
     }
-    let door = doors::to(ctx, &data, &job.tpu)?;
+    let door = match doors::to(ctx, &data, &job.tpu) {
+        Ok(door) => door,
+        // None of them can be reached.
+        Err(error) => {
+            let message = format!("{}: {}", job.id(), error.message);
+            return Ok((0, Some(Error { message, ..error })));
+        }
+    };
     let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
     for (_, answer) in door.remote.stop(&there, &launch.token) {
         match answer {
@@ -115,18 +104,23 @@ fn stop_reached(ctx: &Ctx, job: &Job) -> Result<(usize, Vec<String>), Error> {
             }
         }
     }
-    if stuck { Err(unstopped(job, &unseen)) } else { Ok((signalled, unseen)) }
+    let failed = (!unseen.is_empty()).then(|| unstopped(job, &unseen));
+    match failed {
+        Some(error) if stuck => Err(error),
+        unseen => Ok((signalled, unseen)),
+    }
 }
 
 fn unstopped(job: &Job, failed: &[String]) -> Error {
-    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(
-        "it may still run there; repeat the command, or let MONITOR do so; `tpu kill --force` goes \
-             past what never answers again",
-    )
+    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(format!(
+        "it may still run there; repeat the command, or let MONITOR do so; past what never answers \
+         again goes: tpu kill w={} {} --force",
+        job.windows_id, job.user
+    ))
 }
 
 /// Nothing is left on the workers. What cannot be removed is only looked at once more.
-fn forget(ctx: &Ctx, id: &JobId) {
+pub fn forget(ctx: &Ctx, id: &JobId) {
     drop(ctx.store.disk().remove(&ctx.store.paths().job(id).join(WORKERS)));
 }
 
@@ -143,7 +137,7 @@ pub fn attend(
     let job = job_of(&data, &id)?;
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
-        workers = doors::workers(ctx, &data, &job.tpu)?;
+        workers = doors::workers_to_start(ctx, &data, &job.tpu)?;
         record(ctx, &id, &workers)?;
     }
     let door = doors::to(ctx, &data, &job.tpu)?;
@@ -174,7 +168,7 @@ pub fn attend(
     let stopping = AtomicBool::new(false);
     let control = Control {
         ctx,
-        target: &job.tpu,
+        job,
         is_registered: doors::are_registered(&data, &job.tpu),
         told: Mutex::new(None),
         asked: Mutex::new(None),
@@ -317,7 +311,7 @@ fn carry_once(
         "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
          mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
-    let unpack = Ask { command: unpack, input: Some(Feed::File(packed.path().to_owned())) };
+    let unpack = Ask { command: unpack, input: Some(Feed::File(packed)) };
     for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {
@@ -355,13 +349,14 @@ fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool 
 /// What all listeners of a launch share: the control plane of its target, and MONITOR.
 struct Control<'a> {
     ctx: &'a Ctx,
-    target: &'a TargetName,
+    /// As it was when it began.
+    job: &'a Job,
     /// Whether its machines are those that somebody registered, about which no control plane speaks.
     is_registered: bool,
     /// When MONITOR was last told of a broken connection.
     told: Mutex<Option<Duration>>,
-    /// When the control plane was last asked, and its answer.
-    asked: Mutex<Option<(Duration, TargetFact)>>,
+    /// When the control plane was last asked, its answer, and the job as it was then.
+    asked: Mutex<Option<(Duration, TargetFact, Job)>>,
 }
 
 impl Control<'_> {
@@ -383,13 +378,15 @@ impl Control<'_> {
         }
         let now = self.ctx.clock.monotonic();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.as_ref().is_none_or(|(at, _)| now >= *at + ASKED_AT_MOST) {
+        if asked.as_ref().is_none_or(|(at, ..)| now >= *at + ASKED_AT_MOST) {
             let Ok(data) = self.ctx.data() else { return false };
-            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, self.target)));
+            // MONITOR may have written down meanwhile on which machine it began.
+            let job = job_of(&data, &self.job.id()).unwrap_or(self.job).clone();
+            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, &job.tpu), job));
         }
-        asked
-            .as_ref()
-            .is_some_and(|(_, fact)| doors::there_by(fact, vec![worker.clone()]).is_empty())
+        asked.as_ref().is_some_and(|(_, fact, job)| {
+            doors::there_by(fact, job, vec![worker.clone()]).is_empty()
+        })
     }
 }
 

@@ -50,7 +50,7 @@ pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Opti
 
 /// When the machine that is there now was created, if it is another one than that on which `job` began:
 /// somebody has made the target anew before anybody saw that it was taken away.
-fn another_machine(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
+pub fn another_machine(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
     let (began_on, now_there) = (job.launch.as_ref()?.machine?, fact.created_at?);
     // A record keeps whole seconds.
     (began_on.as_second() != now_there.as_second()).then_some(now_there)

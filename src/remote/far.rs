@@ -97,6 +97,23 @@ impl<W: Way> FarRemote<W> {
         Ok(answers)
     }
 
+    /// A list of answers with its end: one that breaks off says nothing of what it leaves out.
+    fn whole_answer(
+        &self,
+        worker: &Worker,
+        verb: &str,
+        args: &[String],
+    ) -> Result<Vec<String>, RemoteError> {
+        let answers = self.answers(worker, (verb, "-"), args, b"")?;
+        match answers.last().map(String::as_str) {
+            Some("done") => Ok(answers),
+            Some(failed) if failed.starts_with("failed ") => {
+                Err(self.unreachable(worker, failed.as_bytes()))
+            }
+            _ => Err(self.unreachable(worker, b"it did not say everything")),
+        }
+    }
+
     fn start_one(
         &self,
         worker: &Worker,
@@ -267,10 +284,7 @@ impl<W: Way> Remote for FarRemote<W> {
 
     fn probe(&self, workers: &[Worker]) -> PerWorker<Vec<Running>> {
         on_each(workers, |worker| {
-            let answers = self.answers(worker, ("probe", "-"), &[], b"")?;
-            if answers.last().is_none_or(|last| last != "done") {
-                return Err(self.unreachable(worker, b"it did not say everything"));
-            }
+            let answers = self.whole_answer(worker, "probe", &[])?;
             let mut found: Vec<Running> = answers.iter().filter_map(|line| running(line)).collect();
             found.sort_by(|a, b| a.token.cmp(&b.token));
             Ok(found)
@@ -300,7 +314,7 @@ impl<W: Way> Remote for FarRemote<W> {
 
     fn others(&self, workers: &[Worker], devices: &[String]) -> PerWorker<Vec<Other>> {
         on_each(workers, |worker| {
-            let answers = self.answers(worker, ("others", "-"), devices, b"")?;
+            let answers = self.whole_answer(worker, "others", devices)?;
             Ok(answers.iter().filter_map(|line| other(line)).collect())
         })
     }

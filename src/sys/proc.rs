@@ -2,8 +2,9 @@
 //! end to the waiting.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, Read, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,13 +17,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::clock::{Clock as _, SystemClock};
 
 /// What a program reads on its standard input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Feed {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// A file, from its beginning.
-    File(PathBuf),
+    /// A file, from its beginning, whether it still has a name or not.
+    File(Arc<File>),
 }
+
+impl PartialEq for Feed {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bytes(one), Self::Bytes(other)) => one == other,
+            (Self::File(one), Self::File(other)) => Arc::ptr_eq(one, other),
+            (Self::Bytes(_), Self::File(_)) | (Self::File(_), Self::Bytes(_)) => false,
+        }
+    }
+}
+
+impl Eq for Feed {}
 
 impl<T: Into<Vec<u8>>> From<T> for Feed {
     fn from(bytes: T) -> Self {
@@ -161,8 +174,10 @@ impl Spawn {
         match &self.stdin {
             None => Ok((Stdio::null(), &[])),
             Some(Feed::Bytes(bytes)) => Ok((Stdio::piped(), bytes)),
-            Some(Feed::File(path)) => {
-                let file = std::fs::File::open(path).map_err(|error| self.error(error))?;
+            Some(Feed::File(file)) => {
+                // Opened anew: each reader has its own place in it.
+                let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let file = File::open(path).map_err(|error| self.error(error))?;
                 Ok((file.into(), &[]))
             }
         }

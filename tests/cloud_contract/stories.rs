@@ -219,6 +219,7 @@ fn the_same_night_ends_in_the_same_facts() {
         source: String::new(),
         since: None,
         endpoints: vec![String::new(); fact.endpoints.len()],
+        internal: Vec::new(),
         ..fact.clone()
     };
     let ends: Vec<Vec<TargetFact>> =

@@ -14,6 +14,7 @@ use tpu::model::facts::TmuxFact;
 use tpu::model::ids::{JobId, TargetName, UserName};
 use tpu::model::job::{Job, Succession};
 use tpu::ops::launch::{self, LaunchRequest};
+use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
 use tpu::ops::{clean, kill, snapshot, watch};
@@ -210,7 +211,7 @@ fn kill_job(world: &Arc<World>, host: usize, job: JobId, lineage: u32, token: St
     let told = Arc::clone(world);
     let _pid = call(world, &start(host, Purpose::Kill), move |ctx| {
         told.state().observer.lineages.entry(lineage).or_default().kill_asked = true;
-        if kill::kill_one(ctx, &job).is_ok() {
+        if kill::kill_one(ctx, &job, Unreached::Refuse).is_ok() {
             told.state().kill_told(lineage, &token);
         }
     });

@@ -12,6 +12,7 @@ use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
 use tpu::ops::board::line::{self, Patience, Wish};
 use tpu::ops::launch::LaunchRequest;
+use tpu::ops::processes::Unreached;
 use tpu::ops::{clean, kill};
 use tpu::sys::random::Random as _;
 
@@ -184,7 +185,7 @@ fn tidy(world: &Arc<World>) {
         let failed: Vec<JobId> = failed.map(tpu::model::job::Job::id).collect();
         for job in failed.into_iter().filter(|job| done.insert(job.clone())) {
             let _pid = call(world, &actors::start(0, Purpose::Other), move |ctx| {
-                drop(kill::kill_one(ctx, &job));
+                drop(kill::kill_one(ctx, &job, Unreached::Refuse));
             });
         }
         for user in USERS {

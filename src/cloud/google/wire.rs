@@ -38,6 +38,7 @@ pub(super) fn node(value: &Value, now: Timestamp) -> Option<TargetFact> {
         })
     });
     let created_at = value["createTime"].as_str().and_then(Timestamp::parse_rfc3339);
+    let (endpoints, internal) = addresses(value);
     Some(TargetFact {
         zone: Some(zone.to_owned()),
         accelerator: text("acceleratorType"),
@@ -47,22 +48,31 @@ pub(super) fn node(value: &Value, now: Timestamp) -> Option<TargetFact> {
         health: text("health").filter(|word| word != "HEALTH_UNSPECIFIED"),
         symptoms: symptoms.collect(),
         pricing: pricing(&value["schedulingConfig"]),
-        endpoints: addresses(value),
+        endpoints,
+        internal,
         request: value["labels"][LABEL].as_str().map(str::to_owned),
         source: CloudKind::Google.as_str().to_owned(),
         ..TargetFact::new(TargetName::from(id), states::of_target(word), word, now)
     })
 }
 
-/// Where its workers are, each at its index; all unknown are none.
-fn addresses(node: &Value) -> Vec<String> {
-    let address = |endpoint: &Value| {
-        let external = endpoint["accessConfig"]["externalIp"].as_str().filter(|ip| !ip.is_empty());
-        let known = external.or_else(|| endpoint["ipAddress"].as_str());
-        known.unwrap_or_default().to_owned()
+/// Where its workers are, each at its index, and where they are inside the network beside that; all unknown
+/// are none.
+fn addresses(node: &Value) -> (Vec<String>, Vec<String>) {
+    let both = |endpoint: &Value| {
+        let external = endpoint["accessConfig"]["externalIp"].as_str().unwrap_or_default();
+        let internal = endpoint["ipAddress"].as_str().unwrap_or_default();
+        match external {
+            "" => (internal.to_owned(), String::new()),
+            external => (external.to_owned(), internal.to_owned()),
+        }
     };
-    let addresses: Vec<String> = list(&node["networkEndpoints"]).iter().map(address).collect();
-    if addresses.iter().all(String::is_empty) { Vec::new() } else { addresses }
+    let (endpoints, internal): (Vec<String>, Vec<String>) =
+        list(&node["networkEndpoints"]).iter().map(both).unzip();
+    if endpoints.iter().all(String::is_empty) {
+        return (Vec::new(), Vec::new());
+    }
+    (endpoints, internal)
 }
 
 /// The queued resource that a node says it came from.
@@ -242,6 +252,7 @@ mod tests {
         assert_eq!((fact.name.as_str(), fact.zone.as_deref()), ("n1", Some("us-east10-a")));
         assert_eq!((fact.state, fact.pricing), (TargetState::Ready, Pricing::Spot));
         assert_eq!(fact.endpoints, ["1.2.3.4", "", "10.0.0.2"], "each at its index");
+        assert_eq!(fact.internal, ["10.0.0.1", "", ""]);
         assert_eq!(fact.symptoms, ["LOW_MEMORY on worker 3", "NEW"]);
         assert_eq!((fact.request.as_deref(), fact.since), (Some("r1"), None));
         assert!(fact.is_flagged());

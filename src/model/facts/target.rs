@@ -127,6 +127,11 @@ pub struct TargetFact {
     pub pricing: Pricing,
     /// Addresses of the workers, in order; empty for one whose address is not known yet.
     pub endpoints: Vec<String>,
+    /// Their addresses inside the provider's network, in the same order, where there are two kinds; empty for
+    /// one whose other address was not said, which may be left out for a moment: that in `endpoints` is then
+    /// the inner one.
+    #[serde(default)]
+    pub internal: Vec<String>,
     /// The request that it was created by, if that was one of ours (label `tpu-request`).
     pub request: Option<String>,
     /// The queued request it came from.
@@ -157,6 +162,7 @@ impl TargetFact {
             symptoms: Vec::new(),
             pricing: Pricing::OnDemand,
             endpoints: Vec::new(),
+            internal: Vec::new(),
             request: None,
             queued: None,
             source: String::new(),

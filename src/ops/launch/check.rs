@@ -269,7 +269,7 @@ pub fn usable(
         ctx.warn([format!("{name} is {}, and not well: {}", fact.raw_state, fact.complaint())]);
     }
     if mode == LaunchMode::Native {
-        doors::workers(ctx, data, name)?;
+        doors::workers_to_start(ctx, data, name)?;
     }
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);

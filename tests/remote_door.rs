@@ -40,21 +40,23 @@ fn what_forks_and_ends_while_the_worker_looks_is_stopped_with_its_child() {
 #[test]
 fn what_began_while_nobody_knew_the_address_is_found_later() {
     let dir = tempfile::tempdir().unwrap();
+    // What names no machine is any worker's, also that of another test here that uses the same token.
+    let token = "began-without-an-address";
     let bench = gcloud_here(dir.path(), "exec bash -c \"$command\"");
     let nameless = [Worker { index: 0, address: String::new() }];
     // One process has left the group and the parent.
     let script = "stay='while [ -d \"$HOME\" ]; do sleep 0.02; done'; \
         (setsid bash -c \"echo \\$\\$ >$GO.new; mv $GO.new $GO.child; $stay\" &); \
         until [ -e \"$GO.child\" ]; do sleep 0.01; done; echo started $$; eval \"$stay\"";
-    bench.start(&nameless, &bench.script(script), "t1").remove(0).unwrap();
-    let parent = bench.started(&nameless[0], "t1");
+    bench.start(&nameless, &bench.script(script), token).remove(0).unwrap();
+    let parent = bench.started(&nameless[0], token);
     let child = std::fs::read_to_string(bench.go().with_extension("child")).unwrap();
     let all = [parent, child.trim().parse().unwrap()];
     let known = workers(1);
     let runs = bench.remote.probe(&known).remove(0).1.unwrap();
     assert_eq!(runs.len(), 1);
     assert!(all.iter().all(|pid| runs[0].processes.contains(pid)), "{all:?} {runs:?}");
-    let stopped = bench.remote.stop(&known, &LaunchToken::from("t1")).remove(0).1;
+    let stopped = bench.remote.stop(&known, &LaunchToken::from(token)).remove(0).1;
     assert!(matches!(stopped.unwrap(), Stopped::Ended(_)));
     assert!(!all.into_iter().any(is_running));
 }

@@ -113,17 +113,20 @@ look() {
 }
 
 listed() {
-    local dir
+    local dir where
     printf 'TPU_LAUNCH=x\0' | grep -qazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' || return
     {
         cat /proc/[0-9]*/stat 2>/dev/null | sed 's/^/S /'
         grep -HazoxE 'TPU_LAUNCH=[A-Za-z0-9_-]+' /proc/[0-9]*/environ 2>/dev/null |
             tr '\0' '\n' | sed 's/^/T /'
         grep -HazoxF -e "TPU_MACHINE=$machine" -e TPU_MACHINE= /proc/[0-9]*/environ 2>/dev/null |
-            tr '\0' '\n' | sed 's/^/M /'
+            tr '\0' '\n' | sed 's/^/M /; /:TPU_MACHINE=$/s/^M/N/'
         for dir in "$base/runs/"*".$index"; do
             ours "$dir" || continue
+            where=
+            read -r where <"$dir/machine"
             dir=${dir##*/}
+            [ -n "$where" ] || echo "R ${dir%.*}"
             file "$dir" guard G
             file "$dir" pid P
         done
@@ -136,6 +139,9 @@ listed() {
         }
         $1 == "T" { split($2, at, "/"); t = $2; sub(/^.*TPU_LAUNCH=/, "", t); launch[at[3]] = t }
         $1 == "M" { split($2, at, "/"); here[at[3]] = 1 }
+        # What names no machine is ours if its run is: the host may be that of other targets, too.
+        $1 == "N" { split($2, at, "/"); nameless[at[3]] = 1 }
+        $1 == "R" { run[$2] = 1 }
         # The guard leads the group in which the command begins.
         $1 == "G" && start[$3] == $4 { guard[$3] = 1; leader[$3] = $2 }
         $1 == "P" && start[$3] == $4 { leader[$3] = $2 }
@@ -145,6 +151,7 @@ listed() {
                 more = 0
                 for (p in parent) if (!server[p] && server[parent[p]]) { server[p] = 1; more = 1 }
             } while (more)
+            for (p in nameless) if (launch[p] in run) here[p] = 1
             for (p in launch) if (here[p] && !guard[p] && !server[p]) own[p] = launch[p]
             for (p in group) {
                 g = group[p]

@@ -40,8 +40,7 @@ fn what_forks_and_ends_while_the_worker_looks_is_stopped_with_its_child() {
 #[test]
 fn what_began_while_nobody_knew_the_address_is_found_later() {
     let dir = tempfile::tempdir().unwrap();
-    // What names no machine is any worker's, also that of another test here that uses the same token.
-    let token = "began-without-an-address";
+    let token = "t1";
     let bench = gcloud_here(dir.path(), "exec bash -c \"$command\"");
     let nameless = [Worker { index: 0, address: String::new() }];
     // One process has left the group and the parent.

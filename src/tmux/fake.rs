@@ -115,14 +115,19 @@ impl FakeTmux {
         self.server().close(session, index);
     }
 
-    /// Somebody opens a window that has nothing to do with us.
-    pub fn open_by_hand(&self, session: &str, index: u32, name: &str) {
+    /// Somebody opens a window that has nothing to do with us; false when the number is in use, as tmux
+    /// refuses it then.
+    pub fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool {
         let now = self.now();
         let mut server = self.server();
         if server.place.server_pid == 0 {
             server.start(now);
         }
-        server.add(session, index, name, now);
+        let free = server.window(session, index).is_none();
+        if free {
+            server.add(session, index, name, now);
+        }
+        free
     }
 
     /// Somebody renames a window.
@@ -197,9 +202,7 @@ impl Server {
             text: Vec::new(),
             opened: None,
         };
-        let windows = self.sessions.entry(session.to_owned()).or_default();
-        windows.remove(&index);
-        windows.entry(index).or_insert(window)
+        self.sessions.entry(session.to_owned()).or_default().entry(index).or_insert(window)
     }
 
     fn close(&mut self, session: &str, index: u32) {

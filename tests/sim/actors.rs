@@ -299,7 +299,10 @@ fn happen(world: &Arc<World>) {
         _ => {
             let tmux = tmux(world, host);
             let session = USERS.get(on % 2).copied().unwrap_or("alice");
-            tmux.open_by_hand(session, 400 + u32::try_from(draw).unwrap_or(0), "mine");
+            let number = 400 + u32::try_from(draw).unwrap_or(0);
+            if tmux.open_by_hand(session, number, "mine") {
+                world.state().note(None, &format!("a person opens {session}:{number}"));
+            }
         }
     }
 }
@@ -419,6 +422,6 @@ pub(crate) fn calm(world: &World) {
     let hosts = world.state().hosts.len();
     for host in 0..hosts {
         // Persons work at their machines.
-        tmux(world, host).open_by_hand("elsewhere", 0, "home");
+        let _opened: bool = tmux(world, host).open_by_hand("elsewhere", 0, "home");
     }
 }

@@ -19,7 +19,8 @@ use crate::common::wait::wait_until;
 /// A server, and what people and programs do to it past the door.
 trait World {
     fn tmux(&self) -> &dyn Tmux;
-    fn open_by_hand(&self, session: &str, index: u32, name: &str);
+    /// False when the number is in use.
+    fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool;
     fn close_by_hand(&self, session: &str, index: u32);
     fn rename_window(&self, session: &str, index: u32, name: &str);
     fn show(&self, pane: &PaneFact, text: &str);
@@ -37,9 +38,10 @@ impl World for Real {
         &self.tmux
     }
 
-    fn open_by_hand(&self, session: &str, index: u32, name: &str) {
+    fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool {
         let target = format!("={session}:{index}");
-        self.server.run(&["new-window", "-d", "-t", &target, "-n", name, "sleep", "100000"]);
+        let words = ["new-window", "-d", "-t", &target, "-n", name, "sleep", "100000"];
+        self.server.try_run(&words).status.success()
     }
 
     fn close_by_hand(&self, session: &str, index: u32) {
@@ -79,8 +81,8 @@ impl World for Fake {
         &self.0
     }
 
-    fn open_by_hand(&self, session: &str, index: u32, name: &str) {
-        self.0.open_by_hand(session, index, name);
+    fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool {
+        self.0.open_by_hand(session, index, name)
     }
 
     fn close_by_hand(&self, session: &str, index: u32) {
@@ -138,6 +140,7 @@ promises! {
     an_index_that_is_taken_is_refused_and_nothing_changes,
     sessions_with_a_common_start_are_told_apart,
     windows_named_like_numbers_are_left_alone,
+    a_window_is_never_put_in_the_place_of_another,
     a_window_is_closed_only_if_it_is_still_the_one,
     an_option_is_set_only_if_it_is_still_the_one,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
@@ -251,8 +254,8 @@ fn sessions_with_a_common_start_are_told_apart(world: &dyn World) {
 fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
     let tmux = world.tmux();
     tmux.ensure_session("alice", 10_000).unwrap();
-    world.open_by_hand("alice", 7, "420run");
-    world.open_by_hand("alice", 8, "42");
+    assert!(world.open_by_hand("alice", 7, "420run"));
+    assert!(world.open_by_hand("alice", 8, "42"));
     let pane = tmux.open_window(&job_window("alice", 42, "alice", "t42")).unwrap();
     assert_eq!(pane.window_index, 42);
     let (place, panes) = up(tmux);
@@ -268,6 +271,18 @@ fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
     assert!(matches!(gone, TmuxError::Changed { .. }), "{gone}");
     assert_eq!(windows(tmux), ["alice:0", "alice:7", "alice:8"]);
     assert!(up(tmux).1.iter().all(|pane| pane.exit.is_none()));
+}
+
+fn a_window_is_never_put_in_the_place_of_another(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
+    assert!(!world.open_by_hand("alice", 7, "mine"), "its number is in use");
+    let again = tmux.open_window(&job_window("alice", 7, "alice", "t8")).unwrap_err();
+    assert!(matches!(&again, TmuxError::Failed { .. }), "{again}");
+    let (_, panes) = up(tmux);
+    assert_eq!(windows(tmux), ["alice:0", "alice:7"]);
+    assert!(panes.iter().any(|now| (&now.pane_id, &now.launch) == (&pane.pane_id, &pane.launch)));
 }
 
 /// The pane as somebody with another idea of it would have it: each differs in one respect.
@@ -299,7 +314,7 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     tmux.close_window(&pane, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
     // A window that somebody opened has no mark; that it has none must still be so.
-    world.open_by_hand("alice", 9, "by hand");
+    assert!(world.open_by_hand("alice", 9, "by hand"));
     let unmarked = up(tmux).1.into_iter().find(|pane| pane.window_index == 9).unwrap();
     tmux.close_window(&unmarked, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);

@@ -119,11 +119,12 @@ fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
     }
     match &facts.window {
         Window::Elsewhere(reason) | Window::Unknown(reason) => Conclusion::unknown(job, reason),
-        Window::Lost(reason) => Conclusion::failed(
-            ErrorKind::Lost,
-            Evidence::fact(Source::Exit, "window-lost", reason.clone()),
-        ),
-        Window::Gone => gone(job, facts),
+        Window::Lost(reason) => {
+            gone(job, facts, Evidence::fact(Source::Exit, "window-lost", reason.clone()))
+        }
+        Window::Gone => {
+            gone(job, facts, Evidence::fact(Source::Exit, "window-gone", "its window was closed"))
+        }
         Window::Here(pane) if pane.dead => Conclusion::failed(
             ErrorKind::Lost,
             Evidence::fact(Source::Exit, "pane-dead", "the window's program has ended".to_owned()),
@@ -132,8 +133,9 @@ fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
     }
 }
 
-/// The window is gone, its server is the one that had it, and no exit was recorded.
-fn gone(job: &Job, facts: &Facts<'_>) -> Conclusion {
+/// The window is gone for certain, as `lost` says, and no exit was recorded. One that is still being opened
+/// is not missed.
+fn gone(job: &Job, facts: &Facts<'_>, lost: Evidence) -> Conclusion {
     match &job.launch {
         Some(launch) if !launch.confirmed => {
             if facts.now.seconds_since(launch.at) < LAUNCH_LIMIT_S {
@@ -145,10 +147,7 @@ fn gone(job: &Job, facts: &Facts<'_>) -> Conclusion {
                 )
             }
         }
-        _ => Conclusion::failed(
-            ErrorKind::Lost,
-            Evidence::fact(Source::Exit, "window-gone", "its window was closed"),
-        ),
+        _ => Conclusion::failed(ErrorKind::Lost, lost),
     }
 }
 

@@ -84,15 +84,20 @@ fn judged<'a>(
         TmuxFact::Up { place, panes } => (place, Some(panes)),
         TmuxFact::Down { place } => (place, None),
     };
+    let found = panes.and_then(|panes| find(panes));
     if let Some(place) = &job.place
         && let Some(verdict) = elsewhere_or_lost(place, here, panes.is_some())
     {
-        return verdict;
+        return match (verdict, found) {
+            // Its mark proves more than the note of a server that ended between the claim and the window.
+            (Window::Lost(_), Some(pane)) if job.launch.is_some() => Window::Here(pane),
+            (verdict, _) => verdict,
+        };
     }
     let Some(panes) = panes else {
         return Window::Unknown(format!("no tmux server answers on {}", here.socket));
     };
-    match find(panes) {
+    match found {
         Some(pane) => Window::Here(pane),
         None if job.place.is_none() && !panes.iter().any(|pane| pane.session == session) => {
             Window::Unknown(format!(
@@ -199,6 +204,24 @@ mod tests {
         assert_eq!(find(&job(Some("t")), "alice", &foreign), Window::Gone);
         let unmarked = TmuxFact::Up { place: place(), panes: vec![pane("alice", 7, None)] };
         assert_eq!(find(&job(Some("t")), "alice", &unmarked), Window::Gone);
+    }
+
+    #[test]
+    fn a_mark_on_a_server_that_the_record_does_not_know_is_still_its_window() {
+        let mut newer = place();
+        newer.server_pid += 1;
+        let with = |pane| TmuxFact::Up { place: newer.clone(), panes: vec![pane] };
+        assert!(matches!(
+            find(&job(Some("t")), "alice", &with(pane("alice", 7, Some("t")))),
+            Window::Here(_)
+        ));
+        let mut unmarked = job(Some("t"));
+        unmarked.launch = None;
+        let found = with(pane("alice", 7, None));
+        assert!(
+            matches!(find(&unmarked, "alice", &found), Window::Lost(_)),
+            "an index is no proof"
+        );
     }
 
     #[test]

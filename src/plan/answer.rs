@@ -28,10 +28,13 @@ pub fn is_taken(fact: &TargetFact) -> bool {
 }
 
 /// The control plane's word that the target of `job` was taken from it: fresh, and younger than the
-/// launch. What was said before the launch is about the target as it was before.
+/// launch. What was said before the launch is about the target as it was before. What was said after its
+/// end was said after its launch, whatever a clock that was set back in between makes of it.
 pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Evidence> {
-    let since_launch =
-        job.launch.as_ref().is_none_or(|launch| is_after(fact.observed_at, launch.at));
+    let since_launch = job.launch.as_ref().is_none_or(|launch| {
+        let since = |at| is_after(fact.observed_at, at);
+        since(launch.at) || launch.ended.is_some_and(since)
+    });
     let about_it = fact.name == job.tpu;
     if !(about_it && since_launch && is_fresh(fact, now)) {
         return None;
@@ -150,6 +153,30 @@ mod tests {
     use super::*;
     use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
     use crate::model::job::{Launch, LaunchMode, Status};
+
+    #[test]
+    fn a_clock_that_was_set_back_during_a_run_hides_no_preemption() {
+        let at = Timestamp::from_second;
+        let id = JobId::new(UserName::from("alice"), WindowId(1));
+        let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
+        job.status = Status::Error(crate::model::facts::ErrorKind::Unknown);
+        let mut launch = Launch {
+            token: LaunchToken::from("t1"),
+            mode: LaunchMode::Script,
+            at: at(5_000),
+            confirmed: true,
+            exit: Some(255),
+            ended: None,
+            machine: None,
+        };
+        job.launch = Some(launch.clone());
+        let fact = TargetFact::new("n1".into(), TargetState::Preempted, "PREEMPTED", at(1_500));
+        let is_proven = |job: &Job| proof_of_preemption(job, &fact, at(1_501)).is_some();
+        assert!(!is_proven(&job), "said before the launch");
+        launch.ended = Some(at(1_400));
+        job.launch = Some(launch);
+        assert!(is_proven(&job), "said after the end");
+    }
 
     #[test]
     fn a_job_began_on_no_machine_that_was_made_after_it() {

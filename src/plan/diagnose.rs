@@ -176,11 +176,11 @@ fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
     });
     match text {
         // A shell's notice of a signal says less than the code, and in more words.
-        Some((ErrorKind::KilledBySignal, _)) if code > 128 => {
+        Some((ErrorKind::KilledBySignal, _)) if is_a_signals(code) => {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)
         }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
-        None if code > 128 => Conclusion::failed(ErrorKind::KilledBySignal, fact),
+        None if is_a_signals(code) => Conclusion::failed(ErrorKind::KilledBySignal, fact),
         None if is_native(job) => Conclusion::failed(ErrorKind::Unknown, fact),
         None => Conclusion::failed(
             ErrorKind::Unknown,
@@ -292,6 +292,13 @@ fn is_native(job: &Job) -> bool {
 
 fn exit_fact(code: i32) -> Evidence {
     Evidence::fact(Source::Exit, EXIT_CODE, exit_in_words(code))
+}
+
+/// Whether a shell answers so for a command that a signal has ended: 128 and its number, of which there are
+/// 64 (signal(7)). 255 is what ssh answers when the connection broke, and Python to `exit(-1)`: it says
+/// nothing of a signal.
+fn is_a_signals(code: i32) -> bool {
+    (129..=192).contains(&code)
 }
 
 /// `exit code 1`, `exit code 137 (SIGKILL)`.

@@ -59,7 +59,8 @@ fn nothing_that_must_never_happen_happens() {
 /// * 2827: a job that failed between the check and the claim of another one was not looked at.
 /// * 2988: a resume had lost its checkpoint to a clean.
 /// * 5250: what could not be resumed was tried for ever, since it had been begun.
-const ONCE: [u64; 10] = [902, 1617, 2249, 2458, 2741, 2827, 2988, 5250, 7975, 68_570];
+const ONCE: [u64; 13] =
+    [902, 1617, 2249, 2458, 2741, 2827, 2988, 5250, 7975, 31_606, 66_613, 68_570, 80_422];
 
 #[test]
 fn what_went_wrong_once_does_not_again() {

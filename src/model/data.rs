@@ -219,6 +219,13 @@ impl Data {
         }
     }
 
+    /// Whether a user is in the lists beside the users.
+    pub fn is_listed(&self, user: &User) -> bool {
+        let name = user.name.as_str();
+        self.head.user_list.iter().any(|known| known == name)
+            && self.head.user_id.iter().any(|(known, id)| known == name && *id == user.id)
+    }
+
     /// Takes a user out of the document and of all lists.
     pub fn remove_user(&mut self, name: &UserName) -> Option<User> {
         let at = self.users.iter().position(|user| user.name == *name)?;

@@ -40,6 +40,11 @@ impl Registry {
         set_pair(&mut self.aliases, alias.to_owned(), full);
     }
 
+    /// Takes an alias out.
+    pub fn forget_alias(&mut self, alias: &str) {
+        self.aliases.retain(|(known, _)| known != alias);
+    }
+
     /// The zones and the names in each, without the keys that are no zones.
     pub fn zones(&self) -> impl Iterator<Item = (&str, &[TargetName])> {
         self.zones

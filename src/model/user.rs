@@ -108,6 +108,14 @@ impl User {
     /// Takes a record out. The caller archives it.
     pub fn remove_job(&mut self, window: WindowId) -> Option<Job> {
         let at = self.jobs.iter().position(|job| job.windows_id == window)?;
+        self.remove_job_at(at)
+    }
+
+    /// Takes the record at a place of [`User::jobs`] out. The caller archives it.
+    pub fn remove_job_at(&mut self, at: usize) -> Option<Job> {
+        if at >= self.jobs.len() {
+            return None;
+        }
         let _: JobText = self.texts.remove(at);
         Some(self.jobs.remove(at))
     }

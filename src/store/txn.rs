@@ -69,11 +69,16 @@ impl Tx<'_> {
         let job = self.data.user_mut(&id.user).and_then(|user| user.remove_job(id.window));
         match job {
             Some(job) => {
-                self.archived.push(job);
+                self.archive_removed(job);
                 true
             }
             None => false,
         }
+    }
+
+    /// Archives a record that was taken out of the document.
+    pub fn archive_removed(&mut self, job: Job) {
+        self.archived.push(job);
     }
 }
 

@@ -1,19 +1,26 @@
-//! `doctor`: looks over tmux, the data file and the records; every finding names its remedy.
+//! `doctor`: looks over tmux, the data file, the records and what dead processes left; every finding names
+//! its remedy. What has the remedy [`FIX`] is gone after it.
+
+mod board;
+mod fix;
+mod left;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::model::board::Entry;
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::job::who;
-use crate::model::{lineage, time};
-use crate::plan::place::{self, Window};
+use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
 
-use super::board::line;
-use super::launch::heal;
-use super::{Ctx, Error, scripts, snapshot};
+use super::{Ctx, Error, scripts, snapshot, watch};
+use left::{Archive, Intent};
+
+pub use fix::fix;
+
+/// The remedy of what needs no person's judgement.
+const FIX: &str = "tpu doctor --fix";
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,13 +92,20 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
                 data.users().len(),
                 data.jobs().count()
             )));
-            records(&data, &tmux, &mut findings);
-            board(ctx, &data, &mut findings);
-            starts_twice(&data, &mut findings);
-            if let Err(what) = lists(&data) {
-                findings.push(warning(what, "tpu doctor --fix"));
+            let archive = Archive::of(ctx);
+            let flaws = audit::audit(&data, &|id| archive.has(id));
+            findings.extend(flaws.iter().map(|flaw| warning(flaw.to_string(), FIX)));
+            users(&data, &mut findings);
+            held(ctx, &data, &mut findings);
+            windows(ctx, &tmux, &mut findings);
+            for copy in left::copies(ctx, &data, &archive) {
+                findings.push(warning(
+                    format!("{} is a copy of code that no record names", copy.path.display()),
+                    FIX,
+                ));
             }
-            orphans(ctx, &mut findings);
+            board::look(ctx, &data, &mut findings);
+            starts_twice(&data, &mut findings);
         }
         Err(error @ StoreError::Missing { .. }) => {
             findings.push(warning(error.to_string(), "add the first user: tpu add-user NAME"));
@@ -136,26 +150,6 @@ fn settings(ctx: &Ctx, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What is written on the board for people and targets that are not there.
-fn board(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
-    let ghosts = ghosts(ctx, data);
-    if ghosts > 0 {
-        let what =
-            format!("{ghosts} places in the line for targets belong to processes that are dead");
-        findings.push(warning(what, "nobody waits for them; tpu doctor --fix clears them away"));
-    }
-    for name in data.board().names().filter(|name| data.target(name).is_none()) {
-        findings.push(warning(
-            format!("the board has notes about {name}, which is no target any more"),
-            format!("tpu register {name}, or: tpu doctor --fix"),
-        ));
-    }
-}
-
-fn ghosts(ctx: &Ctx, data: &Data) -> usize {
-    data.waiting().iter().filter(|ticket| line::is_ghost(ctx, ticket)).count()
-}
-
 /// Users' scripts that start their command again when a connection breaks.
 fn starts_twice(data: &Data, findings: &mut Vec<Finding>) {
     let dirs: BTreeSet<&str> = data
@@ -176,75 +170,56 @@ fn starts_twice(data: &Data, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The lists of users beside the users, which the original reads.
-fn lists(data: &Data) -> Result<(), String> {
-    let value = data.to_value();
-    for user in data.users() {
-        let name = user.name.as_str();
-        let listed =
-            value["user_list"].as_array().is_some_and(|list| list.iter().any(|n| n == name));
-        let numbered = value["user_id_dict"].get(name).is_some();
-        if !listed || !numbered {
-            return Err(format!("{name} is missing in the lists of users that the original reads"));
+/// Leases and actions of the dead.
+fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
+    let has_monitor = watch::running(ctx).is_some();
+    for job in data.jobs() {
+        let id = job.id();
+        if left::has_stale_lease(ctx, job) {
+            let by = job.lease.as_ref().map(|lease| who(&lease.owner)).unwrap_or_default();
+            findings.push(warning(format!("{id} is held by {by}, which is dead"), FIX));
         }
-    }
-    Ok(())
-}
-
-/// Windows that no record claims.
-fn orphans(ctx: &Ctx, findings: &mut Vec<Finding>) {
-    let Ok(look) = snapshot::look(ctx, &mut snapshot::Memory::default(), None) else { return };
-    for orphan in look.orphans {
+        let Some(intent) = &job.intent else { continue };
+        let remedy = match left::intent(ctx, job) {
+            Intent::InHand => continue,
+            Intent::Abandoned if has_monitor => "MONITOR is completing it".to_owned(),
+            Intent::Abandoned if job.is_being_killed() => {
+                format!(
+                    "{FIX}; if a worker does not answer: tpu kill w={} {} --force",
+                    id.window, id.user
+                )
+            }
+            Intent::Abandoned => FIX.to_owned(),
+            Intent::Overdue => format!("on that machine: {FIX}, or: tpu daemon start"),
+        };
+        let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));
         findings.push(warning(
-            format!("window {} of session {} belongs to no record", orphan.window, orphan.session),
-            "look at it, then close such windows with: tpu -czw USER",
+            format!("{action} of {id} is not complete since {since} (by {by})"),
+            remedy,
         ));
     }
 }
 
-/// Does what needs no judgement: settles what dead processes left behind, and clears the board of ghosts.
-/// Says what it did.
-pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
-    let before = ctx.data()?;
-    if !ctx.store.is_rehearsing() {
-        heal::heal(ctx)?;
-    }
-    let mut done = Vec::new();
-    let healed = ctx.data()?;
-    for job in healed.jobs() {
-        let was = before.job(&job.id()).map(|job| &job.status);
-        if was.is_some_and(|was| *was != job.status) {
-            done.push(format!("settled {}: it is {}", job.id(), job.status));
+/// Records without their window, and windows without a record.
+fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
+    let Ok(seen) = snapshot::look(ctx, &mut snapshot::Memory::default(), None) else { return };
+    for view in &seen.jobs {
+        let is_missed = view.stored.is_live() && view.window_alive == Some(false);
+        if is_missed && snapshot::unrecorded_failure(view).is_some() {
+            findings.push(warning(
+                format!("{} is {} in the file and its window is gone", view.id, view.stored),
+                FIX,
+            ));
         }
     }
-    ctx.transact(|tx| {
-        let ghosts = ghosts(ctx, &tx.data);
-        if ghosts > 0 {
-            tx.data.waiting_mut().retain(|ticket| !line::is_ghost(ctx, ticket));
-            done.push(format!("cleared {ghosts} dead places from the line"));
-        }
-        let gone: Vec<_> = tx
-            .data
-            .board()
-            .names()
-            .filter(|name| tx.data.target(name).is_none())
-            .cloned()
-            .collect();
-        for name in gone {
-            tx.data.board_mut().set(&name, Entry::default());
-            done.push(format!("forgot the notes about {name}"));
-        }
-        if lists(&tx.data).is_err() {
-            tx.data.list_users();
-            done.push("entered every user into the lists that the original reads".to_owned());
-        }
-        Ok(())
-    })?;
-    Ok(done)
+    for window in left::windows(tmux, &seen) {
+        let remedy = if window.has_ended { FIX.to_owned() } else { window.by_hand };
+        findings.push(warning(window.what, remedy));
+    }
 }
 
-/// Records against windows, fathers against children, aliases against targets.
-fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
+/// The users with their directories, and how much each of them has.
+fn users(data: &Data, findings: &mut Vec<Finding>) {
     for user in data.users() {
         if user.working_dir.is_empty() {
             findings.push(warning(
@@ -263,44 +238,6 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
                 ));
             }
         }
-        for job in user.jobs() {
-            let id = job.id();
-            if user.jobs().iter().filter(|other| other.windows_id == job.windows_id).count() > 1 {
-                findings.push(warning(
-                    format!("{id} stands in the file more than once"),
-                    "keep one of them: edit data.json while no tpu runs",
-                ));
-            }
-            if let Some(child) = job.child.filter(|child| user.job(*child).is_none()) {
-                findings.push(warning(
-                    format!("{id} says that it goes on in window {child}, which has no record"),
-                    format!("tpu clean {}", user.name),
-                ));
-            }
-            let gone =
-                matches!(place::find(job, &user.tmux_name, tmux), Window::Gone | Window::Lost(_));
-            if job.status.is_live() && gone {
-                findings.push(warning(
-                    format!("{id} is {} in the file and its window is gone", job.status),
-                    format!(
-                        "tpu explain w={} {}; then resume it, or tpu clean",
-                        id.window, user.name
-                    ),
-                ));
-            }
-            if let Some(intent) = &job.intent {
-                let remedy = if job.is_being_killed() {
-                    format!("complete it: tpu kill w={} {}", id.window, user.name)
-                } else {
-                    "MONITOR completes it: tpu daemon start".to_owned()
-                };
-                let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));
-                findings.push(warning(
-                    format!("{action} of {id} is not complete since {since} (by {by})"),
-                    remedy,
-                ));
-            }
-        }
         let leaves: Vec<_> =
             lineage::lineages(user).iter().filter_map(lineage::Lineage::leaf).collect();
         findings.extend((!leaves.is_empty()).then(|| {
@@ -311,14 +248,6 @@ fn records(data: &Data, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
                 user.jobs().len()
             ))
         }));
-    }
-    for (alias, full) in data.registry().aliases() {
-        if data.registry().target(full).is_none_or(|target| target.zone.is_none()) {
-            findings.push(warning(
-                format!("the target alias {alias} stands for {full}, whose zone is not known"),
-                format!("tpu register {full} --zone ZONE"),
-            ));
-        }
     }
 }
 

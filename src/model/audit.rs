@@ -1,0 +1,453 @@
+//! What can be inconsistent in the document by itself, and the smallest change that sets it right.
+//!
+//! What is found is what mending would do: [`audit`] mends a copy and tells of it. A record is never
+//! dropped: one that must leave the document is handed to the caller, who archives it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use super::data::{Data, User};
+use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::job::{Event, Job, Status, Succession};
+
+/// One thing that is inconsistent, with what sets it right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Several records have the number of `job`; this is one too many, and goes to the archive.
+    SameNumber {
+        /// Their number.
+        job: JobId,
+    },
+    /// A record says that it goes on in a window that has no record, or another's: the link goes.
+    LostChild {
+        /// Who says so.
+        job: JobId,
+        /// Where.
+        child: WindowId,
+    },
+    /// A father names its child, and the child names no father: it is told.
+    UntoldChild {
+        /// The child.
+        job: JobId,
+        /// Its father.
+        father: WindowId,
+    },
+    /// A child names its father, and the father names no child: it is told, and superseded.
+    UntoldFather {
+        /// The father.
+        job: JobId,
+        /// Its child.
+        child: WindowId,
+    },
+    /// A record says that it continues one that is neither here nor in the archive: the link goes.
+    LostFather {
+        /// Who says so.
+        job: JobId,
+        /// Which one.
+        father: WindowId,
+    },
+    /// A father has another child, or is at work itself: this one becomes a run of its own, which no rule
+    /// touches.
+    SecondChild {
+        /// The child that is one too many.
+        job: JobId,
+        /// The father.
+        father: WindowId,
+    },
+    /// A record is its own ancestor: it becomes the first of its lineage.
+    Circle {
+        /// The one with the lowest number.
+        job: JobId,
+    },
+    /// A record says that a child goes on with it, and none does: it goes to the archive, with its
+    /// ancestors.
+    DeadEnd {
+        /// The last of them.
+        job: JobId,
+    },
+    /// The number that the original would give out next belongs to a record: it is raised.
+    LowOffset {
+        /// Whose.
+        user: UserName,
+        /// The number after all records.
+        next: u32,
+    },
+    /// Two users have one session, so that nobody could tell whose a window is: the later one gets another.
+    SharedSession {
+        /// Who gets another.
+        user: UserName,
+        /// The session that both have.
+        session: String,
+        /// The other session.
+        instead: String,
+    },
+    /// An alias stands for a target of which nothing else is known: it goes.
+    AliasToNothing {
+        /// The alias.
+        alias: String,
+        /// What it stands for.
+        full: TargetName,
+    },
+    /// A user is missing in the lists that the original reads: all are entered.
+    Unlisted {
+        /// Who.
+        user: UserName,
+    },
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameNumber { job } => write!(f, "{job} stands in the file more than once"),
+            Self::LostChild { job, child } => {
+                write!(f, "{job} says that it goes on in window {child}, which is no record of its")
+            }
+            Self::UntoldChild { job, father } => {
+                write!(f, "{job} is the child of window {father} and does not say so")
+            }
+            Self::UntoldFather { job, child } => {
+                write!(f, "{job} goes on in window {child} and does not say so")
+            }
+            Self::LostFather { job, father } => {
+                write!(f, "{job} continues window {father}, which has no record")
+            }
+            Self::SecondChild { job, father } => {
+                write!(f, "{job} continues window {father}, which has another child or is at work")
+            }
+            Self::Circle { job } => write!(f, "{job} continues itself"),
+            Self::DeadEnd { job } => {
+                write!(f, "{job} says that another attempt goes on with it, and none does")
+            }
+            Self::LowOffset { user, next } => {
+                write!(
+                    f,
+                    "{user} would get a number that a record has; the next free one is {next}"
+                )
+            }
+            Self::SharedSession { user, session, .. } => {
+                write!(f, "{user} has the tmux session of another user: {session}")
+            }
+            Self::AliasToNothing { alias, full } => {
+                write!(f, "the target alias {alias} stands for {full}, whose zone is not known")
+            }
+            Self::Unlisted { user } => {
+                write!(f, "{user} is missing in the lists of users that the original reads")
+            }
+        }
+    }
+}
+
+impl Flaw {
+    /// What mending has made of it.
+    pub fn outcome(&self) -> String {
+        match self {
+            Self::SameNumber { job } => format!("archived the other record of {job}"),
+            Self::LostChild { job, .. } => format!("{job} has no child any more"),
+            Self::UntoldChild { job, father } | Self::LostFather { job, father } => {
+                let verb = if matches!(self, Self::UntoldChild { .. }) { "is" } else { "is not" };
+                format!("{job} {verb} said to continue window {father}")
+            }
+            Self::UntoldFather { job, child } => format!("{job} is said to go on in {child}"),
+            Self::SecondChild { job, father } => format!(
+                "{job} is a run of its own, no child of {father}; no rule acts on it (look at both, then: \
+                 tpu kill w={})",
+                job.window
+            ),
+            Self::Circle { job } => format!("{job} is the first of its lineage"),
+            Self::DeadEnd { job } => format!("archived {job} and its ancestors"),
+            Self::LowOffset { user, next } => format!("the next window of {user} is {next}"),
+            Self::SharedSession { user, instead, .. } => format!("{user} has session {instead}"),
+            Self::AliasToNothing { alias, full } => {
+                format!("the alias {alias} is gone (it stood for {full})")
+            }
+            Self::Unlisted { .. } => {
+                "entered every user into the lists that the original reads".to_owned()
+            }
+        }
+    }
+
+    /// The record that it is about.
+    pub fn job(&self) -> Option<&JobId> {
+        match self {
+            Self::SameNumber { job }
+            | Self::LostChild { job, .. }
+            | Self::UntoldChild { job, .. }
+            | Self::UntoldFather { job, .. }
+            | Self::LostFather { job, .. }
+            | Self::SecondChild { job, .. }
+            | Self::Circle { job }
+            | Self::DeadEnd { job } => Some(job),
+            Self::LowOffset { .. }
+            | Self::SharedSession { .. }
+            | Self::AliasToNothing { .. }
+            | Self::Unlisted { .. } => None,
+        }
+    }
+}
+
+/// What was mended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mended {
+    /// In the order in which it was.
+    pub flaws: Vec<Flaw>,
+    /// Records that left the document: the caller archives them.
+    pub archived: Vec<Job>,
+}
+
+/// What is inconsistent. `is_archived` says whether a record that is not in the document is in the archive.
+pub fn audit(data: &Data, is_archived: &dyn Fn(&JobId) -> bool) -> Vec<Flaw> {
+    mend(&mut data.clone(), is_archived).flaws
+}
+
+/// Sets right what is inconsistent; a document in which nothing is stays as it is.
+///
+/// Each step makes one link mutual or takes one out, or takes a record out, so there is an end.
+pub fn mend(data: &mut Data, is_archived: &dyn Fn(&JobId) -> bool) -> Mended {
+    let mut mended = Mended::default();
+    while let Some(flaw) = first(data, is_archived) {
+        mended.archived.extend(set_right(data, &flaw));
+        mended.flaws.push(flaw);
+    }
+    mended
+}
+
+/// The first of what is inconsistent. Numbers come before links, and links to nothing before others.
+fn first(data: &Data, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    let of_users = data.users().iter().find_map(|user| of_user(user, is_archived));
+    of_users.or_else(|| of_lists(data))
+}
+
+/// The records of a user, looked up by their numbers.
+struct Records<'a> {
+    user: &'a User,
+    by_number: HashMap<WindowId, &'a Job>,
+}
+
+fn of_user(user: &User, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    let mut by_number = HashMap::new();
+    for job in user.jobs() {
+        if by_number.insert(job.windows_id, job).is_some() {
+            return Some(Flaw::SameNumber { job: job.id() });
+        }
+    }
+    let records = Records { user, by_number };
+    let first = |check: &dyn Fn(&Job) -> Option<Flaw>| user.jobs().iter().find_map(check);
+    let of_links = first(&|job| records.child_is_its(job))
+        .or_else(|| first(&|job| records.father_is_there(job, is_archived)))
+        .or_else(|| first(&|job| records.father_knows(job)))
+        .or_else(|| first(&|job| records.is_at_work_itself(job)))
+        .or_else(|| first(&|job| records.is_its_own_ancestor(job)))
+        .or_else(|| first(&goes_on));
+    if of_links.is_some() {
+        return of_links;
+    }
+    let next = user.jobs().iter().map(|job| job.windows_id.0.saturating_add(1)).max().unwrap_or(0);
+    (user.windows_offset < next).then(|| Flaw::LowOffset { user: user.name.clone(), next })
+}
+
+impl Records<'_> {
+    fn get(&self, number: WindowId) -> Option<&Job> {
+        self.by_number.get(&number).copied()
+    }
+
+    fn child_is_its(&self, job: &Job) -> Option<Flaw> {
+        let child = job.child?;
+        let lost = || Some(Flaw::LostChild { job: job.id(), child });
+        let Some(record) = self.get(child).filter(|_| child != job.windows_id) else {
+            return lost();
+        };
+        match record.father {
+            Some(father) if father == job.windows_id => None,
+            // What names a father that is there belongs to that one.
+            Some(father) if self.get(father).is_some() => lost(),
+            Some(_) | None => Some(Flaw::UntoldChild { job: record.id(), father: job.windows_id }),
+        }
+    }
+
+    fn father_is_there(&self, job: &Job, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+        let father = job.father?;
+        let id = JobId::new(self.user.name.clone(), father);
+        let is_there = || self.get(father).is_some() || is_archived(&id);
+        let is_known = father != job.windows_id && is_there();
+        (!is_known).then(|| Flaw::LostFather { job: job.id(), father })
+    }
+
+    fn father_knows(&self, job: &Job) -> Option<Flaw> {
+        let father = self.get(job.father?)?;
+        match father.child {
+            Some(child) if child == job.windows_id => None,
+            None if !father.status.is_live() && self.is_newest_child(job) => {
+                Some(Flaw::UntoldFather { job: father.id(), child: job.windows_id })
+            }
+            Some(_) | None => Some(Flaw::SecondChild { job: job.id(), father: father.windows_id }),
+        }
+    }
+
+    /// Whether no later attempt says that it continues the same one.
+    fn is_newest_child(&self, job: &Job) -> bool {
+        let siblings = self.user.jobs().iter().filter(|other| other.father == job.father);
+        siblings.map(|other| other.windows_id).max() == Some(job.windows_id)
+    }
+
+    fn is_at_work_itself(&self, job: &Job) -> Option<Flaw> {
+        let child = self.get(job.child.filter(|_| job.status.is_live())?)?;
+        Some(Flaw::SecondChild { job: child.id(), father: job.windows_id })
+    }
+
+    fn is_its_own_ancestor(&self, job: &Job) -> Option<Flaw> {
+        let mut seen = HashSet::from([job.windows_id]);
+        let mut at = job;
+        while let Some(father) = at.father.and_then(|father| self.get(father)) {
+            if !seen.insert(father.windows_id) {
+                // A circle that it hangs on is found from the records in it.
+                let is_in_it = father.windows_id == job.windows_id;
+                let lowest = seen.into_iter().min().filter(|_| is_in_it)?;
+                return Some(Flaw::Circle { job: JobId::new(self.user.name.clone(), lowest) });
+            }
+            at = father;
+        }
+        None
+    }
+}
+
+fn goes_on(job: &Job) -> Option<Flaw> {
+    let is_superseded = matches!(job.status, Status::Resumed(_) | Status::Rerunned(_));
+    (is_superseded && job.child.is_none()).then(|| Flaw::DeadEnd { job: job.id() })
+}
+
+fn of_lists(data: &Data) -> Option<Flaw> {
+    let mut sessions = HashSet::new();
+    if let Some(user) = data.users().iter().find(|user| !sessions.insert(&user.tmux_name)) {
+        let is_free = |name: &String| data.users().iter().all(|user| user.tmux_name != *name);
+        let own = user.name.as_str().to_owned();
+        let mut others = (2_u32..).map(|n| format!("{}-{n}", user.name));
+        let instead = Some(own).filter(is_free).or_else(|| others.find(is_free))?;
+        return Some(Flaw::SharedSession {
+            user: user.name.clone(),
+            session: user.tmux_name.clone(),
+            instead,
+        });
+    }
+    let registry = data.registry();
+    let mut aliases = registry.aliases();
+    if let Some((alias, full)) = aliases.find(|(_, full)| {
+        registry.registration(full).is_none()
+            && registry.target(full).is_none_or(|target| target.zone.is_none())
+    }) {
+        return Some(Flaw::AliasToNothing { alias: alias.to_owned(), full: full.clone() });
+    }
+    let user = data.users().iter().find(|user| !data.is_listed(user))?;
+    Some(Flaw::Unlisted { user: user.name.clone() })
+}
+
+/// Sets one thing right; the records that must leave the document for it.
+fn set_right(data: &mut Data, flaw: &Flaw) -> Vec<Job> {
+    match flaw {
+        Flaw::SameNumber { job } => data
+            .user_mut(&job.user)
+            .and_then(|user| one_too_many(user, job.window))
+            .into_iter()
+            .collect(),
+        Flaw::LostChild { job, .. } => {
+            change(data, job, |job| job.child = None);
+            Vec::new()
+        }
+        Flaw::UntoldChild { job, father } => {
+            change(data, job, |job| job.father = Some(*father));
+            Vec::new()
+        }
+        Flaw::UntoldFather { job, child } => {
+            tell(data, job, *child);
+            Vec::new()
+        }
+        Flaw::LostFather { job, .. } => {
+            change(data, job, |job| job.father = None);
+            Vec::new()
+        }
+        Flaw::SecondChild { job, father } => {
+            let father = JobId::new(job.user.clone(), *father);
+            part(data, &father, job);
+            change(data, job, |job| job.monitor = false);
+            Vec::new()
+        }
+        Flaw::Circle { job } => {
+            if let Some(father) = data.job(job).and_then(|job| job.father) {
+                part(data, &JobId::new(job.user.clone(), father), job);
+            }
+            Vec::new()
+        }
+        Flaw::DeadEnd { job } => take_out(data, job),
+        Flaw::LowOffset { user, next } => {
+            if let Some(user) = data.user_mut(user) {
+                user.windows_offset = *next;
+            }
+            Vec::new()
+        }
+        Flaw::SharedSession { user, instead, .. } => {
+            if let Some(user) = data.user_mut(user) {
+                user.tmux_name.clone_from(instead);
+            }
+            Vec::new()
+        }
+        Flaw::AliasToNothing { alias, .. } => {
+            data.registry_mut().forget_alias(alias);
+            Vec::new()
+        }
+        Flaw::Unlisted { .. } => {
+            data.list_users();
+            Vec::new()
+        }
+    }
+}
+
+fn change(data: &mut Data, id: &JobId, change: impl FnOnce(&mut Job)) {
+    if let Some(job) = data.job_mut(id) {
+        change(job);
+    }
+}
+
+/// A father and a child know nothing of each other any more.
+fn part(data: &mut Data, father: &JobId, child: &JobId) {
+    change(data, child, |job| job.father = None);
+    change(data, father, |job| {
+        if job.child == Some(child.window) {
+            job.child = None;
+        }
+    });
+}
+
+/// Tells a father of its child: from its checkpoint, if the child has one more resume behind it.
+fn tell(data: &mut Data, father: &JobId, child: WindowId) {
+    let stage = data.job(&JobId::new(father.user.clone(), child)).map(|child| child.stage);
+    change(data, father, |job| {
+        let how = if stage > Some(job.stage) { Succession::Resume } else { Succession::Rerun };
+        // One that is superseded already keeps the word it has.
+        let is_superseded = matches!(job.status, Status::Resumed(_) | Status::Rerunned(_));
+        if is_superseded || job.apply(&Event::SupersededByForce(how)).is_ok() {
+            job.child = Some(child);
+        }
+    });
+}
+
+/// Of the records with one number, the one that says least about what may be at work.
+fn one_too_many(user: &mut User, number: WindowId) -> Option<Job> {
+    let worth = |job: &Job| {
+        let launch = job.launch.as_ref();
+        (job.status.is_live(), launch.is_some_and(|launch| launch.confirmed), launch.map(|l| l.at))
+    };
+    let of_number = user.jobs().iter().enumerate().filter(|(_, job)| job.windows_id == number);
+    // Of equals the first, which is the oldest, goes.
+    let (at, _) = of_number.min_by_key(|(_, job)| worth(job))?;
+    user.remove_job_at(at)
+}
+
+/// Takes a record and its ancestors out.
+fn take_out(data: &mut Data, last: &JobId) -> Vec<Job> {
+    let mut out = Vec::new();
+    let mut next = Some(last.window);
+    while let Some(job) = next.and_then(|window| data.user_mut(&last.user)?.remove_job(window)) {
+        next = job.father;
+        out.push(job);
+    }
+    out
+}

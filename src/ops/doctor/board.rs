@@ -1,0 +1,33 @@
+//! What is written on the board for people and targets that are not there.
+
+use super::{Finding, warning};
+use crate::model::data::Data;
+use crate::model::ids::TargetName;
+use crate::ops::Ctx;
+use crate::ops::board::line;
+
+/// Tells of it.
+pub(super) fn look(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
+    let ghosts = ghosts(ctx, data);
+    if ghosts > 0 {
+        let what =
+            format!("{ghosts} places in the line for targets belong to processes that are dead");
+        findings.push(warning(what, "nobody waits for them; tpu doctor --fix clears them away"));
+    }
+    for name in strangers(data) {
+        findings.push(warning(
+            format!("the board has notes about {name}, which is no target any more"),
+            format!("tpu register {name}, or: tpu doctor --fix"),
+        ));
+    }
+}
+
+/// Places in the line whose processes are dead.
+pub(super) fn ghosts(ctx: &Ctx, data: &Data) -> usize {
+    data.waiting().iter().filter(|ticket| line::is_ghost(ctx, ticket)).count()
+}
+
+/// Targets that the board knows and nothing else does.
+pub(super) fn strangers(data: &Data) -> Vec<TargetName> {
+    data.board().names().filter(|name| data.target(name).is_none()).cloned().collect()
+}

@@ -3,6 +3,8 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use tpu::model::data::Data;
+
 use crate::common::env::{CommandOutput, TPU, TestEnv, lives};
 use crate::common::tmux::{write_file, write_script};
 use crate::torture::is_free;
@@ -137,6 +139,70 @@ fn where_there_is_no_room_every_command_leaves_everything_as_it_was() {
         nothing_is(&go_through(&env, &[5], |command| with_room_for(&env, room, command)));
     }
     drop(env.tpu("add-tag 2 after alice").exits(0));
+}
+
+/// Mounts a file system of so many pages in a name space of its own, puts the state there, runs a command on
+/// it, and brings the state out again.
+const ON_A_SMALL_DISK: &str = "size=$1 from=$2 out=$3; shift 3; mkdir -p \"$out/disk\" || exit 99; \
+    mount -t tmpfs -o size=\"$size\" tpu \"$out/disk\" || exit 99; \
+    cp \"$from\" \"$out/disk/data.json\" || exit 99; \
+    TPU_DATA=\"$out/disk/data.json\" \"$@\"; code=$?; \
+    cp \"$out/disk/data.json\" \"$out/after.json\"; \
+    cat \"$out/disk/tpu-state/archive.jsonl\" >\"$out/archive\" 2>/dev/null; exit $code";
+
+#[test]
+fn a_disk_that_fills_up_at_any_write_costs_nothing() {
+    let mut env = TestEnv::new();
+    env.set("TPU_CLOUD", "none");
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"] =
+        [1, 2].map(|window| env.record("alice", window, "finished")).into();
+    env.write_data(&data);
+    // Where tmux cannot be asked no record goes.
+    drop(env.tmux().run(&["new-session", "-d", "-s", "alice", "sleep 1000"]));
+    let (before, records) = (env.data_bytes(), env.jobs("alice"));
+    let script = env.path("small-disk");
+    write_script(&script, ON_A_SMALL_DISK);
+    let [from, out] = [env.data_path(), env.path("")].map(|path| path.to_str().unwrap().to_owned());
+    let pages = before.len() as u64 / 4_096 + 1;
+    let run = |room: u64, command: &str| {
+        let size = ((pages + room) * 4_096).to_string();
+        let script = script.to_str().unwrap();
+        let fixed = ["-rm", "--", script, &size, &from, &out, TPU];
+        let words: Vec<&str> = fixed.into_iter().chain(command.split(' ')).collect();
+        env.output(&env.spawn_program("unshare", &words))
+    };
+    if run(100, "ls alice").code != 0 {
+        println!("skipped: here nobody may mount a file system in a name space of his own");
+        return;
+    }
+    for command in ["add-tag 1 odd alice", "clean alice", "add-user zoe", "ack", "doctor --fix"] {
+        let (mut refused, mut done) = (0, 0);
+        for room in 0..8 {
+            let output = run(room, command);
+            let after = std::fs::read(env.path("after.json")).unwrap();
+            let kept = Data::parse(&after).unwrap();
+            let archived = std::fs::read_to_string(env.path("archive")).unwrap();
+            for record in &records {
+                let window = record["windows_id"].as_u64().unwrap();
+                let is_there = kept.jobs().any(|job| u64::from(job.windows_id.0) == window)
+                    || archived.contains(&format!("\"windows_id\":{window}"));
+                assert!(is_there, "{room} pages: {window} is lost\n{output}");
+            }
+            if output.code == 0 {
+                done += 1;
+            } else {
+                assert_eq!(output.code, 5, "{room} pages\n{output}");
+                assert_eq!(output.stderr.matches("error: ").count(), 1, "{room} pages\n{output}");
+                assert!(output.stderr.contains("space"), "{room} pages\n{output}");
+                assert!(after == before, "{room} pages: half done\n{output}");
+                refused += 1;
+            }
+        }
+        println!("{command}: {refused} times refused, {done} times done");
+        assert!(done > 0, "{command} never had room");
+        assert!(refused > 0, "{command} always had room");
+    }
 }
 
 #[test]

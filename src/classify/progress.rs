@@ -122,13 +122,15 @@ mod hint {
 
 static HINTS: LazyLock<Words> = LazyLock::new(|| {
     let words: Vec<String> = hint::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect();
-    Words::new(&words).expect("a few short words")
+    Words::new(&words)
 });
 
 /// Which expressions are worth a try on a line.
 fn hints(body: &[u8]) -> u32 {
     let mut all = 0;
-    HINTS.each(body, |word| all |= hint::WORDS.get(word).map_or(0, |(_, hint)| *hint));
+    HINTS.each(body, |found| {
+        all |= hint::WORDS.get(found.word).map_or(0, |(_, hint)| *hint);
+    });
     all
 }
 

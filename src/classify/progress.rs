@@ -171,6 +171,10 @@ fn worth_reading(line: &[u8], start: usize) -> Option<(&[u8], u32)> {
     if body.len() < 4 || !body.iter().any(u8::is_ascii_digit) && !has_nan(body) {
         return None;
     }
+    // A line of code that a traceback quotes reports nothing.
+    if body.trim_ascii_start().starts_with(b"raise ") {
+        return None;
+    }
     let hints = hints(body);
     let bytes = hints & hint::PERCENT != 0 && BYTES.is_match(body);
     (hints != 0 && !bytes).then_some((body, hints))

@@ -286,8 +286,14 @@ fn is_held_out(name: &[u8]) -> bool {
     [&b"val"[..], b"eval", b"test"].iter().any(|word| memchr::memmem::find(name, word).is_some())
 }
 
-/// The last match, where the line holds what the expression needs.
-fn hinted<'h>(hints: u32, needed: u32, regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
+/// The last match, where the line holds what the expression needs. Compiling one takes longer than
+/// reading a page of text, so one that no line needs is left alone.
+fn hinted<'h>(
+    hints: u32,
+    needed: u32,
+    regex: &LazyLock<Regex>,
+    text: &'h [u8],
+) -> Option<Captures<'h>> {
     if hints & needed == 0 { None } else { last(regex, text) }
 }
 

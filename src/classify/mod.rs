@@ -10,6 +10,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+mod builtin;
 mod decide;
 mod frames;
 mod launch;
@@ -34,12 +35,6 @@ use rules::RuleFile;
 use scan::RuleSet;
 
 use crate::model::facts::{Class, Verdict};
-
-/// The name under which the built-in rules appear in messages.
-const BUILTIN: &str = "built-in patterns";
-
-/// The rules of every installation.
-const PATTERNS: &str = include_str!("../../assets/patterns.toml");
 
 /// What is known about one block of text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,15 +68,15 @@ impl Classifier {
     /// The built-in rules. Prepared at the first use, and not before.
     pub fn builtin() -> &'static Self {
         static BUILT: OnceLock<Classifier> = OnceLock::new();
-        BUILT.get_or_init(|| Self { set: RuleSet::new(builtin()) })
+        BUILT.get_or_init(|| Self { set: RuleSet::new(builtin::rules()) })
     }
 
     /// The built-in rules with a lab's file over them: same ids replace, new ids are added, ids under
     /// `disable` go. A file with mistakes is not used at all; every mistake is returned.
     pub fn with_overlay(text: &str, file_name: &str) -> (Self, Vec<PatternError>) {
-        match RuleFile::read(builtin(), text, file_name) {
+        match RuleFile::read(builtin::rules(), text, file_name) {
             Ok(file) => (Self { set: RuleSet::new(file) }, Vec::new()),
-            Err(errors) => (Self { set: RuleSet::new(builtin()) }, errors),
+            Err(errors) => (Self { set: RuleSet::new(builtin::rules()) }, errors),
         }
     }
 
@@ -99,9 +94,4 @@ impl Classifier {
     pub fn rules(&self) -> &[Rule] {
         self.set.rules()
     }
-}
-
-fn builtin() -> RuleFile {
-    RuleFile::read(RuleFile::default(), PATTERNS, BUILTIN)
-        .expect("tests/classify_rules.rs reads the same file")
 }

@@ -1,7 +1,7 @@
 //! Finds, for a regular expression, words of which at least one occurs in whatever it matches.
 //!
-//! Those words feed one Aho-Corasick automaton, so that a line of a healthy run costs one pass over its
-//! bytes and no regular expression at all.
+//! Those words are looked for all at once, so that a line of a healthy run costs one pass over its bytes
+//! and no regular expression at all. For the built-in rules `build.rs`, which shares this file, finds them.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
@@ -9,9 +9,9 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 const SHORTEST: usize = 2;
 /// Punctuation is rare enough on its own.
 const PUNCTUATION: [&str; 8] = ["%", "=", "[", "(", "<", "@", ":", "#"];
-/// More letters than this make the automaton larger and hardly sieve better.
+/// More letters than this hardly sieve better.
 const LONGEST: usize = 12;
-/// More alternatives than this are not worth a place in the automaton.
+/// More alternatives than this are not worth looking for.
 const MOST: usize = 64;
 
 /// A word that a match must hold.
@@ -32,8 +32,13 @@ pub(super) struct Needles {
     pub(super) leading: bool,
 }
 
-/// The needles of a pattern.
-pub(super) fn of(hir: &Hir) -> Needles {
+/// The needles of a regular expression on bytes.
+pub(super) fn read(pattern: &str) -> Result<Needles, Box<regex_syntax::Error>> {
+    let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
+    Ok(of(&parser.parse(pattern)?))
+}
+
+fn of(hir: &Hir) -> Needles {
     let usable = |words: &Vec<Needle>| sieves(words);
     let best = required(hir).filter(usable);
     let leading = leading(hir).filter(usable);
@@ -204,8 +209,7 @@ mod tests {
     use super::*;
 
     fn needles(pattern: &str) -> Vec<String> {
-        let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(false).build();
-        let Needles { words, leading } = of(&parser.parse(pattern).unwrap());
+        let Needles { words, leading } = read(pattern).unwrap();
         let words =
             words.into_iter().map(|n| if n.exact { n.word } else { format!("~{}", n.word) });
         words.map(|word| if leading { format!("^{word}") } else { word }).collect()

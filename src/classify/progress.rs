@@ -122,13 +122,15 @@ mod hint {
 
 static HINTS: LazyLock<Words> = LazyLock::new(|| {
     let words: Vec<String> = hint::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect();
-    Words::new(&words).expect("a few short words")
+    Words::new(&words)
 });
 
 /// Which expressions are worth a try on a line.
 fn hints(body: &[u8]) -> u32 {
     let mut all = 0;
-    HINTS.each(body, |word| all |= hint::WORDS.get(word).map_or(0, |(_, hint)| *hint));
+    HINTS.each(body, |found| {
+        all |= hint::WORDS.get(found.word).map_or(0, |(_, hint)| *hint);
+    });
     all
 }
 
@@ -167,6 +169,10 @@ fn worth_reading(line: &[u8], start: usize) -> Option<(&[u8], u32)> {
     let body = line.get(start..).unwrap_or_default();
     let body = body.get(body.len().saturating_sub(REACH)..).unwrap_or(body);
     if body.len() < 4 || !body.iter().any(u8::is_ascii_digit) && !has_nan(body) {
+        return None;
+    }
+    // A line of code that a traceback quotes reports nothing.
+    if body.trim_ascii_start().starts_with(b"raise ") {
         return None;
     }
     let hints = hints(body);
@@ -280,8 +286,14 @@ fn is_held_out(name: &[u8]) -> bool {
     [&b"val"[..], b"eval", b"test"].iter().any(|word| memchr::memmem::find(name, word).is_some())
 }
 
-/// The last match, where the line holds what the expression needs.
-fn hinted<'h>(hints: u32, needed: u32, regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
+/// The last match, where the line holds what the expression needs. Compiling one takes longer than
+/// reading a page of text, so one that no line needs is left alone.
+fn hinted<'h>(
+    hints: u32,
+    needed: u32,
+    regex: &LazyLock<Regex>,
+    text: &'h [u8],
+) -> Option<Captures<'h>> {
     if hints & needed == 0 { None } else { last(regex, text) }
 }
 

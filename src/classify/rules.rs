@@ -87,16 +87,17 @@ pub(super) struct Pattern {
 const REGEX_BYTES: usize = 4 << 20;
 
 impl Pattern {
+    /// Reads and checks an expression.
     fn new(source: &str) -> Result<Self, String> {
-        let hir = regex_syntax::ParserBuilder::new()
-            .unicode(false)
-            .utf8(false)
-            .build()
-            .parse(source)
-            .map_err(|error| last_line(&error))?;
+        let needles = needles::read(source).map_err(|error| last_line(&error))?;
+        Self::build(source)?;
+        Ok(Self::with_needles(source.to_owned(), needles))
+    }
+
+    /// An expression that was checked before, and whose needles are known.
+    pub(super) fn with_needles(source: String, needles: Needles) -> Self {
         let anchored = source.trim_start_matches("(?i)").starts_with('^');
-        let needles = needles::of(&hir);
-        Ok(Self { source: source.to_owned(), anchored, needles, compiled: OnceLock::new() })
+        Self { source, anchored, needles, compiled: OnceLock::new() }
     }
 
     fn build(source: &str) -> Result<Regex, String> {
@@ -314,14 +315,7 @@ impl Reader<'_> {
         let mut patterns = Vec::new();
         let Some(sources) = sources else { return patterns };
         for source in sources.get_ref().all() {
-            // The built-in file is held by a test instead: compiling all of it costs milliseconds.
-            let checked = Pattern::new(source).and_then(|pattern| {
-                if self.file != super::BUILTIN {
-                    Pattern::build(source)?;
-                }
-                Ok(pattern)
-            });
-            match checked {
+            match Pattern::new(source) {
                 Ok(pattern) => patterns.push(pattern),
                 Err(why) => {
                     let message = format!("bad regex '{source}': {why}");

@@ -1,5 +1,5 @@
-//! Finds which rules match which lines: one pass of an automaton over the words that rules require,
-//! and a regular expression only on a line that holds such a word.
+//! Finds which rules match which lines: one search for all the words that rules require, and a regular
+//! expression only on a line that holds such a word.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,10 +41,10 @@ pub(super) struct RuleSet {
 /// Which lines are worth trying with which expressions.
 #[derive(Debug)]
 struct Sieve {
-    words: Option<Words>,
+    words: Words,
     /// All expressions that this sieve is for.
     tries: Vec<Try>,
-    /// For each word of the automaton, the expressions that look for it.
+    /// For each word, the expressions that look for it.
     owners: Vec<Vec<Owner>>,
     /// Expressions without a needle: tried on every line. Indexes of `tries`.
     always: Vec<usize>,
@@ -103,12 +103,7 @@ impl Sieve {
                 }
             }
         }
-        // If it cannot be built (too large), every rule is tried on every line: slow, never wrong.
-        let words = Words::new(&words);
-        if words.is_none() {
-            always = (0..tries.len()).collect();
-        }
-        Self { words, tries, owners, always }
+        Self { words: Words::new(&words), tries, owners, always }
     }
 
     /// Calls `found` with each line and expression that are worth a try. Expressions that are always
@@ -129,11 +124,10 @@ impl Sieve {
         for line in 0..lines.len() {
             self.always.iter().for_each(|attempt| call(line, *attempt));
         }
-        let Some(words) = &self.words else { return };
         let text = frames.buffer().get(first.at.start..last.at.end).unwrap_or_default();
         let mut line = 0;
         let mut tried: Vec<usize> = Vec::new();
-        for found in words.find(text) {
+        for found in self.words.find(text) {
             let end = first.at.start + found.end;
             if lines.get(line).is_some_and(|span| span.at.end < end) {
                 line += lines.get(line..).unwrap_or_default().partition_point(|s| s.at.end < end);

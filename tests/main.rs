@@ -52,6 +52,7 @@ mod monitor_tabs;
 mod monitor_tmux;
 mod monitor_trouble;
 mod monitor_update;
+mod newest_rows;
 mod no_space;
 mod original;
 mod original_lock;

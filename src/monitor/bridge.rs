@@ -48,7 +48,7 @@ impl Bridge {
             ctx,
             flags,
             user: Mutex::new(None),
-            memory: Mutex::default(),
+            memory: Mutex::new(snapshot::Memory::of_a_screen()),
             plan_memory: Mutex::default(),
             pulse: Mutex::default(),
             near: Mutex::default(),

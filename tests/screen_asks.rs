@@ -1,4 +1,5 @@
-//! A screen reads the newest rows of a window that prints on, and sees what a full reading sees.
+//! What a screen asks of tmux all day: the newest rows of a window that prints on, one pane by itself, a
+//! pulse now and then. It sees what a full reading sees.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
@@ -9,12 +10,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use tpu::model::facts::{PaneFact, Place, Progress, TmuxFact};
-use tpu::model::ids::UserName;
+use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
 use tpu::model::view::JobView;
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
+use tpu::ops::panes::read_again;
+use tpu::ops::pulse::Pulse;
 use tpu::ops::snapshot::{Memory, look};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
@@ -26,6 +29,9 @@ use crate::common::env::{TPU, TestEnv};
 /// A server that notes how much of its panes is read.
 struct Watched {
     tmux: FakeTmux,
+    clock: Arc<ManualClock>,
+    /// What was asked beside rows and captures.
+    asked: Mutex<Vec<&'static str>>,
     rows: Mutex<Vec<Rows>>,
     captures: Mutex<Vec<Capture>>,
 }
@@ -40,7 +46,25 @@ impl Watched {
 
 impl Tmux for Watched {
     fn look(&self) -> TmuxFact {
+        self.asked.lock().unwrap().push("look");
         self.tmux.look()
+    }
+
+    /// Takes 30 ms.
+    fn pulse(&self) -> u64 {
+        self.asked.lock().unwrap().push("pulse");
+        self.clock.advance(Duration::from_millis(30));
+        self.tmux.pulse()
+    }
+
+    fn capture_known(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        capture: &Capture,
+    ) -> Result<Vec<u8>, TmuxError> {
+        self.asked.lock().unwrap().push("known");
+        self.tmux.capture_known(pane, server_pid, capture)
     }
 
     fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
@@ -90,7 +114,7 @@ impl Tmux for Watched {
 
 /// One job of alice in window 7, a screen that watches it, and all that it has printed.
 struct Scene {
-    _env: TestEnv,
+    env: TestEnv,
     ctx: Ctx,
     tmux: Arc<Watched>,
     clock: Arc<ManualClock>,
@@ -116,6 +140,8 @@ impl Scene {
         };
         let tmux = Arc::new(Watched {
             tmux: FakeTmux::new(place, Arc::<ManualClock>::clone(&clock)),
+            clock: Arc::clone(&clock),
+            asked: Mutex::default(),
             rows: Mutex::default(),
             captures: Mutex::default(),
         });
@@ -136,7 +162,7 @@ impl Scene {
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };
         let pane = panes.into_iter().find(|pane| pane.window_index == 7).unwrap().pane_id;
         let (screen, text) = (Memory::of_a_screen(), String::new());
-        Self { _env: env, ctx, tmux, clock, pane, screen, text }
+        Self { env, ctx, tmux, clock, pane, screen, text }
     }
 
     /// The job prints, and some seconds go by.
@@ -151,6 +177,11 @@ impl Scene {
         self.tmux.read();
         let job = seen(&self.ctx, &mut self.screen);
         (job, self.tmux.read())
+    }
+
+    /// What was asked since the last call, beside rows and captures.
+    fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.tmux.asked.lock().unwrap())
     }
 
     /// The job as a full reading sees it.
@@ -321,4 +352,45 @@ fn what_programs_print_is_seen_as_by_a_full_reading() {
         }
     }
     assert_eq!(wrong, "");
+}
+
+#[test]
+fn the_pulse_takes_a_hundredth_of_the_time_at_most_and_misses_no_change_of_the_file() {
+    let scene = Scene::new();
+    let mut pulse = Pulse::default();
+    scene.asked();
+    let first = pulse.all(&scene.ctx);
+    assert_eq!(scene.asked(), ["pulse"]);
+    scene.clock.advance(Duration::from_millis(2_900));
+    scene.tmux.tmux.open_by_hand("alice", 8, "new");
+    assert_eq!((pulse.all(&scene.ctx), scene.asked()), (first, Vec::new()));
+    let mut data = scene.env.data();
+    data["users"]["alice"]["job_data"] = json!([]);
+    scene.env.write_data(&data);
+    let second = pulse.all(&scene.ctx);
+    assert_ne!(second, first);
+    scene.clock.advance(Duration::from_millis(200));
+    assert_ne!(pulse.all(&scene.ctx), second, "the new window");
+    assert_eq!(scene.asked(), ["pulse"]);
+}
+
+#[test]
+fn the_selected_pane_is_asked_for_by_itself_as_long_as_it_is_the_one() {
+    let mut scene = Scene::new();
+    scene.print("of the first window\n");
+    scene.asked();
+    let id = JobId::parse("alice/7").unwrap();
+    let mut known = None;
+    let mut read = |scene: &Scene| {
+        let text = read_again(&scene.ctx, &id, (Some(0), false), &mut known).unwrap();
+        (text.map(|text| String::from_utf8(text).unwrap()), scene.asked())
+    };
+    let first = Some("of the first window\n".to_owned());
+    assert_eq!(read(&scene), (first.clone(), vec!["look"]));
+    assert_eq!(read(&scene), (first, vec!["known"]));
+    scene.tmux.tmux.close_by_hand("alice", 7);
+    scene.tmux.tmux.open_by_hand("alice", 1, "other");
+    assert_eq!(read(&scene), (None, vec!["known", "look"]));
+    scene.tmux.tmux.open_by_hand("alice", 7, "again");
+    assert_eq!(read(&scene), (Some(String::new()), vec!["look"]));
 }

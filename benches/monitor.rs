@@ -253,7 +253,7 @@ fn job(window: u32, round: usize) -> JobView {
         exit_code: None,
         window_alive: Some(true),
         pane_id: Some(format!("%{window}")),
-        tail: vec![format!("step {step} loss 0.412 lr 1e-3 4.2 it/s"); 40],
+        tail: format!("step {step} loss 0.412 lr 1e-3 4.2 it/s\n").repeat(40).into(),
         configs: "--config.training.learning_rate=0.01".to_owned(),
         intent: None,
     }

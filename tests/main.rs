@@ -67,6 +67,7 @@ mod remote_gcloud;
 mod remote_local;
 mod remote_ssh;
 mod resume;
+mod screen_asks;
 mod sim;
 mod store_disk;
 mod store_document;

@@ -257,7 +257,7 @@ fn text_from_outside_is_escaped() {
         job.tags = Some(evil.clone());
         job.target_label.clone_from(&evil);
         job.configs.clone_from(&evil);
-        job.tail = vec![evil.clone()];
+        job.tail = evil.as_str().into();
         job.log_dir = Some(evil.clone());
         if let Some(evidence) = &mut job.shown.evidence {
             evidence.line.clone_from(&evil);

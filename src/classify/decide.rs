@@ -13,18 +13,18 @@ use crate::model::facts::{Class, ErrorKind, Evidence, Phase, Progress, Source, V
 /// Lines at the end that may say what a job is doing.
 const LIVING: usize = 200;
 /// Lines from which numbers that the newest line lacks are taken.
-const NUMBERS: usize = 30;
+pub(super) const NUMBERS: usize = 30;
 /// Longest piece of a line that is kept as evidence, in bytes.
 const QUOTE: usize = 400;
 
 /// Signals that stop a process and do not end it, with their usual numbers on Linux: STOP, TSTP, TTIN, TTOU.
 const STOPPING: [i32; 4] = [19, 20, 21, 22];
 
-/// Reads one block.
-pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
+/// Reads one block. What its newest numbers lack is taken from so many lines before them.
+pub(super) fn verdict(set: &RuleSet, input: &Input<'_>, numbers: usize) -> Verdict {
     let frames = Frames::block(input.text);
     let exit = input.exit_code;
-    let block = Block::read(set, &frames, exit.is_some());
+    let block = Block::read(set, &frames, (exit.is_some(), numbers));
     let stopped = exit.is_some_and(|code| code != 0) || block.idle;
 
     // The order is the contract: the first line that has an answer gives it.
@@ -113,7 +113,7 @@ struct Block<'a> {
 type Decided = Option<(Class, Evidence)>;
 
 impl<'a> Block<'a> {
-    fn read(set: &'a RuleSet, frames: &'a Frames<'a>, ended: bool) -> Self {
+    fn read(set: &'a RuleSet, frames: &'a Frames<'a>, (ended, numbers): (bool, usize)) -> Self {
         let signs = timeline::signs(set, frames, ended);
         let mut block = Self {
             set,
@@ -125,12 +125,12 @@ impl<'a> Block<'a> {
             living: None,
             idle: timeline::ends_at_prompt(frames),
         };
-        block.read_end();
+        block.read_end(numbers);
         block
     }
 
     /// The newest numbers and activity, read backwards from the end.
-    fn read_end(&mut self) {
+    fn read_end(&mut self, numbers: usize) {
         let end = self.frames.len();
         for line in (0..end).rev() {
             let far = end - line > LIVING;
@@ -140,7 +140,7 @@ impl<'a> Block<'a> {
                 self.newest = Some(line);
                 self.diverged = shown.diverged;
                 self.progress = shown.progress;
-                self.fill_numbers(line);
+                self.fill_numbers(line, numbers);
             }
             if self.living.is_none() && !far {
                 self.living = self.set.living(self.frames, line);
@@ -153,8 +153,8 @@ impl<'a> Block<'a> {
 
     /// Programs print epoch, step and rate on lines of their own: what the newest line lacks comes
     /// from the ones shortly before it.
-    fn fill_numbers(&mut self, newest: usize) {
-        for line in (newest.saturating_sub(NUMBERS)..newest).rev() {
+    fn fill_numbers(&mut self, newest: usize, numbers: usize) {
+        for line in (newest.saturating_sub(numbers)..newest).rev() {
             let Some(Shown { progress: older, .. }) = read_progress(self.frames, line) else {
                 continue;
             };

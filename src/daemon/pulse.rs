@@ -27,7 +27,7 @@ impl Pulse {
         let is_due = self.asked.is_none_or(|asked| now >= asked + TMUX_EVERY);
         if self.has_live_jobs && is_due {
             self.asked = Some(now);
-            let windows = Some(pulse::windows(&ctx.tmux.look()));
+            let windows = Some(ctx.tmux.pulse());
             changed |= windows != self.windows;
             self.windows = windows;
         }

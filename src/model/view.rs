@@ -1,6 +1,8 @@
 //! What every surface shows of a job: the screen, `check` and `--json` print these values and compute
 //! no status of their own.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
@@ -83,8 +85,9 @@ pub struct JobView {
     pub window_alive: Option<bool>,
     /// Its pane, `%12`, when the window exists.
     pub pane_id: Option<String>,
-    /// The last lines of the pane, stripped, oldest first.
-    pub tail: Vec<String>,
+    /// The last lines of the pane, stripped, oldest first, each with its line end. Shared with whoever
+    /// remembers them for the next look.
+    pub tail: Arc<str>,
     /// The config arguments it was started with.
     pub configs: String,
     /// The unfinished action on it (`killing`), if any.

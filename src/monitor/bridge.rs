@@ -35,14 +35,24 @@ pub struct Bridge {
     memory: Mutex<snapshot::Memory>,
     /// The plan looks at everybody's jobs, also while the list shows one user's.
     plan_memory: Mutex<snapshot::Memory>,
+    pulse: Mutex<pulse::Pulse>,
+    /// The pane that was last read.
+    near: Mutex<Option<panes::Known>>,
 }
 
 impl Bridge {
     /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
     /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`.
     pub fn new(ctx: Ctx, flags: Vec<String>) -> Self {
-        let (memory, plan_memory) = Default::default();
-        Self { ctx, flags, user: Mutex::new(None), memory, plan_memory }
+        Self {
+            ctx,
+            flags,
+            user: Mutex::new(None),
+            memory: Mutex::new(snapshot::Memory::of_a_screen()),
+            plan_memory: Mutex::default(),
+            pulse: Mutex::default(),
+            near: Mutex::default(),
+        }
     }
 
     /// The effects, for whoever has to clean up after the screen.
@@ -168,7 +178,7 @@ impl Backend for Bridge {
     }
 
     fn pulse(&self, _scope: &Scope) -> Result<u64, Problem> {
-        Ok(pulse::all(&self.ctx))
+        Ok(self.pulse.lock().unwrap_or_else(PoisonError::into_inner).all(&self.ctx))
     }
 
     fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem> {
@@ -183,7 +193,10 @@ impl Backend for Bridge {
         lines: Option<u32>,
         colours: bool,
     ) -> Result<Option<Vec<u8>>, Problem> {
-        let pane = panes::read(&self.ctx, job, lines, colours)?;
+        // Not held while tmux is asked: a reader that waits must not keep another one waiting.
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pane = panes::read_again(&self.ctx, job, (lines, colours), &mut near)?;
+        *self.near.lock().unwrap_or_else(PoisonError::into_inner) = near;
         if pane.is_some() || lines.is_some() {
             return Ok(pane);
         }

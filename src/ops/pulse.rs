@@ -1,19 +1,13 @@
 //! Whether something has changed since the last look, cheaply: numbers to be compared with their
 //! predecessors. The screen and MONITOR ask here before they look in earnest; nothing is read or decided.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
-
-use crate::model::facts::TmuxFact;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
 
 use super::Ctx;
 
-/// All of it in one number; costs one question to tmux.
-pub fn all(ctx: &Ctx) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (data(ctx), windows(&ctx.tmux.look())).hash(&mut hasher);
-    hasher.finish()
-}
+/// Of this many parts of the time, one may be spent on waiting for tmux.
+const SPARING: u32 = 100;
 
 /// Which version of the data file is there; the same number as long as none can be seen.
 pub fn data(ctx: &Ctx) -> u64 {
@@ -24,18 +18,27 @@ pub fn data(ctx: &Ctx) -> u64 {
     hasher.finish()
 }
 
-/// Which windows there are, and which of them have ended.
-pub fn windows(tmux: &TmuxFact) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    match tmux {
-        TmuxFact::Up { place, panes } => {
-            (place.server_pid, place.server_start).hash(&mut hasher);
-            for pane in panes {
-                (&pane.pane_id, pane.dead, pane.exit).hash(&mut hasher);
-            }
+/// The pulse of the screen, which is open all day: the more windows a server has to go through for an
+/// answer, the less often it is asked.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    windows: u64,
+    /// When the server may be asked again, on the monotonic clock.
+    due: Duration,
+}
+
+impl Pulse {
+    /// Data file and windows in one number. What it says of the windows is as old as a hundred times what
+    /// the last answer took, at most.
+    pub fn all(&mut self, ctx: &Ctx) -> u64 {
+        let now = ctx.clock.monotonic();
+        if now >= self.due {
+            self.windows = ctx.tmux.pulse();
+            let took = ctx.clock.monotonic().saturating_sub(now);
+            self.due = now + took.saturating_mul(SPARING);
         }
-        TmuxFact::Down { .. } => 0_u8.hash(&mut hasher),
-        TmuxFact::Unknown { reason } => (1_u8, reason).hash(&mut hasher),
+        let mut hasher = DefaultHasher::new();
+        (data(ctx), self.windows).hash(&mut hasher);
+        hasher.finish()
     }
-    hasher.finish()
 }

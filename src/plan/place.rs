@@ -172,6 +172,7 @@ mod tests {
             cursor_y: 0,
             cursor_x: 0,
             width: 80,
+            height: 24,
             job: None,
             launch: token.map(LaunchToken::from),
             exit: None,

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -149,7 +151,14 @@ impl Spawn {
 
     #[expect(clippy::disallowed_methods, reason = "sys::proc is the door to other programs")]
     pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match self.in_path() {
+            Some(path) => {
+                let mut command = Command::new(path);
+                command.arg0(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
         command.args(&self.args);
         if self.env_clear {
             command.env_clear();
@@ -167,6 +176,25 @@ impl Spawn {
             command.process_group(0);
         }
         command
+    }
+
+    /// Where the program lies, if it is a name and the child has a PATH of its own. Left to look there by
+    /// itself, the standard library copies this whole process first (fork), which costs the more the
+    /// larger it is, instead of starting the program at once (`posix_spawn`).
+    fn in_path(&self) -> Option<PathBuf> {
+        if self.program.as_bytes().contains(&b'/') {
+            return None;
+        }
+        let (_, path) = self.env.iter().rfind(|(name, _)| name == "PATH")?;
+        let runs = |file: &PathBuf| {
+            let found = file.metadata().ok();
+            found.is_some_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        // A relative one is relative to where the child starts.
+        std::env::split_paths(path.as_ref()?)
+            .take_while(|directory| directory.is_absolute())
+            .map(|directory| directory.join(&self.program))
+            .find(runs)
     }
 
     /// Its standard input as it is to be opened, and what is to be written there then.
@@ -443,6 +471,28 @@ mod tests {
         let killed = run(&sh("kill -9 $$")).unwrap();
         assert_eq!(killed.status, Status::Signal(9));
         assert_eq!(killed.status.shell_code(), 137);
+    }
+
+    #[test]
+    fn a_name_is_looked_up_in_the_childs_own_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = "mkdir none data first second
+            for folder in data first second; do
+                printf '#!/bin/sh\\necho %s\\n' $folder > $folder/tpu-greets
+            done
+            chmod +x first/tpu-greets second/tpu-greets";
+        assert!(run(&sh(places).cwd(dir.path())).unwrap().status.success());
+        let said = |path: String, cwd: &str| {
+            let greets = Spawn::new("tpu-greets").env_clear().env("PATH", path);
+            run(&greets.cwd(dir.path().join(cwd))).map(|output| output.text())
+        };
+        let at = |folder: &str| dir.path().join(folder).display().to_string();
+        let path = [at("none"), at("data"), at("first"), at("second")].join(":");
+        assert_eq!(said(path, "").unwrap(), "first\n");
+        assert_eq!(said(format!(".:{}", at("first")), "second").unwrap(), "second\n");
+        assert!(matches!(said(at("none"), ""), Err(ProcError::Missing { .. })));
+        let name = Spawn::new("sh").args(["-c", "echo $0"]).env_clear().env("PATH", "/bin");
+        assert_eq!(run(&name).unwrap().text(), "sh\n", "it is called what it was called by us");
     }
 
     #[test]

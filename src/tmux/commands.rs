@@ -10,7 +10,7 @@ use tmux_interface::{
     SourceFile, SwitchClient, TmuxCommand,
 };
 
-use super::{Capture, NewWindow, formats, quote};
+use super::{Capture, NewWindow, Rows, formats, quote};
 use crate::model::facts::PaneFact;
 
 /// Columns and rows of a window that nobody looks at: wide, so that the lines of jobs are not wrapped.
@@ -206,18 +206,57 @@ pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
     let end = line(&DisplayMessage::new().print().message(mark).build());
     let mut lines = String::with_capacity(panes.len() * 80);
     for pane in panes {
-        let start = pane.history.map_or_else(|| "-".to_owned(), |count| format!("-{count}"));
-        let mut capture = CapturePane::new().stdout().join();
-        if pane.colours {
-            capture = capture.escape_sequences();
-        }
-        let capture = capture.start_line(start).target_pane(pane.pane_id.as_str()).build();
-        lines.push_str(&line(&capture));
+        lines.push_str(&line(&capture_pane(pane)));
         lines.push('\n');
         lines.push_str(&end);
         lines.push('\n');
     }
     lines
+}
+
+/// What to send to [`source_stdin`] to read rows.
+pub(super) fn rows_lines(wanted: &[Rows]) -> String {
+    let mut lines = String::with_capacity(wanted.len() * 48);
+    for rows in wanted {
+        let capture = CapturePane::new()
+            .stdout()
+            .start_line(rows.from.to_string())
+            .end_line(rows.to.to_string())
+            .target_pane(rows.pane_id.as_str())
+            .build();
+        lines.push_str(&line(&capture));
+        lines.push('\n');
+    }
+    lines
+}
+
+/// Which panes there are and how each is, in as few words as tell a change.
+pub(super) fn pulse() -> Chain {
+    Chain::new(&ListPanes::new().all().format(formats::PULSE).build())
+}
+
+/// Reads the pane only if it is still what it was at the last look, and still where it was: a window of
+/// the original is a job's by its place alone.
+pub(super) fn capture_known(
+    pane: &PaneFact,
+    server_pid: u32,
+    capture: &Capture,
+    refusal: &str,
+) -> Chain {
+    let mut conditions = identity(pane, server_pid);
+    conditions.push(equal("session_name", &pane.session));
+    conditions.push(equal("window_index", &pane.window_index.to_string()));
+    only_if(conditions, pane, &[capture_pane(capture)], refusal)
+}
+
+/// Reads a pane with wrapped lines joined.
+fn capture_pane(pane: &Capture) -> TmuxCommand<'_> {
+    let start = pane.history.map_or_else(|| "-".to_owned(), |count| format!("-{count}"));
+    let mut capture = CapturePane::new().stdout().join();
+    if pane.colours {
+        capture = capture.escape_sequences();
+    }
+    capture.start_line(start).target_pane(pane.pane_id.as_str()).build()
 }
 
 /// Closes the pane's window, under the guard of [`guarded`].
@@ -252,15 +291,32 @@ pub(super) fn set_pane_option(
 /// Does something to a pane only if server, window and launch are still those of the last look; prints
 /// `refusal` otherwise. The server decides and acts in one go, so nothing can come between.
 fn guarded(pane: &PaneFact, server_pid: u32, then: &[TmuxCommand<'_>], refusal: &str) -> Chain {
+    only_if(identity(pane, server_pid), pane, then, refusal)
+}
+
+/// What tells that server, window and launch are still those of the last look.
+fn identity(pane: &PaneFact, server_pid: u32) -> Vec<String> {
     let launch = pane.launch.as_ref().map_or("", |token| token.as_str());
-    let equal =
-        |name: &str, value: &str| format!("#{{==:#{{{name}}},{}}}", quote::in_format(value));
-    let conditions = [
+    vec![
         equal("pid", &server_pid.to_string()),
         equal("pane_id", &pane.pane_id),
         equal("window_id", &pane.window_id),
         equal("@tpu_launch", launch),
-    ];
+    ]
+}
+
+/// The condition that a format variable has this value.
+fn equal(name: &str, value: &str) -> String {
+    format!("#{{==:#{{{name}}},{}}}", quote::in_format(value))
+}
+
+/// Does something to a pane if all conditions hold there; prints `refusal` otherwise.
+fn only_if(
+    conditions: Vec<String>,
+    pane: &PaneFact,
+    then: &[TmuxCommand<'_>],
+    refusal: &str,
+) -> Chain {
     let all = conditions
         .into_iter()
         .reduce(|all, one| format!("#{{&&:{all},{one}}}"))

@@ -9,8 +9,12 @@ use crate::model::ids::{JobId, LaunchToken};
 
 /// One line of it describes one pane; [`pane`] reads it.
 pub(super) const PANE: &str = "#{window_index} #{window_id} #{pane_id} #{pane_pid} #{pane_dead} \
-    #{window_activity} #{history_size} #{cursor_y} #{cursor_x} #{pane_width} \
+    #{window_activity} #{history_size} #{cursor_y} #{cursor_x} #{pane_width} #{pane_height} \
     #{session_name}:#{@tpu_exit}:#{@tpu_launch}:#{@tpu_job}";
+
+/// One line of it changes when a pane's job ends; nobody reads it. The server's pid tells a pane of an
+/// earlier server from one of this one with the same id.
+pub(super) const PULSE: &str = "#{pane_id} #{pane_dead} #{@tpu_exit} #{pid}";
 
 /// One line of it describes the server; [`server`] reads it.
 pub(super) const SERVER: &str = "#{pid} #{start_time} #{socket_path}";
@@ -39,7 +43,7 @@ pub(super) fn pane(line: &str) -> Result<PaneFact, Unreadable> {
 }
 
 fn pane_fields(line: &str) -> Option<PaneFact> {
-    let mut fields = line.splitn(11, ' ');
+    let mut fields = line.splitn(12, ' ');
     let mut next = || fields.next();
     let window_index = next()?.parse().ok()?;
     let window_id = id(next()?, '@')?;
@@ -51,6 +55,7 @@ fn pane_fields(line: &str) -> Option<PaneFact> {
     let cursor_y = next()?.parse().ok()?;
     let cursor_x = next()?.parse().ok()?;
     let width = next()?.parse().ok()?;
+    let height = next()?.parse().ok()?;
     let mut names = next()?.splitn(4, ':');
     let session = names.next()?.to_owned();
     let exit = names.next()?.parse().ok();
@@ -68,6 +73,7 @@ fn pane_fields(line: &str) -> Option<PaneFact> {
         cursor_y,
         cursor_x,
         width,
+        height,
         job,
         launch,
         exit,
@@ -117,6 +123,22 @@ pub(super) fn captures(output: &[u8], mark: &str, count: usize) -> Option<Vec<Op
     (blocks.len() == count && block.is_empty()).then_some(blocks)
 }
 
+/// Cuts an answer into blocks of so many lines each; `None` unless it has exactly as many lines.
+pub(super) fn blocks(output: &[u8], counts: impl Iterator<Item = usize>) -> Option<Vec<Vec<u8>>> {
+    let mut rest = output;
+    let mut blocks = Vec::new();
+    for count in counts {
+        let end = match count.checked_sub(1) {
+            None => 0,
+            Some(last) => memchr::memchr_iter(b'\n', rest).nth(last)? + 1,
+        };
+        let (block, behind) = rest.split_at_checked(end)?;
+        blocks.push(block.to_vec());
+        rest = behind;
+    }
+    rest.is_empty().then_some(blocks)
+}
+
 /// Drops the blank lines at the end: the part of the screen that nothing was written to.
 pub(super) fn without_blank_end(mut text: Vec<u8>) -> Vec<u8> {
     let used = text.trim_ascii_end().len();
@@ -137,12 +159,13 @@ mod tests {
 
     #[test]
     fn a_pane_of_a_job_is_read() {
-        let line = "7 @12 %34 4711 0 1795161731 250 49 3 200 al ice:143:ab12:al: i/ce/7";
+        let line = "7 @12 %34 4711 0 1795161731 250 49 3 200 50 al ice:143:ab12:al: i/ce/7";
         let fact = pane(line).unwrap();
         assert_eq!((fact.window_index, fact.pane_pid, fact.dead), (7, 4711, false));
         assert_eq!((fact.window_id.as_str(), fact.pane_id.as_str()), ("@12", "%34"));
         assert_eq!((fact.activity, fact.history_size), (1_795_161_731, 250));
-        assert_eq!((fact.cursor_y, fact.cursor_x, fact.width), (49, 3, 200));
+        assert_eq!((fact.cursor_y, fact.cursor_x), (49, 3));
+        assert_eq!((fact.width, fact.height), (200, 50));
         assert_eq!(fact.session, "al ice");
         assert_eq!(fact.exit, Some(143));
         assert_eq!(fact.launch, Some(LaunchToken::from("ab12")));
@@ -151,18 +174,18 @@ mod tests {
 
     #[test]
     fn a_pane_that_is_no_job_is_read() {
-        let fact = pane("0 @0 %0 1 1 5 0 0 0 80 a:::").unwrap();
+        let fact = pane("0 @0 %0 1 1 5 0 0 0 80 24 a:::").unwrap();
         assert_eq!((fact.job, fact.launch, fact.exit, fact.dead), (None, None, None, true));
     }
 
     #[test]
     fn a_line_that_is_cut_or_foreign_is_not_guessed_at() {
-        let whole = "7 @12 %34 4711 0 1795161731 250 49 3 200 alice:::";
+        let whole = "7 @12 %34 4711 0 1795161731 250 49 3 200 50 alice:::";
         for cut in 0..whole.len() {
             assert!(pane(&whole[..cut]).is_err(), "{}", &whole[..cut]);
         }
-        assert!(pane("7 12 %34 4711 0 1 250 49 3 200 alice:::").is_err());
-        assert!(pane("7 @12 %x 4711 0 1 250 49 3 200 alice:::").is_err());
+        assert!(pane("7 12 %34 4711 0 1 250 49 3 200 50 alice:::").is_err());
+        assert!(pane("7 @12 %x 4711 0 1 250 49 3 200 50 alice:::").is_err());
     }
 
     #[test]

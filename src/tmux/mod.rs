@@ -12,6 +12,7 @@ pub mod oneshot;
 mod quote;
 mod version;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use crate::model::facts::{PaneFact, TmuxFact};
@@ -81,6 +82,24 @@ pub struct Capture {
     pub colours: bool,
 }
 
+/// Rows of a pane, counted from the top of its screen; rows of the history are negative.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Pane id, `%12`.
+    pub pane_id: String,
+    /// The first row.
+    pub from: i64,
+    /// The last row.
+    pub to: i64,
+}
+
+impl Rows {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        usize::try_from(self.to - self.from + 1).unwrap_or(0)
+    }
+}
+
 /// A window to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWindow {
@@ -119,6 +138,63 @@ pub trait Tmux: Send + Sync {
     /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined, blank
     /// lines at the end (the unused part of the screen) are left out, every line ends in a newline.
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
+
+    /// Reads rows of panes in one call, in order: one line for each row, as it stands there. A wrapped line
+    /// is as many rows as it takes; of its end no blank is kept.
+    ///
+    /// For many small questions: the server does a third of the work of [`Tmux::capture`], which it needs
+    /// for marks between the panes and for more rows. Without marks the answer can be told apart only if
+    /// every row is there. `None` if not: a pane is gone, or smaller than it was. Also where rows cannot
+    /// be read, as by default; then [`Tmux::capture`] reads.
+    fn rows(&self, _wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
+        Ok(None)
+    }
+
+    /// Reads one pane as [`Tmux::capture`] does, if it is still what and where it was at a look: for one
+    /// pane, another look at everything would be too dear. `Changed` if not.
+    fn capture_known(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        capture: &Capture,
+    ) -> Result<Vec<u8>, TmuxError> {
+        let changed = || TmuxError::Changed { pane: pane.pane_id.clone() };
+        let is_it = |seen: &PaneFact| {
+            seen.pane_id == pane.pane_id
+                && seen.window_id == pane.window_id
+                && seen.launch == pane.launch
+                && (&seen.session, seen.window_index) == (&pane.session, pane.window_index)
+        };
+        match self.look() {
+            TmuxFact::Up { place, panes }
+                if place.server_pid == server_pid && panes.iter().any(is_it) =>
+            {
+                let read = self.capture(std::slice::from_ref(capture))?;
+                read.into_iter().next().flatten().ok_or_else(changed)
+            }
+            TmuxFact::Up { .. } | TmuxFact::Down { .. } => Err(changed()),
+            TmuxFact::Unknown { reason } => {
+                Err(TmuxError::Failed { command: "capture-pane".to_owned(), message: reason })
+            }
+        }
+    }
+
+    /// A number that changes when a window comes or goes, or when the job in one ends. Says less than
+    /// [`Tmux::look`], and costs less.
+    fn pulse(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self.look() {
+            TmuxFact::Up { place, panes } => {
+                (place.server_pid, place.server_start).hash(&mut hasher);
+                for pane in &panes {
+                    (&pane.pane_id, pane.dead, pane.exit).hash(&mut hasher);
+                }
+            }
+            TmuxFact::Down { .. } => 0_u8.hash(&mut hasher),
+            TmuxFact::Unknown { reason } => (1_u8, reason).hash(&mut hasher),
+        }
+        hasher.finish()
+    }
 
     /// Closes the pane, and with its last pane its window, if the server's pid, the window, and the pane's `@tpu_launch` are still
     /// those of `pane` — checked by the server in the same command, so nobody can come between.

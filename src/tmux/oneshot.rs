@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::commands::{self, Chain};
-use super::{Capture, NewWindow, Tmux, TmuxError, formats, version};
+use super::{Capture, NewWindow, Rows, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
@@ -270,6 +271,52 @@ impl Tmux for OneShot {
         let output = run("capture-pane", &spawn)?;
         formats::captures(&output.stdout, &self.mark, panes.len())
             .ok_or_else(|| self.refusal("capture-pane", &output))
+    }
+
+    fn rows(&self, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
+        if wanted.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let chain = commands::source_stdin();
+        let spawn = self.spawn(chain.into_args()).stdin(commands::rows_lines(wanted));
+        let output = run("capture-pane", &spawn)?;
+        // A command that fails prints nothing; what it should have printed must not be taken from the
+        // next one.
+        if !output.status.success() {
+            return Ok(None);
+        }
+        Ok(formats::blocks(&output.stdout, wanted.iter().map(Rows::count)))
+    }
+
+    fn capture_known(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        capture: &Capture,
+    ) -> Result<Vec<u8>, TmuxError> {
+        let chain = commands::capture_known(pane, server_pid, capture, &self.mark);
+        let changed = || TmuxError::Changed { pane: pane.pane_id.clone() };
+        let output = match self.call(chain) {
+            Ok(output) => output,
+            // A pane that is gone cannot even be asked.
+            Err(TmuxError::Failed { message, .. }) if message.starts_with("can't find") => {
+                return Err(changed());
+            }
+            Err(error) => return Err(error),
+        };
+        if output.stdout.trim_ascii() == self.mark.as_bytes() {
+            return Err(changed());
+        }
+        Ok(formats::without_blank_end(output.stdout))
+    }
+
+    fn pulse(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match run("list-panes", &self.spawn(commands::pulse().into_args())) {
+            Ok(output) => (output.stdout, output.stderr).hash(&mut hasher),
+            Err(error) => error.to_string().hash(&mut hasher),
+        }
+        hasher.finish()
     }
 
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {

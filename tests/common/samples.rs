@@ -55,11 +55,10 @@ pub(crate) fn job(window: u32) -> JobView {
         exit_code: None,
         window_alive: Some(true),
         pane_id: Some("%12".to_owned()),
-        tail: vec![
-            "[worker 0] step 11900 loss 0.418 lr 1e-3 4.2 it/s".to_owned(),
-            "[worker 0] step 12000 loss 0.412 lr 1e-3 4.2 it/s".to_owned(),
-            "[worker 0] saving checkpoint 12000".to_owned(),
-        ],
+        tail: "[worker 0] step 11900 loss 0.418 lr 1e-3 4.2 it/s\n\
+            [worker 0] step 12000 loss 0.412 lr 1e-3 4.2 it/s\n\
+            [worker 0] saving checkpoint 12000\n"
+            .into(),
         configs: "--config.training.learning_rate=0.01".to_owned(),
         intent: None,
     }
@@ -112,10 +111,9 @@ pub(crate) fn oom(window: u32) -> JobView {
     job.started_at = Some(Timestamp::from_second(NOW - 2_400));
     job.age_s = Some(2_400);
     job.exit_code = Some(1);
-    job.tail = vec![
-        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED:".to_owned(),
-        "Ran out of memory in memory space hbm. Used 21.9G of 7.48G hbm.".to_owned(),
-    ];
+    job.tail = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED:\n\
+        Ran out of memory in memory space hbm. Used 21.9G of 7.48G hbm.\n"
+        .into();
     job
 }
 
@@ -156,13 +154,13 @@ pub(crate) fn snapshot() -> Snapshot {
     compiling.shown.phase = Some(Phase::Compiling);
     compiling.shown.progress = Progress::default();
     compiling.age_s = Some(59);
-    compiling.tail = vec!["Compiling module jit_train_step …".to_owned()];
+    compiling.tail = "Compiling module jit_train_step …\n".into();
     let mut starting = job(11);
     starting.shown.status = Status::Starting;
     starting.shown.phase = Some(Phase::Staging);
     starting.shown.progress = Progress::default();
     starting.age_s = Some(4);
-    starting.tail.clear();
+    starting.tail = "".into();
     let mut finished = ended(3, Status::Finished);
     finished.exit_code = Some(0);
     finished.tags = Some("paper".to_owned());
@@ -171,7 +169,7 @@ pub(crate) fn snapshot() -> Snapshot {
     elsewhere.shown.unknown = Some("its window is on another host (lab-2)".to_owned());
     elsewhere.window_alive = None;
     elsewhere.pane_id = None;
-    elsewhere.tail.clear();
+    elsewhere.tail = "".into();
     let mut diverged = job(13);
     diverged.shown.phase = Some(Phase::Diverged);
     diverged.shown.progress.loss = None;

@@ -10,7 +10,7 @@ use tpu::model::time::Timestamp;
 use tpu::sys::clock::ManualClock;
 use tpu::tmux::fake::FakeTmux;
 use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, Tmux, TmuxError};
+use tpu::tmux::{Capture, Rows, Tmux, TmuxError};
 
 use super::{all_of, job_window, up, windows};
 use crate::common::tmux::PrivateTmux;
@@ -145,6 +145,9 @@ promises! {
     an_option_is_set_only_if_it_is_still_the_one,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
     a_capture_goes_as_far_back_as_asked,
+    rows_are_read_as_they_stand_or_not_at_all,
+    a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was,
+    the_pulse_tells_windows_and_ends_and_nothing_else,
     a_window_closed_by_hand_leaves_the_others_where_they_are,
     after_a_restart_the_old_panes_are_never_meant,
     user_names_may_hold_blanks_and_colons,
@@ -180,6 +183,7 @@ fn some_pane() -> PaneFact {
         cursor_y: 0,
         cursor_x: 0,
         width: 80,
+        height: 24,
         job: None,
         launch: None,
         exit: None,
@@ -381,6 +385,88 @@ fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
     let (screen, _) = count(Some(0));
     assert!((40..=50).contains(&screen), "{screen}");
     assert_eq!(count(Some(70)).0, screen + 70);
+}
+
+fn rows_are_read_as_they_stand_or_not_at_all(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
+    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
+    let lines: Vec<String> = (1..=100).map(|n| format!("line {n}")).collect();
+    world.show(&one, &format!("{}\n", lines.join("\n")));
+    world.show(&two, "first\n\n実験  \n");
+    let seen = up(tmux).1;
+    let history = seen.iter().find(|pane| pane.pane_id == one.pane_id).unwrap().history_size;
+    let top = i64::try_from(history).unwrap();
+    let rows = |pane: &PaneFact, from, to| Rows { pane_id: pane.pane_id.clone(), from, to };
+    let text = |read: &[u8]| String::from_utf8(read.to_vec()).unwrap();
+    let bottom = i64::from(one.height) - 1;
+    let read = tmux
+        .rows(&[rows(&two, 0, 3), rows(&one, -top, 1 - top), rows(&one, bottom - 2, bottom)])
+        .unwrap()
+        .unwrap();
+    let read: Vec<String> = read.iter().map(|block| text(block)).collect();
+    assert_eq!(read[1], "line 1\nline 2\n");
+    assert_eq!(read[2].lines().count(), 3, "{read:?}");
+    assert!(read[2].trim_end().ends_with("line 99\nline 100"), "{read:?}");
+    let trimmed: Vec<&str> = read[0].lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, ["first", "", "実験", ""], "blank rows are rows");
+    let gone = PaneFact { pane_id: "%99".to_owned(), ..one.clone() };
+    for missing in [rows(&gone, 0, 1), rows(&two, -1, 1), rows(&one, 0, bottom + 1)] {
+        let asked = [rows(&two, 0, 1), missing, rows(&one, 0, 1)];
+        assert_eq!(tmux.rows(&asked).unwrap(), None, "{asked:?}");
+    }
+    assert_eq!(tmux.rows(&[]).unwrap(), Some(Vec::new()));
+}
+
+fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let pane = tmux.open_window(&job_window("alice", 7, "alice", "t1")).unwrap();
+    let other = tmux.open_window(&job_window("alice", 8, "alice", "t2")).unwrap();
+    world.show(&pane, "of the seventh #{pid}\n");
+    let pid = up(tmux).0.server_pid;
+    let read = |pane: &PaneFact, pid| tmux.capture_known(pane, pid, &all_of(pane));
+    assert_eq!(read(&pane, pid).unwrap(), b"of the seventh #{pid}\n");
+    assert_eq!(read(&other, pid).unwrap(), b"", "a blank pane is there");
+    let mut others = misunderstandings(&pane, pid, &other);
+    others.push((PaneFact { window_index: 8, ..pane.clone() }, pid));
+    others.push((PaneFact { session: "bob".to_owned(), ..pane.clone() }, pid));
+    for (wrong, pid) in others {
+        let refused = read(&wrong, pid);
+        assert!(matches!(refused, Err(TmuxError::Changed { .. })), "{wrong:?}: {refused:?}");
+    }
+    world.close_by_hand("alice", 7);
+    assert!(matches!(read(&pane, pid), Err(TmuxError::Changed { .. })));
+    world.stop();
+    assert!(read(&other, pid).is_err());
+}
+
+fn the_pulse_tells_windows_and_ends_and_nothing_else(world: &dyn World) {
+    let tmux = world.tmux();
+    let mut pulses = vec![tmux.pulse()];
+    let mut beats = |what: &str| {
+        let pulse = tmux.pulse();
+        assert_eq!(pulse, tmux.pulse(), "{what}: nothing happens meanwhile");
+        assert!(!pulses.contains(&pulse), "{what}");
+        pulses.push(pulse);
+    };
+    tmux.ensure_session("alice", 10_000).unwrap();
+    beats("a server");
+    let pane = tmux.open_window(&job_window("alice", 7, "alice", "t1")).unwrap();
+    beats("a window");
+    let before = tmux.pulse();
+    world.show(&pane, "a line\n");
+    assert_eq!(tmux.pulse(), before, "what is printed is no beat");
+    let (place, _) = up(tmux);
+    tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "0").unwrap();
+    beats("an end");
+    let again = tmux.open_window(&job_window("alice", 8, "alice", "t2")).unwrap();
+    beats("another window");
+    world.close_by_hand("alice", 8);
+    tmux.open_window(&job_window("alice", 8, "alice", "t3")).unwrap();
+    beats("one went and one came");
+    assert_ne!(up(tmux).1.last().unwrap().pane_id, again.pane_id);
 }
 
 fn a_window_closed_by_hand_leaves_the_others_where_they_are(world: &dyn World) {

@@ -106,8 +106,7 @@ fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     if view.tail.is_empty() {
         return Ok("text: none was read\n".to_owned());
     }
-    let (verdict, _) =
-        classify::block(ctx, view.tail.join("\n").as_bytes(), &Circumstances::default())?;
+    let (verdict, _) = classify::block(ctx, view.tail.as_bytes(), &Circumstances::default())?;
     let said = |evidence: &Evidence| (evidence.rule.clone(), evidence.line.trim().to_owned());
     let shown = view.shown.evidence.as_ref();
     if verdict.evidence.as_ref().map(said) == shown.map(said) {

@@ -87,8 +87,8 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
     let wanted = show.verbose || (show.status && is_obscure(job));
     if wanted && !job.tail.is_empty() {
         text += "msg:\n";
-        let from = job.tail.len().saturating_sub(show.lines);
-        for line in job.tail.iter().skip(from) {
+        let from = job.tail.lines().count().saturating_sub(show.lines);
+        for line in job.tail.lines().skip(from) {
             text += &format!("  {line}\n");
         }
     }

@@ -152,7 +152,7 @@ pub const TABLE: &[Column] = &[
         wanted: |model| model.setup.columns.output,
         sort: |_| SortKey::Nothing,
         cell: |cell| {
-            let newest = cell.job.tail.iter().rev().find(|line| !line.trim().is_empty());
+            let newest = cell.job.tail.lines().rev().find(|line| !line.trim().is_empty());
             dim(cell, outside(newest.map_or("", |line| line.trim())))
         },
     },

@@ -57,7 +57,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 fn output(model: &Model, job: &JobView) -> PaneText {
     match (&model.live.text, model.live.job == Some(job.id.clone())) {
         (Some(text), true) => text.clone(),
-        _ => PaneText::from_plain(job.tail.iter().map(String::as_str)),
+        _ => PaneText::from_plain(job.tail.lines()),
     }
 }
 

@@ -156,7 +156,7 @@ fn nothing(frame: &mut Frame<'_>, model: &Model, log: &Log, area: Rect) {
     if let Some(job) = model.job(&log.job).filter(|job| !job.tail.is_empty()) {
         lines.push(String::new());
         lines.push("The last that was seen:".to_owned());
-        lines.extend(job.tail.iter().map(|line| text::cut(&outside(line), width).into_owned()));
+        lines.extend(job.tail.lines().map(|line| text::cut(&outside(line), width).into_owned()));
     }
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         frame.render_widget(

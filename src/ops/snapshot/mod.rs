@@ -4,6 +4,7 @@
 //! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
 //! the last look, which a [`Memory`] remembers.
 
+mod newest;
 mod observe;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -315,7 +316,7 @@ impl Viewer<'_> {
                 Window::Here(pane) => Some(pane.pane_id.clone()),
                 _ => None,
             },
-            tail: seen.tail.clone(),
+            tail: Arc::clone(&seen.tail),
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),
             shown,

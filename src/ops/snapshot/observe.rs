@@ -14,31 +14,39 @@ use crate::ops::fleet::Fleet;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
-use crate::tmux::Capture;
+use crate::tmux::{Capture, Rows};
 
-use super::since_launch;
+use super::{newest, since_launch};
 
-/// Lines of a pane that a refresh reads first.
-const TAIL: u32 = 70;
+/// Lines above the screen that a full reading reads first.
+pub(super) const TAIL: u32 = 70;
 
 /// Lines that are read when the tail does not decide.
 const WIDE: u32 = 2_000;
 
-/// Last lines of a pane that a view carries.
-const SHOWN_LINES: usize = 40;
-
 /// What was read of a pane, as long as the pane has not changed since.
 #[derive(Clone, Debug)]
-struct Reading {
-    fingerprint: Fingerprint,
-    verdict: Verdict,
-    tail: Vec<String>,
+pub(super) struct Reading {
+    pub(super) fingerprint: Fingerprint,
+    pub(super) verdict: Verdict,
+    pub(super) tail: Arc<str>,
     /// The longest pause between its outputs that was seen.
     usual: Option<Duration>,
+    /// Whether lines were wrapped, which only tmux can join.
+    is_wrapped: bool,
 }
 
-/// Changes when a pane prints or its job ends.
-type Fingerprint = (u32, u64, u64, u32, u32, Option<i32>);
+/// Changes when a pane prints, is resized, or its job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    pub(super) server: u32,
+    activity: u64,
+    pub(super) history_size: u64,
+    pub(super) cursor_y: u32,
+    cursor_x: u32,
+    pub(super) size: (u32, u32),
+    pub(super) exit: Option<i32>,
+}
 
 /// What earlier looks have read of each pane, and what the control plane last said. An empty one makes the
 /// first look a full one.
@@ -46,9 +54,20 @@ type Fingerprint = (u32, u64, u64, u32, u32, Option<i32>);
 pub struct Memory {
     readings: HashMap<String, Reading>,
     fleet: Option<(Duration, Arc<Fleet>)>,
+    /// Whether of a job that goes on only the newest rows are read.
+    is_of_a_screen: bool,
+    /// Looks so far.
+    looks: u64,
 }
 
 impl Memory {
+    /// For a screen, which looks every few seconds and all day: of a window that only prints on, the newest
+    /// rows are read (see `newest`). MONITOR and commands read every changed window as far back as its
+    /// verdict may reach.
+    pub fn of_a_screen() -> Self {
+        Self { is_of_a_screen: true, ..Self::default() }
+    }
+
     /// What the control plane says, asked now unless it was asked less than `age` ago.
     pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
         let now = ctx.clock.monotonic();
@@ -74,7 +93,7 @@ pub(super) struct Seen<'a> {
     pub(super) window: Window<'a>,
     pub(super) exit: Option<i32>,
     pub(super) verdict: Option<Verdict>,
-    pub(super) tail: Vec<String>,
+    pub(super) tail: Arc<str>,
 }
 
 impl Seen<'_> {
@@ -136,7 +155,11 @@ pub(super) fn observe<'a>(
     let panes = Indexed::new(tmux);
     let mut seen: Vec<Seen<'a>> =
         jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, &panes)).collect();
-    let changed = changed_panes(memory, jobs, &mut seen, server);
+    memory.looks = memory.looks.wrapping_add(1);
+    let mut changed = changed_panes(memory, jobs, &mut seen, server);
+    if memory.is_of_a_screen {
+        changed = read_rows(ctx, memory, jobs, &mut seen, changed);
+    }
     read(ctx, memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, &seen);
     read(ctx, memory, jobs, &mut seen, undecided);
@@ -172,7 +195,7 @@ fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>)
     let exit = by_pane
         .or(by_record)
         .or_else(|| if is_open(job) { records::recorded_exit(ctx, job) } else { None });
-    Seen { window, exit, verdict: None, tail: Vec::new() }
+    Seen { window, exit, verdict: None, tail: Arc::default() }
 }
 
 /// Whether the end of a job's program may have been recorded by its launcher alone.
@@ -198,7 +221,7 @@ fn changed_panes(
         match memory.readings.get(&pane.pane_id) {
             Some(reading) if reading.fingerprint == fingerprint => {
                 seen.verdict = Some(reading.verdict.clone());
-                seen.tail.clone_from(&reading.tail);
+                seen.tail = Arc::clone(&reading.tail);
             }
             _ => wanted.push(Wanted { index, capture: capture(pane, TAIL), fingerprint }),
         }
@@ -243,14 +266,103 @@ fn read(
             continue;
         };
         let text = since_launch(job, &text);
-        let verdict =
-            ctx.classifier().classify(&Input { text, exit_code: seen.exit, api_state: None });
-        let tail = last_lines(text);
-        seen.verdict = Some(verdict.clone());
-        seen.tail.clone_from(&tail);
-        let usual = usual_pause(memory.readings.get(&capture.pane_id), fingerprint);
-        memory.readings.insert(capture.pane_id, Reading { fingerprint, verdict, tail, usual });
+        let verdict = classified(ctx, text, seen.exit);
+        let text = String::from_utf8_lossy(text);
+        let is_wrapped = newest::has_wrapped(&text, fingerprint.size.0);
+        let tail = newest::last_lines(&text);
+        remember(memory, seen, capture.pane_id, (fingerprint, verdict, tail, is_wrapped));
     }
+}
+
+/// Reads as few rows as will do; what has to be read in another way is given back.
+fn read_rows(
+    ctx: &Ctx,
+    memory: &mut Memory,
+    jobs: &[(&User, &Job)],
+    seen: &mut [Seen<'_>],
+    wanted: Vec<Wanted>,
+) -> Vec<Wanted> {
+    let (mut asked, mut rest) = (Vec::new(), Vec::new());
+    for wanted in wanted {
+        match rows_of(memory, seen, &wanted) {
+            Some(rows) => asked.push((wanted, rows)),
+            None => rest.push(wanted),
+        }
+    }
+    let rows: Vec<Rows> = asked.iter().map(|(_, (rows, _))| rows.clone()).collect();
+    let Ok(Some(texts)) = ctx.tmux.rows(&rows) else {
+        rest.extend(asked.into_iter().map(|(wanted, _)| wanted));
+        return rest;
+    };
+    for ((wanted, (_, is_new)), text) in asked.into_iter().zip(texts) {
+        let job = jobs.get(wanted.index).map(|(_, job)| *job);
+        let (Some(job), Some(seen)) = (job, seen.get_mut(wanted.index)) else { continue };
+        if !understood(ctx, memory, (job, seen), &wanted, (&text, is_new)) {
+            rest.push(wanted);
+        }
+    }
+    rest
+}
+
+/// The rows to read of a pane, and whether they are its newest alone. `None` where tmux has to join them.
+fn rows_of(memory: &Memory, seen: &[Seen<'_>], wanted: &Wanted) -> Option<(Rows, bool)> {
+    let Window::Here(pane) = &seen.get(wanted.index)?.window else { return None };
+    let Some(old) = memory.readings.get(&pane.pane_id) else {
+        return Some((newest::all_rows(pane), false));
+    };
+    if old.is_wrapped {
+        return None;
+    }
+    let new = newest::new_rows(old, &wanted.fingerprint, pane, memory.looks);
+    Some(new.map_or_else(|| (newest::all_rows(pane), false), |rows| (rows, true)))
+}
+
+/// Takes in the rows of a pane; `false` if they do not say enough.
+fn understood(
+    ctx: &Ctx,
+    memory: &mut Memory,
+    (job, seen): (&Job, &mut Seen<'_>),
+    wanted: &Wanted,
+    (rows, is_new): (&[u8], bool),
+) -> bool {
+    let (pane_id, fingerprint) = (&wanted.capture.pane_id, wanted.fingerprint);
+    let rows = String::from_utf8_lossy(rows);
+    if newest::has_wrapped(&rows, fingerprint.size.0) {
+        return false;
+    }
+    let old = memory.readings.get(pane_id).filter(|_| is_new);
+    let (verdict, tail) = if let Some(old) = old {
+        let Some(text) = newest::joined(&old.tail, &rows) else { return false };
+        let mut new = ctx.classifier().classify_newest(text.new.as_bytes());
+        if newest::lacks(&new.progress, &old.verdict.progress) {
+            new = classified(ctx, text.new.as_bytes(), None);
+        }
+        let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
+        (verdict, newest::last_lines(&text.all))
+    } else {
+        let text = since_launch(job, rows.trim_end().as_bytes());
+        let verdict = classified(ctx, text, seen.exit);
+        (verdict, newest::last_lines(&String::from_utf8_lossy(text)))
+    };
+    remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false));
+    true
+}
+
+fn classified(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {
+    ctx.classifier().classify(&Input { text, exit_code, api_state: None })
+}
+
+/// Puts what was read of a pane where this look and the next ones find it.
+fn remember(
+    memory: &mut Memory,
+    seen: &mut Seen<'_>,
+    pane_id: String,
+    (fingerprint, verdict, tail, is_wrapped): (Fingerprint, Verdict, Arc<str>, bool),
+) {
+    seen.verdict = Some(verdict.clone());
+    seen.tail = Arc::clone(&tail);
+    let usual = usual_pause(memory.readings.get(&pane_id), &fingerprint);
+    memory.readings.insert(pane_id, Reading { fingerprint, verdict, tail, usual, is_wrapped });
 }
 
 fn capture(pane: &PaneFact, history: u32) -> Capture {
@@ -258,14 +370,22 @@ fn capture(pane: &PaneFact, history: u32) -> Capture {
 }
 
 /// The longest pause between outputs, after another one.
-fn usual_pause(old: Option<&Reading>, (_, activity, ..): Fingerprint) -> Option<Duration> {
+fn usual_pause(old: Option<&Reading>, new: &Fingerprint) -> Option<Duration> {
     let old = old?;
-    let pause = activity.saturating_sub(old.fingerprint.1);
+    let pause = new.activity.saturating_sub(old.fingerprint.activity);
     old.usual.max((pause > 0).then_some(Duration::from_secs(pause)))
 }
 
 fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {
-    (server, pane.activity, pane.history_size, pane.cursor_y, pane.cursor_x, pane.exit)
+    Fingerprint {
+        server,
+        activity: pane.activity,
+        history_size: pane.history_size,
+        cursor_y: pane.cursor_y,
+        cursor_x: pane.cursor_x,
+        size: (pane.width, pane.height),
+        exit: pane.exit,
+    }
 }
 
 /// Whether the status of a job depends on its text.
@@ -274,15 +394,4 @@ fn wants_text(job: &Job) -> bool {
         Status::Unset | Status::Starting | Status::Running | Status::Error(_) => true,
         Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => false,
     }
-}
-
-/// The last lines that are not blank, made harmless.
-fn last_lines(text: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(text);
-    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    while lines.last().is_some_and(|line| line.is_empty()) {
-        lines.pop();
-    }
-    let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines.iter().skip(from).map(|line| crate::text::escape(line).into_owned()).collect()
 }

@@ -1,0 +1,396 @@
+//! What a screen asks of tmux all day: the newest rows of a window that prints on, one pane by itself, a
+//! pulse now and then. It sees what a full reading sees.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tpu::model::facts::{PaneFact, Place, Progress, TmuxFact};
+use tpu::model::ids::{JobId, UserName};
+use tpu::model::job::Status;
+use tpu::model::time::Timestamp;
+use tpu::model::view::JobView;
+use tpu::ops::Ctx;
+use tpu::ops::open::{Opening, open};
+use tpu::ops::panes::read_again;
+use tpu::ops::pulse::Pulse;
+use tpu::ops::snapshot::{Memory, look};
+use tpu::sys::clock::ManualClock;
+use tpu::sys::env::Env;
+use tpu::tmux::fake::FakeTmux;
+use tpu::tmux::{Capture, NewWindow, Rows, Tmux, TmuxError};
+
+use crate::common::env::{TPU, TestEnv};
+
+/// A server that notes how much of its panes is read.
+struct Watched {
+    tmux: FakeTmux,
+    clock: Arc<ManualClock>,
+    /// What was asked beside rows and captures.
+    asked: Mutex<Vec<&'static str>>,
+    rows: Mutex<Vec<Rows>>,
+    captures: Mutex<Vec<Capture>>,
+}
+
+impl Watched {
+    /// Rows and captures since the last call.
+    fn read(&self) -> (Vec<Rows>, Vec<Capture>) {
+        let (mut rows, mut captures) = (self.rows.lock().unwrap(), self.captures.lock().unwrap());
+        (std::mem::take(&mut *rows), std::mem::take(&mut *captures))
+    }
+}
+
+impl Tmux for Watched {
+    fn look(&self) -> TmuxFact {
+        self.asked.lock().unwrap().push("look");
+        self.tmux.look()
+    }
+
+    /// Takes 30 ms.
+    fn pulse(&self) -> u64 {
+        self.asked.lock().unwrap().push("pulse");
+        self.clock.advance(Duration::from_millis(30));
+        self.tmux.pulse()
+    }
+
+    fn capture_known(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        capture: &Capture,
+    ) -> Result<Vec<u8>, TmuxError> {
+        self.asked.lock().unwrap().push("known");
+        self.tmux.capture_known(pane, server_pid, capture)
+    }
+
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+        self.tmux.ensure_session(session, history)
+    }
+
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        self.tmux.open_window(window)
+    }
+
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+        self.captures.lock().unwrap().extend(panes.iter().cloned());
+        self.tmux.capture(panes)
+    }
+
+    fn rows(&self, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
+        self.rows.lock().unwrap().extend(wanted.iter().cloned());
+        self.tmux.rows(wanted)
+    }
+
+    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.close_window(pane, server_pid)
+    }
+
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError> {
+        self.tmux.set_pane_option(pane, server_pid, option, value)
+    }
+
+    fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
+        self.tmux.attach_argv(pane, inside)
+    }
+
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.end_server(server_pid)
+    }
+
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
+        self.tmux.set_buffer(text)
+    }
+}
+
+/// One job of alice in window 7, a screen that watches it, and all that it has printed.
+struct Scene {
+    env: TestEnv,
+    ctx: Ctx,
+    tmux: Arc<Watched>,
+    clock: Arc<ManualClock>,
+    pane: String,
+    screen: Memory,
+    text: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let env = TestEnv::new();
+        let mut data = env.two_users();
+        data["users"]["alice"]["job_data"] = json!([env.record("alice", 7, "running")]);
+        env.write_data(&data);
+        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_795_161_731)));
+        let place = Place {
+            host: "testhost".to_owned(),
+            boot: "boot-1".to_owned(),
+            uid: 1_000,
+            socket: "/tmp/tmux-1000/fake".to_owned(),
+            server_pid: 0,
+            server_start: 0,
+        };
+        let tmux = Arc::new(Watched {
+            tmux: FakeTmux::new(place, Arc::<ManualClock>::clone(&clock)),
+            clock: Arc::clone(&clock),
+            asked: Mutex::default(),
+            rows: Mutex::default(),
+            captures: Mutex::default(),
+        });
+        tmux.tmux.open_by_hand("alice", 7, "run");
+        let ctx = Ctx {
+            tmux: Arc::<Watched>::clone(&tmux),
+            clock: Arc::<ManualClock>::clone(&clock),
+            ..open(Opening {
+                data: env.data_path(),
+                tmux_socket: None,
+                env: Env::fixed::<&str, &str>([]),
+                actor: "test".to_owned(),
+                tpu: TPU.into(),
+                layers: Vec::new(),
+                patterns: None,
+            })
+        };
+        let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };
+        let pane = panes.into_iter().find(|pane| pane.window_index == 7).unwrap().pane_id;
+        let (screen, text) = (Memory::of_a_screen(), String::new());
+        Self { env, ctx, tmux, clock, pane, screen, text }
+    }
+
+    /// The job prints, and some seconds go by.
+    fn print(&mut self, text: &str) {
+        self.text += text;
+        self.clock.advance(Duration::from_secs(5));
+        self.tmux.tmux.set_text(&self.pane, self.text.as_str());
+    }
+
+    /// The job as the screen sees it, and what was read for that.
+    fn screen(&mut self) -> (JobView, (Vec<Rows>, Vec<Capture>)) {
+        self.tmux.read();
+        let job = seen(&self.ctx, &mut self.screen);
+        (job, self.tmux.read())
+    }
+
+    /// What was asked since the last call, beside rows and captures.
+    fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.tmux.asked.lock().unwrap())
+    }
+
+    /// The job as a full reading sees it.
+    fn full(&self) -> JobView {
+        seen(&self.ctx, &mut Memory::default())
+    }
+
+    /// Prints so many healthy steps, and looks before and after the last.
+    fn train(&mut self, steps: u32) {
+        for step in 0..steps {
+            if step + 1 == steps {
+                self.screen();
+            }
+            self.print(&format!("step {step}/9999 loss 0.4 lr 0.001 1.5 it/s\n"));
+        }
+        self.screen();
+    }
+}
+
+fn seen(ctx: &Ctx, memory: &mut Memory) -> JobView {
+    look(ctx, memory, Some(&UserName::from("alice"))).unwrap().jobs.remove(0)
+}
+
+/// What the screen shows of a job that depends on its text.
+fn shown(job: &JobView) -> String {
+    format!("{:#?}\n{}", job.shown, job.tail)
+}
+
+#[test]
+fn a_window_that_prints_on_is_read_from_where_it_was() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    let mut few = 0;
+    for step in 100..124_u32 {
+        scene.print(&format!("step {step}/9999 loss 0.4 lr 0.001 1.5 it/s\n"));
+        let (job, (rows, captures)) = scene.screen();
+        assert_eq!(job.shown.progress.step, Some(step.into()));
+        assert_eq!(job.tail.lines().count(), 40);
+        assert_eq!(shown(&job), shown(&scene.full()), "step {step}");
+        assert_eq!((rows.len(), captures), (1, Vec::new()), "one question");
+        few += usize::from(rows[0].count() < 10);
+    }
+    assert_eq!(few, 22, "all but every twelfth time");
+}
+
+#[test]
+fn what_has_not_changed_is_not_read() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    let (job, read) = scene.screen();
+    assert_eq!(read, (Vec::new(), Vec::new()));
+    assert_eq!(shown(&job), shown(&scene.full()));
+}
+
+#[test]
+fn more_lines_than_were_expected_are_all_read() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    let lines = |from: u32, to: u32| {
+        (from..to).fold(String::new(), |mut text, n| {
+            writeln!(text, "step {n}/9999 loss 0.4 lr 0.001 1.5 it/s").unwrap();
+            text
+        })
+    };
+    for (from, to) in [(100, 140), (140, 220), (220, 2_000), (2_000, 2_001)] {
+        scene.print(&lines(from, to));
+        let (job, _) = scene.screen();
+        assert_eq!(shown(&job), shown(&scene.full()), "{from} to {to}");
+    }
+}
+
+#[test]
+fn a_failure_is_seen_at_once_wherever_it_scrolled_to() {
+    for behind in [0, 1, 5, 30, 45, 60, 100] {
+        let mut scene = Scene::new();
+        scene.train(100);
+        scene.print("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 99 bytes.\n");
+        scene.print(&"  at 0x00007f\n".repeat(behind));
+        let (job, _) = scene.screen();
+        assert!(matches!(job.shown.status, Status::Error(_)), "{behind}: {:?}", job.shown);
+        assert_eq!(shown(&job), shown(&scene.full()), "{behind}");
+    }
+}
+
+#[test]
+fn a_screen_that_was_cleared_is_read_anew() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    scene.text.clear();
+    scene.print("step 3/20 loss 0.1\n");
+    let (job, _) = scene.screen();
+    assert_eq!(shown(&job), shown(&scene.full()));
+    assert_eq!(&*job.tail, "step 3/20 loss 0.1\n");
+}
+
+#[test]
+fn lines_as_wide_as_the_window_are_left_to_tmux() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    for step in 100..103 {
+        scene.print(&format!("step {step}/9999 loss 0.4 {}\n", "x".repeat(180)));
+        let (job, (_, captures)) = scene.screen();
+        assert_eq!(captures.len(), 1, "tmux joins");
+        assert_eq!(shown(&job), shown(&scene.full()));
+    }
+}
+
+#[test]
+fn a_number_is_known_as_long_as_a_full_reading_finds_it_and_soon_forgotten_then() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    scene.print("epoch 3/10 begins\n");
+    let (mut full, mut ours) = (0, 0);
+    for step in 100..160 {
+        scene.print(&format!("step {step}/9999 loss 0.4 lr 0.001 1.5 it/s\n"));
+        ours += u32::from(scene.screen().0.shown.progress.epoch == Some(3.0));
+        full += u32::from(scene.full().shown.progress.epoch == Some(3.0));
+    }
+    assert_eq!(full, 30);
+    assert!((full..full + 12).contains(&ours), "{ours}");
+}
+
+/// Numbers that a full reading has just lost sight of may still be known.
+fn keep_known(full: &mut Progress, ours: &Progress) {
+    if full.step.is_none() {
+        (full.step, full.total) = (ours.step, ours.total);
+    }
+    if full.epoch.is_none() {
+        (full.epoch, full.epochs) = (ours.epoch, ours.epochs);
+    }
+    full.loss = full.loss.or(ours.loss);
+    full.lr = full.lr.or(ours.lr);
+    full.steps_per_s = full.steps_per_s.or(ours.steps_per_s);
+}
+
+/// What a terminal would show of a line.
+fn on_a_terminal(line: &str) -> String {
+    let plain = tpu::text::strip(line.as_bytes()).into_owned();
+    let plain = String::from_utf8_lossy(&plain).into_owned();
+    let last = plain.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
+    last.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[test]
+fn what_programs_print_is_seen_as_by_a_full_reading() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/captures/blocks");
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() > 5, "{files:?}");
+    let mut wrong = String::new();
+    for (n, file) in files.iter().enumerate() {
+        let mut scene = Scene::new();
+        scene.train(60);
+        let text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+        let lines: Vec<String> = text.lines().map(on_a_terminal).collect();
+        for (step, piece) in lines.chunks(1 + n % 7).take(40).enumerate() {
+            scene.print(&(piece.join("\n") + "\n"));
+            let (job, _) = scene.screen();
+            let mut full = scene.full();
+            keep_known(&mut full.shown.progress, &job.shown.progress);
+            let (ours, full) = (shown(&job), shown(&full));
+            if ours != full {
+                let name = file.file_name().unwrap().display();
+                write!(wrong, "{name}, piece {step}:\n{ours}\nbut\n{full}\n").unwrap();
+                break;
+            }
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
+#[test]
+fn the_pulse_takes_a_hundredth_of_the_time_at_most_and_misses_no_change_of_the_file() {
+    let scene = Scene::new();
+    let mut pulse = Pulse::default();
+    scene.asked();
+    let first = pulse.all(&scene.ctx);
+    assert_eq!(scene.asked(), ["pulse"]);
+    scene.clock.advance(Duration::from_millis(2_900));
+    scene.tmux.tmux.open_by_hand("alice", 8, "new");
+    assert_eq!((pulse.all(&scene.ctx), scene.asked()), (first, Vec::new()));
+    let mut data = scene.env.data();
+    data["users"]["alice"]["job_data"] = json!([]);
+    scene.env.write_data(&data);
+    let second = pulse.all(&scene.ctx);
+    assert_ne!(second, first);
+    scene.clock.advance(Duration::from_millis(200));
+    assert_ne!(pulse.all(&scene.ctx), second, "the new window");
+    assert_eq!(scene.asked(), ["pulse"]);
+}
+
+#[test]
+fn the_selected_pane_is_asked_for_by_itself_as_long_as_it_is_the_one() {
+    let mut scene = Scene::new();
+    scene.print("of the first window\n");
+    scene.asked();
+    let id = JobId::parse("alice/7").unwrap();
+    let mut known = None;
+    let mut read = |scene: &Scene| {
+        let text = read_again(&scene.ctx, &id, (Some(0), false), &mut known).unwrap();
+        (text.map(|text| String::from_utf8(text).unwrap()), scene.asked())
+    };
+    let first = Some("of the first window\n".to_owned());
+    assert_eq!(read(&scene), (first.clone(), vec!["look"]));
+    assert_eq!(read(&scene), (first, vec!["known"]));
+    scene.tmux.tmux.close_by_hand("alice", 7);
+    scene.tmux.tmux.open_by_hand("alice", 1, "other");
+    assert_eq!(read(&scene), (None, vec!["known", "look"]));
+    scene.tmux.tmux.open_by_hand("alice", 7, "again");
+    assert_eq!(read(&scene), (Some(String::new()), vec!["look"]));
+}

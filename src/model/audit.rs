@@ -1,14 +1,15 @@
 //! What can be inconsistent in the document by itself, and the smallest change that sets it right.
 //!
 //! What is found is what mending would do: [`audit`] mends a copy and tells of it. A record is never
-//! dropped: one that must leave the document is handed to the caller, who archives it.
+//! dropped: the second one of a number is handed to the caller, who archives it. What says that it is over
+//! and goes on nowhere ([`dead_ends`]) may still have a window and processes, so it is not mended here.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::data::{Data, User};
 use super::ids::{JobId, TargetName, UserName, WindowId};
-use super::job::{Event, Job, Status, Succession};
+use super::job::{Event, Job, Succession};
 
 /// One thing that is inconsistent, with what sets it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,8 @@ pub enum Flaw {
         /// Their number.
         job: JobId,
     },
-    /// A record says that it goes on in a window that has no record, or another's: the link goes.
+    /// A record that is not superseded says that it goes on in a window that has no record, or another's:
+    /// the link goes, and no rule acts on it.
     LostChild {
         /// Who says so.
         job: JobId,
@@ -46,8 +48,8 @@ pub enum Flaw {
         /// Which one.
         father: WindowId,
     },
-    /// A father has another child, or is at work itself: this one becomes a run of its own, which no rule
-    /// touches.
+    /// A father has another child, or is at work itself: this one becomes a run of its own. No rule acts on
+    /// either any more, for nobody knows which of them goes on.
     SecondChild {
         /// The child that is one too many.
         job: JobId,
@@ -59,12 +61,6 @@ pub enum Flaw {
         /// The one with the lowest number.
         job: JobId,
     },
-    /// A record says that a child goes on with it, and none does: it goes to the archive, with its
-    /// ancestors.
-    DeadEnd {
-        /// The last of them.
-        job: JobId,
-    },
     /// The number that the original would give out next belongs to a record: it is raised.
     LowOffset {
         /// Whose.
@@ -72,16 +68,7 @@ pub enum Flaw {
         /// The number after all records.
         next: u32,
     },
-    /// Two users have one session, so that nobody could tell whose a window is: the later one gets another.
-    SharedSession {
-        /// Who gets another.
-        user: UserName,
-        /// The session that both have.
-        session: String,
-        /// The other session.
-        instead: String,
-    },
-    /// An alias stands for a target of which nothing else is known: it goes.
+    /// An alias stands for a target of which nothing else is known, and that nothing names: it goes.
     AliasToNothing {
         /// The alias.
         alias: String,
@@ -115,20 +102,14 @@ impl fmt::Display for Flaw {
                 write!(f, "{job} continues window {father}, which has another child or is at work")
             }
             Self::Circle { job } => write!(f, "{job} continues itself"),
-            Self::DeadEnd { job } => {
-                write!(f, "{job} says that another attempt goes on with it, and none does")
-            }
             Self::LowOffset { user, next } => {
                 write!(
                     f,
                     "{user} would get a number that a record has; the next free one is {next}"
                 )
             }
-            Self::SharedSession { user, session, .. } => {
-                write!(f, "{user} has the tmux session of another user: {session}")
-            }
             Self::AliasToNothing { alias, full } => {
-                write!(f, "the target alias {alias} stands for {full}, whose zone is not known")
+                write!(f, "the target alias {alias} stands for {full}, of which nothing is known")
             }
             Self::Unlisted { user } => {
                 write!(f, "{user} is missing in the lists of users that the original reads")
@@ -142,21 +123,21 @@ impl Flaw {
     pub fn outcome(&self) -> String {
         match self {
             Self::SameNumber { job } => format!("archived the other record of {job}"),
-            Self::LostChild { job, .. } => format!("{job} has no child any more"),
+            Self::LostChild { job, .. } => {
+                format!("{job} has no child any more; no rule acts on it")
+            }
             Self::UntoldChild { job, father } | Self::LostFather { job, father } => {
                 let verb = if matches!(self, Self::UntoldChild { .. }) { "is" } else { "is not" };
                 format!("{job} {verb} said to continue window {father}")
             }
             Self::UntoldFather { job, child } => format!("{job} is said to go on in {child}"),
             Self::SecondChild { job, father } => format!(
-                "{job} is a run of its own, no child of {father}; no rule acts on it (look at both, then: \
-                 tpu kill w={})",
+                "{job} is a run of its own, no child of {father}; no rule acts on either (look at both, \
+                 then: tpu kill w={})",
                 job.window
             ),
             Self::Circle { job } => format!("{job} is the first of its lineage"),
-            Self::DeadEnd { job } => format!("archived {job} and its ancestors"),
             Self::LowOffset { user, next } => format!("the next window of {user} is {next}"),
-            Self::SharedSession { user, instead, .. } => format!("{user} has session {instead}"),
             Self::AliasToNothing { alias, full } => {
                 format!("the alias {alias} is gone (it stood for {full})")
             }
@@ -175,12 +156,8 @@ impl Flaw {
             | Self::UntoldFather { job, .. }
             | Self::LostFather { job, .. }
             | Self::SecondChild { job, .. }
-            | Self::Circle { job }
-            | Self::DeadEnd { job } => Some(job),
-            Self::LowOffset { .. }
-            | Self::SharedSession { .. }
-            | Self::AliasToNothing { .. }
-            | Self::Unlisted { .. } => None,
+            | Self::Circle { job } => Some(job),
+            Self::LowOffset { .. } | Self::AliasToNothing { .. } | Self::Unlisted { .. } => None,
         }
     }
 }
@@ -194,17 +171,44 @@ pub struct Mended {
     pub archived: Vec<Job>,
 }
 
-/// What is inconsistent. `is_archived` says whether a record that is not in the document is in the archive.
-pub fn audit(data: &Data, is_archived: &dyn Fn(&JobId) -> bool) -> Vec<Flaw> {
-    mend(&mut data.clone(), is_archived).flaws
+/// What is inconsistent. `is_lost` says whether a record that is not in the document is known not to be in
+/// the archive either.
+pub fn audit(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Vec<Flaw> {
+    mend(&mut data.clone(), is_lost).flaws
+}
+
+/// The fathers that are named and are not in the document.
+pub fn absent_fathers(data: &Data) -> HashSet<JobId> {
+    let of_user = |user: &User| {
+        let there: HashSet<WindowId> = user.jobs().iter().map(|job| job.windows_id).collect();
+        let fathers = user.jobs().iter().filter_map(|job| job.father);
+        let absent = fathers.filter(|father| !there.contains(father));
+        absent.map(|father| JobId::new(user.name.clone(), father)).collect::<Vec<_>>()
+    };
+    data.users().iter().flat_map(of_user).collect()
+}
+
+/// The last attempts of lineages that say that another one goes on with them, where none does.
+pub fn dead_ends(data: &Data) -> Vec<JobId> {
+    let of_user = |user: &User| {
+        let records = Records::of(user);
+        let goes_on = |job: &Job| {
+            job.child.and_then(|child| records.get(child)).is_some_and(|child| {
+                child.windows_id != job.windows_id && child.father == Some(job.windows_id)
+            })
+        };
+        let ends = user.jobs().iter().filter(|job| job.status.is_superseded() && !goes_on(job));
+        ends.map(Job::id).collect::<Vec<_>>()
+    };
+    data.users().iter().flat_map(of_user).collect()
 }
 
 /// Sets right what is inconsistent; a document in which nothing is stays as it is.
 ///
 /// Each step makes one link mutual or takes one out, or takes a record out, so there is an end.
-pub fn mend(data: &mut Data, is_archived: &dyn Fn(&JobId) -> bool) -> Mended {
+pub fn mend(data: &mut Data, is_lost: &dyn Fn(&JobId) -> bool) -> Mended {
     let mut mended = Mended::default();
-    while let Some(flaw) = first(data, is_archived) {
+    while let Some(flaw) = first(data, is_lost) {
         mended.archived.extend(set_right(data, &flaw));
         mended.flaws.push(flaw);
     }
@@ -212,32 +216,31 @@ pub fn mend(data: &mut Data, is_archived: &dyn Fn(&JobId) -> bool) -> Mended {
 }
 
 /// The first of what is inconsistent. Numbers come before links, and links to nothing before others.
-fn first(data: &Data, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
-    let of_users = data.users().iter().find_map(|user| of_user(user, is_archived));
+fn first(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    let of_users = data.users().iter().find_map(|user| of_user(user, is_lost));
     of_users.or_else(|| of_lists(data))
 }
 
 /// The records of a user, looked up by their numbers.
 struct Records<'a> {
     user: &'a User,
+    /// The first of each number.
     by_number: HashMap<WindowId, &'a Job>,
 }
 
-fn of_user(user: &User, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
-    let mut by_number = HashMap::new();
-    for job in user.jobs() {
-        if by_number.insert(job.windows_id, job).is_some() {
-            return Some(Flaw::SameNumber { job: job.id() });
-        }
+fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    let mut numbers = HashSet::new();
+    if let Some(job) = user.jobs().iter().find(|job| !numbers.insert(job.windows_id)) {
+        return Some(Flaw::SameNumber { job: job.id() });
     }
-    let records = Records { user, by_number };
+    let records = Records::of(user);
     let first = |check: &dyn Fn(&Job) -> Option<Flaw>| user.jobs().iter().find_map(check);
     let of_links = first(&|job| records.child_is_its(job))
-        .or_else(|| first(&|job| records.father_is_there(job, is_archived)))
+        .or_else(|| first(&|job| records.father_is_there(job, is_lost)))
+        // Before anybody is told of a child that is its own ancestor, too.
+        .or_else(|| records.circle())
         .or_else(|| first(&|job| records.father_knows(job)))
-        .or_else(|| first(&|job| records.is_at_work_itself(job)))
-        .or_else(|| first(&|job| records.is_its_own_ancestor(job)))
-        .or_else(|| first(&goes_on));
+        .or_else(|| first(&|job| records.is_at_work_itself(job)));
     if of_links.is_some() {
         return of_links;
     }
@@ -245,14 +248,24 @@ fn of_user(user: &User, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
     (user.windows_offset < next).then(|| Flaw::LowOffset { user: user.name.clone(), next })
 }
 
-impl Records<'_> {
-    fn get(&self, number: WindowId) -> Option<&Job> {
+impl<'a> Records<'a> {
+    fn of(user: &'a User) -> Self {
+        let mut by_number = HashMap::new();
+        for job in user.jobs() {
+            by_number.entry(job.windows_id).or_insert(job);
+        }
+        Self { user, by_number }
+    }
+
+    fn get(&self, number: WindowId) -> Option<&'a Job> {
         self.by_number.get(&number).copied()
     }
 
     fn child_is_its(&self, job: &Job) -> Option<Flaw> {
         let child = job.child?;
-        let lost = || Some(Flaw::LostChild { job: job.id(), child });
+        // One that is superseded is a dead end with its link: its successor may be in the archive.
+        let lost =
+            || (!job.status.is_superseded()).then(|| Flaw::LostChild { job: job.id(), child });
         let Some(record) = self.get(child).filter(|_| child != job.windows_id) else {
             return lost();
         };
@@ -264,17 +277,22 @@ impl Records<'_> {
         }
     }
 
-    fn father_is_there(&self, job: &Job, is_archived: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    fn father_is_there(&self, job: &Job, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
         let father = job.father?;
-        let id = JobId::new(self.user.name.clone(), father);
-        let is_there = || self.get(father).is_some() || is_archived(&id);
-        let is_known = father != job.windows_id && is_there();
-        (!is_known).then(|| Flaw::LostFather { job: job.id(), father })
+        let is_absent = || {
+            let id = JobId::new(self.user.name.clone(), father);
+            self.get(father).is_none() && is_lost(&id)
+        };
+        let is_nothing = father == job.windows_id || is_absent();
+        is_nothing.then(|| Flaw::LostFather { job: job.id(), father })
     }
 
     fn father_knows(&self, job: &Job) -> Option<Flaw> {
         let father = self.get(job.father?)?;
-        match father.child {
+        let is_its = |child: WindowId| {
+            self.get(child).is_some_and(|child| child.father == Some(father.windows_id))
+        };
+        match father.child.filter(|child| is_its(*child)) {
             Some(child) if child == job.windows_id => None,
             None if !father.status.is_live() && self.is_newest_child(job) => {
                 Some(Flaw::UntoldFather { job: father.id(), child: job.windows_id })
@@ -294,45 +312,33 @@ impl Records<'_> {
         Some(Flaw::SecondChild { job: child.id(), father: job.windows_id })
     }
 
-    fn is_its_own_ancestor(&self, job: &Job) -> Option<Flaw> {
-        let mut seen = HashSet::from([job.windows_id]);
-        let mut at = job;
-        while let Some(father) = at.father.and_then(|father| self.get(father)) {
-            if !seen.insert(father.windows_id) {
-                // A circle that it hangs on is found from the records in it.
-                let is_in_it = father.windows_id == job.windows_id;
-                let lowest = seen.into_iter().min().filter(|_| is_in_it)?;
-                return Some(Flaw::Circle { job: JobId::new(self.user.name.clone(), lowest) });
+    /// A record that is its own ancestor. Each is walked over once.
+    fn circle(&self) -> Option<Flaw> {
+        let mut seen = HashSet::new();
+        for job in self.user.jobs() {
+            let mut path = Vec::new();
+            let mut at = Some(job);
+            while let Some(record) = at.filter(|record| seen.insert(record.windows_id)) {
+                path.push(record.windows_id);
+                at = record.father.and_then(|father| self.get(father));
             }
-            at = father;
+            // It ends at one of an earlier path, or closes at one of its own.
+            let closes = at.and_then(|last| path.iter().position(|n| *n == last.windows_id));
+            if let Some(lowest) = closes.and_then(|from| path.get(from..)?.iter().min()) {
+                return Some(Flaw::Circle { job: JobId::new(self.user.name.clone(), *lowest) });
+            }
         }
         None
     }
 }
 
-fn goes_on(job: &Job) -> Option<Flaw> {
-    let is_superseded = matches!(job.status, Status::Resumed(_) | Status::Rerunned(_));
-    (is_superseded && job.child.is_none()).then(|| Flaw::DeadEnd { job: job.id() })
-}
-
 fn of_lists(data: &Data) -> Option<Flaw> {
-    let mut sessions = HashSet::new();
-    if let Some(user) = data.users().iter().find(|user| !sessions.insert(&user.tmux_name)) {
-        let is_free = |name: &String| data.users().iter().all(|user| user.tmux_name != *name);
-        let own = user.name.as_str().to_owned();
-        let mut others = (2_u32..).map(|n| format!("{}-{n}", user.name));
-        let instead = Some(own).filter(is_free).or_else(|| others.find(is_free))?;
-        return Some(Flaw::SharedSession {
-            user: user.name.clone(),
-            session: user.tmux_name.clone(),
-            instead,
-        });
-    }
     let registry = data.registry();
     let mut aliases = registry.aliases();
     if let Some((alias, full)) = aliases.find(|(_, full)| {
-        registry.registration(full).is_none()
-            && registry.target(full).is_none_or(|target| target.zone.is_none())
+        !registry.is_known_beside_aliases(full)
+            && data.board().names().all(|name| name != *full)
+            && data.jobs().all(|job| job.tpu != **full)
     }) {
         return Some(Flaw::AliasToNothing { alias: alias.to_owned(), full: full.clone() });
     }
@@ -349,7 +355,10 @@ fn set_right(data: &mut Data, flaw: &Flaw) -> Vec<Job> {
             .into_iter()
             .collect(),
         Flaw::LostChild { job, .. } => {
-            change(data, job, |job| job.child = None);
+            change(data, job, |job| {
+                job.child = None;
+                job.monitor = false;
+            });
             Vec::new()
         }
         Flaw::UntoldChild { job, father } => {
@@ -368,6 +377,7 @@ fn set_right(data: &mut Data, flaw: &Flaw) -> Vec<Job> {
             let father = JobId::new(job.user.clone(), *father);
             part(data, &father, job);
             change(data, job, |job| job.monitor = false);
+            change(data, &father, |job| job.monitor &= !job.status.is_live());
             Vec::new()
         }
         Flaw::Circle { job } => {
@@ -376,16 +386,9 @@ fn set_right(data: &mut Data, flaw: &Flaw) -> Vec<Job> {
             }
             Vec::new()
         }
-        Flaw::DeadEnd { job } => take_out(data, job),
         Flaw::LowOffset { user, next } => {
             if let Some(user) = data.user_mut(user) {
                 user.windows_offset = *next;
-            }
-            Vec::new()
-        }
-        Flaw::SharedSession { user, instead, .. } => {
-            if let Some(user) = data.user_mut(user) {
-                user.tmux_name.clone_from(instead);
             }
             Vec::new()
         }
@@ -422,7 +425,7 @@ fn tell(data: &mut Data, father: &JobId, child: WindowId) {
     change(data, father, |job| {
         let how = if stage > Some(job.stage) { Succession::Resume } else { Succession::Rerun };
         // One that is superseded already keeps the word it has.
-        let is_superseded = matches!(job.status, Status::Resumed(_) | Status::Rerunned(_));
+        let is_superseded = job.status.is_superseded();
         if is_superseded || job.apply(&Event::SupersededByForce(how)).is_ok() {
             job.child = Some(child);
         }
@@ -439,15 +442,4 @@ fn one_too_many(user: &mut User, number: WindowId) -> Option<Job> {
     // Of equals the first, which is the oldest, goes.
     let (at, _) = of_number.min_by_key(|(_, job)| worth(job))?;
     user.remove_job_at(at)
-}
-
-/// Takes a record and its ancestors out.
-fn take_out(data: &mut Data, last: &JobId) -> Vec<Job> {
-    let mut out = Vec::new();
-    let mut next = Some(last.window);
-    while let Some(job) = next.and_then(|window| data.user_mut(&last.user)?.remove_job(window)) {
-        next = job.father;
-        out.push(job);
-    }
-    out
 }

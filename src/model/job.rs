@@ -83,6 +83,19 @@ impl Status {
         }
     }
 
+    /// Whether a child goes on with the attempt, or has gone on.
+    pub fn is_superseded(&self) -> bool {
+        match self {
+            Self::Resumed(_) | Self::Rerunned(_) => true,
+            Self::Unset
+            | Self::Starting
+            | Self::Running
+            | Self::Finished
+            | Self::Error(_)
+            | Self::Killed => false,
+        }
+    }
+
     /// Whether no text, refresh, callback or cloud state may change it any more.
     pub fn is_final(&self) -> bool {
         match self {

@@ -105,6 +105,14 @@ impl Registry {
         }
     }
 
+    /// Whether anything but an alias knows a full name, or it is `local`.
+    pub fn is_known_beside_aliases(&self, name: &TargetName) -> bool {
+        let mut lists = self.zones.iter().chain(&self.pre_info);
+        *name == Target::local().name
+            || self.registration(name).is_some()
+            || lists.any(|(_, names)| names.contains(name))
+    }
+
     /// The target of a full name, if anything here knows it, or `local`.
     pub fn target(&self, name: &TargetName) -> Option<Target> {
         let local = Target::local();

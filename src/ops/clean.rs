@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::audit;
 use crate::model::data::{Data, User};
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
@@ -91,6 +92,20 @@ pub fn clear(
     archive(ctx, user, &chosen)
 }
 
+/// Archives the lineages of a user that say that an attempt goes on with them, where none does: their windows
+/// and processes are looked after as in [`clear`].
+pub fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+    let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    let ends = audit::dead_ends(&data);
+    let lineages = ends.iter().filter(|id| id.user == *user).filter_map(|id| {
+        let lineage = Lineage::of(owner, id.window)?;
+        let is_in_hand = owner.job(id.window).is_none_or(|job| job.intent.is_some());
+        (lineage.leaf() == Some(id.window) && !is_in_hand).then_some(lineage.windows)
+    });
+    archive(ctx, user, &lineages.flatten().collect::<Vec<_>>())
+}
+
 /// The windows that [`clear`] would archive now, by the shown status of the leaves.
 pub fn choose(
     ctx: &Ctx,
@@ -120,7 +135,7 @@ pub fn choose(
 
 /// A leaf that says it has a child which is not there any more.
 fn is_dead_end(user: &User, leaf: WindowId) -> bool {
-    user.job(leaf).is_some_and(|job| matches!(job.status, Status::Resumed(_) | Status::Rerunned(_)))
+    user.job(leaf).is_some_and(|job| job.status.is_superseded())
 }
 
 /// Closes the windows of these records, then archives them. That it is about to is recorded first: what
@@ -278,6 +293,19 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
 
 /// `-czw`: closes the windows of a user's session that no record claims. Never window 0.
 pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+    close_orphans_if(ctx, user, |_| true)
+}
+
+/// The same for those in which all that we started has ended.
+pub fn close_ended_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+    close_orphans_if(ctx, user, has_ended)
+}
+
+fn close_orphans_if(
+    ctx: &Ctx,
+    user: &UserName,
+    is_meant: impl Fn(&[&PaneFact]) -> bool,
+) -> Result<Cleaned, Error> {
     heal::heal(ctx)?;
     let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
     let tmux = ctx.tmux.look();
@@ -287,7 +315,7 @@ pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
         // Read again: a launch may have claimed it between.
         let data = ctx.data()?;
         let panes = panes_of(panes, &orphan.window_id);
-        if panes.is_empty() || panes.iter().any(|pane| claimed(&data, pane)) {
+        if panes.is_empty() || !is_meant(&panes) || panes.iter().any(|pane| claimed(&data, pane)) {
             continue;
         }
         for pane in panes {
@@ -298,8 +326,15 @@ pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
     Ok(cleaned)
 }
 
-fn panes_of<'a>(panes: &'a [PaneFact], window_id: &str) -> Vec<&'a PaneFact> {
+/// The panes of a window.
+pub(super) fn panes_of<'a>(panes: &'a [PaneFact], window_id: &str) -> Vec<&'a PaneFact> {
     panes.iter().filter(|pane| pane.window_id == window_id).collect()
+}
+
+/// Whether a window is ours and all that was started in it has ended.
+pub(super) fn has_ended(panes: &[&PaneFact]) -> bool {
+    let ended = |pane: &&PaneFact| pane.launch.is_some() && (pane.dead || pane.exit.is_some());
+    !panes.is_empty() && panes.iter().all(ended)
 }
 
 /// Whether any record claims a pane.

@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
 use super::answer;
-use super::place::Window;
+use super::place::{Restart, Window};
 
 /// After this many seconds a claimed launch without a window has failed.
 pub const LAUNCH_LIMIT_S: u64 = 30;
@@ -119,8 +119,12 @@ fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
     }
     match &facts.window {
         Window::Elsewhere(reason) | Window::Unknown(reason) => Conclusion::unknown(job, reason),
-        Window::Lost(reason) => {
-            gone(job, facts, Evidence::fact(Source::Exit, "window-lost", reason.clone()))
+        Window::Lost(restart) => {
+            let lost = Evidence::fact(Source::Exit, "window-lost", restart.to_string());
+            match restart {
+                Restart::Machine => Conclusion::failed(ErrorKind::Lost, lost),
+                Restart::Server => gone(job, facts, lost),
+            }
         }
         Window::Gone => {
             gone(job, facts, Evidence::fact(Source::Exit, "window-gone", "its window was closed"))

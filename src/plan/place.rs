@@ -1,6 +1,7 @@
 //! Whether a window's place is the one we look at, decided from the stored place and one look at tmux.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::ids::LaunchToken;
@@ -13,12 +14,30 @@ pub enum Window<'a> {
     Here(&'a PaneFact),
     /// A server answered, it is the window's own, and the window is not there.
     Gone,
-    /// Its server or its machine's boot is over: the window is gone for certain, for this reason.
-    Lost(String),
+    /// What it lived on was restarted: the window is gone for certain.
+    Lost(Restart),
     /// It lives where we cannot look.
     Elsewhere(String),
     /// The question could not be answered.
     Unknown(String),
+}
+
+/// What was restarted since a window was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// The machine: nothing that was begun before goes on.
+    Machine,
+    /// Only the tmux server: whoever was opening a window may still do so, on the next one.
+    Server,
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Machine => "the machine has been restarted since",
+            Self::Server => "the tmux server has been restarted since",
+        })
+    }
 }
 
 /// Finds the window of `job`.
@@ -117,15 +136,14 @@ fn elsewhere_or_lost<'a>(place: &Place, here: &Place, up: bool) -> Option<Window
         return Some(Window::Elsewhere(format!("its tmux server belongs to uid {}", place.uid)));
     }
     if place.boot != here.boot {
-        return Some(Window::Lost("the machine has been restarted since".to_owned()));
+        return Some(Window::Lost(Restart::Machine));
     }
     if place.socket != here.socket {
         return Some(Window::Elsewhere(format!("its window is on tmux socket {}", place.socket)));
     }
     let same_server =
         place.server_pid == here.server_pid && place.server_start == here.server_start;
-    (up && !same_server)
-        .then(|| Window::Lost("the tmux server has been restarted since".to_owned()))
+    (up && !same_server).then_some(Window::Lost(Restart::Server))
 }
 
 /// Whether `pane` is the window of `job`.

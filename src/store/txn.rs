@@ -172,20 +172,42 @@ impl Store {
     /// Replaces the data file, whatever is in it, by a backup that can be read. What was there is kept
     /// as a backup too.
     pub fn restore(&self, backup: &std::path::Path) -> Result<Vec<String>, StoreError> {
+        self.locked(|| self.put_back(backup, self.disk.read(self.paths.data())))?
+    }
+
+    /// The same for a file that is no JSON. `None` if it is by the time that the lock is taken: somebody may
+    /// have been writing it.
+    pub fn restore_unreadable(
+        &self,
+        backup: &std::path::Path,
+    ) -> Result<Option<Vec<String>>, StoreError> {
         self.locked(|| {
-            let good = self.disk.read(backup).at("read", backup)?;
-            if let Err(reason) = Data::parse(&good.bytes) {
-                let path = backup.to_owned();
-                return Err(StoreError::Unreadable { path, reason, backup: None });
+            let now = self.disk.read(self.paths.data()).at("read", self.paths.data())?;
+            if serde_json::from_slice::<serde::de::IgnoredAny>(&now.bytes).is_ok() {
+                return Ok(None);
             }
-            match self.disk.read(self.paths.data()) {
-                Ok(old) => self.write(&good.bytes, Keep::of(&old.stat), Some(&old)),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                    self.write(&good.bytes, Keep::of(&good.stat), None)
-                }
-                Err(e) => Err(e).at("read", self.paths.data()),
-            }
+            self.put_back(backup, Ok(now)).map(Some)
         })?
+    }
+
+    /// Writes a backup over what is there now.
+    fn put_back(
+        &self,
+        backup: &std::path::Path,
+        now: io::Result<Contents>,
+    ) -> Result<Vec<String>, StoreError> {
+        let good = self.disk.read(backup).at("read", backup)?;
+        if let Err(reason) = Data::parse(&good.bytes) {
+            let path = backup.to_owned();
+            return Err(StoreError::Unreadable { path, reason, backup: None });
+        }
+        match now {
+            Ok(old) => self.write(&good.bytes, Keep::of(&old.stat), Some(&old)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.write(&good.bytes, Keep::of(&good.stat), None)
+            }
+            Err(e) => Err(e).at("read", self.paths.data()),
+        }
     }
 
     /// Adds lines to the journal without touching the data.

@@ -3,33 +3,32 @@
 //! Nothing is dropped: records go to the archive, copies of code aside, and each change of the document
 //! keeps the version before it as a backup. What needs a person's judgement stays and is told.
 
-use super::left::{self, Archive, Intent};
-use super::{board, restore};
+use super::board;
+use super::left::{self, Intent};
 use crate::model::audit;
 use crate::model::board::Entry;
-use crate::model::data::Data;
+use crate::model::data::{Data, ReadError};
 use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
-use crate::model::job::{CLEANING, KILLING};
+use crate::model::job::Job;
 use crate::ops::board::line;
 use crate::ops::launch::heal;
 use crate::ops::processes::Unreached;
 use crate::ops::snapshot::{self, Memory};
-use crate::ops::{Ctx, Error, kill, record_facts, records, watch};
+use crate::ops::{Ctx, Error, clean, kill, lease, record_facts, records};
 use crate::store::StoreError;
 
-/// Sets right what needs no judgement. Says what it did.
+/// Sets right what needs no judgement. Says what it did; what could not be done is a warning, and stays.
 ///
 /// In a rehearsal only the document is looked at, and nothing is changed.
 pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
-    if let Err(StoreError::Unreadable { .. }) = ctx.store.read() {
+    if let Err(StoreError::Unreadable { reason: ReadError::Syntax { .. }, .. }) = ctx.store.read() {
         if ctx.store.is_rehearsing() {
             done.push("the newest good backup would be put back".to_owned());
             return Ok(done);
         }
-        let backup = restore(ctx, 1)?;
-        done.push(format!("put {} back; what could not be read is a backup now", backup.display()));
+        put_back(ctx, &mut done)?;
     }
     let before = ctx.data()?;
     if !ctx.store.is_rehearsing() {
@@ -38,39 +37,69 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     }
     document(ctx, &mut done)?;
     if ctx.store.is_rehearsing() {
+        done.extend(audit::dead_ends(&before).iter().map(nothing_goes_on));
         return Ok(done);
     }
     complete_kills(ctx, &mut done)?;
-    let mut survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ANSWER_SERVES)?;
-    if record_facts::record_facts(ctx, &survey)? > 0 {
-        survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ANSWER_SERVES)?;
-    }
-    settled(&before, &survey.data, &mut done);
-    let tmux = ctx.tmux.look();
-    if let TmuxFact::Up { place, .. } = &tmux {
-        for window in left::windows(&tmux, &survey.snapshot).iter().filter(|w| w.has_ended) {
-            for pane in &window.panes {
-                ctx.tmux.close_window(pane, place.server_pid)?;
-            }
-            done.push(format!("closed it, all in it has ended: {}", window.what));
+    let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ANSWER_SERVES)?;
+    record_facts::record_facts(ctx, &survey)?;
+    settled(&before, &*ctx.data()?, &mut done);
+    for user in ctx.data()?.users() {
+        each(
+            ctx,
+            "archive what goes on nowhere",
+            clean::archive_dead_ends(ctx, &user.name),
+            |cleaned| {
+                let archived = cleaned.archived.iter();
+                done.extend(archived.map(|id| format!("archived {id}: nothing goes on with it")));
+            },
+        );
+        if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
+            let closed = clean::close_ended_orphans(ctx, &user.name);
+            each(ctx, "close ended windows", closed, |cleaned| {
+                let what =
+                    format!("closed {} windows of {} that had ended", cleaned.closed, user.name);
+                done.extend((cleaned.closed > 0).then_some(what));
+            });
         }
     }
-    for copy in left::copies(ctx, &survey.data, &Archive::of(ctx)) {
-        left::put_aside(&copy).map_err(|e| {
-            Error::state(format!("cannot put {} aside: {e}", copy.path.display()))
-                .hint("check the rights there, or remove it by hand")
-        })?;
-        done.push(format!("put {} aside as {}", copy.path.display(), copy.aside.display()));
+    for copy in left::copies(ctx)? {
+        let (from, to) = (copy.path.display(), copy.aside.display());
+        match left::put_aside(&copy) {
+            Ok(()) => done.push(format!("put {from} aside as {to}")),
+            Err(error) => ctx.warn([format!("{from} could not be put aside as {to}: {error}")]),
+        }
     }
     Ok(done)
 }
 
+fn nothing_goes_on(id: &JobId) -> String {
+    format!("archived {id}: nothing goes on with it")
+}
+
+/// Tells of what was done, or warns that it was not.
+fn each<T>(ctx: &Ctx, what: &str, result: Result<T, Error>, tell: impl FnOnce(T)) {
+    match result {
+        Ok(value) => tell(value),
+        Err(error) => ctx.warn([format!("could not {what}: {error}")]),
+    }
+}
+
+/// Replaces a file that is no JSON by its newest good backup, if it still is none under the lock.
+fn put_back(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
+    let Some(backup) = ctx.store.newest_good_backup() else { return Ok(()) };
+    let Some(warnings) = ctx.store.restore_unreadable(&backup)? else { return Ok(()) };
+    ctx.warn(warnings);
+    done.push(format!("put {} back; what could not be read is a backup now", backup.display()));
+    Ok(())
+}
+
 /// What is wrong in the document, in one change of it.
 fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
-    let archive = Archive::of(ctx);
-    let has_monitor = watch::running(ctx).is_some();
+    // The archive is read before the lock is taken.
+    let lost = left::lost_fathers(ctx, &*ctx.data()?);
     ctx.transact(|tx| {
-        let mended = audit::mend(&mut tx.data, &|id| archive.has(id));
+        let mended = audit::mend(&mut tx.data, &|id| lost.contains(id));
         for flaw in &mended.flaws {
             done.push(flaw.outcome());
             match flaw.job() {
@@ -82,22 +111,11 @@ fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
             records::note(tx, &job.id(), "archived", job.status.to_string());
             tx.archive_removed(job);
         }
-        for (id, what) in abandoned(ctx, &tx.data, has_monitor) {
-            let Some(job) = tx.data.job_mut(&id) else { continue };
-            match what {
-                Abandoned::Lease => {
-                    if let Some(lease) = job.lease.as_mut() {
-                        lease.free();
-                    }
-                    done.push(format!("freed the lease of {id}: its owner is dead"));
-                }
-                Abandoned::Intent(action) => {
-                    job.intent = None;
-                    let text =
-                        format!("{action} was begun by a process that is dead: not begun now");
-                    done.push(format!("{id}: {text}"));
-                    records::note(tx, &id, "mended", text);
-                }
+        let held = tx.data.jobs().filter(|job| left::has_stale_lease(ctx, job)).map(Job::id);
+        for id in held.collect::<Vec<_>>() {
+            if let Some(job) = tx.data.job_mut(&id) {
+                lease::free(job);
+                done.push(format!("freed the lease of {id}: its owner is dead"));
             }
         }
         let ghosts = board::ghosts(ctx, &tx.data);
@@ -113,38 +131,10 @@ fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
     })
 }
 
-/// What a dead process holds of a record.
-enum Abandoned {
-    Lease,
-    /// An action that a MONITOR would carry on, by its name.
-    Intent(String),
-}
-
-/// What dead processes hold, and nobody else takes up. A kill is completed and a clearing away is taken back
-/// elsewhere; everything else MONITOR carries on, if there is one, and else begins anew.
-fn abandoned(ctx: &Ctx, data: &Data, has_monitor: bool) -> Vec<(JobId, Abandoned)> {
-    let mut found = Vec::new();
-    for job in data.jobs() {
-        if left::has_stale_lease(ctx, job) {
-            found.push((job.id(), Abandoned::Lease));
-        }
-        if let Some(intent) = &job.intent
-            && ![KILLING, CLEANING].contains(&intent.action.as_str())
-            && !has_monitor
-            && left::intent(ctx, job) == Intent::Abandoned
-        {
-            found.push((job.id(), Abandoned::Intent(intent.action.clone())));
-        }
-    }
-    found
-}
-
 /// Kills that somebody began who is dead.
 fn complete_kills(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
     let data = ctx.data()?;
-    let is_left = |job: &&crate::model::job::Job| {
-        job.is_being_killed() && left::intent(ctx, job) == Intent::Abandoned
-    };
+    let is_left = |job: &&Job| job.is_being_killed() && left::intent(ctx, job) == Intent::Abandoned;
     for job in data.jobs().filter(is_left) {
         let id = job.id();
         match kill::kill_one(ctx, &id, Unreached::Refuse) {

@@ -1,18 +1,18 @@
 //! What processes that are dead have left behind: leases, actions that nobody completes, windows, copies of
 //! code. Found here once; `look` tells of it and `fix` sets it right.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::model::audit;
 use crate::model::data::Data;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
 use crate::model::view::Snapshot;
 use crate::ops::launch::check::roots;
-use crate::ops::{Ctx, lease};
+use crate::ops::{Ctx, Error, clean, lease};
 
 /// An action of somebody on another machine, of whom nobody here knows whether he lives, is overdue after
 /// so many seconds.
@@ -21,27 +21,24 @@ const OVERDUE_S: u64 = 120;
 /// Below the root of the copies: those that belonged to nobody.
 const ASIDE: &str = ".orphaned";
 
-/// The records of the archive, read when the first is asked for.
-pub(super) struct Archive<'a> {
-    ctx: &'a Ctx,
-    jobs: OnceCell<Vec<Job>>,
-}
+/// What the name of a copy ends in until it is whole.
+const PARTIAL: &str = ".partial";
 
-impl<'a> Archive<'a> {
-    pub(super) fn of(ctx: &'a Ctx) -> Self {
-        Self { ctx, jobs: OnceCell::new() }
+/// The fathers that records name and that are neither in the document nor in the archive. None, if the
+/// archive cannot be read: then nobody knows.
+pub(super) fn lost_fathers(ctx: &Ctx, data: &Data) -> HashSet<JobId> {
+    let mut absent = audit::absent_fathers(data);
+    if absent.is_empty() {
+        return absent;
     }
-
-    fn jobs(&self) -> &[Job] {
-        self.jobs.get_or_init(|| {
-            self.ctx.store.archived().flatten().map(|archived| archived.job).collect()
-        })
+    // Whatever leaves the document is in the archive before: it is read after the document.
+    for archived in ctx.store.archived() {
+        match archived {
+            Ok(archived) => drop(absent.remove(&archived.job.id())),
+            Err(_) => return HashSet::new(),
+        }
     }
-
-    /// Whether a record is there.
-    pub(super) fn has(&self, id: &JobId) -> bool {
-        self.jobs().iter().any(|job| job.id() == *id)
-    }
+    absent
 }
 
 /// Whether whoever holds the lease of a record is dead and it would still keep others waiting.
@@ -74,69 +71,47 @@ pub(super) fn intent(ctx: &Ctx, job: &Job) -> Intent {
 
 /// A window that nobody needs.
 #[derive(Clone, Debug)]
-pub(super) struct Window<'a> {
-    /// Its panes.
-    pub(super) panes: Vec<&'a PaneFact>,
+pub(super) struct Window {
     /// In words: which, and why.
     pub(super) what: String,
-    /// Whether all that ran in it has ended: it can be closed without asking.
-    pub(super) has_ended: bool,
+    /// Whether it is closed without asking, since all that we started in it has ended.
+    pub(super) is_closed_by_fix: bool,
     /// What a person types.
     pub(super) by_hand: String,
 }
 
 /// Windows that no record claims, and all but one of those that show the same launch.
-pub(super) fn windows<'a>(tmux: &'a TmuxFact, seen: &Snapshot) -> Vec<Window<'a>> {
+pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<Window> {
     let TmuxFact::Up { panes, .. } = tmux else { return Vec::new() };
-    let of_window = |id: &str| panes.iter().filter(|pane| pane.window_id == id).collect::<Vec<_>>();
-    let mut found: Vec<Window<'a>> = seen
+    let mut found: Vec<Window> = seen
         .orphans
         .iter()
-        .map(|orphan| {
-            let panes = of_window(&orphan.window_id);
-            Window {
-                has_ended: has_ended(&panes),
-                what: format!(
-                    "window {} of session {} belongs to no record",
-                    orphan.window, orphan.session
-                ),
-                by_hand: "look at it, then close such windows with: tpu -czw USER".to_owned(),
-                panes,
-            }
+        .map(|orphan| Window {
+            is_closed_by_fix: clean::has_ended(&clean::panes_of(panes, &orphan.window_id)),
+            what: format!(
+                "window {} of session {} belongs to no record",
+                orphan.window, orphan.session
+            ),
+            by_hand: "look at it, then close such windows with: tpu -czw USER".to_owned(),
         })
         .collect();
-    let mut by_launch: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut by_launch: BTreeMap<&str, BTreeMap<&str, &PaneFact>> = BTreeMap::new();
     for pane in panes {
         if let Some(token) = pane.launch.as_ref().map(LaunchToken::as_str) {
-            by_launch.entry(token).or_default().insert(&pane.window_id);
+            by_launch.entry(token).or_default().insert(&pane.window_id, pane);
         }
     }
-    let known: HashSet<_> = seen.orphans.iter().map(|orphan| orphan.window_id.as_str()).collect();
     for windows in by_launch.values().filter(|windows| windows.len() > 1) {
-        let mut windows: Vec<_> = windows.iter().map(|id| of_window(id)).collect();
-        // The one that is still at work is kept, else the first.
-        windows.sort_by_key(|panes| has_ended(panes));
-        for panes in windows.into_iter().skip(1) {
-            let Some(pane) = panes.first().filter(|pane| !known.contains(pane.window_id.as_str()))
-            else {
-                continue;
-            };
-            let place = format!("{}:{}", pane.session, pane.window_index);
-            found.push(Window {
-                has_ended: has_ended(&panes),
-                what: format!("window {place} shows the same launch as another one"),
-                by_hand: format!("look at both, then: tmux kill-window -t '={place}'"),
-                panes,
-            });
-        }
+        let mut places =
+            windows.values().map(|pane| format!("{}:{}", pane.session, pane.window_index));
+        let Some(first) = places.next() else { continue };
+        found.extend(places.map(|place| Window {
+            is_closed_by_fix: false,
+            what: format!("window {place} shows the same launch as {first}"),
+            by_hand: "look at both, then close one: tmux kill-window -t '=SESSION:N'".to_owned(),
+        }));
     }
     found
-}
-
-/// Whether all that we started in a window has ended.
-fn has_ended(panes: &[&PaneFact]) -> bool {
-    let ended = |pane: &&PaneFact| pane.launch.is_some() && (pane.dead || pane.exit.is_some());
-    !panes.is_empty() && panes.iter().all(ended)
 }
 
 /// A copy of somebody's code that no record names, in the document or in the archive.
@@ -149,37 +124,53 @@ pub(super) struct Copy {
 }
 
 /// Copies of code that belong to nothing: a launch was undone, or a copy was broken off.
-pub(super) fn copies(ctx: &Ctx, data: &Data, archive: &Archive<'_>) -> Vec<Copy> {
+///
+/// Only what stands below our own directory is ours for certain: another root may be shared with other data
+/// files. None, if the archive cannot be read.
+pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
+    let state = ctx.store.paths().state();
     let mut found = Vec::new();
-    for user in data.users() {
-        let Ok(roots) = roots(ctx, user) else { continue };
-        let root = Path::new(&roots.stage);
+    for user in ctx.data()?.users() {
+        let root = PathBuf::from(roots(ctx, user)?.stage);
+        if !root.starts_with(&state) {
+            continue;
+        }
         let Ok(entries) = fs::read_dir(root.join(user.name.as_str())) else { continue };
-        let named = |path: &Path| {
-            let is_of =
-                |job: &Job| job.stage_dir.as_deref().is_some_and(|dir| Path::new(dir) == path);
-            data.jobs().any(is_of) || archive.jobs().iter().any(is_of)
-        };
-        let is_being_made = |path: &Path| {
-            data.jobs().any(|job| {
-                let is_its = job.stage_dir.as_deref().is_some_and(|dir| Path::new(dir) == path);
-                is_its && job.status.is_live()
-            })
-        };
         for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let (whole, is_partial) =
-                name.strip_suffix(".partial").map_or((name.as_str(), false), |whole| (whole, true));
-            let path = entry.path().with_file_name(whole);
-            let is_wanted = if is_partial { is_being_made(&path) } else { named(&path) };
-            if is_ours(whole) && !is_wanted {
+            if is_ours(name.strip_suffix(PARTIAL).unwrap_or(&name)) {
                 let aside = root.join(ASIDE).join(format!("{}-{name}", user.name));
                 found.push(Copy { path: entry.path(), aside });
             }
         }
     }
+    if found.is_empty() {
+        return Ok(found);
+    }
+    // A record is there before its copy, and in the archive before it leaves: they are read in this order.
+    let data = ctx.data()?;
+    let names = |job: &Job| job.stage_dir.as_deref().and_then(base).map(str::to_owned);
+    let live = data.jobs().filter(|job| job.status.is_live()).filter_map(names);
+    let live: HashSet<String> = live.collect();
+    let mut named: HashSet<String> = data.jobs().filter_map(names).collect();
+    for archived in ctx.store.archived() {
+        named.extend(names(&archived?.job));
+    }
+    found.retain(|copy| {
+        let name = copy.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        match name.strip_suffix(PARTIAL) {
+            Some(whole) => !live.contains(whole),
+            None => !named.contains(&name),
+        }
+    });
     found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
+    Ok(found)
+}
+
+/// The name of a directory: it holds time, window and token, and is the same on whichever mount.
+fn base(dir: &str) -> Option<&str> {
+    Path::new(dir).file_name()?.to_str()
 }
 
 /// Whether a directory has a name as launches give them: `20261120_140211-7-9f3a01`.
@@ -202,6 +193,7 @@ pub(super) fn put_aside(copy: &Copy) -> std::io::Result<()> {
     if let Some(parent) = copy.aside.parent() {
         fs::create_dir_all(parent)?;
     }
+    // An earlier one of the name stays: a directory that is not empty is not replaced.
     fs::rename(&copy.path, &copy.aside)
 }
 

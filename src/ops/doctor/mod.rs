@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
-use crate::model::job::who;
+use crate::model::job::{CLEANING, who};
 use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
 
 use super::{Ctx, Error, scripts, snapshot, watch};
-use left::{Archive, Intent};
+use left::Intent;
 
 pub use fix::fix;
 
@@ -92,18 +92,21 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
                 data.users().len(),
                 data.jobs().count()
             )));
-            let archive = Archive::of(ctx);
-            let flaws = audit::audit(&data, &|id| archive.has(id));
+            let lost = left::lost_fathers(ctx, &data);
+            let flaws = audit::audit(&data, &|id| lost.contains(id));
             findings.extend(flaws.iter().map(|flaw| warning(flaw.to_string(), FIX)));
+            findings.extend(audit::dead_ends(&data).iter().map(|id| {
+                let what = format!("{id} says that another attempt goes on with it, and none does");
+                warning(what, FIX)
+            }));
+            sessions(&data, &mut findings);
             users(&data, &mut findings);
             held(ctx, &data, &mut findings);
             windows(ctx, &tmux, &mut findings);
-            for copy in left::copies(ctx, &data, &archive) {
-                findings.push(warning(
-                    format!("{} is a copy of code that no record names", copy.path.display()),
-                    FIX,
-                ));
-            }
+            findings.extend(left::copies(ctx).unwrap_or_default().iter().map(|copy| {
+                let path = copy.path.display();
+                warning(format!("{path} is a copy of code that no record names"), FIX)
+            }));
             board::look(ctx, &data, &mut findings);
             starts_twice(&data, &mut findings);
         }
@@ -170,6 +173,20 @@ fn starts_twice(data: &Data, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Users who have one session, so that nobody could tell whose a window is.
+fn sessions(data: &Data, findings: &mut Vec<Finding>) {
+    let mut known = BTreeSet::new();
+    for user in data.users().iter().filter(|user| !known.insert(user.tmux_name.as_str())) {
+        findings.push(warning(
+            format!("{} has the tmux session of another user: {}", user.name, user.tmux_name),
+            format!(
+                "when none of its jobs is at work: tpu data set users.{}.tmux_name NAME",
+                user.name
+            ),
+        ));
+    }
+}
+
 /// Leases and actions of the dead.
 fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
     let has_monitor = watch::running(ctx).is_some();
@@ -189,8 +206,11 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
                     id.window, id.user
                 )
             }
-            Intent::Abandoned => FIX.to_owned(),
-            Intent::Overdue => format!("on that machine: {FIX}, or: tpu daemon start"),
+            Intent::Abandoned if job.intent.as_ref().is_some_and(|i| i.action == CLEANING) => {
+                FIX.to_owned()
+            }
+            Intent::Abandoned => "MONITOR completes it: tpu daemon start".to_owned(),
+            Intent::Overdue => "on that machine: tpu daemon start".to_owned(),
         };
         let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));
         findings.push(warning(
@@ -213,7 +233,7 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
         }
     }
     for window in left::windows(tmux, &seen) {
-        let remedy = if window.has_ended { FIX.to_owned() } else { window.by_hand };
+        let remedy = if window.is_closed_by_fix { FIX.to_owned() } else { window.by_hand };
         findings.push(warning(window.what, remedy));
     }
 }

@@ -21,19 +21,23 @@ use crate::ops::{Ctx, Error, snapshot};
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
-    let output = Output::new(block::all(&look, show), as_json::snapshot(&look));
+    let text = || block::all(&look, show);
+    let output = Output::either(&app.global, text, || as_json::snapshot(&look));
     Ok(output.notes(app.ctx()?.take_warnings()))
 }
 
 /// `check-simp`: a table.
 pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
-    let text = if look.jobs.is_empty() {
-        block::all(&look, show)
-    } else {
-        table::jobs(&look, show, app.width())
+    let text = || {
+        if look.jobs.is_empty() {
+            block::all(&look, show)
+        } else {
+            table::jobs(&look, show, app.width())
+        }
     };
-    Ok(Output::new(text, as_json::snapshot(&look)).notes(app.ctx()?.take_warnings()))
+    let output = Output::either(&app.global, text, || as_json::snapshot(&look));
+    Ok(output.notes(app.ctx()?.take_warnings()))
 }
 
 /// `caj`: everybody's jobs.

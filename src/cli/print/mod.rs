@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
 use crate::ops::error::did_you_mean;
@@ -30,7 +31,7 @@ pub(super) struct Output {
     pub(super) notes: Vec<String>,
     /// The exit code.
     pub(super) code: u8,
-    /// With `--json`, print the text as it is: one JSON object on each line.
+    /// With `--json`, print the text as it is: whole JSON documents, one on each line.
     pub(super) is_json_lines: bool,
 }
 
@@ -39,6 +40,17 @@ impl Output {
     pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
         debug_assert!(json.is_object(), "only members can stand beside `schema`: {json}");
         Self { text: text.into(), json, notes: Vec::new(), code: 0, is_json_lines: false }
+    }
+
+    /// A result of which only the face is made that is printed, for what has a thousand parts; `document` is
+    /// the whole document as text.
+    pub(super) fn either(
+        global: &Globals,
+        text: impl FnOnce() -> String,
+        document: impl FnOnce() -> String,
+    ) -> Self {
+        let text = if global.json { document() } else { text() };
+        Self { is_json_lines: true, ..Self::new(text, json!({})) }
     }
 
     /// The same as what a dry run says: nothing of it was done.
@@ -62,11 +74,24 @@ pub(super) fn printed(output: &Output, global: &Globals) -> String {
     if !global.json || output.is_json_lines {
         return ended(&output.text);
     }
-    let mut document = json!({ "schema": 1 });
-    if let (Value::Object(document), Value::Object(members)) = (&mut document, &output.json) {
-        document.extend(members.clone());
+    let mut text = serde_json::to_string(&Document(&output.json)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The members of a result as a document: `schema` comes first.
+struct Document<'a>(&'a Value);
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members = self.0.as_object().into_iter().flatten();
+        let mut document = serializer.serialize_map(None)?;
+        document.serialize_entry("schema", &1)?;
+        for (name, value) in members {
+            document.serialize_entry(name, value)?;
+        }
+        document.end()
     }
-    format!("{document}\n")
 }
 
 /// Prints a result. A reader that has gone away is no failure.

@@ -35,13 +35,34 @@ pub(super) enum Task {
     Recover(Action, Box<Reaction>),
 }
 
+impl Task {
+    /// How many reactions the lineage had behind it when this one was decided; none for a kill.
+    fn reactions(&self) -> Option<(u32, u32)> {
+        match self {
+            Self::Kill => None,
+            Self::Again(_, reaction) | Self::Recover(_, reaction) => {
+                let recovery = reaction.seen.recovery.as_ref();
+                Some(recovery.map_or((0, 0), |recovery| (recovery.capacity, recovery.infra)))
+            }
+        }
+    }
+}
+
 /// The actions under way, by the job that each is about.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
-    at_work: BTreeMap<JobId, Receiver<Result<String, Error>>>,
+    at_work: BTreeMap<JobId, AtWork>,
     /// The last trouble with each job whose task has failed.
     trouble: BTreeMap<JobId, Trouble>,
     report: Vec<String>,
+}
+
+/// An action under way.
+#[derive(Debug)]
+struct AtWork {
+    told: Receiver<Result<String, Error>>,
+    /// See [`Task::reactions`].
+    reactions: Option<(u32, u32)>,
 }
 
 /// A failure that costs no attempt (a worker that cannot be reached, a disk that is full) would be met again
@@ -54,6 +75,8 @@ struct Trouble {
     rest: Duration,
     /// When the next try may begin, on the monotonic clock.
     until: Duration,
+    /// Of the task that failed. One with more behind it is another reaction, paced by the record's budget.
+    reactions: Option<(u32, u32)>,
 }
 
 impl Crew {
@@ -82,13 +105,17 @@ impl Crew {
 
     /// Begins a task, unless the job or the whole crew is busy, or the job rests.
     pub(super) fn set_to(&mut self, ctx: &Arc<Ctx>, job: JobId, task: Task) {
+        let reactions = task.reactions();
+        if self.trouble.get(&job).is_some_and(|trouble| trouble.reactions != reactions) {
+            self.trouble.remove(&job);
+        }
         let rests = self.rest_of(&job, ctx.clock.monotonic()) > Duration::ZERO;
         if rests || self.at_work.len() >= AT_ONCE || self.is_busy(&job) {
             return;
         }
         let (ctx, id) = (Arc::clone(ctx), job.clone());
         let (tell, told) = channel();
-        self.at_work.insert(job, told);
+        self.at_work.insert(job, AtWork { told, reactions });
         let threads = Arc::clone(&ctx.threads);
         threads.spawn(Box::new(move || {
             // Nobody asks any more once MONITOR has ended.
@@ -99,8 +126,8 @@ impl Crew {
     /// Takes note of what has ended. Whether anything has.
     pub(super) fn reap(&mut self, now: Duration) -> bool {
         let mut done = Vec::new();
-        self.at_work.retain(|job, told| {
-            let result = match told.try_recv() {
+        self.at_work.retain(|job, at_work| {
+            let result = match at_work.told.try_recv() {
                 Ok(result) => result,
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => {
@@ -108,18 +135,24 @@ impl Crew {
                         .hint("please report what MONITOR's window shows"))
                 }
             };
-            done.push((job.clone(), result));
+            done.push((job.clone(), at_work.reactions, result));
             false
         });
         let any = !done.is_empty();
-        for (job, result) in done {
-            self.note(job, result, now);
+        for (job, reactions, result) in done {
+            self.note(job, reactions, result, now);
         }
         any
     }
 
     /// Takes note of how one task has ended.
-    fn note(&mut self, job: JobId, result: Result<String, Error>, now: Duration) {
+    fn note(
+        &mut self,
+        job: JobId,
+        reactions: Option<(u32, u32)>,
+        result: Result<String, Error>,
+        now: Duration,
+    ) {
         let before = self.trouble.remove(&job);
         let error = match result {
             Ok(line) => return self.report.push(line),
@@ -131,7 +164,7 @@ impl Crew {
         }
         let rested = before.map_or(Duration::ZERO, |trouble| trouble.rest);
         let rest = (2 * rested).clamp(FIRST_REST, LONGEST_REST);
-        self.trouble.insert(job, Trouble { line, rest, until: now + rest });
+        self.trouble.insert(job, Trouble { line, rest, until: now + rest, reactions });
     }
 
     /// What is to be said about ended tasks.
@@ -195,7 +228,7 @@ mod tests {
     fn rests(crew: &mut Crew, job: &JobId, failures: usize) -> Vec<u64> {
         let mut now = NOW;
         let mut fail = || {
-            crew.note(job.clone(), unreachable(), now);
+            crew.note(job.clone(), None, unreachable(), now);
             let rest = crew.rest_of(job, now);
             now += rest;
             assert_eq!(crew.rest_of(job, now), Duration::ZERO, "then it may be tried");
@@ -217,7 +250,7 @@ mod tests {
         let (mut crew, job) = (Crew::default(), alice(1));
         let fail = |crew: &mut Crew| rests(crew, &job, 3);
         assert_eq!(fail(&mut crew), [1, 2, 4]);
-        crew.note(job.clone(), Ok("resumed".to_owned()), NOW);
+        crew.note(job.clone(), None, Ok("resumed".to_owned()), NOW);
         assert_eq!(fail(&mut crew), [1, 2, 4]);
         crew.keep(|_| false);
         assert_eq!(fail(&mut crew), [1, 2, 4]);

@@ -21,6 +21,9 @@ use super::message::{Message, Mouse, MouseDid, Problem, Scope, Ticket};
 /// How long is waited for what is there already. Nothing is read within less than a millisecond.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
+/// How long what was read with the last event is looked for.
+const IN_HAND: Duration = Duration::from_millis(20);
+
 /// Everything that can wake the run loop.
 #[derive(Debug)]
 pub enum Event {
@@ -180,7 +183,9 @@ pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
             gate.pass();
             // What was read with the last event is no longer to be seen on the terminal.
             let waits = more || waits_for_input();
-            let event = if waits { event::poll(AT_ONCE) } else { Ok(false) };
+            // A busy machine may take the thread away before it has looked into what was read already.
+            let patience = if more { IN_HAND } else { AT_ONCE };
+            let event = if waits { event::poll(patience) } else { Ok(false) };
             more = matches!(event, Ok(true));
             let event = match event {
                 Ok(false) => continue,

@@ -9,6 +9,9 @@ use super::Ctx;
 /// Of this many parts of the time, one may be spent on waiting for tmux.
 const SPARING: u32 = 100;
 
+/// Whatever an answer took (a server that hung, a process that was stopped), the next question comes by then.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// Which version of the data file is there; the same number as long as none can be seen.
 pub fn data(ctx: &Ctx) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -29,13 +32,13 @@ pub struct Pulse {
 
 impl Pulse {
     /// Data file and windows in one number. What it says of the windows is as old as a hundred times what
-    /// the last answer took, at most.
+    /// the last answer took, and [`LONGEST`] at most.
     pub fn all(&mut self, ctx: &Ctx) -> u64 {
         let now = ctx.clock.monotonic();
         if now >= self.due {
             self.windows = ctx.tmux.pulse();
             let took = ctx.clock.monotonic().saturating_sub(now);
-            self.due = now + took.saturating_mul(SPARING);
+            self.due = now + took.saturating_mul(SPARING).min(LONGEST);
         }
         let mut hasher = DefaultHasher::new();
         (data(ctx), self.windows).hash(&mut hasher);

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, access};
 
 use super::clock::{Clock as _, SystemClock};
 
@@ -186,10 +186,7 @@ impl Spawn {
             return None;
         }
         let (_, path) = self.env.iter().rfind(|(name, _)| name == "PATH")?;
-        let runs = |file: &PathBuf| {
-            let found = file.metadata().ok();
-            found.is_some_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        };
+        let runs = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
         // A relative one is relative to where the child starts.
         std::env::split_paths(path.as_ref()?)
             .take_while(|directory| directory.is_absolute())

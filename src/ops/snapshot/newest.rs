@@ -48,7 +48,7 @@ pub(super) fn new_rows(
         && fingerprint.exit.is_none()
         && !pane.dead
         && (before.server, before.size) == (fingerprint.server, fingerprint.size);
-    if !goes_on || nth.wrapping_add(u64::from(pane.pane_pid)).is_multiple_of(EVERY) {
+    if !goes_on || is_full_due(old, nth) {
         return None;
     }
     // A history that shrinks was cleared or cut.
@@ -60,6 +60,17 @@ pub(super) fn new_rows(
     let to = i64::from(pane.height) - 1;
     // From the first row on there is nothing that it could be put to.
     (from > -above && to - from < MOST).then(|| Rows { pane_id: pane.pane_id.clone(), from, to })
+}
+
+/// Whether a pane is to be read in full again at the `nth` look.
+pub(super) fn is_full_due(old: &Reading, nth: u64) -> bool {
+    nth.wrapping_sub(old.full_at) >= EVERY
+}
+
+/// The look as which the first reading of a pane counts: panes that are read first at the same look are not
+/// all read in full at the same look again.
+pub(super) fn first_full(nth: u64, pane: &PaneFact) -> u64 {
+    nth.wrapping_sub(u64::from(pane.pane_pid) % EVERY)
 }
 
 /// Whether a row may go on in the next one: then only tmux can join them.

@@ -34,6 +34,10 @@ pub(super) struct Reading {
     usual: Option<Duration>,
     /// Whether lines were wrapped, which only tmux can join.
     is_wrapped: bool,
+    /// The look at which it was last read as far back as a verdict may rest on.
+    pub(super) full_at: u64,
+    /// Whether newer rows were put to that since.
+    is_joined: bool,
 }
 
 /// Changes when a pane prints, is resized, or its job ends.
@@ -219,7 +223,11 @@ fn changed_panes(
         }
         let fingerprint = fingerprint(server, pane);
         match memory.readings.get(&pane.pane_id) {
-            Some(reading) if reading.fingerprint == fingerprint => {
+            // What was put together is read as a whole in time, also when nothing is printed any more.
+            Some(reading)
+                if reading.fingerprint == fingerprint
+                    && !(reading.is_joined && newest::is_full_due(reading, memory.looks)) =>
+            {
                 seen.verdict = Some(reading.verdict.clone());
                 seen.tail = Arc::clone(&reading.tail);
             }
@@ -270,7 +278,7 @@ fn read(
         let text = String::from_utf8_lossy(text);
         let is_wrapped = newest::has_wrapped(&text, fingerprint.size.0);
         let tail = newest::last_lines(&text);
-        remember(memory, seen, capture.pane_id, (fingerprint, verdict, tail, is_wrapped));
+        remember(memory, seen, capture.pane_id, (fingerprint, verdict, tail, is_wrapped), false);
     }
 }
 
@@ -344,7 +352,7 @@ fn understood(
         let verdict = classified(ctx, text, seen.exit);
         (verdict, newest::last_lines(&String::from_utf8_lossy(text)))
     };
-    remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false));
+    remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false), is_new);
     true
 }
 
@@ -358,11 +366,19 @@ fn remember(
     seen: &mut Seen<'_>,
     pane_id: String,
     (fingerprint, verdict, tail, is_wrapped): (Fingerprint, Verdict, Arc<str>, bool),
+    is_joined: bool,
 ) {
     seen.verdict = Some(verdict.clone());
     seen.tail = Arc::clone(&tail);
-    let usual = usual_pause(memory.readings.get(&pane_id), &fingerprint);
-    memory.readings.insert(pane_id, Reading { fingerprint, verdict, tail, usual, is_wrapped });
+    let old = memory.readings.get(&pane_id);
+    let usual = usual_pause(old, &fingerprint);
+    let full_at = match (old, &seen.window) {
+        (Some(old), _) if is_joined => old.full_at,
+        (None, Window::Here(pane)) => newest::first_full(memory.looks, pane),
+        _ => memory.looks,
+    };
+    let reading = Reading { fingerprint, verdict, tail, usual, is_wrapped, full_at, is_joined };
+    memory.readings.insert(pane_id, reading);
 }
 
 fn capture(pane: &PaneFact, history: u32) -> Capture {

@@ -15,13 +15,14 @@ use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Target};
-use crate::model::time;
+use crate::model::time::{self, Timestamp};
 
 use crate::plan::answer;
 
+use super::ctx::job_mut;
 use super::fleet::Fleet;
 use super::snapshot::Memory;
-use super::{Ctx, Error, record_facts, snapshot, watch};
+use super::{Ctx, Error, record_facts, records, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -188,6 +189,7 @@ fn bring(
     steps: &mut Steps<'_>,
 ) -> Result<TargetFact, Stop> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
+    let is_asked_anew = anew;
     let mut anew = anew || trusts_an_old_fact();
     let (mut wait, last_wait) = ctx.cloud().pace();
     let mut told = String::new();
@@ -222,8 +224,14 @@ fn bring(
                 wait = (wait * 2).min(last_wait);
             }
             TargetStep::DeleteThenCreate => {
+                if is_asked_anew {
+                    unused(ctx, &spec.name, None)?;
+                }
                 let at = seen_at(spec, &fact);
+                note_machine(ctx, &fact)?;
                 call(ctx, steps.go_on, |cloud| cloud.delete(&at, true))?;
+                // Whatever was launched meanwhile began on it, or on nothing.
+                note_machine(ctx, &fact)?;
                 anew = false;
                 fail::fail_point!("reapply-deleted");
             }
@@ -266,6 +274,29 @@ pub(super) fn unknown(name: &TargetName, raw_state: &str) -> Error {
 fn seen_at(spec: &TargetSpec, fact: &TargetFact) -> TargetAt {
     let zone = fact.zone.clone().unwrap_or_else(|| spec.zone.clone());
     TargetAt::new(spec.name.clone(), Some(zone))
+}
+
+/// Writes into the records of the jobs on a target which machine it has, before that is deleted: nobody
+/// could tell afterwards that the next one of its name is not the one that they began on.
+fn note_machine(ctx: &Ctx, fact: &TargetFact) -> Result<(), Error> {
+    let of = |data: &Data| -> Vec<(JobId, Timestamp)> {
+        data.jobs()
+            .filter_map(|job| Some((job.id(), answer::machine_until_now(job, fact)?)))
+            .collect()
+    };
+    if of(&*ctx.data()?).is_empty() {
+        return Ok(());
+    }
+    ctx.transact(|tx| {
+        for (id, created) in of(&tx.data) {
+            if let Some(launch) = job_mut(&mut tx.data, &id)?.launch.as_mut() {
+                launch.machine = Some(created);
+            }
+            let text = format!("{} was created at {}", fact.name, created.to_rfc3339());
+            records::note(tx, &id, "machine", text);
+        }
+        Ok(())
+    })
 }
 
 /// Asks about a target that is in no list: only both together say that it is gone.
@@ -427,6 +458,9 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
             Change::Restart => Verb::Reboot,
         };
         let seen = Fleet::ask(ctx).fact(&*ctx.data()?, name);
+        if change == Change::Delete {
+            note_machine(ctx, &seen)?;
+        }
         let at = TargetAt::new(name.clone(), seen.zone.or_else(|| target.zone.clone()));
         turn(ctx, &at, verb, &mut || Ok(()))?;
         after(ctx, name, verb)

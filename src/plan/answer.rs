@@ -59,15 +59,21 @@ pub fn another_machine(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
     (began_on.as_second() != now_there.as_second()).then_some(now_there)
 }
 
-/// When the machine on which `job` has just begun was created, if this answer is the first to say so. One
-/// that was created after the launch is none that it began on; that it began on another one is not proven
-/// by that, since our clock may have been set back.
+/// When the machine on which `job` has just begun was created, if this answer is the first to say so.
 pub fn machine_of(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Timestamp> {
+    let launch = job.launch.as_ref()?;
+    let says = fact.state == TargetState::Ready && is_fresh(fact, now);
+    let is_about_it = is_after(fact.observed_at, launch.at);
+    if says && is_about_it { machine_until_now(job, fact) } else { None }
+}
+
+/// When the machine that its target had until now was created, if nobody has said yet on which one `job`
+/// began. One that was created after the launch is none that it began on; that it began on another one is
+/// not proven by that, since our clock may have been set back.
+pub fn machine_until_now(job: &Job, fact: &TargetFact) -> Option<Timestamp> {
     let launch = job.launch.as_ref().filter(|launch| launch.machine.is_none())?;
-    let says = fact.name == job.tpu && fact.state == TargetState::Ready && is_fresh(fact, now);
-    let is_about_it = job.status.is_live() && is_after(fact.observed_at, launch.at);
-    let created = fact.created_at.filter(|created| !is_after(*created, launch.at));
-    if says && is_about_it { created } else { None }
+    let is_its_own = fact.name == job.tpu && job.status.is_live();
+    fact.created_at.filter(|created| is_its_own && !is_after(*created, launch.at))
 }
 
 /// Whether the preemption that the record holds was concluded from the control plane's word.
@@ -202,5 +208,9 @@ mod tests {
         assert_eq!(first(900), (Some(at(900)), false));
         assert_eq!(first(1_000), (Some(at(1_000)), false));
         assert_eq!(first(1_001), (None, false), "made anew, or a clock was set back: unknown");
+        let deleted = TargetFact::new("n1".into(), TargetState::Preempted, "PREEMPTED", at(999));
+        let deleted = TargetFact { created_at: Some(at(900)), ..deleted };
+        assert_eq!(machine_of(&job, &deleted, at(1_001)), None, "said before the launch");
+        assert_eq!(machine_until_now(&job, &deleted), Some(at(900)), "it goes with its machine");
     }
 }

@@ -21,6 +21,7 @@ use crate::plan::answer;
 
 use super::ctx::job_mut;
 use super::fleet::Fleet;
+use super::launch::heal;
 use super::snapshot::Memory;
 use super::{Ctx, Error, record_facts, records, snapshot, watch};
 
@@ -377,6 +378,7 @@ pub fn insist(
     tell: &mut dyn FnMut(&str),
 ) -> Result<TargetFact, Error> {
     is_watched(ctx, name)?;
+    heal::heal(ctx)?;
     alone(ctx, name, || {
         let data = ctx.data()?;
         if anew {
@@ -446,6 +448,7 @@ fn progress(ctx: &Ctx, fact: &TargetFact) -> String {
 pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, Error> {
     let name = &target.name;
     is_watched(ctx, name)?;
+    heal::heal(ctx)?;
     alone(ctx, name, || {
         if change != Change::Start {
             unused(ctx, name, None)?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::model::data::{Data, User};
 use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
-use crate::model::job::{Job, StartTime, Status, StoredVerdict};
+use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{Lineage, Links};
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth};
@@ -224,7 +224,7 @@ pub fn users_of_targets(
         let shown = diagnose(job, &seen.facts(ctx.clock.now()));
         // A program whose text shows a failure may still hold the device: only its end frees it.
         let over = !shown.status.is_live()
-            && (seen.exit.is_some() || seen.window_has_ended())
+            && (seen.exit.is_some() || seen.window_has_ended() && !is_being_opened(job))
             && !workers::may_live(ctx, data, job);
         if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
     }
@@ -235,6 +235,13 @@ pub fn users_of_targets(
 pub fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
     is_unseen && matches!(job.status, Status::Error(_))
+}
+
+/// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would
+/// be let through.
+fn is_being_opened(job: &Job) -> bool {
+    let is_open = |launch: &Launch| !launch.confirmed && launch.ended.is_none();
+    job.status.is_live() && job.launch.as_ref().is_some_and(is_open)
 }
 
 /// Whether processes of a job live on this machine. Where that cannot be told, they may.

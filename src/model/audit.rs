@@ -239,8 +239,10 @@ fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
         .or_else(|| first(&|job| records.father_is_there(job, is_lost)))
         // Before anybody is told of a child that is its own ancestor, too.
         .or_else(|| records.circle())
-        .or_else(|| first(&|job| records.father_knows(job)))
-        .or_else(|| first(&|job| records.is_at_work_itself(job)));
+        .or_else(|| first(&|job| records.is_the_one_child(job)))
+        .or_else(|| first(&|job| records.is_at_work_itself(job)))
+        // It supersedes the father, which nothing takes back: only once no other link moves any more.
+        .or_else(|| first(&|job| records.father_is_told(job)));
     if of_links.is_some() {
         return of_links;
     }
@@ -287,18 +289,25 @@ impl<'a> Records<'a> {
         is_nothing.then(|| Flaw::LostFather { job: job.id(), father })
     }
 
-    fn father_knows(&self, job: &Job) -> Option<Flaw> {
+    /// The child that a record names, if that one names it as its father.
+    fn known_child(&self, father: &Job) -> Option<WindowId> {
+        let child = self.get(father.child?)?;
+        (child.father == Some(father.windows_id)).then_some(child.windows_id)
+    }
+
+    fn is_the_one_child(&self, job: &Job) -> Option<Flaw> {
         let father = self.get(job.father?)?;
-        let is_its = |child: WindowId| {
-            self.get(child).is_some_and(|child| child.father == Some(father.windows_id))
+        let is_one = match self.known_child(father) {
+            Some(child) => child == job.windows_id,
+            None => !father.status.is_live() && self.is_newest_child(job),
         };
-        match father.child.filter(|child| is_its(*child)) {
-            Some(child) if child == job.windows_id => None,
-            None if !father.status.is_live() && self.is_newest_child(job) => {
-                Some(Flaw::UntoldFather { job: father.id(), child: job.windows_id })
-            }
-            Some(_) | None => Some(Flaw::SecondChild { job: job.id(), father: father.windows_id }),
-        }
+        (!is_one).then(|| Flaw::SecondChild { job: job.id(), father: father.windows_id })
+    }
+
+    fn father_is_told(&self, job: &Job) -> Option<Flaw> {
+        let father = self.get(job.father?)?;
+        let is_known = self.known_child(father) == Some(job.windows_id);
+        (!is_known).then(|| Flaw::UntoldFather { job: father.id(), child: job.windows_id })
     }
 
     /// Whether no later attempt says that it continues the same one.

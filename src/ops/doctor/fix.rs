@@ -4,7 +4,7 @@
 //! keeps the version before it as a backup. What needs a person's judgement stays and is told.
 
 use super::board;
-use super::left::{self, Intent};
+use super::left::{self, Begun};
 use crate::model::audit;
 use crate::model::board::Entry;
 use crate::model::data::{Data, ReadError};
@@ -134,7 +134,7 @@ fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
 /// Kills that somebody began who is dead.
 fn complete_kills(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
     let data = ctx.data()?;
-    let is_left = |job: &&Job| job.is_being_killed() && left::intent(ctx, job) == Intent::Abandoned;
+    let is_left = |job: &&Job| job.is_being_killed() && left::intent(ctx, job) == Begun::Abandoned;
     for job in data.jobs().filter(is_left) {
         let id = job.id();
         match kill::kill_one(ctx, &id, Unreached::Refuse) {

@@ -50,7 +50,7 @@ pub(super) fn has_stale_lease(ctx: &Ctx, job: &Job) -> bool {
 
 /// Who may still complete what was begun with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Intent {
+pub(super) enum Begun {
     /// Nothing was, or whoever began it is at it.
     InHand,
     /// Whoever began it is dead.
@@ -60,18 +60,18 @@ pub(super) enum Intent {
 }
 
 /// Looks at what was begun with a record.
-pub(super) fn intent(ctx: &Ctx, job: &Job) -> Intent {
-    let Some(intent) = &job.intent else { return Intent::InHand };
+pub(super) fn intent(ctx: &Ctx, job: &Job) -> Begun {
+    let Some(intent) = &job.intent else { return Begun::InHand };
     match lease::is_alive(ctx, &intent.by) {
-        Some(false) => Intent::Abandoned,
-        None if ctx.clock.now().seconds_since(intent.at) > OVERDUE_S => Intent::Overdue,
-        Some(true) | None => Intent::InHand,
+        Some(false) => Begun::Abandoned,
+        None if ctx.clock.now().seconds_since(intent.at) > OVERDUE_S => Begun::Overdue,
+        Some(true) | None => Begun::InHand,
     }
 }
 
 /// A window that nobody needs.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct SpareWindow {
     /// In words: which, and why.
     pub(super) what: String,
     /// Whether it is closed without asking, since all that we started in it has ended.
@@ -81,12 +81,12 @@ pub(super) struct Window {
 }
 
 /// Windows that no record claims, and all but one of those that show the same launch.
-pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<Window> {
+pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<SpareWindow> {
     let TmuxFact::Up { panes, .. } = tmux else { return Vec::new() };
-    let mut found: Vec<Window> = seen
+    let mut found: Vec<SpareWindow> = seen
         .orphans
         .iter()
-        .map(|orphan| Window {
+        .map(|orphan| SpareWindow {
             is_closed_by_fix: clean::has_ended(&clean::panes_of(panes, &orphan.window_id)),
             what: format!(
                 "window {} of session {} belongs to no record",
@@ -105,7 +105,7 @@ pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<Window> {
         let mut places =
             windows.values().map(|pane| format!("{}:{}", pane.session, pane.window_index));
         let Some(first) = places.next() else { continue };
-        found.extend(places.map(|place| Window {
+        found.extend(places.map(|place| SpareWindow {
             is_closed_by_fix: false,
             what: format!("window {place} shows the same launch as {first}"),
             by_hand: "look at both, then close one: tmux kill-window -t '=SESSION:N'".to_owned(),

@@ -15,7 +15,7 @@ use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
 
 use super::{Ctx, Error, scripts, snapshot, watch};
-use left::Intent;
+use left::Begun;
 
 pub use fix::fix;
 
@@ -198,19 +198,19 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
         }
         let Some(intent) = &job.intent else { continue };
         let remedy = match left::intent(ctx, job) {
-            Intent::InHand => continue,
-            Intent::Abandoned if has_monitor => "MONITOR is completing it".to_owned(),
-            Intent::Abandoned if job.is_being_killed() => {
+            Begun::InHand => continue,
+            Begun::Abandoned if has_monitor => "MONITOR is completing it".to_owned(),
+            Begun::Abandoned if job.is_being_killed() => {
                 format!(
                     "{FIX}; if a worker does not answer: tpu kill w={} {} --force",
                     id.window, id.user
                 )
             }
-            Intent::Abandoned if job.intent.as_ref().is_some_and(|i| i.action == CLEANING) => {
+            Begun::Abandoned if job.intent.as_ref().is_some_and(|i| i.action == CLEANING) => {
                 FIX.to_owned()
             }
-            Intent::Abandoned => "MONITOR completes it: tpu daemon start".to_owned(),
-            Intent::Overdue => "on that machine: tpu daemon start".to_owned(),
+            Begun::Abandoned => "MONITOR completes it: tpu daemon start".to_owned(),
+            Begun::Overdue => "on that machine: tpu daemon start".to_owned(),
         };
         let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));
         findings.push(warning(

@@ -8,6 +8,7 @@ use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
 use super::timeline::{self, Sign};
 use super::{Input, LineVerdict};
+use crate::model::exit;
 use crate::model::facts::{Class, ErrorKind, Evidence, Phase, Progress, Source, Verdict};
 
 /// Lines at the end that may say what a job is doing.
@@ -289,25 +290,10 @@ const ABORT: i32 = 134;
 
 /// Whether a shell's exit code says that a signal ended the process.
 fn by_signal(code: i32) -> bool {
-    (129..=192).contains(&code) && !STOPPING.contains(&(code - 128))
+    exit::signal_of(code).is_some_and(|signal| !STOPPING.contains(&signal))
 }
 
 fn signal(code: i32) -> (Class, Evidence) {
-    let name = match code - 128 {
-        1 => " (SIGHUP)",
-        2 => " (SIGINT)",
-        3 => " (SIGQUIT)",
-        4 => " (SIGILL)",
-        6 => " (SIGABRT)",
-        7 => " (SIGBUS)",
-        8 => " (SIGFPE)",
-        9 => " (SIGKILL)",
-        11 => " (SIGSEGV)",
-        13 => " (SIGPIPE)",
-        15 => " (SIGTERM)",
-        _ => "",
-    };
-    let line = format!("exit code {code}: signal {}{name}", code - 128);
-    let why = Evidence::fact(Source::Exit, "exit-code", line);
+    let why = Evidence::fact(Source::Exit, "exit-code", exit::in_words(code));
     (Class::Failed(ErrorKind::KilledBySignal), why)
 }

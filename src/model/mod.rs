@@ -11,6 +11,7 @@ mod check;
 mod codec;
 pub mod curve;
 pub mod data;
+pub mod exit;
 mod extras;
 pub mod facts;
 mod head;

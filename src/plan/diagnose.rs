@@ -3,6 +3,7 @@
 //! In order of trust: what the control plane says, what the launcher recorded, what the text says. Not
 //! knowing is an answer of its own and changes nothing.
 
+use crate::model::exit;
 use crate::model::facts::{
     Class, ErrorKind, Evidence, Origin, PaneFact, Phase, Progress, Source, TargetFact, Verdict,
 };
@@ -180,18 +181,17 @@ fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
     });
     match text {
         // A shell's notice of a signal says less than the code, and in more words.
-        Some((ErrorKind::KilledBySignal, _)) if is_a_signals(code) => {
+        Some((ErrorKind::KilledBySignal, _)) | None if exit::signal_of(code).is_some() => {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)
         }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
-        None if is_a_signals(code) => Conclusion::failed(ErrorKind::KilledBySignal, fact),
         None if is_native(job) => Conclusion::failed(ErrorKind::Unknown, fact),
         None => Conclusion::failed(
             ErrorKind::Unknown,
             Evidence::fact(
                 Source::Exit,
                 "no-finish-job",
-                format!("the script ended ({}) without `tpu finish-job`", exit_in_words(code)),
+                format!("the script ended ({}) without `tpu finish-job`", exit::in_words(code)),
             ),
         ),
     }
@@ -295,31 +295,5 @@ fn is_native(job: &Job) -> bool {
 }
 
 fn exit_fact(code: i32) -> Evidence {
-    Evidence::fact(Source::Exit, EXIT_CODE, exit_in_words(code))
-}
-
-/// Whether a shell answers so for a command that a signal has ended: 128 and its number, of which there are
-/// 64 (signal(7)). 255 is what ssh answers when the connection broke, and Python to `exit(-1)`: it says
-/// nothing of a signal.
-fn is_a_signals(code: i32) -> bool {
-    (129..=192).contains(&code)
-}
-
-/// `exit code 1`, `exit code 137 (SIGKILL)`.
-fn exit_in_words(code: i32) -> String {
-    let signal = match code - 128 {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        _ => return format!("exit code {code}"),
-    };
-    format!("exit code {code} ({signal})")
+    Evidence::fact(Source::Exit, EXIT_CODE, exit::in_words(code))
 }

@@ -348,7 +348,7 @@ fn understood(
             new = classified(ctx, text.new.as_bytes(), None);
         }
         let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
-        (verdict, newest::last_lines(&text.all))
+        (verdict, text.tail)
     } else {
         let text = since_launch(job, rows.trim_end().as_bytes());
         let verdict = classified(ctx, text, seen.exit);

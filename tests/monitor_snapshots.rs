@@ -62,6 +62,23 @@ fn detail_of_a_failure() {
 }
 
 #[test]
+fn what_is_under_way_is_not_nothing() {
+    let frames = |intent: Option<&str>| {
+        let mut snapshot = samples::snapshot();
+        for job in &mut snapshot.jobs {
+            job.intent = intent.map(str::to_owned);
+        }
+        let mut screen = Screen::showing(snapshot);
+        screen.press("j j");
+        screen.frames()
+    };
+    let (idle, at_work) = (frames(None), frames(Some("reapply")));
+    assert!(idle.contains("nothing will happen by itself"), "{idle}");
+    assert!(at_work.contains("under way: reapply"), "{at_work}");
+    assert!(!at_work.contains("nothing will happen"), "{at_work}");
+}
+
+#[test]
 fn filter_being_typed() {
     let mut screen = screen();
     screen.press("/");

@@ -8,6 +8,7 @@ use tpu::sys::procs::{Process, Signal, signal};
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
 
 fn running_job() -> TestEnv {
     let env = TestEnv::new();
@@ -230,4 +231,18 @@ fn stopped_and_continued_and_hung_up() {
     assert!(tpu::sys::proc::run(&hang_up).unwrap().status.success());
     terminal.shows("code-129");
     terminal.is_as_before();
+}
+
+#[test]
+fn a_terminal_that_goes_without_a_signal_takes_the_monitor_along() {
+    let env = running_job();
+    let terminal = Terminal::new(&env);
+    // In a session of its own the terminal does not control it, and sends it no signal.
+    terminal.command(&format!("setsid --wait {TPU} monitor alice"));
+    terminal.shows("▸ 1");
+    let tpu = terminal.tpu();
+    terminal.tmux.kill_server();
+    let lives =
+        || Process::read(tpu.pid).is_some_and(|found| found.start == tpu.start && !found.zombie);
+    wait_until("it has ended", || !lives());
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossterm::event::{self, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
-use crossterm::terminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
@@ -36,6 +35,9 @@ pub enum Event {
         /// What to run.
         argv: Vec<String>,
     },
+    /// The terminal has another size now. Whoever is told asks for it: of two who had read it, the slower
+    /// one might tell an older one.
+    Resized,
     /// We were continued after a stop.
     Continued,
     /// A signal asks us to end.
@@ -182,10 +184,13 @@ pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
         loop {
             gate.pass();
             // What was read with the last event is no longer to be seen on the terminal.
-            let waits = more || waits_for_input();
+            let waits = if more { Ok(true) } else { waits_for_input() };
             // A busy machine may take the thread away before it has looked into what was read already.
             let patience = if more { IN_HAND } else { AT_ONCE };
-            let event = if waits { event::poll(patience) } else { Ok(false) };
+            let event = match waits {
+                Ok(true) => event::poll(patience),
+                other => other,
+            };
             more = matches!(event, Ok(true));
             let event = match event {
                 Ok(false) => continue,
@@ -193,7 +198,7 @@ pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
                 Err(error) => Err(error),
             };
             let (event, last) = match event {
-                Ok(event) => (translate(event).map(Event::Message), false),
+                Ok(event) => (translate(event), false),
                 Err(error) => (Some(Event::InputLost(error)), true),
             };
             let heard = event.is_none_or(|event| events.send(event).is_ok());
@@ -210,26 +215,35 @@ pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
 ///
 /// crossterm can wait as well, but counts in whole milliseconds and spends what is left of the last one
 /// busily: ten times a second that was a seventh of what the idle screen cost.
-fn waits_for_input() -> bool {
+fn waits_for_input() -> io::Result<bool> {
     /// A key wakes the reader at once; this is how soon it notices a closed gate.
     const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-    // What is wrong with the terminal is for crossterm to find out and to say.
-    !matches!(poll(&mut fds, Some(&PAUSE)), Ok(0) | Err(Errno::INTR))
+    match poll(&mut fds, Some(&PAUSE)) {
+        Ok(0) | Err(Errno::INTR) => return Ok(false),
+        Ok(_) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // A terminal that has been hung up can be read without end, and nothing will ever come. Not everybody
+    // is told by a signal: it may be ignored, or the terminal not be the one that controls us.
+    let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    if fds.iter().any(|fd| fd.revents().intersects(is_gone)) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was hung up"));
+    }
+    Ok(true)
 }
 
-/// What a terminal event means to the model, if anything.
-fn translate(event: event::Event) -> Option<Message> {
-    match event {
-        event::Event::Key(key) if key.kind != KeyEventKind::Release => {
-            Some(Message::Key(Key::of(&key)))
-        }
-        event::Event::Paste(text) => Some(Message::Paste(text)),
-        event::Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
-        event::Event::Mouse(mouse) => translate_mouse(mouse).map(Message::Mouse),
-        event::Event::Key(_) | event::Event::FocusGained | event::Event::FocusLost => None,
-    }
+/// What a terminal event means to us, if anything.
+fn translate(event: event::Event) -> Option<Event> {
+    let message = match event {
+        event::Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(Key::of(&key)),
+        event::Event::Paste(text) => Message::Paste(text),
+        event::Event::Resize(..) => return Some(Event::Resized),
+        event::Event::Mouse(mouse) => Message::Mouse(translate_mouse(mouse)?),
+        event::Event::Key(_) | event::Event::FocusGained | event::Event::FocusLost => return None,
+    };
+    Some(Event::Message(message))
 }
 
 /// What the mouse did, as far as it matters here.
@@ -283,10 +297,7 @@ impl SignalFeed {
                 let event = match signal {
                     SIGCONT => Event::Continued,
                     // crossterm notices as well, but not before the next key.
-                    SIGWINCH => match terminal::size() {
-                        Ok((columns, rows)) => Event::Message(Message::Resize(columns, rows)),
-                        Err(_) => continue,
-                    },
+                    SIGWINCH => Event::Resized,
                     _ => Event::Terminate(signal),
                 };
                 if events.send(event).is_err() {

@@ -184,6 +184,11 @@ impl Loop<'_> {
                 self.return_to_screen()?;
                 self.message(answer(ticket, result.map(|()| String::new())))
             }
+            Event::Resized => match self.screen.size() {
+                Ok((columns, rows)) => self.message(Message::Resize(columns, rows)),
+                // Whether it is gone for good is seen by who reads it.
+                Err(_) => Ok(()),
+            },
             Event::Continued => self.return_to_screen(),
             Event::Terminate(signal) => Err(MonitorError::Signal(signal)),
             Event::InputLost(error) => Err(MonitorError::Terminal(error)),

@@ -5,6 +5,7 @@
 //! tmux. `clippy.toml` lists the methods that only these files may call.
 
 pub mod clock;
+pub mod dialog;
 pub mod env;
 pub mod proc;
 pub mod procs;

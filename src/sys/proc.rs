@@ -1,22 +1,21 @@
-//! Running other programs: an argument vector (never a shell), both outputs read while it runs, and an
-//! end to the waiting.
+//! Running other programs: an argument vector, never a shell. `dialog` waits for what they say.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
-use super::clock::{Clock as _, SystemClock};
+use super::dialog::Dialog;
 
 /// What a program reads on its standard input.
 #[derive(Clone, Debug)]
@@ -216,6 +215,9 @@ impl Spawn {
                 ProcError::NoDirectory { program, directory: cwd.clone() }
             }
             _ if error.kind() == io::ErrorKind::NotFound => ProcError::Missing { program },
+            _ if Errno::from_io_error(&error) == Some(Errno::NOEXEC) => {
+                ProcError::NoProgram { program }
+            }
             _ => ProcError::Io { program, source: error },
         }
     }
@@ -302,6 +304,14 @@ pub enum ProcError {
         /// The time-out.
         after: Duration,
     },
+    /// It may be run, and is neither a program of this machine nor a script that says what runs it.
+    #[error(
+        "'{program}' is no program: if it is a script, its first line must be '#!/bin/sh' or the like"
+    )]
+    NoProgram {
+        /// The program.
+        program: String,
+    },
     /// The operating system refused something else.
     #[error("cannot run '{program}'")]
     Io {
@@ -318,22 +328,8 @@ pub enum ProcError {
 /// has ended, what is there is taken. On time-out the program (with `own_group` its whole group) gets
 /// SIGKILL and is reaped.
 pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
-    let mut command = spawn.command();
     let (stdin, to_write) = spawn.input()?;
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| spawn.error(error))?;
-    match talk(&mut child, spawn, to_write) {
-        Ok(Some(output)) => Ok(output),
-        Ok(None) => {
-            end(&mut child, spawn);
-            let program = spawn.program.to_string_lossy().into_owned();
-            Err(ProcError::TimedOut { program, after: spawn.timeout })
-        }
-        Err(error) => {
-            end(&mut child, spawn);
-            Err(spawn.error(error))
-        }
-    }
+    Dialog::with_input(spawn, stdin)?.finish(to_write)
 }
 
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's
@@ -350,109 +346,12 @@ pub fn run_in_foreground(spawn: &Spawn) -> Result<Status, ProcError> {
     status.map(Status::from).map_err(|error| spawn.error(error))
 }
 
-/// Kills a program that is not wanted any more. Both steps fail only if it is gone already.
-fn end(child: &mut Child, spawn: &Spawn) {
-    if spawn.own_group {
-        let group = rustix::process::Pid::from_child(child);
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    drop(child.kill());
-    drop(child.wait());
-}
-
-/// How long to listen before looking whether the program still lives, when it holds no pipe open or a
-/// child of it holds one.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// Feeds and reads a program until it ends; `None` when its time is over.
-fn talk(child: &mut Child, spawn: &Spawn, mut to_write: &[u8]) -> io::Result<Option<Output>> {
-    let clock = SystemClock::new();
-    let mut stdin = child.stdin.take();
-    let mut outputs = (child.stdout.take(), child.stderr.take());
-    let mut read = (Vec::new(), Vec::new());
-    let pipes = [fd_of(stdin.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
-    for pipe in pipes.into_iter().flatten() {
-        rustix::io::ioctl_fionbio(pipe, true)?;
-    }
-    let mut nap = Duration::from_micros(50);
-    loop {
-        if to_write.is_empty() {
-            stdin = None;
-        }
-        // The end is asked for before the last reading, so nothing written before it is missed.
-        let ended = child.try_wait()?;
-        drain(&mut outputs.0, &mut read.0)?;
-        drain(&mut outputs.1, &mut read.1)?;
-        if let Some(status) = ended {
-            let (stdout, stderr) = read;
-            return Ok(Some(Output { status: status.into(), stdout, stderr }));
-        }
-        let Some(left) = spawn.timeout.checked_sub(clock.monotonic()) else {
-            return Ok(None);
-        };
-        if outputs.0.is_none() && outputs.1.is_none() && stdin.is_none() {
-            // It has closed everything: mostly because it is about to end.
-            clock.sleep(left.min(nap));
-            nap = (nap * 2).min(LOOK);
-            continue;
-        }
-        wait(
-            fd_of(stdin.as_ref()),
-            [fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())],
-            left.min(LOOK),
-        )?;
-        if let Some(pipe) = &mut stdin {
-            to_write = match pipe.write(to_write) {
-                Ok(count) => to_write.get(count..).unwrap_or_default(),
-                Err(error) if is_later(&error) => to_write,
-                // It does not want to read on: its own business, its status tells.
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => &[],
-                Err(error) => return Err(error),
-            };
-        }
-    }
-}
-
-fn fd_of<T: AsFd>(pipe: Option<&T>) -> Option<BorrowedFd<'_>> {
-    pipe.map(AsFd::as_fd)
-}
-
-/// Waits until a pipe can be read or written, or `at_most` is over.
-fn wait(
-    write: Option<BorrowedFd<'_>>,
-    read: [Option<BorrowedFd<'_>>; 2],
-    at_most: Duration,
-) -> io::Result<()> {
-    let mut fds: Vec<PollFd<'_>> =
-        read.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    fds.extend(write.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
-    let timeout = Timespec::try_from(at_most).map_err(|_| io::ErrorKind::InvalidInput)?;
-    match poll(&mut fds, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Takes all that a pipe holds at the moment; closes it at its end.
-fn drain(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) -> io::Result<()> {
-    let Some(open) = pipe else { return Ok(()) };
-    match open.read_to_end(into) {
-        Ok(_) => *pipe = None,
-        Err(error) if is_later(&error) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(())
-}
-
-fn is_later(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
 
     use super::*;
+    use crate::sys::clock::{Clock as _, SystemClock};
     use crate::sys::procs;
 
     fn sh(script: &str) -> Spawn {
@@ -566,5 +465,16 @@ mod tests {
         assert!(matches!(lost, ProcError::NoDirectory { .. }), "{lost}");
         let file = run(&Spawn::new("/etc/passwd")).unwrap_err();
         assert!(matches!(file, ProcError::Io { .. }), "{file}");
+    }
+
+    #[test]
+    fn a_script_that_does_not_say_what_runs_it_is_told_from_a_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = "echo 'echo hello' > greets; chmod +x greets";
+        assert!(run(&sh(place).cwd(dir.path())).unwrap().status.success());
+        let path = dir.path().display().to_string();
+        let found = run(&Spawn::new("greets").env_clear().env("PATH", path)).unwrap_err();
+        assert!(matches!(found, ProcError::NoProgram { .. }), "{found}");
+        assert!(found.to_string().contains("'#!/bin/sh'"), "{found}");
     }
 }

@@ -75,6 +75,12 @@ pub(super) fn look() -> Chain {
     Chain::new(&server).then(&ListPanes::new().all().format(formats::PANE).build())
 }
 
+/// The same; then `mark`, and the commands that come on the standard input (see [`source_stdin`]).
+pub(super) fn look_and_wait(mark: &str) -> Chain {
+    let end = DisplayMessage::new().print().message(mark).build();
+    look().then(&end).then(&SourceFile::new().path("-").build())
+}
+
 /// Sets the options that jobs rely on, on a session that exists, and lists its windows.
 ///
 /// All are options of this session but one: `exit-unattached` is the server's, and while it is on the
@@ -203,15 +209,19 @@ pub(super) fn source_stdin() -> Chain {
 
 /// What to send to [`source_stdin`] to read panes; `mark` is printed after each.
 pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
-    let end = line(&DisplayMessage::new().print().message(mark).build());
+    let end = end_line(mark);
     let mut lines = String::with_capacity(panes.len() * 80);
     for pane in panes {
         lines.push_str(&line(&capture_pane(pane)));
         lines.push('\n');
         lines.push_str(&end);
-        lines.push('\n');
     }
     lines
+}
+
+/// What to send to [`source_stdin`] to have `mark` printed.
+pub(super) fn end_line(mark: &str) -> String {
+    line(&DisplayMessage::new().print().message(mark).build()) + "\n"
 }
 
 /// What to send to [`source_stdin`] to read rows.

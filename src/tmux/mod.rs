@@ -100,6 +100,29 @@ impl Rows {
     }
 }
 
+/// What a look saw, and the rest of the call that it was made with.
+pub struct Look<'a> {
+    /// All panes of all sessions.
+    pub fact: TmuxFact,
+    /// Reads on in the same call. Dropped, it ends the call.
+    pub rest: Box<dyn Rest + 'a>,
+}
+
+/// A call that has been answered in part and waits for what else is to be asked.
+pub trait Rest {
+    /// Reads rows as [`Tmux::rows`] does, and ends the call.
+    fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError>;
+}
+
+/// A call of its own for what is asked after a look.
+struct NextCall<'a, T: ?Sized>(&'a T);
+
+impl<T: Tmux + ?Sized> Rest for NextCall<'_, T> {
+    fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
+        self.0.rows(wanted)
+    }
+}
+
 /// A window to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWindow {
@@ -124,6 +147,13 @@ pub trait Tmux: Send + Sync {
     /// Looks at everything: one query, all panes of all sessions. Never an error: a server that is down
     /// and a question that failed are facts of their own.
     fn look(&self) -> TmuxFact;
+
+    /// Looks as [`Tmux::look`] does, and keeps the call open for reading what the look makes worth reading.
+    /// Whoever looks at many windows reads some of them nearly always, and a call of its own costs a server
+    /// with a thousand windows as much as half a look.
+    fn look_and_read_on(&self) -> Look<'_> {
+        Look { fact: self.look(), rest: Box::new(NextCall(self)) }
+    }
 
     /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
     /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,

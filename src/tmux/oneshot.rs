@@ -1,4 +1,7 @@
-//! The real tmux: one `tmux` process per call, several commands in one call.
+//! The real tmux: one `tmux` process per call, several commands in one call. `look` is the call that goes
+//! on: what it lists decides what else it is asked.
+
+mod look;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::commands::{self, Chain};
-use super::{Capture, NewWindow, Rows, Tmux, TmuxError, formats, version};
+use super::{Capture, Look, NewWindow, Rows, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
@@ -147,26 +150,6 @@ impl OneShot {
         }
     }
 
-    fn try_look(&self) -> Result<TmuxFact, TmuxError> {
-        let chain = commands::look();
-        let name = chain.name();
-        let output = run(&name, &self.spawn(chain.into_args()))?;
-        // The server has introduced itself, and then there is not one pane that could be "current".
-        let is_empty = output.complaint() == "no current target" && !output.stdout.is_empty();
-        if !output.status.success() && !is_empty {
-            return Err(self.refusal(&name, &output));
-        }
-        let text = output.text();
-        let mut lines = text.lines();
-        let place = formats::server(lines.next().unwrap_or_default(), &self.here)
-            .map_err(|problem| self.unreadable("list-panes", &problem))?;
-        let panes = lines
-            .map(formats::pane)
-            .collect::<Result<_, _>>()
-            .map_err(|problem| self.unreadable("list-panes", &problem))?;
-        Ok(TmuxFact::Up { place, panes })
-    }
-
     /// The window indices that a call printed, if they are those of this session and no other.
     fn windows_of(&self, session: &str, output: &Output) -> Result<Vec<u32>, TmuxError> {
         let mut indices = Vec::new();
@@ -197,11 +180,12 @@ impl OneShot {
 
 impl Tmux for OneShot {
     fn look(&self) -> TmuxFact {
-        match self.try_look() {
-            Ok(fact) => fact,
-            Err(TmuxError::NoServer { .. }) => TmuxFact::Down { place: self.here.clone() },
-            Err(error) => TmuxFact::Unknown { reason: error.to_string() },
-        }
+        self.try_look().unwrap_or_else(|error| self.failure(&error))
+    }
+
+    fn look_and_read_on(&self) -> Look<'_> {
+        let (fact, rest) = self.begin_look();
+        Look { fact, rest: Box::new(rest) }
     }
 
     fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
@@ -280,12 +264,7 @@ impl Tmux for OneShot {
         let chain = commands::source_stdin();
         let spawn = self.spawn(chain.into_args()).stdin(commands::rows_lines(wanted));
         let output = run("capture-pane", &spawn)?;
-        // A command that fails prints nothing; what it should have printed must not be taken from the
-        // next one.
-        if !output.status.success() {
-            return Ok(None);
-        }
-        Ok(formats::blocks(&output.stdout, wanted.iter().map(Rows::count)))
+        Ok(if output.status.success() { look::rows_in(&output.stdout, wanted) } else { None })
     }
 
     fn capture_known(
@@ -366,21 +345,29 @@ impl OneShot {
     }
 }
 
-/// Runs `tmux` and puts what can go wrong into our words.
+/// Runs `tmux` to its end.
 fn run(command: &str, spawn: &Spawn) -> Result<Output, TmuxError> {
-    proc::run(spawn).map_err(|error| match error {
+    proc::run(spawn).map_err(|error| in_our_words(command, &error))
+}
+
+/// What can go wrong with the process, as what can go wrong with tmux.
+fn in_our_words(command: &str, error: &ProcError) -> TmuxError {
+    match error {
         ProcError::Missing { .. } => TmuxError::Missing,
         ProcError::TimedOut { after, .. } => {
             TmuxError::TimedOut { command: command.to_owned(), seconds: after.as_secs() }
         }
-        ProcError::NoDirectory { ref directory, .. } => TmuxError::Failed {
+        ProcError::NoDirectory { directory, .. } => TmuxError::Failed {
             command: command.to_owned(),
             message: format!("there is no directory '{}'", directory.display()),
         },
-        ProcError::Io { ref source, .. } => {
+        ProcError::NoProgram { .. } => {
+            TmuxError::Failed { command: command.to_owned(), message: error.to_string() }
+        }
+        ProcError::Io { source, .. } => {
             TmuxError::Failed { command: command.to_owned(), message: format!("{error}: {source}") }
         }
-    })
+    }
 }
 
 /// Whether a call failed because the session, or the whole server, does not exist yet.

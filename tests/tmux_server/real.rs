@@ -10,7 +10,7 @@ use tpu::model::facts::TmuxFact;
 use tpu::sys::env::Env;
 use tpu::sys::procs;
 use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, NewWindow, Tmux as _, TmuxError};
+use tpu::tmux::{Capture, NewWindow, Rows, Tmux as _, TmuxError};
 
 use super::{all_of, job_window, up, windows};
 use crate::common::tmux::{PrivateTmux, write_script};
@@ -194,13 +194,102 @@ fn a_failed_question_is_unknown_and_never_down() {
         let path = format!("{}:/usr/bin:/bin", dir.path().display());
         let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
         let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_millis(500));
-        match tmux.look() {
-            TmuxFact::Unknown { reason } => {
-                assert!(reason.contains(expected), "{script}: {reason}");
+        let look = tmux.look_and_read_on();
+        let wanted = [Rows { pane_id: "%1".to_owned(), from: 0, to: 1 }];
+        assert!(!matches!(look.rest.rows(&wanted), Ok(Some(_))), "{script}");
+        for fact in [tmux.look(), look.fact] {
+            match fact {
+                TmuxFact::Unknown { reason } => {
+                    assert!(reason.contains(expected), "{script}: {reason}");
+                }
+                other => panic!("{script}: {other:?}"),
             }
-            other => panic!("{script}: {other:?}"),
         }
     }
+}
+
+/// A tmux that answers a look with one pane, and does `then` with `$mark` for what ends a part.
+fn one_that_then(then: &str) -> String {
+    format!(
+        r#"for word; do case "$word" in tpu-mark-*) mark=$word;; esac; done
+        echo "1 2 /socket"; echo "1 @1 %1 1 0 5 0 3 0 80 24 alice:::"; echo "$mark"
+        {then}"#
+    )
+}
+
+#[test]
+fn what_is_read_after_a_look_is_whole_or_nothing() {
+    let cases = [
+        ("exec sleep 1000", "did not answer within"),
+        ("cat >&2; exit 1", "nothing"),
+        ("cat >/dev/null; echo one", "nothing"),
+        ("cat >/dev/null; echo one; echo $mark", "nothing"),
+        ("cat >/dev/null; echo one; echo two; echo three; echo $mark", "nothing"),
+        ("cat >/dev/null; echo one; echo two", "nothing"),
+        ("cat >/dev/null; echo one; echo two; echo $mark; exec sleep 1000", "all"),
+    ];
+    let wanted = [Rows { pane_id: "%1".to_owned(), from: 0, to: 1 }];
+    for (then, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        write_script(&dir.path().join("tmux"), &one_that_then(then));
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
+        let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_secs(2));
+        let look = tmux.look_and_read_on();
+        assert!(
+            matches!(&look.fact, TmuxFact::Up { panes, .. } if panes.len() == 1),
+            "{then}: {:?}",
+            look.fact
+        );
+        let seen = match look.rest.rows(&wanted) {
+            Ok(Some(rows)) => {
+                assert_eq!(rows, [b"one\ntwo\n"]);
+                "all".to_owned()
+            }
+            Ok(None) => "nothing".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert!(seen.contains(expected), "{then}: {seen}");
+    }
+}
+
+#[test]
+fn a_look_that_breaks_off_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let half = r#"echo "1 2 /socket"; echo "1 @1 %1 1 0 5 0 3 0 80 24 alice:::""#;
+    write_script(&dir.path().join("tmux"), half);
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let tmux = OneShot::new(Some("none"), &Env::fixed([("PATH", path.as_str())]));
+    let fact = tmux.look_and_read_on().fact;
+    assert!(matches!(&fact, TmuxFact::Unknown { reason } if reason.contains("middle")), "{fact:?}");
+}
+
+#[test]
+fn a_look_and_what_it_reads_are_one_process_that_nobody_sees() {
+    let server = PrivateTmux::new("");
+    server.one_shot().ensure_session("alice", 10_000).unwrap();
+    let pane = server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    let calls = server.dir().join("calls");
+    let bin = server.dir().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let counts = format!("echo call >>'{}'; PATH=${{PATH#*:}}; exec tmux \"$@\"", calls.display());
+    write_script(&bin.join("tmux"), &counts);
+    let mut env = server.env().clone();
+    let path = env.non_empty("PATH").unwrap().to_owned();
+    env.vars.insert("PATH".into(), format!("{}:{path}", bin.display()).into());
+    let tmux = OneShot::new(Some(server.socket()), &env);
+    let look = tmux.look_and_read_on();
+    assert!(matches!(look.fact, TmuxFact::Up { .. }), "{:?}", look.fact);
+    let attached = || server.run(&["list-sessions", "-F", "#{session_name} #{session_attached}"]);
+    assert_eq!((attached().as_str(), server.run(&["list-clients"]).as_str()), ("alice 0", ""));
+    let rows = look.rest.rows(&[Rows { pane_id: pane.pane_id, from: 0, to: 1 }]).unwrap();
+    assert_eq!(rows.map(|rows| rows.len()), Some(1));
+    assert_eq!(std::fs::read_to_string(&calls).unwrap(), "call\n");
+    // A look that nothing is read after keeps no server that has lost its last window.
+    let look = tmux.look_and_read_on();
+    drop(look);
+    server.run(&["kill-session", "-t", "=alice"]);
+    wait_until("the server has ended", || matches!(tmux.look(), TmuxFact::Down { .. }));
 }
 
 #[test]

@@ -98,7 +98,10 @@ pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
             };
             format!("next: {}{when}{left}", outside(&next.action))
         }
-        Some(_) | None => "nothing will happen by itself".to_owned(),
+        Some(_) | None => match &job.intent {
+            Some(action) => format!("under way: {}", outside(action)),
+            None => "nothing will happen by itself".to_owned(),
+        },
     }
 }
 

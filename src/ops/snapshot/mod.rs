@@ -22,6 +22,7 @@ use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{backoff, next};
+use crate::tmux::Look;
 
 use super::fleet::Fleet;
 use super::{Ctx, Error, lease, records, watch, workers};
@@ -45,13 +46,13 @@ pub const ASKED_AT_MOST: Duration = Duration::from_secs(1);
 /// it a script that ended without a word. `once` says whether it saw such an end.
 fn settled<T>(
     ctx: &Ctx,
-    mut once: impl FnMut(&Arc<Data>, &TmuxFact) -> Result<(T, bool), Error>,
+    mut once: impl FnMut(&Arc<Data>, Look<'_>) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let mut data = ctx.data()?;
     let mut round = 1;
     loop {
         fail::fail_point!("look-read");
-        let (seen, has_ended) = once(&data, &ctx.tmux.look())?;
+        let (seen, has_ended) = once(&data, ctx.tmux.look_and_read_on())?;
         if !has_ended || round == ROUNDS {
             return Ok(seen);
         }
@@ -112,8 +113,9 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut Memory,
     user: Option<&UserName>,
-    (data, tmux, fleet): (&Data, &TmuxFact, Arc<Fleet>),
+    (data, tmux, fleet): (&Data, Look<'_>, Arc<Fleet>),
 ) -> Result<Looked, Error> {
+    let Look { fact: tmux, rest } = tmux;
     if let Some(name) = user {
         super::ctx::user_of(data, name)?;
     }
@@ -125,7 +127,7 @@ fn look_once(
         .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
         .collect();
     let now = ctx.clock.now();
-    let seen = observe(ctx, memory, &jobs, tmux);
+    let seen = observe(ctx, memory, &jobs, (&tmux, rest));
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let viewer = Viewer { ctx, data, now, monitor: watch::health(ctx), fleet };
     let links: HashMap<&UserName, Links<'_>> =
@@ -141,7 +143,7 @@ fn look_once(
             viewer.view(job, windows, seen)
         })
         .unzip();
-    let orphans = match tmux {
+    let orphans = match &tmux {
         TmuxFact::Up { panes, .. } => {
             data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
         }
@@ -153,7 +155,7 @@ fn look_once(
         users: data.users().iter().map(|user| user.name.clone()).collect(),
         jobs: views,
         orphans,
-        tmux: match tmux {
+        tmux: match &tmux {
             TmuxFact::Up { .. } => TmuxHealth::Up,
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
@@ -168,7 +170,8 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
     settled(ctx, |data, tmux| {
         let job = super::ctx::job_of(data, id)?;
         let user = super::ctx::user_of(data, &id.user)?;
-        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
+        let Look { fact: tmux, rest } = tmux;
+        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], (&tmux, rest));
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = Arc::new(Fleet::ask(ctx));
         let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor: watch::health(ctx), fleet };
@@ -212,8 +215,8 @@ pub fn users_of_targets(
     if claims.is_empty() {
         return targets;
     }
-    let tmux = ctx.tmux.look();
-    let seen = observe(ctx, &mut Memory::default(), &claims, &tmux);
+    let Look { fact: tmux, rest } = ctx.tmux.look_and_read_on();
+    let seen = observe(ctx, &mut Memory::default(), &claims, (&tmux, rest));
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
         // What has outlived its window holds the device as well as any.

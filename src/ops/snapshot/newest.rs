@@ -84,29 +84,47 @@ pub(super) fn has_wrapped(text: &str, width: u32) -> bool {
 pub(super) struct Joined<'a> {
     /// The rows that are new, and the last one before them, which a bar may have been drawn into.
     pub(super) new: &'a str,
-    /// What was read before, with the newest rows in their place.
-    pub(super) all: String,
+    /// The last lines of what was read before with the newest rows in their place, as by [`last_lines`].
+    pub(super) tail: Arc<str>,
 }
 
-/// Puts the newest rows to what was read before; `None` if something may be missing in between.
+/// Puts the newest rows to the last lines of what was read before; `None` if something may be missing in
+/// between.
 pub(super) fn joined<'a>(tail: &str, rows: &'a str) -> Option<Joined<'a>> {
     if rows.contains(START) {
         return None;
     }
-    let known: Vec<&str> = tail.lines().collect();
     let lines: Vec<&str> = rows.lines().map(str::trim_end).collect();
     let overlap = lines.get(..OVERLAP)?;
     if overlap.iter().all(|line| line.is_empty()) {
         return None;
     }
-    let at = known.windows(OVERLAP).rposition(|window| window == overlap)?;
-    let mut all = String::with_capacity(tail.len() + rows.len());
-    for line in known.iter().take(at).chain(&lines) {
-        all.push_str(line);
-        all.push('\n');
-    }
+    let known = tail.get(..last_place(tail, overlap)?)?;
+    // What was known is harmless already.
+    let mut all = String::with_capacity(known.len() + rows.len());
+    all.push_str(known);
+    push_harmless(&mut all, lines.into_iter());
     let last_known = memchr::memchr_iter(b'\n', rows.as_bytes()).nth(OVERLAP - 2)? + 1;
-    Some(Joined { new: rows.get(last_known..)?.trim_end(), all })
+    let new = rows.get(last_known..)?.trim_end();
+    Some(Joined { new, tail: format!("{}\n", shown_part(&all)).into() })
+}
+
+/// Where these lines stand last in a text of whole lines.
+fn last_place(text: &str, lines: &[&str]) -> Option<usize> {
+    let mut wanted = String::new();
+    for line in lines {
+        wanted.push_str(line);
+        wanted.push('\n');
+    }
+    let is_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
+    let mut end = text.len();
+    loop {
+        let at = text.get(..end)?.rfind(&wanted)?;
+        if is_line(at) {
+            return Some(at);
+        }
+        end = at + wanted.len() - 1;
+    }
 }
 
 /// Whether the newest line lacks a number that was known: then a line shortly before it may have it.
@@ -146,13 +164,88 @@ const SHOWN_LINES: usize = 40;
 
 /// The last lines that are not blank, made harmless.
 pub(super) fn last_lines(text: &str) -> Arc<str> {
+    let part = shown_part(text);
+    let mut shown = String::with_capacity(part.len() + 1);
+    push_harmless(&mut shown, part.lines().map(str::trim_end));
+    shown.into()
+}
+
+/// The last lines of a text, without the blank ones at its end.
+fn shown_part(text: &str) -> &str {
     let text = text.trim_end();
     let from =
         memchr::memrchr_iter(b'\n', text.as_bytes()).nth(SHOWN_LINES - 1).map_or(0, |at| at + 1);
-    let mut shown = String::with_capacity(text.len() - from + 1);
-    for line in text.get(from..).unwrap_or_default().lines() {
-        shown.push_str(&text::escape(line.trim_end()));
-        shown.push('\n');
+    text.get(from..).unwrap_or_default()
+}
+
+/// Adds lines as they may be shown on a terminal.
+fn push_harmless<'a>(all: &mut String, lines: impl Iterator<Item = &'a str>) {
+    for line in lines {
+        all.push_str(&text::escape(line));
+        all.push('\n');
     }
-    shown.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::facts::ErrorKind;
+
+    fn lines(numbers: std::ops::Range<u32>) -> String {
+        let lines: Vec<String> = numbers.map(|n| format!("step {n}\n")).collect();
+        lines.concat()
+    }
+
+    #[test]
+    fn rows_are_put_where_the_same_rows_stood_last() {
+        let tail = last_lines(&lines(0..60));
+        assert_eq!(tail, lines(20..60).into(), "as many as are shown");
+        let rows = lines(54..63) + "\n\n";
+        let joined = joined(&tail, &rows).unwrap();
+        assert_eq!(joined.tail, lines(23..63).into());
+        assert_eq!(joined.new, lines(57..63).trim_end());
+        let (twice, rows) = (lines(0..5) + &lines(0..5), lines(0..6));
+        let joined = super::joined(&twice, &rows).unwrap();
+        assert_eq!(*joined.tail, lines(0..5) + &lines(0..6));
+        let (tail, rows) = ("x1\n1\n2\n3\n4\n", "1\n2\n3\n4\n\u{1b}[31m\n");
+        assert_eq!(&*super::joined(tail, rows).unwrap().tail, "x1\n1\n2\n3\n4\n\\u{1b}[31m\n");
+    }
+
+    #[test]
+    fn rows_that_something_may_be_missing_before_are_not_put_there() {
+        let tail = lines(0..10);
+        let cases = [
+            (lines(10..20), "nothing in common"),
+            (lines(7..20), "too little in common"),
+            ("step 9\nother\nstep 0\nstep 1\n".to_owned(), "not in this order"),
+            ("tep 4\nstep 5\nstep 6\nstep 7\n".to_owned(), "half a line"),
+            (lines(6..9), "fewer rows than must be the same"),
+            (lines(6..10) + START + "ab12\n", "of another launch"),
+        ];
+        for (rows, why) in cases {
+            assert!(joined(&tail, &rows).is_none(), "{why}");
+        }
+        let blank = "\n\n\n\n";
+        assert!(joined(&(tail + blank), &(blank.to_owned() + "step 99\n")).is_none(), "blank");
+    }
+
+    #[test]
+    fn a_job_goes_on_only_if_its_newest_rows_say_so() {
+        let at_work = |step| Verdict {
+            class: Class::Running,
+            progress: Progress { step: Some(step), ..Progress::default() },
+            ..Verdict::none()
+        };
+        let old = Verdict {
+            progress: Progress { step: Some(1), loss: Some(0.5), ..Progress::default() },
+            ..at_work(1)
+        };
+        let after = gone_on(&old, at_work(2)).unwrap().progress;
+        assert_eq!((after.step, after.loss), (Some(2), Some(0.5)));
+        for class in [Class::None, Class::Finished, Class::Failed(ErrorKind::Oom)] {
+            assert_eq!(gone_on(&old, Verdict { class, ..at_work(2) }), None, "{class:?}");
+        }
+        let silent = Verdict { progress: Progress::default(), ..at_work(2) };
+        assert_eq!(gone_on(&old, silent), None, "it says nothing of how far it is");
+    }
 }

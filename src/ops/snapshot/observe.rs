@@ -14,7 +14,7 @@ use crate::ops::fleet::Fleet;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
-use crate::tmux::{Capture, Rows};
+use crate::tmux::{Capture, Rest, Rows};
 
 use super::{newest, since_launch};
 
@@ -150,7 +150,7 @@ pub(super) fn observe<'a>(
     ctx: &Ctx,
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
-    tmux: &'a TmuxFact,
+    (tmux, rest): (&'a TmuxFact, Box<dyn Rest + '_>),
 ) -> Vec<Seen<'a>> {
     let server = match tmux {
         TmuxFact::Up { place, .. } => place.server_pid,
@@ -160,11 +160,9 @@ pub(super) fn observe<'a>(
     let mut seen: Vec<Seen<'a>> =
         jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, &panes)).collect();
     memory.looks = memory.looks.wrapping_add(1);
-    let mut changed = changed_panes(memory, jobs, &mut seen, server);
-    if memory.is_of_a_screen {
-        changed = read_rows(ctx, memory, jobs, &mut seen, changed);
-    }
-    read(ctx, memory, jobs, &mut seen, changed);
+    let changed = changed_panes(memory, jobs, &mut seen, server);
+    let others = read_rows(ctx, memory, jobs, (&mut seen, rest), changed);
+    read(ctx, memory, jobs, &mut seen, others);
     let undecided = further_back(memory, &seen);
     read(ctx, memory, jobs, &mut seen, undecided);
     let now = ctx.clock.now();
@@ -287,7 +285,7 @@ fn read_rows(
     ctx: &Ctx,
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
-    seen: &mut [Seen<'_>],
+    (seen, rest_of_look): (&mut [Seen<'_>], Box<dyn Rest + '_>),
     wanted: Vec<Wanted>,
 ) -> Vec<Wanted> {
     let (mut asked, mut rest) = (Vec::new(), Vec::new());
@@ -298,7 +296,7 @@ fn read_rows(
         }
     }
     let rows: Vec<Rows> = asked.iter().map(|(_, (rows, _))| rows.clone()).collect();
-    let Ok(Some(texts)) = ctx.tmux.rows(&rows) else {
+    let Ok(Some(texts)) = rest_of_look.rows(&rows) else {
         rest.extend(asked.into_iter().map(|(wanted, _)| wanted));
         return rest;
     };
@@ -321,7 +319,11 @@ fn rows_of(memory: &Memory, seen: &[Seen<'_>], wanted: &Wanted) -> Option<(Rows,
     if old.is_wrapped {
         return None;
     }
-    let new = newest::new_rows(old, &wanted.fingerprint, pane, memory.looks);
+    let new = if memory.is_of_a_screen {
+        newest::new_rows(old, &wanted.fingerprint, pane, memory.looks)
+    } else {
+        None
+    };
     Some(new.map_or_else(|| (newest::all_rows(pane), false), |rows| (rows, true)))
 }
 
@@ -346,7 +348,7 @@ fn understood(
             new = classified(ctx, text.new.as_bytes(), None);
         }
         let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
-        (verdict, newest::last_lines(&text.all))
+        (verdict, text.tail)
     } else {
         let text = since_launch(job, rows.trim_end().as_bytes());
         let verdict = classified(ctx, text, seen.exit);

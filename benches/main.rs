@@ -3,11 +3,13 @@
 //!
 //! Whole commands run on real tmux servers and real disks, in pairs in turn, and medians count. Nothing is
 //! installed from here: a peer that is missing is a line that says so. One program for all figures, as each
-//! would otherwise link everything again; a group of figures is a module and a line of [`GROUPS`].
+//! would otherwise link everything again; a group of figures is a module and a line of [`GROUPS`]. `guard` is
+//! the one part that counts instructions, for CI.
 
 mod board;
 mod classify;
 mod common;
+mod guard;
 mod launches;
 mod peers;
 mod reaction;
@@ -62,8 +64,11 @@ const GROUPS: [(&str, Group); 14] = [
 fn main() -> io::Result<()> {
     let mut out = io::stdout();
     // cargo says `--bench` to every bench.
-    let words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let plan = match Plan::parse(words) {
+    let words: Vec<_> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.first().is_some_and(|word| word.starts_with("--guard")) {
+        return guard::main(&words);
+    }
+    let plan = match Plan::parse(words.into_iter()) {
         Ok(plan) => plan,
         Err(why) => {
             let names: Vec<_> = GROUPS.iter().map(|(name, _)| *name).collect();

@@ -12,9 +12,11 @@ use tpu::classify::{Classifier, Input};
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};
 use crate::common::text::{failures, healthy, six_expressions};
-use crate::common::{pairs, timed};
+use crate::common::{in_turn, pairs, timed};
 
 const ROUNDS: usize = 20;
+/// Lengths of a line without an end, in thousands of bytes.
+const SIZES: [u32; 3] = [10, 100, 1_000];
 const MEGABYTES: usize = 8 << 20;
 /// What a look at one pane reads: at most the last 2 000 lines.
 const PANE: usize = 150 << 10;
@@ -43,11 +45,12 @@ pub(crate) fn classify(table: &mut Table, _: &Plan) -> io::Result<()> {
             None => row,
         })?;
     }
-    for kilobytes in [10, 100, 1_000] {
-        let text = b"step 1 loss ".repeat(kilobytes as usize * 1_000 / 12);
-        let times = (0..ROUNDS).map(|_| timed(|| pane(&text)).1).collect::<Vec<_>>();
-        let took = Sample::from(times).median();
-        table.point("the classifier on a line without an end", "kB", kilobytes, took);
+    let lines = SIZES.map(|kilobytes| b"step 1 loss ".repeat(kilobytes as usize * 1_000 / 12));
+    let mut reads: Vec<_> = lines.iter().map(|line| || Ok(timed(|| pane(line)).1)).collect();
+    let mut things: Vec<&mut dyn FnMut() -> io::Result<Duration>> = Vec::new();
+    things.extend(reads.iter_mut().map(|read| read as &mut dyn FnMut() -> _));
+    for (kilobytes, times) in SIZES.into_iter().zip(in_turn(ROUNDS, &mut things)?) {
+        table.point("the classifier on a line without an end", "kB", kilobytes, times.median());
     }
     let loads = (0..ROUNDS).map(|_| timed(|| Classifier::with_overlay("", "none.toml").0).1);
     let loads = Sample::from(loads.collect::<Vec<_>>());

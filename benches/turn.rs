@@ -20,11 +20,13 @@ use tpu::ops::{Ctx, Error, fleet, record_facts, watch};
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
-use crate::common::table::{Amount, Row, Sample, Table};
+use crate::common::table::{Amount, Row, Table};
 use crate::common::{Lab, ctx, data, in_turn, record, timed, tmux};
 use crate::refresh::{LIST, Panes, resident};
 
 const ROUNDS: usize = 20;
+/// Numbers of jobs.
+const SIZES: [u32; 4] = [10, 100, 1_000, 5_000];
 const ZONES: usize = 3;
 const TARGETS: usize = 100;
 /// How long a real MONITOR may take for the turns after which its memory is read.
@@ -39,15 +41,24 @@ pub(crate) fn turn(table: &mut Table, plan: &Plan) -> io::Result<()> {
         on_windows(table, &lab, &panes, targets)?;
     }
     memory_of_a_process(table, &lab)?;
-    for jobs in [10, 100, 1_000, 5_000] {
+    on_records(table)
+}
+
+/// Turns where there are only records, by the number of jobs.
+fn on_records(table: &mut Table) -> io::Result<()> {
+    let mut places = Vec::new();
+    for jobs in SIZES {
         let lab = Lab::new()?;
         lab.write(&on_targets(&lab, jobs as usize, (TARGETS, "finished")))?;
         let (ctx, _) = counted(&lab)?;
-        let mut memory = Memory::default();
-        let mut idle = || timed_turn(&ctx, &mut memory);
-        let times = in_turn(ROUNDS, &mut [&mut idle])?;
-        let took = times.first().map(Sample::median).unwrap_or_default();
-        table.point("an idle turn of MONITOR on records", "jobs", jobs, took);
+        places.push((lab, ctx, Memory::default()));
+    }
+    let turns = places.iter_mut().map(|(_, ctx, memory)| || timed_turn(ctx, memory));
+    let mut turns: Vec<_> = turns.collect();
+    let mut things: Vec<&mut dyn FnMut() -> io::Result<Duration>> = Vec::new();
+    things.extend(turns.iter_mut().map(|turn| turn as &mut dyn FnMut() -> _));
+    for (jobs, times) in SIZES.into_iter().zip(in_turn(ROUNDS, &mut things)?) {
+        table.point("an idle turn of MONITOR on records", "jobs", jobs, times.median());
     }
     Ok(())
 }

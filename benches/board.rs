@@ -1,42 +1,31 @@
 //! How long `tpu find` takes beside `tpu ls`, as whole processes, on the board of sixty targets.
 //!
-//! `cargo bench --bench board`. The bound of issue 8: no more than 15 ms above `ls`. `find` asks tmux once
-//! where a record looks live; `ls` asks nobody.
+//! No more than 15 ms above `ls`: `find` asks tmux once where a record looks live; `ls` asks nobody.
 
-mod common;
-
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use common::{Lab, data, median, record};
+use crate::Plan;
+use crate::common::table::{Amount, Row, Table};
+use crate::common::{Lab, data, pairs, record};
 
 const TARGETS: usize = 60;
 const LIVE: usize = 20;
 const ROUNDS: usize = 40;
-const BOUND: Duration = Duration::from_millis(15);
+const ABOVE: Duration = Duration::from_millis(15);
 
-fn main() -> io::Result<()> {
-    let mut out = io::stdout();
+/// With and without records that look live.
+pub(crate) fn board(table: &mut Table, _: &Plan) -> io::Result<()> {
     let lab = Lab::new()?;
     for live in [0, LIVE] {
         lab.write(&full_board(lab.dir(), live))?;
-        let (mut ls, mut find) = (Vec::new(), Vec::new());
-        // One after the other, so that a slow moment of the machine strikes both.
-        for _ in 0..ROUNDS {
-            ls.push(lab.tpu("ls alice")?);
-            find.push(lab.tpu("find v*")?);
-        }
-        let (ls, find) = (median(&ls), median(&find));
-        let above = find.saturating_sub(ls);
-        let verdict = if above <= BOUND { "within" } else { "ABOVE" };
-        writeln!(
-            out,
-            "{TARGETS} targets, {live} live records: ls {ls:.1?}, find {find:.1?}: {above:.1?} more \
-             ({verdict} {BOUND:?})"
-        )?;
+        let (find, ls) = pairs(ROUNDS, || lab.tpu("find v*"), || lab.tpu("ls alice"))?;
+        let name = format!("`find v*`, {TARGETS} targets, {live} live records (floor: `ls`)");
+        let row = Row::time(name, &find).floor(Amount::Time(ls.median()));
+        table.push(&row.bound(Amount::Time(ls.median() + ABOVE), format!("≤ ls + {ABOVE:?}")))?;
     }
     Ok(())
 }

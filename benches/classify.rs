@@ -1,177 +1,68 @@
-//! How fast the classifier reads: megabytes of healthy training text, and walls of tracebacks.
+//! P13: how fast the classifier reads: megabytes of healthy training text, and walls of tracebacks.
 //!
-//! `cargo bench --bench classify`. The floors of issue 4: 200 MB/s healthy, 40 MB/s tracebacks, one core.
-//! Machines differ and are shared: `floor_…` is what a handful of words and expressions alone would cost
-//! on the same text at the same moment, so the ratio to them says more than the figure.
+//! The floor is what a handful of expressions alone cost on the same text at the same moment, line by line,
+//! so the ratio to it says more than the figure.
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::hint::black_box;
+use std::io;
+use std::time::Duration;
 
-use divan::counter::BytesCount;
-use divan::{Bencher, black_box};
 use tpu::classify::{Classifier, Input};
 
-fn main() {
-    divan::main();
-}
+use crate::Plan;
+use crate::common::table::{Amount, Row, Sample, Table};
+use crate::common::text::{failures, healthy, six_expressions};
+use crate::common::{in_turn, pairs, timed};
 
-/// A run as five loggers show it, each line with numbers of its own.
-fn healthy(bytes: usize) -> String {
-    let mut text = String::with_capacity(bytes + 400);
-    let mut step = 0_u32;
-    while text.len() < bytes {
-        step += 1;
-        let loss = 9.0 / f64::from(step % 997 + 1);
-        let second = step % 60;
-        let ok = match step % 8 {
-            0 => writeln!(
-                text,
-                "I1120 06:24:{second:02}.558033 140614421764992 train.py:17] [{step}] train/loss={loss:.4}, \
-                 train/error={:.4}, num_errors=0, steps_per_sec=10.10",
-                loss / 5.0
-            ),
-            1 => writeln!(
-                text,
-                "step {step:6}/90000 mean_squared_error={loss:.4} grad_norm=0.597 error_rate 0.0 steps/s=12.8"
-            ),
-            2 => writeln!(
-                text,
-                "completed step: {step}, seconds: 4.029, TFLOP/s/device: 256.417, Tokens/s/device: 124.6, loss: {loss:.3}"
-            ),
-            3 => writeln!(
-                text,
-                "{{'loss': '{loss:.3}', 'grad_norm': '0.8336', 'learning_rate': '3.417e-05', 'epoch': '0.{step:04}'}}"
-            ),
-            4 => writeln!(
-                text,
-                "2026-11-20 06:33:{second:02},603 INFO [host 23026] step {step} loss {loss:.3} grad_norm 0.88"
-            ),
-            5 => writeln!(
-                text,
-                "Epoch 2/3:  {:2}%|█████████████████████▌                     | {}/9000 [00:02<00:02, 48.75batch/s, err=0, loss={loss:.3}]",
-                step % 100,
-                step % 9000
-            ),
-            6 => writeln!(
-                text,
-                "INFO:tensorflow:Enqueue next ({}) batch(es) of data to infeed.",
-                step % 300
-            ),
-            _ => writeln!(
-                text,
-                "[worker {}] {step} batches read from shard-{:05}-of-01024, queue 93 % full",
-                step % 8,
-                step % 1024
-            ),
-        };
-        ok.expect("writing to a string");
-    }
-    text
-}
-
-/// Every captured block, in turn, until there is enough.
-fn failures(bytes: usize) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus/blocks");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .expect("the corpus is checked in")
-        .map(|entry| entry.expect("a readable folder").path())
-        .collect();
-    files.sort();
-    let blocks: Vec<_> =
-        files.iter().map(|file| fs::read(file).expect("a readable file")).collect();
-    let wall = |block: &&Vec<u8>| block.windows(9).any(|w| w == b"Traceback");
-    let mut text = Vec::with_capacity(bytes + 10_000);
-    for block in blocks.iter().filter(wall).cycle() {
-        text.extend_from_slice(block);
-        if text.len() >= bytes {
-            break;
-        }
-    }
-    text
-}
-
+const ROUNDS: usize = 20;
+/// Lengths of a line without an end, in thousands of bytes.
+const SIZES: [u32; 3] = [10, 100, 1_000];
 const MEGABYTES: usize = 8 << 20;
 /// What a look at one pane reads: at most the last 2 000 lines.
 const PANE: usize = 150 << 10;
 
-fn classify(text: &[u8]) {
+/// Logs pane by pane and line by line, then one line without an end, then what the first use costs.
+pub(crate) fn classify(table: &mut Table, _: &Plan) -> io::Result<()> {
+    let healthy = healthy(MEGABYTES).into_bytes();
+    let failures = failures(MEGABYTES)?;
+    let lines = |text: &[u8]| {
+        black_box(Classifier::builtin().classify_lines(black_box(text)));
+    };
+    let panes = |text: &[u8]| text.chunks(PANE).for_each(pane);
+    // A look reads panes; each line by itself is what `tpu classify` shows to people.
+    for (name, text, work, least) in [
+        ("healthy text, pane by pane", &healthy, &panes as &dyn Fn(&[u8]), Some(200.0)),
+        ("tracebacks, pane by pane", &failures, &panes, Some(40.0)),
+        ("healthy text, each line by itself", &healthy, &lines, None),
+        ("tracebacks, each line by itself", &failures, &lines, None),
+    ] {
+        let (ours, floor) =
+            pairs(ROUNDS, || Ok(timed(|| work(text)).1), || Ok(timed(|| six_expressions(text)).1))?;
+        let row = Row::of(format!("P13 {name}"), speed(text.len(), ours.median()));
+        let row = row.floor(speed(text.len(), floor.median()));
+        table.push(&match least {
+            Some(least) => row.bound(Amount::Speed(least), format!("≥ {least:.0} MB/s")),
+            None => row,
+        })?;
+    }
+    let lines = SIZES.map(|kilobytes| b"step 1 loss ".repeat(kilobytes as usize * 1_000 / 12));
+    let mut reads: Vec<_> = lines.iter().map(|line| || Ok(timed(|| pane(line)).1)).collect();
+    let mut things: Vec<&mut dyn FnMut() -> io::Result<Duration>> = Vec::new();
+    things.extend(reads.iter_mut().map(|read| read as &mut dyn FnMut() -> _));
+    for (kilobytes, times) in SIZES.into_iter().zip(in_turn(ROUNDS, &mut things)?) {
+        table.point("the classifier on a line without an end", "kB", kilobytes, times.median());
+    }
+    let loads = (0..ROUNDS).map(|_| timed(|| Classifier::with_overlay("", "none.toml").0).1);
+    let loads = Sample::from(loads.collect::<Vec<_>>());
+    let row = Row::time("P13 the classifier is ready", &loads);
+    table.push(&row.bound(Amount::Time(Duration::from_millis(1)), "≤ 1 ms"))
+}
+
+fn pane(text: &[u8]) {
     black_box(Classifier::builtin().classify(&Input { text: black_box(text), ..Input::default() }));
 }
 
-#[divan::bench]
-fn pane_healthy(bencher: Bencher<'_, '_>) {
-    let text = healthy(PANE);
-    bencher.counter(BytesCount::of_str(&text)).bench(|| classify(text.as_bytes()));
-}
-
-#[divan::bench]
-fn pane_tracebacks(bencher: Bencher<'_, '_>) {
-    let text = failures(PANE);
-    bencher.counter(BytesCount::of_slice(&text)).bench(|| classify(&text));
-}
-
-/// A whole log read pane by pane, so that nothing of it is skipped.
-#[divan::bench(sample_count = 10)]
-fn log_healthy(bencher: Bencher<'_, '_>) {
-    let text = healthy(MEGABYTES);
-    let bytes = BytesCount::of_str(&text);
-    bencher.counter(bytes).bench(|| text.as_bytes().chunks(PANE).for_each(classify));
-}
-
-#[divan::bench(sample_count = 10)]
-fn lines_healthy(bencher: Bencher<'_, '_>) {
-    let text = healthy(MEGABYTES);
-    let bytes = BytesCount::of_str(&text);
-    bencher
-        .counter(bytes)
-        .bench(|| Classifier::builtin().classify_lines(black_box(text.as_bytes())));
-}
-
-#[divan::bench(sample_count = 10)]
-fn lines_tracebacks(bencher: Bencher<'_, '_>) {
-    let text = failures(MEGABYTES);
-    let bytes = BytesCount::of_slice(&text);
-    bencher.counter(bytes).bench(|| Classifier::builtin().classify_lines(black_box(&text)));
-}
-
-/// Six expressions in one set, line by line: what reading a log costs at the least.
-fn floor(bencher: Bencher<'_, '_>, text: &[u8]) {
-    let set = regex::bytes::RegexSet::new([
-        r"(?-u)Traceback \(most",
-        r"(?-u)[A-Z]\w+Error: ",
-        r"(?-u)UNAVAILABLE: ",
-        r"(?-u)Killed",
-        r"(?-u)step[ =:]+\d+",
-        r"(?-u)loss[ =:]+[\d.]+",
-    ])
-    .expect("the expressions are constants");
-    bencher.counter(BytesCount::of_slice(text)).bench(|| {
-        let lines = black_box(text).split(|b| *b == b'\n');
-        lines.map(|line| set.matches(line).iter().count()).sum::<usize>()
-    });
-}
-
-#[divan::bench(sample_count = 10)]
-fn floor_healthy(bencher: Bencher<'_, '_>) {
-    floor(bencher, healthy(MEGABYTES).as_bytes());
-}
-
-#[divan::bench(sample_count = 10)]
-fn floor_tracebacks(bencher: Bencher<'_, '_>) {
-    floor(bencher, &failures(MEGABYTES));
-}
-
-/// A wall of tracebacks, pane by pane.
-#[divan::bench(sample_count = 10)]
-fn log_tracebacks(bencher: Bencher<'_, '_>) {
-    let text = failures(MEGABYTES);
-    let bytes = BytesCount::of_slice(&text);
-    bencher.counter(bytes).bench(|| text.chunks(PANE).for_each(classify));
-}
-
-/// What the first use costs a process.
-#[divan::bench(sample_count = 20)]
-fn load_rules() -> Classifier {
-    Classifier::with_overlay("", "none.toml").0
+fn speed(bytes: usize, took: Duration) -> Amount {
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    Amount::Speed(f64::from(bytes) / 1e6 / took.as_secs_f64().max(1e-9))
 }

@@ -1,8 +1,7 @@
-//! How long a command on 256 workers takes over connections that are there, beside the same by hand.
+//! P15: how long a command on 256 workers takes over connections that are there, beside the same by hand.
 //!
-//! `cargo bench --bench workers`, where there is an sshd. The bound of issue 10 (P15): at most 1.2 times as
-//! long as `xargs -P32 ssh` over the same multiplexed connections. Sixteen sshd serve sixteen loopback addresses
-//! each (one listens on no more), with keys and a directory of their own.
+//! Where there is no sshd, a line says so. Sixteen sshd serve sixteen loopback addresses each (one listens on
+//! no more), with keys and a directory of their own.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
@@ -16,7 +15,10 @@ use tpu::remote::Worker;
 use tpu::remote::ssh::SshConfig;
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::{self, Process, Signal, Table};
+use tpu::sys::procs::{self, Process, Signal, Table as Processes};
+
+use crate::Plan;
+use crate::common::table::{Amount, Row, Sample, Table};
 
 const SSHD: &str = "/usr/sbin/sshd";
 const WORKERS: u8 = 255;
@@ -27,7 +29,7 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let below: Vec<Process> = Table::read()
+        let below: Vec<Process> = Processes::read()
             .map(|table| table.descendants(self.0.id()).into_iter().cloned().collect())
             .unwrap_or_default();
         drop(self.0.kill());
@@ -98,10 +100,10 @@ fn opening() -> usize {
     entries.flatten().filter(is_opening).count()
 }
 
-fn main() -> io::Result<()> {
-    let mut out = io::stdout();
+/// A command everywhere, first while connections are opened, then while they are kept.
+pub(crate) fn workers(table: &mut Table, _: &Plan) -> io::Result<()> {
     if !Path::new(SSHD).is_file() {
-        return writeln!(out, "skipped: there is no {SSHD}");
+        return table.push(&Row::said("P15 256 workers", format!("there is no {SSHD}")));
     }
     let clock = SystemClock::new();
     let dir = tempfile::Builder::new().prefix("b-").tempdir()?;
@@ -160,13 +162,12 @@ fn main() -> io::Result<()> {
         over.store(true, Ordering::Relaxed);
         answered.map(|_| clock.monotonic().saturating_sub(begun))
     })?;
-    writeln!(
-        out,
-        "cold: {} workers in {:.2} s, at most {} connections being opened at a time",
+    let figure = format!(
+        "P15 `tpu ssh all`, {} workers, cold; at most {} connections being opened",
         hosts.len(),
-        cold.as_secs_f64(),
         most.load(Ordering::Relaxed)
-    )?;
+    );
+    table.push(&Row::of(figure, Amount::Time(cold)))?;
 
     let places: Vec<String> = Worker::all(&hosts)
         .iter()
@@ -190,16 +191,10 @@ fn main() -> io::Result<()> {
             assert_eq!(lines.count(), hosts.len(), "every worker has answered");
         }
     }
-    let middle = |times: &mut Vec<Duration>| {
-        times.sort();
-        times.get(times.len() / 2).copied().unwrap_or_default().as_secs_f64()
-    };
-    let (here, there) = (middle(&mut here), middle(&mut there));
-    writeln!(
-        out,
-        "warm: tpu ssh all {here:.2} s, xargs -P32 ssh {there:.2} s: {:.2} times (bound 1.20)",
-        here / there
-    )?;
+    let (here, there) = (Sample::from(here), Sample::from(there).median());
+    let row = Row::time("P15 the same, warm", &here).floor(Amount::Time(there));
+    let said = "≤ 1.2 × `xargs -P32 ssh` over the same connections";
+    table.push(&row.bound(Amount::Time(there * 12 / 10), said))?;
     // Kept connections end with the servers; their files go with the directory.
     drop(servers);
     let end = clock.monotonic() + Duration::from_secs(20);

@@ -1,14 +1,22 @@
 //! A place for the built program: a data file, a tmux server of its own, and the time that commands take.
 
+pub(crate) mod table;
+pub(crate) mod text;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tpu::ops::Ctx;
+use tpu::ops::open::{Opening, open};
 use tpu::store::{OsDisk, atomic};
 use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::env::Env;
 use tpu::sys::proc::{self, Output, Spawn};
+
+use table::Sample;
 
 /// The program that is measured.
 pub(crate) const TPU: &str = env!("CARGO_BIN_EXE_tpu");
@@ -96,6 +104,11 @@ impl Drop for Lab {
     }
 }
 
+/// Bytes in whole millions, at least one.
+pub(crate) fn megabytes(bytes: usize) -> u32 {
+    u32::try_from((bytes + 500_000) / 1_000_000).unwrap_or(u32::MAX).max(1)
+}
+
 /// The words of a command line without quotes.
 pub(crate) fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
@@ -109,6 +122,33 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (value, clock.monotonic().saturating_sub(begin))
 }
 
+/// Times some things in turn, so that a slow moment of the machine strikes all of them.
+pub(crate) fn in_turn(
+    rounds: usize,
+    things: &mut [&mut dyn FnMut() -> io::Result<Duration>],
+) -> io::Result<Vec<Sample>> {
+    let mut times = vec![Vec::new(); things.len()];
+    for _ in 0..rounds {
+        for (thing, times) in things.iter_mut().zip(&mut times) {
+            times.push(thing()?);
+        }
+    }
+    Ok(times.into_iter().map(Sample::from).collect())
+}
+
+/// The same for two.
+pub(crate) fn pairs(
+    rounds: usize,
+    mut ours: impl FnMut() -> io::Result<Duration>,
+    mut floor: impl FnMut() -> io::Result<Duration>,
+) -> io::Result<(Sample, Sample)> {
+    let mut samples = in_turn(rounds, &mut [&mut ours, &mut floor])?.into_iter();
+    let (Some(ours), Some(floor)) = (samples.next(), samples.next()) else {
+        return Err(io::Error::other("two things give two samples"));
+    };
+    Ok((ours, floor))
+}
+
 /// The value below which so many hundredths of them lie.
 pub(crate) fn percentile(times: &[Duration], hundredths: usize) -> Duration {
     let mut sorted = times.to_vec();
@@ -120,6 +160,27 @@ pub(crate) fn percentile(times: &[Duration], hundredths: usize) -> Duration {
 /// The middle one.
 pub(crate) fn median(times: &[Duration]) -> Duration {
     percentile(times, 50)
+}
+
+/// How long tmux takes for commands on its standard input, and what it says.
+pub(crate) fn tmux(lab: &Lab, script: &str) -> io::Result<(Duration, Output)> {
+    lab.fed("tmux", &["-L", "tpu-bench", "source-file", "-"], script)
+}
+
+/// The effects of a `tpu` that works at this place, in this process.
+pub(crate) fn ctx(lab: &Lab) -> Ctx {
+    let mut env = Env::read();
+    env.vars.insert("TMUX_TMPDIR".into(), lab.dir().as_os_str().to_owned());
+    env.vars.insert("HOME".into(), lab.dir().as_os_str().to_owned());
+    open(Opening {
+        data: lab.data_path(),
+        tmux_socket: Some("tpu-bench".to_owned()),
+        env,
+        actor: "bench".to_owned(),
+        tpu: TPU.into(),
+        layers: Vec::new(),
+        patterns: None,
+    })
 }
 
 /// A data file of alice, with these records of hers.
@@ -147,4 +208,11 @@ pub(crate) fn record(dir: &Path, window: usize, target: &str, status: &str) -> V
         "monitor": true, "rules": { "preempted": "reapply", "grpc": "resume" }, "extra_msgs": {},
         "start_time": "20250420_011026", "customized_settings": {},
     })
+}
+
+/// A data file of alice, with so many jobs that have finished, each on a target of its own.
+pub(crate) fn finished(lab: &Lab, jobs: usize) -> Value {
+    let records: Vec<_> =
+        (1..=jobs).map(|n| record(lab.dir(), n, &format!("lab-{n}"), "finished")).collect();
+    data(lab.dir(), &records)
 }

@@ -8,7 +8,6 @@ use tpu::sys::procs::{Process, Signal, signal};
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
-use crate::common::wait::wait_until;
 
 fn running_job() -> TestEnv {
     let env = TestEnv::new();
@@ -234,15 +233,14 @@ fn stopped_and_continued_and_hung_up() {
 }
 
 #[test]
-fn a_terminal_that_goes_without_a_signal_takes_the_monitor_along() {
+fn keys_from_a_terminal_that_was_hung_up_end_the_monitor() {
     let env = running_job();
-    let terminal = Terminal::new(&env);
-    // In a session of its own the terminal does not control it, and sends it no signal.
-    terminal.command(&format!("setsid --wait {TPU} monitor alice"));
+    // What is drawn goes on to be seen, and no signal comes: this terminal is not the one that went.
+    let (terminal, keys) = (Terminal::new(&env), Terminal::new(&env));
+    let tty = keys.tmux.run(&["display-message", "-p", "-t", "person", "#{pane_tty}"]);
+    terminal.command(&format!("{TPU} monitor alice <{tty}; echo code-$?"));
     terminal.shows("▸ 1");
-    let tpu = terminal.tpu();
-    terminal.tmux.kill_server();
-    let lives =
-        || Process::read(tpu.pid).is_some_and(|found| found.start == tpu.start && !found.zombie);
-    wait_until("it has ended", || !lives());
+    keys.tmux.kill_server();
+    terminal.shows("it was hung up");
+    terminal.shows("code-1");
 }

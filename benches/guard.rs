@@ -52,7 +52,7 @@ struct Hot {
     least: fn(&Lab) -> io::Result<()>,
 }
 
-/// The paths that a profile of the screen, of MONITOR and of short commands shows at the top.
+/// The paths that every command, every look of the screen and of MONITOR, and every key goes through.
 const PATHS: [Hot; 5] = [
     Hot {
         name: "data",

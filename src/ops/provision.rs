@@ -231,8 +231,6 @@ fn bring(
                 let at = seen_at(spec, &fact);
                 note_machine(ctx, &fact)?;
                 call(ctx, steps.go_on, |cloud| cloud.delete(&at, true))?;
-                // Whatever was launched meanwhile began on it, or on nothing.
-                note_machine(ctx, &fact)?;
                 anew = false;
                 fail::fail_point!("reapply-deleted");
             }
@@ -278,7 +276,8 @@ fn seen_at(spec: &TargetSpec, fact: &TargetFact) -> TargetAt {
 }
 
 /// Writes into the records of the jobs on a target which machine it has, before that is deleted: nobody
-/// could tell afterwards that the next one of its name is not the one that they began on.
+/// could tell afterwards that the next one of its name is not the one that they began on. What is launched
+/// while it is being deleted may begin on either, and stays unknown.
 fn note_machine(ctx: &Ctx, fact: &TargetFact) -> Result<(), Error> {
     let of = |data: &Data| -> Vec<(JobId, Timestamp)> {
         data.jobs()

@@ -24,7 +24,7 @@ pub struct Dialog {
     /// Whether it leads a process group, which ends with it.
     own_group: bool,
     timeout: Duration,
-    /// Counts from the start of the program.
+    /// Counts from the start of the program, or of its answer.
     clock: SystemClock,
     stdin: Option<ChildStdin>,
     outputs: (Option<ChildStdout>, Option<ChildStderr>),
@@ -73,7 +73,8 @@ impl Dialog {
         Ok(std::mem::take(&mut self.read.0))
     }
 
-    /// Lets it read `input` and no more, and listens as [`Dialog::hear`] does.
+    /// Lets it read `input` and no more, and listens as [`Dialog::hear`] does. The time-out begins anew:
+    /// between two parts whoever asks may have had other things to do.
     pub fn answer(
         &mut self,
         input: &[u8],
@@ -82,6 +83,7 @@ impl Dialog {
         if input.is_empty() {
             self.stdin = None;
         }
+        self.clock = SystemClock::new();
         self.go_on(input, is_enough)?;
         Ok(std::mem::take(&mut self.read.0))
     }
@@ -112,10 +114,10 @@ impl Dialog {
         while self.ended.is_none() {
             // The end is asked for before the last reading, so nothing written before it is missed.
             let ended = self.child.try_wait().map_err(|error| self.error(error))?;
+            self.ended = ended.map(Status::from);
             let drained = drain(&mut self.outputs.0, &mut self.read.0)
                 .and_then(|()| drain(&mut self.outputs.1, &mut self.read.1));
             drained.map_err(|error| self.error(error))?;
-            self.ended = ended.map(Status::from);
             if self.ended.is_some() || is_enough(&self.read.0) {
                 break;
             }

@@ -293,6 +293,34 @@ fn a_look_and_what_it_reads_are_one_process_that_nobody_sees() {
 }
 
 #[test]
+fn a_server_keeps_nothing_of_the_looks_that_nothing_was_read_after() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let statm = format!("/proc/{}/statm", server.server_pid().unwrap());
+    let resident_kb = || {
+        let statm = std::fs::read_to_string(&statm).unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
+    };
+    let look = |times: u32| {
+        for nth in 0..times {
+            let look = tmux.look_and_read_on();
+            assert!(matches!(look.fact, TmuxFact::Up { .. }), "{:?}", look.fact);
+            // Some are given up, and some find that there is nothing to read.
+            if nth % 2 == 0 {
+                assert_eq!(look.rest.rows(&[]).unwrap(), Some(Vec::new()));
+            }
+        }
+    };
+    look(50);
+    let before = resident_kb();
+    look(300);
+    // Each that is kept takes 5 kB.
+    let more = resident_kb().saturating_sub(before);
+    assert!(more < 500, "{more} kB more");
+}
+
+#[test]
 fn an_old_tmux_is_refused_before_anything_changes() {
     let dir = tempfile::tempdir().unwrap();
     let script = format!(

@@ -27,6 +27,9 @@ const OVERLAP: usize = 4;
 /// More new rows than this are no small reading.
 const MOST: i64 = 60;
 
+/// A row that leaves no more columns free may go on in the next one.
+const MARGIN: usize = 8;
+
 /// What a launcher prints at a start. What stands before it is another launch's.
 const START: &str = "tpu: launch ";
 
@@ -75,8 +78,8 @@ pub(super) fn first_full(nth: u64, pane: &PaneFact) -> u64 {
 
 /// Whether a row may go on in the next one: then only tmux can join them.
 pub(super) fn has_wrapped(text: &str, width: u32) -> bool {
-    // A character that takes two columns leaves the last one free.
-    let full = (width as usize).saturating_sub(1);
+    // A character that takes two columns leaves the last one free, and tmux leaves out blanks at the end.
+    let full = (width as usize).saturating_sub(MARGIN);
     text.lines().any(|line| line.len() >= full && text::width(line) >= full)
 }
 

@@ -312,7 +312,12 @@ fn read_rows(
 
 /// The rows to read of a pane, and whether they are its newest alone. `None` where tmux has to join them.
 fn rows_of(memory: &Memory, seen: &[Seen<'_>], wanted: &Wanted) -> Option<(Rows, bool)> {
-    let Window::Here(pane) = &seen.get(wanted.index)?.window else { return None };
+    let seen = seen.get(wanted.index)?;
+    let Window::Here(pane) = &seen.window else { return None };
+    // It has ended since the look, and may have printed far more than the rows that were there.
+    if seen.exit.is_some() && pane.exit.is_none() {
+        return None;
+    }
     let Some(old) = memory.readings.get(&pane.pane_id) else {
         return Some((newest::all_rows(pane), false));
     };

@@ -92,19 +92,34 @@ pub(super) struct ReadOn<'a> {
 }
 
 impl Rest for ReadOn<'_> {
-    fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        match self.dialog {
-            _ if wanted.is_empty() => Ok(Some(Vec::new())),
-            None => self.tmux.rows(wanted),
-            Some(mut dialog) => {
-                let mark = self.tmux.end_of_part();
-                let script = commands::rows_lines(wanted) + &commands::end_line(&self.tmux.mark);
-                let said = dialog
-                    .answer(script.as_bytes(), |said| said.ends_with(&mark))
-                    .map_err(|error| in_our_words("capture-pane", &error))?;
-                // The server has said all: to hear from it how the process ends would be two questions more.
-                Ok(said.strip_suffix(&*mark).and_then(|rows| rows_in(rows, wanted)))
-            }
+    fn rows(mut self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
+        let Some(dialog) = self.dialog.take() else {
+            return if wanted.is_empty() { Ok(Some(Vec::new())) } else { self.tmux.rows(wanted) };
+        };
+        let said = self.ask(dialog, &commands::rows_lines(wanted))?;
+        Ok(said.and_then(|rows| rows_in(&rows, wanted)))
+    }
+}
+
+impl ReadOn<'_> {
+    /// Lets the call read these commands and no more; what the server says to them, `None` if that broke off.
+    fn ask(&self, mut dialog: Dialog, lines: &str) -> Result<Option<Vec<u8>>, TmuxError> {
+        let mark = self.tmux.end_of_part();
+        let script = lines.to_owned() + &commands::end_line(&self.tmux.mark);
+        let said = dialog
+            .answer(script.as_bytes(), |said| said.ends_with(&mark))
+            .map_err(|error| in_our_words("capture-pane", &error))?;
+        // The server has said all: to hear from it how the process ends would be two questions more.
+        Ok(said.strip_suffix(&*mark).map(<[u8]>::to_vec))
+    }
+}
+
+impl Drop for ReadOn<'_> {
+    /// Nothing more is to be read. The server is still told so: it keeps what waits for a client that went
+    /// without a word (5 kB each with tmux 3.3a, measured over 1 500 calls).
+    fn drop(&mut self) {
+        if let Some(dialog) = self.dialog.take() {
+            drop(self.ask(dialog, ""));
         }
     }
 }

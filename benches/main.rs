@@ -23,6 +23,7 @@ mod workers;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use tpu::sys::proc::{self, Spawn};
 
@@ -61,7 +62,17 @@ const GROUPS: [(&str, Group); 14] = [
     ("original", peers::original),
 ];
 
-fn main() -> io::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(writeln!(io::stderr(), "error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
     let mut out = io::stdout();
     // cargo says `--bench` to every bench.
     let words: Vec<_> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
@@ -72,7 +83,7 @@ fn main() -> io::Result<()> {
         Ok(plan) => plan,
         Err(why) => {
             let names: Vec<_> = GROUPS.iter().map(|(name, _)| *name).collect();
-            writeln!(io::stderr(), "{why}; groups of figures: {}", names.join(" "))?;
+            let why = format!("{why}; groups of figures: {}", names.join(" "));
             return Err(io::Error::other(why));
         }
     };

@@ -2,6 +2,7 @@
 //! on, once, whatever happens meanwhile; and no target is touched on a doubt.
 
 use serde_json::Value;
+use tpu::model::ids::{JobId, LaunchToken, WindowId};
 
 use crate::common::env::{Running, TestEnv, wait_gone};
 use crate::common::wait::{wait_for, wait_until};
@@ -81,6 +82,28 @@ impl Lab {
         self.env.wait_status(leaf["windows_id"].as_u64().unwrap(), "finished");
         assert_eq!(self.children(), 1, "{clue}: it ran more than once");
     }
+}
+
+#[test]
+fn a_launch_holds_its_target_until_its_record_gives_it_up() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    drop(env.tpu("sim list").exits(0).says(&[TARGET, "READY"]));
+    drop(env.tpu("run v2-1 alice -- sleep 1000").exits(0));
+    // As if its window had never opened, by a clock that has jumped since.
+    env.change(|data| {
+        let id = JobId::new("alice".into(), WindowId(1));
+        let launch = data.job_mut(&id).unwrap().launch.as_mut().unwrap();
+        launch.token = LaunchToken::from("another");
+        launch.at = launch.at.plus_seconds(-3_600);
+        launch.confirmed = false;
+    });
+    let seen = env.tpu("describe v2-1 --json").exits(0).json();
+    assert_eq!(seen["target"]["jobs"], serde_json::json!(["alice/1"]), "{seen:#}");
+    drop(env.tpu("reapply v2-1").exits(0));
+    let given_up = env.job("alice", 1);
+    assert_eq!((&given_up["status"], &given_up["error"]), (&"error".into(), &"launch".into()));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The pipes of a running program: both outputs are read while it runs, what it is to read may depend on
 //! what it has said, and there is an end to the waiting.
 
-use std::io::{self, Read, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +15,30 @@ use super::proc::{Output, ProcError, Spawn, Status};
 /// How long to listen before looking whether the program still lives, when it holds no pipe open or a
 /// child of it holds one.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// A pipe that a program of this machine opens by its name and reads to its end, like a file.
+///
+/// What was written waits in it until then. It ends with us, whoever may still have it open.
+#[derive(Debug)]
+pub struct NamedPipe {
+    /// Keeps the name, and what was written, until the program has opened it.
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl NamedPipe {
+    /// Makes one.
+    pub fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Its name: this process's link to it (proc(5): `/proc/<pid>/fd`).
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.reader.as_raw_fd())
+    }
+}
 
 /// A program that runs. It is killed and reaped when this is dropped.
 #[derive(Debug)]
@@ -26,29 +51,27 @@ pub struct Dialog {
     timeout: Duration,
     /// Counts from the start of the program, or of its answer.
     clock: SystemClock,
-    stdin: Option<ChildStdin>,
+    /// Where it reads what we write: its standard input, or a [`NamedPipe`].
+    input: Option<File>,
     outputs: (Option<ChildStdout>, Option<ChildStderr>),
     /// What it has said on either.
     read: (Vec<u8>, Vec<u8>),
     /// How it ended, once it has.
     ended: Option<Status>,
+    /// Whether it is left to end by itself.
+    let_go: bool,
 }
 
 impl Dialog {
-    /// Starts a program whose standard input stays open until [`Dialog::finish`]. The time-out of `spawn`
-    /// begins; what `spawn` would let it read plays no part.
-    pub fn begin(spawn: &Spawn) -> Result<Self, ProcError> {
-        Self::with_input(spawn, Stdio::piped())
-    }
-
-    /// Starts a program with this standard input.
-    pub(super) fn with_input(spawn: &Spawn, stdin: Stdio) -> Result<Self, ProcError> {
+    /// Starts a program with this standard input. The time-out of `spawn` begins; what `spawn` would let it
+    /// read plays no part.
+    pub fn begin(spawn: &Spawn, stdin: Stdio) -> Result<Self, ProcError> {
         let mut command = spawn.command();
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| spawn.error(error))?;
-        let stdin = child.stdin.take();
+        let input = child.stdin.take().map(|stdin| File::from(OwnedFd::from(stdin)));
         let outputs = (child.stdout.take(), child.stderr.take());
-        let pipes = [fd_of(stdin.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
+        let pipes = [fd_of(input.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
         let set = pipes.into_iter().flatten().map(|pipe| rustix::io::ioctl_fionbio(pipe, true));
         let set: Result<(), rustix::io::Errno> = set.collect();
         let dialog = Self {
@@ -57,10 +80,11 @@ impl Dialog {
             own_group: spawn.own_group,
             timeout: spawn.timeout,
             clock: SystemClock::new(),
-            stdin,
+            input,
             outputs,
             read: (Vec::new(), Vec::new()),
             ended: None,
+            let_go: false,
         };
         set.map_err(|error| spawn.error(error.into()))?;
         Ok(dialog)
@@ -73,18 +97,21 @@ impl Dialog {
         Ok(std::mem::take(&mut self.read.0))
     }
 
-    /// Lets it read `input` and no more, and listens as [`Dialog::hear`] does. The time-out begins anew:
-    /// between two parts whoever asks may have had other things to do.
+    /// Lets it read `input` and no more from this pipe, whose name it has been told, and listens as
+    /// [`Dialog::hear`] does. What it has complained of before is forgotten.
+    ///
+    /// The time-out begins anew: between two parts whoever asks may have had other things to do.
     pub fn answer(
         &mut self,
+        pipe: NamedPipe,
         input: &[u8],
         is_enough: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<u8>, ProcError> {
-        if input.is_empty() {
-            self.stdin = None;
-        }
+        self.input = Some(File::from(OwnedFd::from(pipe.writer)));
+        self.read.1.clear();
         self.clock = SystemClock::new();
         self.go_on(input, is_enough)?;
+        drop(pipe.reader);
         Ok(std::mem::take(&mut self.read.0))
     }
 
@@ -98,9 +125,20 @@ impl Dialog {
     /// A child of the program that keeps its outputs open does not keep us waiting: once the program itself
     /// has ended, what is there is taken.
     pub fn finish(mut self, input: &[u8]) -> Result<Output, ProcError> {
-        let stdout = self.answer(input, |_| false)?;
+        if input.is_empty() {
+            self.input = None;
+        }
+        self.clock = SystemClock::new();
+        self.go_on(input, |_| false)?;
         let status = self.ended.expect("nothing is enough but its end");
-        Ok(Output { status, stdout, stderr: std::mem::take(&mut self.read.1) })
+        let (stdout, stderr) = std::mem::take(&mut self.read);
+        Ok(Output { status, stdout, stderr })
+    }
+
+    /// Lets it end by itself, which it does when there is nothing more to read. It is not waited for: if we
+    /// live on, what is left of it lives as long.
+    pub fn let_go(mut self) {
+        self.let_go = true;
     }
 
     /// Writes all of `input` and closes the pipe behind it; with nothing to write it stays as it is. Reads
@@ -137,7 +175,7 @@ impl Dialog {
             let written = talked.map_err(|error| self.error(error))?;
             input = input.get(written..).unwrap_or_default();
             if written > 0 && input.is_empty() {
-                self.stdin = None;
+                self.input = None;
             }
         }
         Ok(())
@@ -145,10 +183,10 @@ impl Dialog {
 
     /// Waits until there is something to do, and writes what it takes of `input`; how much that is.
     fn talk(&mut self, input: &[u8], at_most: Duration) -> io::Result<usize> {
-        let writes = self.stdin.as_ref().filter(|_| !input.is_empty());
+        let writes = self.input.as_ref().filter(|_| !input.is_empty());
         let reads = [fd_of(self.outputs.0.as_ref()), fd_of(self.outputs.1.as_ref())];
         wait(fd_of(writes), reads, at_most)?;
-        let Some(pipe) = self.stdin.as_mut().filter(|_| !input.is_empty()) else {
+        let Some(pipe) = self.input.as_mut().filter(|_| !input.is_empty()) else {
             return Ok(0);
         };
         match pipe.write(input) {
@@ -167,7 +205,7 @@ impl Dialog {
 
 impl Drop for Dialog {
     fn drop(&mut self) {
-        if self.ended.is_some() {
+        if self.ended.is_some() || self.let_go {
             return;
         }
         // All of it fails only if the program is gone already.
@@ -224,10 +262,13 @@ mod tests {
         Spawn::new("sh").args(["-c", script]).timeout(Duration::from_secs(20))
     }
 
+    fn begin(script: &str) -> Dialog {
+        Dialog::begin(&sh(script), Stdio::piped()).unwrap()
+    }
+
     #[test]
     fn what_it_reads_may_depend_on_what_it_said() {
-        let spawn = sh("echo 41; read -r answer; echo got $answer; cat; exit 3");
-        let mut dialog = Dialog::begin(&spawn).unwrap();
+        let mut dialog = begin("echo 41; read -r answer; echo got $answer; cat; exit 3");
         let heard = dialog.hear(|said| said.ends_with(b"\n")).unwrap();
         assert_eq!((heard.as_slice(), dialog.has_ended()), (&b"41\n"[..], false));
         let output = dialog.finish(b"42\nmore\n").unwrap();
@@ -235,18 +276,45 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_said_all_need_not_be_waited_for() {
-        let mut dialog = Dialog::begin(&sh("cat; echo over; exec sleep 1000")).unwrap();
-        let heard = dialog.answer(b"a\n", |said| said.ends_with(b"over\n")).unwrap();
-        assert_eq!((heard.as_slice(), dialog.has_ended()), (&b"a\nover\n"[..], false));
+    fn one_pipe_after_the_other_is_read_to_its_end() {
+        let (one, two) = (NamedPipe::new().unwrap(), NamedPipe::new().unwrap());
+        let script = "echo why >&2; cat $1; echo over; cat $2; echo over; exec sleep 1000";
+        let paths = ["-c".to_owned(), script.to_owned(), "sh".to_owned(), one.path(), two.path()];
+        let spawn = Spawn::new("sh").args(paths).timeout(Duration::from_secs(20));
+        let mut dialog = Dialog::begin(&spawn, Stdio::null()).unwrap();
+        // More than a pipe holds.
+        let long = "a line\n".repeat(100_000);
+        for (pipe, input) in [(one, long.as_str()), (two, "b\n")] {
+            let said = |said: &[u8]| said.ends_with(b"over\n");
+            let heard = dialog.answer(pipe, input.as_bytes(), said).unwrap();
+            assert!(!dialog.has_ended());
+            assert!(heard == (input.to_owned() + "over\n").as_bytes(), "{} bytes", heard.len());
+        }
         let pid = dialog.child.id();
         drop(dialog);
         assert!(procs::Process::read(pid).is_none());
     }
 
     #[test]
+    fn one_that_is_let_go_reads_to_the_end_of_its_pipe_and_goes_on() {
+        let pipe = NamedPipe::new().unwrap();
+        let (mut heard, _open) = io::pipe().unwrap();
+        let to = format!("/proc/{}/fd/{}", std::process::id(), heard.as_raw_fd());
+        let script = "echo ready; cat $1; echo over >$2";
+        let args = ["-c".to_owned(), script.to_owned(), "sh".to_owned(), pipe.path(), to];
+        let spawn = Spawn::new("sh").args(args).timeout(Duration::from_secs(20));
+        let mut dialog = Dialog::begin(&spawn, Stdio::null()).unwrap();
+        dialog.hear(|said| said.ends_with(b"ready\n")).unwrap();
+        dialog.let_go();
+        drop(pipe);
+        let mut said = [0; 5];
+        heard.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"over\n");
+    }
+
+    #[test]
     fn one_that_ends_before_it_has_said_enough_is_heard_to_its_end() {
-        let mut dialog = Dialog::begin(&sh("echo half; echo why >&2; exit 1")).unwrap();
+        let mut dialog = begin("echo half; echo why >&2; exit 1");
         let heard = dialog.hear(|said| said.ends_with(b"whole\n")).unwrap();
         assert_eq!((heard.as_slice(), dialog.has_ended()), (&b"half\n"[..], true));
         let output = dialog.finish(b"too late").unwrap();
@@ -255,7 +323,7 @@ mod tests {
 
     #[test]
     fn an_empty_answer_is_an_end_of_input() {
-        let mut dialog = Dialog::begin(&sh("echo ready; cat; echo over")).unwrap();
+        let mut dialog = begin("echo ready; cat; echo over");
         dialog.hear(|said| said.ends_with(b"ready\n")).unwrap();
         assert_eq!(dialog.finish(b"").unwrap().text(), "over\n");
     }
@@ -263,7 +331,7 @@ mod tests {
     #[test]
     fn one_that_says_nothing_is_waited_for_so_long_and_not_left_behind() {
         let spawn = sh("exec sleep 1000").timeout(Duration::from_millis(50));
-        let mut dialog = Dialog::begin(&spawn).unwrap();
+        let mut dialog = Dialog::begin(&spawn, Stdio::piped()).unwrap();
         let pid = dialog.child.id();
         let error = dialog.hear(|said| !said.is_empty()).unwrap_err();
         assert!(matches!(error, ProcError::TimedOut { .. }), "{error}");

@@ -329,7 +329,7 @@ pub enum ProcError {
 /// SIGKILL and is reaped.
 pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
     let (stdin, to_write) = spawn.input()?;
-    Dialog::with_input(spawn, stdin)?.finish(to_write)
+    Dialog::begin(spawn, stdin)?.finish(to_write)
 }
 
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's

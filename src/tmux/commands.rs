@@ -71,14 +71,29 @@ fn line(command: &TmuxCommand<'_>) -> String {
 /// The server, then all panes of all sessions. On a server without a session the second part fails with
 /// "no current target".
 pub(super) fn look() -> Chain {
-    let server = DisplayMessage::new().print().message(formats::SERVER).build();
-    Chain::new(&server).then(&ListPanes::new().all().format(formats::PANE).build())
+    let [server, panes] = look_commands();
+    Chain::new(&server).then(&panes)
 }
 
-/// The same; then `mark`, and the commands that come on the standard input (see [`source_stdin`]).
-pub(super) fn look_and_wait(mark: &str) -> Chain {
+fn look_commands() -> [TmuxCommand<'static>; 2] {
+    let server = DisplayMessage::new().print().message(formats::SERVER).build();
+    [server, ListPanes::new().all().format(formats::PANE).build()]
+}
+
+/// The same; then `mark`, and the commands in the file at `path`.
+pub(super) fn look_and_read(mark: &str, path: &str) -> Chain {
     let end = DisplayMessage::new().print().message(mark).build();
-    look().then(&end).then(&SourceFile::new().path("-").build())
+    look().then(&end).then(&SourceFile::new().path(path).build())
+}
+
+/// What to put into a file to look.
+pub(super) fn look_lines() -> String {
+    look_commands().iter().map(|command| line(command) + "\n").collect()
+}
+
+/// What to put into a file to have the one at `path` read.
+pub(super) fn read_line(path: &str) -> String {
+    line(&SourceFile::new().path(path).build()) + "\n"
 }
 
 /// Sets the options that jobs rely on, on a session that exists, and lists its windows.
@@ -207,7 +222,7 @@ pub(super) fn source_stdin() -> Chain {
     Chain::new(&SourceFile::new().path("-").build())
 }
 
-/// What to send to [`source_stdin`] to read panes; `mark` is printed after each.
+/// What to put into a file to read panes; `mark` is printed after each.
 pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
     let end = end_line(mark);
     let mut lines = String::with_capacity(panes.len() * 80);
@@ -219,12 +234,12 @@ pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
     lines
 }
 
-/// What to send to [`source_stdin`] to have `mark` printed.
+/// What to put into a file to have `mark` printed.
 pub(super) fn end_line(mark: &str) -> String {
     line(&DisplayMessage::new().print().message(mark).build()) + "\n"
 }
 
-/// What to send to [`source_stdin`] to read rows.
+/// What to put into a file to read rows.
 pub(super) fn rows_lines(wanted: &[Rows]) -> String {
     let mut lines = String::with_capacity(wanted.len() * 48);
     for rows in wanted {
@@ -242,7 +257,16 @@ pub(super) fn rows_lines(wanted: &[Rows]) -> String {
 
 /// Which panes there are and how each is, in as few words as tell a change.
 pub(super) fn pulse() -> Chain {
-    Chain::new(&ListPanes::new().all().format(formats::PULSE).build())
+    Chain::new(&pulse_command())
+}
+
+fn pulse_command() -> TmuxCommand<'static> {
+    ListPanes::new().all().format(formats::PULSE).build()
+}
+
+/// What to put into a file to take the pulse.
+pub(super) fn pulse_lines() -> String {
+    line(&pulse_command()) + "\n"
 }
 
 /// Reads the pane only if it is still what it was at the last look, and still where it was: a window of

@@ -1,9 +1,10 @@
 //! The tmux server: sessions, windows, panes, and nothing about jobs.
 //!
 //! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one (one `tmux` process per call, several
-//! commands in one), and `fake::FakeTmux` plays a server in memory. Panes are addressed by the ids of one
-//! look (`%12`, `@7`) and acted on only if the server still agrees about whose they are: a target such as
-//! `=alice:42` may resolve to a window *named* `420run` (seen on tmux 3.3a) and serves only to create.
+//! commands in one; looks that follow each other share theirs), and `fake::FakeTmux` plays a server in
+//! memory. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server still
+//! agrees about whose they are: a target such as `=alice:42` may resolve to a window *named* `420run` (seen
+//! on tmux 3.3a) and serves only to create.
 
 mod commands;
 pub mod fake;
@@ -104,13 +105,13 @@ impl Rows {
 pub struct Look<'a> {
     /// All panes of all sessions.
     pub fact: TmuxFact,
-    /// Reads on in the same call. Dropped, it ends the call.
+    /// Reads on in the same call. Dropped, it leaves the call to the next look.
     pub rest: Box<dyn Rest + 'a>,
 }
 
 /// A call that has been answered in part and waits for what else is to be asked.
 pub trait Rest {
-    /// Reads rows as [`Tmux::rows`] does, and ends the call.
+    /// Reads rows as [`Tmux::rows`] does.
     fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError>;
 }
 

@@ -1,5 +1,5 @@
 //! The real tmux: one `tmux` process per call, several commands in one call. `look` is the call that goes
-//! on: what it lists decides what else it is asked.
+//! on: what it lists decides what else it is asked, and the next look may be made with it too.
 
 mod look;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use super::commands::{self, Chain};
@@ -16,6 +16,7 @@ use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
 use crate::sys::random::{OsRandom, Random as _};
+use look::Reader;
 
 /// How long a server may take for one call. A healthy one needs milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ const NOT_FOR_SERVERS: [&str; 8] = [
     "TPU_WORKER",
 ];
 
-/// The tmux server of one socket, asked by one process per call.
+/// The tmux server of one socket, asked by one process per call; looks that follow each other share one.
 #[derive(Debug)]
 pub struct OneShot {
     /// Socket name (`tmux -L`).
@@ -50,6 +51,8 @@ pub struct OneShot {
     timeout: Duration,
     /// Whether the program is new enough, once somebody had to know.
     version: OnceLock<Result<(), String>>,
+    /// The call of the last look, if the next one can be made with it.
+    reader: Mutex<Option<Reader>>,
 }
 
 impl OneShot {
@@ -77,13 +80,15 @@ impl OneShot {
             mark: format!("tpu-mark-{}", OsRandom.hex(12)),
             timeout: TIMEOUT,
             version: OnceLock::new(),
+            reader: Mutex::new(None),
         }
     }
 
     /// Changes how long one call may take; 10 s otherwise.
     #[must_use]
-    pub fn with_timeout(self, timeout: Duration) -> Self {
-        Self { timeout, ..self }
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// The program with everything that is the same for each call.
@@ -291,8 +296,12 @@ impl Tmux for OneShot {
 
     fn pulse(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        match run("list-panes", &self.spawn(commands::pulse().into_args())) {
-            Ok(output) => (output.stdout, output.stderr).hash(&mut hasher),
+        let anew = || {
+            let output = run("list-panes", &self.spawn(commands::pulse().into_args()))?;
+            Ok([output.stdout, output.stderr].concat())
+        };
+        match self.pulse_on().unwrap_or_else(anew) {
+            Ok(said) => said.hash(&mut hasher),
             Err(error) => error.to_string().hash(&mut hasher),
         }
         hasher.finish()

@@ -38,6 +38,13 @@ fn a_server_without_a_session_is_up_and_empty() {
     assert_eq!(panes, []);
     tmux.ensure_session("alice", 10_000).unwrap();
     assert_eq!(up(&tmux).0, place);
+    let panes = || match tmux.look_and_read_on().fact {
+        TmuxFact::Up { panes, .. } => panes.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(panes(), 1);
+    server.run(&["kill-session", "-t", "=alice"]);
+    assert_eq!(panes(), 0, "the call of the last look cannot tell, another can");
 }
 
 #[test]
@@ -208,10 +215,11 @@ fn a_failed_question_is_unknown_and_never_down() {
     }
 }
 
-/// A tmux that answers a look with one pane, and does `then` with `$mark` for what ends a part.
+/// A tmux that answers a look with one pane, and does `then` with `$mark` for what ends a part and `$pipe`
+/// for what it is to read.
 fn one_that_then(then: &str) -> String {
     format!(
-        r#"for word; do case "$word" in tpu-mark-*) mark=$word;; esac; done
+        r#"for word; do case "$word" in tpu-mark-*) mark=$word;; /proc/*) pipe=$word;; esac; done
         echo "1 2 /socket"; echo "1 @1 %1 1 0 5 0 3 0 80 24 alice:::"; echo "$mark"
         {then}"#
     )
@@ -221,12 +229,12 @@ fn one_that_then(then: &str) -> String {
 fn what_is_read_after_a_look_is_whole_or_nothing() {
     let cases = [
         ("exec sleep 1000", "did not answer within"),
-        ("cat >&2; exit 1", "nothing"),
-        ("cat >/dev/null; echo one", "nothing"),
-        ("cat >/dev/null; echo one; echo $mark", "nothing"),
-        ("cat >/dev/null; echo one; echo two; echo three; echo $mark", "nothing"),
-        ("cat >/dev/null; echo one; echo two", "nothing"),
-        ("cat >/dev/null; echo one; echo two; echo $mark; exec sleep 1000", "all"),
+        ("cat $pipe >&2; exit 1", "nothing"),
+        ("cat $pipe >/dev/null; echo one", "nothing"),
+        ("cat $pipe >/dev/null; echo one; echo $mark", "nothing"),
+        ("cat $pipe >/dev/null; echo one; echo two; echo three; echo $mark", "nothing"),
+        ("cat $pipe >/dev/null; echo one; echo two", "nothing"),
+        ("cat $pipe >/dev/null; echo one; echo two; echo $mark; exec sleep 1000", "all"),
     ];
     let wanted = [Rows { pane_id: "%1".to_owned(), from: 0, to: 1 }];
     for (then, expected) in cases {
@@ -264,32 +272,118 @@ fn a_look_that_breaks_off_is_unknown() {
     assert!(matches!(&fact, TmuxFact::Unknown { reason } if reason.contains("middle")), "{fact:?}");
 }
 
+/// A tmux that answers its first look with one pane, and does `then` when it is asked for another one in the
+/// same call; `$pipe` holds the question.
+fn one_that_at_the_second_look(then: &str) -> String {
+    one_that_then(&format!("cat $pipe >/dev/null; {then}"))
+}
+
 #[test]
-fn a_look_and_what_it_reads_are_one_process_that_nobody_sees() {
+fn a_look_in_the_call_of_another_is_true_or_made_anew() {
+    let cases = [
+        ("exec sleep 1000", "did not answer within"),
+        ("exit 1", "up"),
+        ("exit 0", "up"),
+        ("echo nonsense; echo $mark", "up"),
+        ("echo '1 2 /socket'; echo $mark", "up"),
+        ("echo '1 2 /socket'; echo '2 @1 %1 1 0 5 0 3 0 80 24 alice:::'; echo $mark", "here"),
+    ];
+    for (then, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        write_script(&dir.path().join("tmux"), &one_that_at_the_second_look(then));
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
+        let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_secs(2));
+        let mut looks = (0..2).map(|_| match tmux.look_and_read_on().fact {
+            TmuxFact::Up { panes, .. } if panes.len() != 1 => panic!("{then}: {panes:?}"),
+            TmuxFact::Up { panes, .. } if panes[0].window_index == 1 => "up".to_owned(),
+            TmuxFact::Up { .. } => "here".to_owned(),
+            TmuxFact::Unknown { reason } => reason,
+            TmuxFact::Down { place } => panic!("{then}: {place:?}"),
+        });
+        assert_eq!(looks.next().as_deref(), Some("up"), "{then}");
+        let second = looks.next().unwrap();
+        assert!(second.contains(expected), "{then}: {second}");
+    }
+}
+
+/// A server with a window, a door to it, and a file with a line for each `tmux` process that the door starts.
+fn counted() -> (PrivateTmux, OneShot, PathBuf) {
     let server = PrivateTmux::new("");
     server.one_shot().ensure_session("alice", 10_000).unwrap();
-    let pane = server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
     let calls = server.dir().join("calls");
     let bin = server.dir().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let counts = format!("echo call >>'{}'; PATH=${{PATH#*:}}; exec tmux \"$@\"", calls.display());
+    let counts = format!("echo $$ >>'{}'; PATH=${{PATH#*:}}; exec tmux \"$@\"", calls.display());
     write_script(&bin.join("tmux"), &counts);
     let mut env = server.env().clone();
     let path = env.non_empty("PATH").unwrap().to_owned();
     env.vars.insert("PATH".into(), format!("{}:{path}", bin.display()).into());
     let tmux = OneShot::new(Some(server.socket()), &env);
-    let look = tmux.look_and_read_on();
-    assert!(matches!(look.fact, TmuxFact::Up { .. }), "{:?}", look.fact);
+    (server, tmux, calls)
+}
+
+#[test]
+fn looks_and_what_they_read_are_one_process_that_nobody_sees() {
+    let (server, tmux, calls) = counted();
+    let pane = server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    let rows = [Rows { pane_id: pane.pane_id, from: 0, to: 1 }];
     let attached = || server.run(&["list-sessions", "-F", "#{session_name} #{session_attached}"]);
-    assert_eq!((attached().as_str(), server.run(&["list-clients"]).as_str()), ("alice 0", ""));
-    let rows = look.rest.rows(&[Rows { pane_id: pane.pane_id, from: 0, to: 1 }]).unwrap();
-    assert_eq!(rows.map(|rows| rows.len()), Some(1));
-    assert_eq!(std::fs::read_to_string(&calls).unwrap(), "call\n");
-    // A look that nothing is read after keeps no server that has lost its last window.
-    let look = tmux.look_and_read_on();
-    drop(look);
+    for nth in 0..60 {
+        let look = tmux.look_and_read_on();
+        let TmuxFact::Up { panes, .. } = look.fact else { panic!("{:?}", look.fact) };
+        assert_eq!(panes.len(), 2);
+        assert_eq!((attached().as_str(), server.run(&["list-clients"]).as_str()), ("alice 0", ""));
+        let read = look.rest.rows(&rows).unwrap();
+        assert_eq!(read.map(|rows| rows.len()), Some(1));
+        if nth == 10 {
+            assert_eq!(std::fs::read_to_string(&calls).unwrap().lines().count(), 1);
+        }
+    }
+    // No file names another one deeper than tmux lets it.
+    assert_eq!(std::fs::read_to_string(&calls).unwrap().lines().count(), 3);
+    // A server that has lost its last window ends at the next look.
     server.run(&["kill-session", "-t", "=alice"]);
-    wait_until("the server has ended", || matches!(tmux.look(), TmuxFact::Down { .. }));
+    let is_down = || matches!(tmux.look_and_read_on().fact, TmuxFact::Down { .. });
+    wait_until("the server has ended", is_down);
+}
+
+#[test]
+fn a_pulse_is_taken_in_the_call_of_the_last_look() {
+    let (server, tmux, calls) = counted();
+    drop(tmux.look_and_read_on());
+    let calm = server.one_shot().pulse();
+    for _ in 0..5 {
+        assert_eq!(tmux.pulse(), calm);
+    }
+    server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    assert_ne!(tmux.pulse(), calm);
+    assert_eq!(std::fs::read_to_string(&calls).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn whoever_ends_the_process_or_the_server_does_not_end_the_looks() {
+    let (server, tmux, calls) = counted();
+    let place = || match tmux.look_and_read_on().fact {
+        TmuxFact::Up { place, panes } if panes.len() == 1 => place,
+        other => panic!("{other:?}"),
+    };
+    let first = place();
+    assert_eq!(place(), first);
+    let pid = std::fs::read_to_string(&calls).unwrap().trim().parse().unwrap();
+    let client = procs::Process::read(pid).unwrap();
+    procs::signal(&client, procs::Signal::Kill).unwrap();
+    let is_dead =
+        || std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.is_empty());
+    wait_until("it has ended", is_dead);
+    assert_eq!(place(), first);
+    server.run(&["kill-server"]);
+    wait_until("the server has ended", || {
+        matches!(server.one_shot().look(), TmuxFact::Down { .. })
+    });
+    assert!(matches!(tmux.look_and_read_on().fact, TmuxFact::Down { .. }));
+    server.one_shot().ensure_session("alice", 10_000).unwrap();
+    assert_ne!(place().server_pid, first.server_pid);
 }
 
 #[test]

@@ -1,14 +1,28 @@
 //! The look of the real tmux, and what is read in the same call.
 //!
-//! One `tmux` process lists the panes, prints a mark, and then reads commands from its standard input, which
-//! are written when it is known which panes are worth reading. To the server that is one client without a
-//! session: nobody sees it, and nothing of theirs depends on it. It ends with the call.
+//! One `tmux` process lists the panes, prints a mark, and goes on with the commands in a pipe of ours, which
+//! are written when it is known which panes are worth reading. They end with a mark and the name of the next
+//! pipe: the next look is written into that, five seconds later, and is spared what a new client costs a
+//! server with a thousand windows (it walks all of them for each of five messages until the first command,
+//! and for one at the end; measured with tmux 3.3a).
+//!
+//! To the server that is one client without a session: nobody sees it in `list-clients`, no session is
+//! attached by it, and all that depends on it is that a server without a window ends only when it has gone,
+//! which is at the next look. It ends with us, as its pipe does.
+
+use std::process::Stdio;
+use std::sync::{MutexGuard, PoisonError};
 
 use super::{OneShot, in_our_words, run};
 use crate::model::facts::TmuxFact;
-use crate::sys::dialog::Dialog;
+use crate::sys::dialog::{Dialog, NamedPipe};
 use crate::sys::proc::{Output, ProcError};
 use crate::tmux::{Rest, Rows, Tmux as _, TmuxError, commands, formats};
+
+/// So many pipes are read by one process. Each is named in the one before, and is one file deeper to tmux:
+/// 3.3a keeps half a kilobyte for each until the process ends (measured over 8 000), and later ones refuse the
+/// fiftieth ("too many nested files").
+const MOST_PARTS: u32 = 40;
 
 impl OneShot {
     /// Looks in a call of its own.
@@ -44,20 +58,76 @@ impl OneShot {
 
     /// Looks in a call that goes on; one that failed is a fact too.
     pub(super) fn begin_look(&self) -> (TmuxFact, ReadOn<'_>) {
-        self.try_look_and_read_on()
-            .unwrap_or_else(|error| (self.failure(&error), ReadOn { tmux: self, dialog: None }))
+        self.look_on()
+            .unwrap_or_else(|| self.look_anew())
+            .unwrap_or_else(|error| (self.failure(&error), ReadOn { tmux: self, reader: None }))
     }
 
-    fn try_look_and_read_on(&self) -> Result<(TmuxFact, ReadOn<'_>), TmuxError> {
-        let chain = commands::look_and_wait(&self.mark);
+    /// Looks with the call of the last look. `None` if that cannot be, or if it leaves a doubt.
+    fn look_on(&self) -> Option<Result<(TmuxFact, ReadOn<'_>), TmuxError>> {
+        let (listed, reader) = match self.ask_on("list-panes", &commands::look_lines())? {
+            Ok(answered) => answered,
+            Err(error) => return Some(Err(error)),
+        };
+        match self.seen(&listed) {
+            Ok(fact @ TmuxFact::Up { .. }) if !has_no_pane(&fact) => {
+                Some(Ok((fact, ReadOn { tmux: self, reader: Some(reader) })))
+            }
+            // Whether there is none, or the list failed, only the end of a call tells; and a server that has
+            // lost its last window waits for this one.
+            _ => {
+                reader.end();
+                None
+            }
+        }
+    }
+
+    /// Takes the pulse with the call of the last look, in the words of [`commands::pulse`].
+    pub(super) fn pulse_on(&self) -> Option<Result<Vec<u8>, TmuxError>> {
+        let answered = self.ask_on("list-panes", &commands::pulse_lines())?;
+        Some(answered.map(|(said, reader)| {
+            self.keep(reader);
+            said
+        }))
+    }
+
+    /// Asks in the call of the last look. `None` if there is none to ask in.
+    fn ask_on(&self, name: &str, lines: &str) -> Option<Result<(Vec<u8>, Reader), TmuxError>> {
+        let reader = self.kept().take()?;
+        if reader.parts > MOST_PARTS {
+            reader.end();
+            return None;
+        }
+        match reader.ask(lines, &self.mark) {
+            Ok(answered) => answered.map(Ok),
+            Err(error @ ProcError::TimedOut { .. }) => Some(Err(in_our_words(name, &error))),
+            // It has ended since: with its server, or by somebody's hand.
+            Err(_) => None,
+        }
+    }
+
+    /// Leaves a call for the next look. Of two that were made at once one is enough.
+    fn keep(&self, reader: Reader) {
+        let other = self.kept().replace(reader);
+        if let Some(other) = other {
+            other.end();
+        }
+    }
+
+    fn look_anew(&self) -> Result<(TmuxFact, ReadOn<'_>), TmuxError> {
+        let failed = |source| ProcError::Io { program: "tmux".to_owned(), source };
+        let pipe = NamedPipe::new().map_err(|error| in_our_words("list-panes", &failed(error)))?;
+        let chain = commands::look_and_read(&self.mark, &pipe.path());
         let name = chain.name();
         let spawn = self.spawn(chain.into_args());
-        let mark = self.end_of_part();
         let in_our_words = |error: ProcError| in_our_words(&name, &error);
-        let mut dialog = Dialog::begin(&spawn).map_err(in_our_words)?;
+        let mut dialog = Dialog::begin(&spawn, Stdio::null()).map_err(in_our_words)?;
+        let mark = end_of_part(&self.mark);
         let said = dialog.hear(|said| said.ends_with(&mark)).map_err(in_our_words)?;
         if let Some(listed) = said.strip_suffix(&*mark) {
-            return Ok((self.seen(listed)?, ReadOn { tmux: self, dialog: Some(dialog) }));
+            let fact = self.seen(listed)?;
+            let reader = Reader { dialog, pipe, parts: 1 };
+            return Ok((fact, ReadOn { tmux: self, reader: Some(reader) }));
         }
         // It has ended before: there is nothing to read, or no server.
         let output = dialog.finish(&[]).map_err(in_our_words)?;
@@ -67,12 +137,12 @@ impl OneShot {
             let message = "it ended in the middle of its answer".to_owned();
             return Err(TmuxError::Failed { command: name, message });
         }
-        Ok((fact, ReadOn { tmux: self, dialog: None }))
+        Ok((fact, ReadOn { tmux: self, reader: None }))
     }
 
-    /// What ends a part of what a call says.
-    fn end_of_part(&self) -> Vec<u8> {
-        format!("{}\n", self.mark).into_bytes()
+    /// The call of the last look.
+    fn kept(&self) -> MutexGuard<'_, Option<Reader>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A look that failed, as a fact.
@@ -84,42 +154,84 @@ impl OneShot {
     }
 }
 
-/// The rest of a look: the `tmux` process waits for commands on its standard input.
+impl Drop for OneShot {
+    fn drop(&mut self) {
+        if let Some(reader) = self.kept().take() {
+            reader.dialog.let_go();
+        }
+    }
+}
+
+fn has_no_pane(fact: &TmuxFact) -> bool {
+    matches!(fact, TmuxFact::Up { panes, .. } if panes.is_empty())
+}
+
+/// What ends a part of what a call says.
+fn end_of_part(mark: &str) -> Vec<u8> {
+    format!("{mark}\n").into_bytes()
+}
+
+/// A `tmux` process that waits for commands in a pipe.
+#[derive(Debug)]
+pub(super) struct Reader {
+    dialog: Dialog,
+    pipe: NamedPipe,
+    /// Pipes that it has been told of.
+    parts: u32,
+}
+
+impl Reader {
+    /// Has these commands carried out; what the server says to them. `None` if that broke off. A process that
+    /// has not answered is not asked again.
+    fn ask(self, lines: &str, mark: &str) -> Result<Option<(Vec<u8>, Self)>, ProcError> {
+        let Self { mut dialog, pipe, parts } = self;
+        let failed = |source| ProcError::Io { program: "tmux".to_owned(), source };
+        let next = NamedPipe::new().map_err(failed)?;
+        let script =
+            lines.to_owned() + &commands::end_line(mark) + &commands::read_line(&next.path());
+        let end = end_of_part(mark);
+        let said = dialog.answer(pipe, script.as_bytes(), |said| said.ends_with(&end))?;
+        let said = said.strip_suffix(&*end).map(<[u8]>::to_vec);
+        Ok(said.map(|said| (said, Self { dialog, pipe: next, parts: parts + 1 })))
+    }
+
+    /// Ends it, and waits for that: a client that is killed while it could read leaves something in the
+    /// server for good (5 kB each with tmux 3.3a, measured over 1 500 calls).
+    fn end(self) {
+        drop(self.pipe);
+        drop(self.dialog.finish(&[]));
+    }
+}
+
+/// The rest of a look: the `tmux` process waits for commands.
 pub(super) struct ReadOn<'a> {
     tmux: &'a OneShot,
     /// `None` if it does not wait: there was nothing to look at.
-    dialog: Option<Dialog>,
+    reader: Option<Reader>,
 }
 
 impl Rest for ReadOn<'_> {
     fn rows(mut self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        let Some(dialog) = self.dialog.take() else {
-            return if wanted.is_empty() { Ok(Some(Vec::new())) } else { self.tmux.rows(wanted) };
+        if wanted.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(reader) = self.reader.take() else {
+            return self.tmux.rows(wanted);
         };
-        let said = self.ask(dialog, &commands::rows_lines(wanted))?;
-        Ok(said.and_then(|rows| rows_in(&rows, wanted)))
-    }
-}
-
-impl ReadOn<'_> {
-    /// Lets the call read these commands and no more; what the server says to them, `None` if that broke off.
-    fn ask(&self, mut dialog: Dialog, lines: &str) -> Result<Option<Vec<u8>>, TmuxError> {
-        let mark = self.tmux.end_of_part();
-        let script = lines.to_owned() + &commands::end_line(&self.tmux.mark);
-        let said = dialog
-            .answer(script.as_bytes(), |said| said.ends_with(&mark))
+        let said = reader
+            .ask(&commands::rows_lines(wanted), &self.tmux.mark)
             .map_err(|error| in_our_words("capture-pane", &error))?;
-        // The server has said all: to hear from it how the process ends would be two questions more.
-        Ok(said.strip_suffix(&*mark).map(<[u8]>::to_vec))
+        Ok(said.and_then(|(rows, reader)| {
+            self.reader = Some(reader);
+            rows_in(&rows, wanted)
+        }))
     }
 }
 
 impl Drop for ReadOn<'_> {
-    /// Nothing more is to be read. The server is still told so: it keeps what waits for a client that went
-    /// without a word (5 kB each with tmux 3.3a, measured over 1 500 calls).
     fn drop(&mut self) {
-        if let Some(dialog) = self.dialog.take() {
-            drop(self.ask(dialog, ""));
+        if let Some(reader) = self.reader.take() {
+            self.tmux.keep(reader);
         }
     }
 }

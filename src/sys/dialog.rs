@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write as _};
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::time::Duration;
 
@@ -21,22 +21,44 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What was written waits in it until then. It ends with us, whoever may still have it open.
 #[derive(Debug)]
 pub struct NamedPipe {
-    /// Keeps the name, and what was written, until the program has opened it.
-    reader: PipeReader,
+    name: PipeName,
     writer: PipeWriter,
 }
 
+/// The name of a [`NamedPipe`]. Once this is dropped the name may be another file's: it is kept until
+/// whoever was told of it has opened it, or has ended.
+#[derive(Debug)]
+pub struct PipeName {
+    reader: PipeReader,
+    path: String,
+}
+
 impl NamedPipe {
-    /// Makes one.
+    /// Makes one; its name is our link to it (proc(5): `/proc/<pid>/fd`).
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&writer, true)?;
-        Ok(Self { reader, writer })
+        // Not by our own id: in a namespace of its own a process may have another one there.
+        let us = std::fs::read_link("/proc/self")?;
+        let path = format!("/proc/{}/fd/{}", us.display(), reader.as_raw_fd());
+        Ok(Self { name: PipeName { reader, path }, writer })
     }
 
-    /// Its name: this process's link to it (proc(5): `/proc/<pid>/fd`).
-    pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.reader.as_raw_fd())
+    /// Its name.
+    pub fn path(&self) -> &str {
+        &self.name.path
+    }
+
+    /// The name, and the end to write to.
+    pub fn split(self) -> (PipeName, PipeWriter) {
+        (self.name, self.writer)
+    }
+}
+
+impl PipeName {
+    /// Keeps the name for as long as we live.
+    pub fn keep(self) {
+        let _ = OwnedFd::from(self.reader).into_raw_fd();
     }
 }
 
@@ -97,21 +119,20 @@ impl Dialog {
         Ok(std::mem::take(&mut self.read.0))
     }
 
-    /// Lets it read `input` and no more from this pipe, whose name it has been told, and listens as
+    /// Lets it read `input` and no more from a [`NamedPipe`] that it has been told of, and listens as
     /// [`Dialog::hear`] does. What it has complained of before is forgotten.
     ///
     /// The time-out begins anew: between two parts whoever asks may have had other things to do.
     pub fn answer(
         &mut self,
-        pipe: NamedPipe,
+        pipe: PipeWriter,
         input: &[u8],
         is_enough: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<u8>, ProcError> {
-        self.input = Some(File::from(OwnedFd::from(pipe.writer)));
+        self.input = Some(File::from(OwnedFd::from(pipe)));
         self.read.1.clear();
         self.clock = SystemClock::new();
         self.go_on(input, is_enough)?;
-        drop(pipe.reader);
         Ok(std::mem::take(&mut self.read.0))
     }
 
@@ -133,6 +154,13 @@ impl Dialog {
         let status = self.ended.expect("nothing is enough but its end");
         let (stdout, stderr) = std::mem::take(&mut self.read);
         Ok(Output { status, stdout, stderr })
+    }
+
+    /// Changes how long is waited for it from now on.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Lets it end by itself, which it does when there is nothing more to read. It is not waited for: if we
@@ -279,13 +307,14 @@ mod tests {
     fn one_pipe_after_the_other_is_read_to_its_end() {
         let (one, two) = (NamedPipe::new().unwrap(), NamedPipe::new().unwrap());
         let script = "echo why >&2; cat $1; echo over; cat $2; echo over; exec sleep 1000";
-        let paths = ["-c".to_owned(), script.to_owned(), "sh".to_owned(), one.path(), two.path()];
-        let spawn = Spawn::new("sh").args(paths).timeout(Duration::from_secs(20));
+        let args = ["-c", script, "sh", one.path(), two.path()];
+        let spawn = Spawn::new("sh").args(args).timeout(Duration::from_secs(20));
         let mut dialog = Dialog::begin(&spawn, Stdio::null()).unwrap();
         // More than a pipe holds.
         let long = "a line\n".repeat(100_000);
         for (pipe, input) in [(one, long.as_str()), (two, "b\n")] {
             let said = |said: &[u8]| said.ends_with(b"over\n");
+            let (_name, pipe) = pipe.split();
             let heard = dialog.answer(pipe, input.as_bytes(), said).unwrap();
             assert!(!dialog.has_ended());
             assert!(heard == (input.to_owned() + "over\n").as_bytes(), "{} bytes", heard.len());
@@ -301,15 +330,17 @@ mod tests {
         let (mut heard, _open) = io::pipe().unwrap();
         let to = format!("/proc/{}/fd/{}", std::process::id(), heard.as_raw_fd());
         let script = "echo ready; cat $1; echo over >$2";
-        let args = ["-c".to_owned(), script.to_owned(), "sh".to_owned(), pipe.path(), to];
+        let args = ["-c", script, "sh", pipe.path(), &to];
         let spawn = Spawn::new("sh").args(args).timeout(Duration::from_secs(20));
         let mut dialog = Dialog::begin(&spawn, Stdio::null()).unwrap();
         dialog.hear(|said| said.ends_with(b"ready\n")).unwrap();
+        let (name, end) = pipe.split();
         dialog.let_go();
-        drop(pipe);
+        drop(end);
         let mut said = [0; 5];
         heard.read_exact(&mut said).unwrap();
         assert_eq!(&said, b"over\n");
+        drop(name);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub struct OneShot {
     version: OnceLock<Result<(), String>>,
     /// The call of the last look, if the next one can be made with it.
     reader: Mutex<Option<Reader>>,
+    /// How often in a row a call that should have gone on did not.
+    broken: AtomicU32,
 }
 
 impl OneShot {
@@ -81,6 +84,7 @@ impl OneShot {
             timeout: TIMEOUT,
             version: OnceLock::new(),
             reader: Mutex::new(None),
+            broken: AtomicU32::new(0),
         }
     }
 

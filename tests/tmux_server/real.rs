@@ -359,6 +359,44 @@ fn a_pulse_is_taken_in_the_call_of_the_last_look() {
     server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
     assert_ne!(tmux.pulse(), calm);
     assert_eq!(std::fs::read_to_string(&calls).unwrap().lines().count(), 1);
+    server.run(&["kill-session", "-t", "=alice"]);
+    tmux.pulse();
+    wait_until("the server has ended", || {
+        matches!(server.one_shot().look(), TmuxFact::Down { .. })
+    });
+}
+
+#[test]
+fn a_look_is_at_the_server_that_has_the_socket_now() {
+    let (server, tmux, _calls) = counted();
+    let pid = || match tmux.look_and_read_on().fact {
+        TmuxFact::Up { place, .. } => (place.server_pid, place.socket),
+        other => panic!("{other:?}"),
+    };
+    let (old, socket) = pid();
+    std::fs::remove_file(socket).unwrap();
+    server.one_shot().ensure_session("alice", 10_000).unwrap();
+    assert_eq!(Some(pid().0), server.server_pid());
+    assert_ne!(pid().0, old);
+    let process = procs::Process::read(old).unwrap();
+    procs::signal(&process, procs::Signal::Kill).unwrap();
+}
+
+#[test]
+fn a_server_that_cannot_read_our_pipes_is_asked_without_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let calls = dir.path().join("calls");
+    let then = format!("echo \"$*\" >>'{}'; exit 1", calls.display());
+    write_script(&dir.path().join("tmux"), &one_that_then(&then));
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let tmux = OneShot::new(Some("none"), &Env::fixed([("PATH", path.as_str()), ("HOME", "/")]));
+    for _ in 0..6 {
+        let look = tmux.look_and_read_on();
+        assert!(matches!(look.fact, TmuxFact::Up { .. } | TmuxFact::Unknown { .. }));
+    }
+    let calls = std::fs::read_to_string(&calls).unwrap();
+    let asked: Vec<bool> = calls.lines().map(|call| call.contains("source-file")).collect();
+    assert_eq!(asked, [true, true, true, false, false, false]);
 }
 
 #[test]

@@ -3,15 +3,19 @@
 //! One `tmux` process lists the panes, prints a mark, and goes on with the commands in a pipe of ours, which
 //! are written when it is known which panes are worth reading. They end with a mark and the name of the next
 //! pipe: the next look is written into that, five seconds later, and is spared what a new client costs a
-//! server with a thousand windows (it walks all of them for each of five messages until the first command,
-//! and for one at the end; measured with tmux 3.3a).
+//! server with a thousand windows (it walks all of them for each of three messages before the first command,
+//! for one before the first answer and for one at the end; seen with tmux 3.3a, about a millisecond each).
 //!
-//! To the server that is one client without a session: nobody sees it in `list-clients`, no session is
-//! attached by it, and all that depends on it is that a server without a window ends only when it has gone,
-//! which is at the next look. It ends with us, as its pipe does.
+//! To the server that is one client without a session: nobody sees it in `list-clients`, and no session is
+//! attached by it. What depends on it: a server without a window ends only when it has gone, which is at the
+//! next look or pulse (of a stopped `tpu`: once that goes on), and one that is told to end waits for it to
+//! answer (one that is frozen, as in a paused container, never does). It ends with us, as its pipe does.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Stdio;
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{OneShot, in_our_words, run};
 use crate::model::facts::TmuxFact;
@@ -19,10 +23,16 @@ use crate::sys::dialog::{Dialog, NamedPipe};
 use crate::sys::proc::{Output, ProcError};
 use crate::tmux::{Rest, Rows, Tmux as _, TmuxError, commands, formats};
 
-/// So many pipes are read by one process. Each is named in the one before, and is one file deeper to tmux:
-/// 3.3a keeps half a kilobyte for each until the process ends (measured over 8 000), and later ones refuse the
-/// fiftieth ("too many nested files").
+/// A process that was told of more pipes is not asked for another look. Each pipe is named in the one before,
+/// and is one file deeper to tmux: 3.3a keeps half a kilobyte for each until the process ends (measured over
+/// 8 000), and later ones refuse the fiftieth ("too many nested files").
 const MOST_PARTS: u32 = 40;
+
+/// After so many calls in a row that did not go on, none is asked to: the server may not see our `/proc`.
+const MOST_BROKEN: u32 = 3;
+
+/// How long a process that has nothing more to read may take to end.
+const ENDING: Duration = Duration::from_secs(1);
 
 impl OneShot {
     /// Looks in a call of its own.
@@ -84,26 +94,52 @@ impl OneShot {
 
     /// Takes the pulse with the call of the last look, in the words of [`commands::pulse`].
     pub(super) fn pulse_on(&self) -> Option<Result<Vec<u8>, TmuxError>> {
-        let answered = self.ask_on("list-panes", &commands::pulse_lines())?;
-        Some(answered.map(|(said, reader)| {
-            self.keep(reader);
-            said
-        }))
+        match self.ask_on("list-panes", &commands::pulse_lines())? {
+            // As in a look: no pane is a doubt, and perhaps a server that waits.
+            Ok((said, reader)) if said.is_empty() => {
+                reader.end();
+                None
+            }
+            Ok((said, reader)) => {
+                self.keep(reader);
+                Some(Ok(said))
+            }
+            Err(error) => Some(Err(error)),
+        }
     }
 
     /// Asks in the call of the last look. `None` if there is none to ask in.
     fn ask_on(&self, name: &str, lines: &str) -> Option<Result<(Vec<u8>, Reader), TmuxError>> {
         let reader = self.kept().take()?;
-        if reader.parts > MOST_PARTS {
+        // Whoever has another server now under this name would be told of the old one.
+        if reader.parts > MOST_PARTS || reader.socket != self.socket_id() {
             reader.end();
             return None;
         }
-        match reader.ask(lines, &self.mark) {
+        match self.ask(reader, lines) {
             Ok(answered) => answered.map(Ok),
             Err(error @ ProcError::TimedOut { .. }) => Some(Err(in_our_words(name, &error))),
-            // It has ended since: with its server, or by somebody's hand.
+            // Another process may have more luck, or else says what it is.
             Err(_) => None,
         }
+    }
+
+    /// Asks; `None` if the process has ended since, with its server or by somebody's hand.
+    fn ask(&self, reader: Reader, lines: &str) -> Result<Option<(Vec<u8>, Reader)>, ProcError> {
+        let is_first = reader.parts == 1;
+        let answered = reader.ask(lines, &self.mark)?;
+        match &answered {
+            Some(_) => self.broken.store(0, Ordering::Relaxed),
+            None if is_first => drop(self.broken.fetch_add(1, Ordering::Relaxed)),
+            None => {}
+        }
+        Ok(answered)
+    }
+
+    /// What tells one socket from another of the same name.
+    fn socket_id(&self) -> Option<SocketId> {
+        let found = std::fs::metadata(&self.here.socket).ok()?;
+        Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
     }
 
     /// Leaves a call for the next look. Of two that were made at once one is enough.
@@ -115,18 +151,22 @@ impl OneShot {
     }
 
     fn look_anew(&self) -> Result<(TmuxFact, ReadOn<'_>), TmuxError> {
-        let failed = |source| ProcError::Io { program: "tmux".to_owned(), source };
-        let pipe = NamedPipe::new().map_err(|error| in_our_words("list-panes", &failed(error)))?;
-        let chain = commands::look_and_read(&self.mark, &pipe.path());
+        let goes_on = self.broken.load(Ordering::Relaxed) < MOST_BROKEN;
+        let Some(pipe) = NamedPipe::new().ok().filter(|_| goes_on) else {
+            return Ok((self.try_look()?, ReadOn { tmux: self, reader: None }));
+        };
+        let socket = self.socket_id();
+        let chain = commands::look_and_read(&self.mark, pipe.path());
         let name = chain.name();
-        let spawn = self.spawn(chain.into_args());
+        // A group of its own: it is neither stopped nor interrupted with us.
+        let spawn = self.spawn(chain.into_args()).own_group();
         let in_our_words = |error: ProcError| in_our_words(&name, &error);
         let mut dialog = Dialog::begin(&spawn, Stdio::null()).map_err(in_our_words)?;
         let mark = end_of_part(&self.mark);
         let said = dialog.hear(|said| said.ends_with(&mark)).map_err(in_our_words)?;
         if let Some(listed) = said.strip_suffix(&*mark) {
             let fact = self.seen(listed)?;
-            let reader = Reader { dialog, pipe, parts: 1 };
+            let reader = Reader { dialog, pipe, socket, parts: 1 };
             return Ok((fact, ReadOn { tmux: self, reader: Some(reader) }));
         }
         // It has ended before: there is nothing to read, or no server.
@@ -157,7 +197,7 @@ impl OneShot {
 impl Drop for OneShot {
     fn drop(&mut self) {
         if let Some(reader) = self.kept().take() {
-            reader.dialog.let_go();
+            reader.let_go();
         }
     }
 }
@@ -171,11 +211,17 @@ fn end_of_part(mark: &str) -> Vec<u8> {
     format!("{mark}\n").into_bytes()
 }
 
+/// Device, inode, and when that was last changed: seconds and nanoseconds.
+type SocketId = (u64, u64, i64, i64);
+
 /// A `tmux` process that waits for commands in a pipe.
 #[derive(Debug)]
 pub(super) struct Reader {
+    // It ends before the name of its pipe does.
     dialog: Dialog,
     pipe: NamedPipe,
+    /// The socket that it has connected to.
+    socket: Option<SocketId>,
     /// Pipes that it has been told of.
     parts: u32,
 }
@@ -184,22 +230,39 @@ impl Reader {
     /// Has these commands carried out; what the server says to them. `None` if that broke off. A process that
     /// has not answered is not asked again.
     fn ask(self, lines: &str, mark: &str) -> Result<Option<(Vec<u8>, Self)>, ProcError> {
-        let Self { mut dialog, pipe, parts } = self;
-        let failed = |source| ProcError::Io { program: "tmux".to_owned(), source };
-        let next = NamedPipe::new().map_err(failed)?;
+        let next = match NamedPipe::new() {
+            Ok(next) => next,
+            Err(source) => {
+                self.end();
+                return Err(ProcError::Io { program: "tmux".to_owned(), source });
+            }
+        };
+        let Self { dialog, pipe, socket, parts } = self;
+        let (_name, pipe) = pipe.split();
+        // Where it fails it has ended before its pipes lose their names.
+        let mut dialog = dialog;
         let script =
-            lines.to_owned() + &commands::end_line(mark) + &commands::read_line(&next.path());
+            lines.to_owned() + &commands::end_line(mark) + &commands::read_line(next.path());
         let end = end_of_part(mark);
         let said = dialog.answer(pipe, script.as_bytes(), |said| said.ends_with(&end))?;
         let said = said.strip_suffix(&*end).map(<[u8]>::to_vec);
-        Ok(said.map(|said| (said, Self { dialog, pipe: next, parts: parts + 1 })))
+        Ok(said.map(|said| (said, Self { dialog, pipe: next, socket, parts: parts + 1 })))
     }
 
     /// Ends it, and waits for that: a client that is killed while it could read leaves something in the
     /// server for good (5 kB each with tmux 3.3a, measured over 1 500 calls).
     fn end(self) {
-        drop(self.pipe);
-        drop(self.dialog.finish(&[]));
+        let (_name, pipe) = self.pipe.split();
+        drop(pipe);
+        drop(self.dialog.with_timeout(ENDING).finish(&[]));
+    }
+
+    /// Lets it end by itself, with us.
+    fn let_go(self) {
+        let (name, pipe) = self.pipe.split();
+        self.dialog.let_go();
+        drop(pipe);
+        name.keep();
     }
 }
 
@@ -218,9 +281,8 @@ impl Rest for ReadOn<'_> {
         let Some(reader) = self.reader.take() else {
             return self.tmux.rows(wanted);
         };
-        let said = reader
-            .ask(&commands::rows_lines(wanted), &self.tmux.mark)
-            .map_err(|error| in_our_words("capture-pane", &error))?;
+        let said = self.tmux.ask(reader, &commands::rows_lines(wanted));
+        let said = said.map_err(|error| in_our_words("capture-pane", &error))?;
         Ok(said.and_then(|(rows, reader)| {
             self.reader = Some(reader);
             rows_in(&rows, wanted)

@@ -22,9 +22,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(cargo, "cargo::rerun-if-changed={file}")?;
     }
     let file: Table = std::fs::read_to_string(PATTERNS)?.parse()?;
+    let lists = serde_json::to_value(file.get("unless"))?;
     let mut rules = serde_json::to_value(file.get("rule"))?;
     for rule in rules.as_array_mut().ok_or("no rules")? {
         let id = rule.get("id").map_or_else(String::new, Value::to_string);
+        share(rule, &lists).map_err(|why| format!("{PATTERNS}: rule {id}: {why}"))?;
         for field in ["regex", "unless"] {
             if let Some(sources) = rule.get_mut(field) {
                 let with_needles = expressions(sources);
@@ -39,6 +41,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     #[expect(clippy::disallowed_methods, reason = "nobody reads it before this program has ended")]
     std::fs::write(Path::new(&folder).join("patterns.json"), rules.to_string())?;
+    Ok(())
+}
+
+/// Puts the lists that a rule names behind its own `unless`.
+fn share(rule: &mut Value, lists: &Value) -> Result<(), Box<dyn Error>> {
+    let rule = rule.as_object_mut().ok_or("it is no table")?;
+    let Some(Value::Array(names)) = rule.remove("unless_lists") else { return Ok(()) };
+    let mut all = match rule.remove("unless") {
+        None => Vec::new(),
+        Some(Value::Array(own)) => own,
+        Some(own) => vec![own],
+    };
+    for name in &names {
+        match name.as_str().and_then(|name| lists.get(name)) {
+            Some(Value::Array(list)) => all.extend(list.iter().cloned()),
+            Some(one) => all.push(one.clone()),
+            None => return Err(format!("no list {name}").into()),
+        }
+    }
+    rule.insert("unless".to_owned(), all.into());
     Ok(())
 }
 

@@ -141,6 +141,14 @@ fn mistakes_are_named_with_their_place() {
         (rule("lab.a", "regex = 'x'\nneeds = ['lab.a']"), 5, Some("lab.a"), "needs it in turn"),
         (rule("lab.a", "regex = 'x'\nneeds = ['lab.z']"), 5, Some("lab.a"), "which is no rule"),
         (rule("lab.a", "regexp = 'x'"), 4, Some("lab.a"), "unknown field"),
+        (rule("lab.a", "regex = 'x'\nunless_lists = ['talk']"), 5, Some("lab.a"), "no list 'talk'"),
+        (
+            "[unless]\nown = '['\n".to_owned()
+                + &rule("lab.a", "regex = 'x'\nunless_lists = ['own']"),
+            2,
+            Some("lab.a"),
+            "bad regex '['",
+        ),
         (rule("lab.a", "regex = []"), 4, Some("lab.a"), "empty"),
         (rule("lab.a", "regex = 'x'\nscope = 'page'"), 5, Some("lab.a"), "unknown variant"),
         ("disable = ['no.such']".to_owned(), 1, Some("no.such"), "cannot be disabled"),

@@ -37,7 +37,7 @@ impl Prefix {
 }
 
 /// Tags of launchers. Each is tried again after each, in any order: `2026-… [worker 3] (pid=7) `.
-const TAGS: &str = r"^[\ \t]*(?:
+const TAGS: &str = r#"^[\ \t]*(?:
     [>\#|`]\ 
   | (?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T\ ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\ UTC)?:?(?:\ -)?[\ \t]+
   | \[(?:\d{4}-\d\d-\d\d|\d\d/\d\d/\d{2,4}|[A-Z][a-z]{2}\ [A-Z][a-z]{2}\ +\d+)[T\ ]\d\d:\d\d:\d\d[^\]]{0,24}\](?:\[[\w\ .:/-]+\]){0,3}(?:\ -)?\ +
@@ -56,7 +56,8 @@ const TAGS: &str = r"^[\ \t]*(?:
   | \d{1,3}(?:\.\d{1,3}){3}\ \[(?P<g>\d+)\]\ 
   | (?P<h>\d{1,3}(?:\.\d{1,3}){3}):\ 
   | \[[^\]]*\bpid[\ =]\d+[^\]]*\]\ 
-)";
+  | Step\ \#\d+\ -\ "[^"]*":\ 
+)"#;
 
 /// Headers of loggers: absl and glog, TensorFlow's with a full date, `SkyPilot`'s, Hugging Face's.
 const HEADERS: &str = r"^[\ \t]*(?:
@@ -130,6 +131,7 @@ fn may_be_tag(rest: &[u8]) -> bool {
             }) || rest.starts_with(b"std")
                 || rest.starts_with(b"worker")
                 || rest.starts_with(b"rank")
+                || rest.starts_with(b"Step #")
         }
         _ => false,
     }
@@ -189,6 +191,8 @@ mod tests {
             ("2026-01-13T09:57:13.04+01:00 mail sshd[13]: ValueError: x", "", "ValueError: x"),
             ("stderr: ValueError: x", "", "ValueError: x"),
             ("ERROR:__main__:ValueError: x", "", "ValueError: x"),
+            ("Step #4 - \"train\": ValueError: x", "", "ValueError: x"),
+            ("Step #4: loss 0.5", "", "Step #4: loss 0.5"),
             ("[rank1]:[E528 08:52:46.164295950 Gloo.cpp:145] ValueError: x", "1", "ValueError: x"),
             (
                 "2024-01-31 10:21:35.025511: W external/tsl/a/b.cc:170] ValueError: x",

@@ -60,7 +60,7 @@ patterns! {
     METRIC = r#"(?:loss|acc(?:uracy)?|error|err|mse|lr|grad(?:_|\ )?norm|tokens?/s|tflop|steps?/s|steps_per_sec|it/s|s/it|ms/|seconds|sec\b|time|samples?/s|perplexity|ppl|reward|return|score|[a-z_/]+["']?\ *[=:]\ *["']?[+-]?\d+\.\d+)"#;
     STARTS = r#"^(?:\[[^\]]*\]\ *|[{("'\s]|training\ |train:?\ |=+\ |-+\ |\#\ )*(?:global[_\ ]step|train[_\ ]step|completed\ step|steps?|epoch|ep|iter(?:ation)?|it|batch)["']?\ *[:=\#]?\ *[\[(]?\d"#;
     // Lines with these words speak of a step; they do not report one.
-    PROSE = r"\b(?:fail\w*|errors?:|exception|abort\w*|crash\w*|exit\w*|stopp\w*|resum\w*|restor\w*|restart\w*|preempt\w*|load(?:ing|ed)\ (?:checkpoint|from)|sav(?:ed|ing)|retry\w*|killed|terminat\w*|raise)\b";
+    PROSE = r"\b(?:fail\w*|exception|abort\w*|crash\w*|exit\w*|stopp\w*|resum\w*|restor\w*|restart\w*|preempt\w*|load(?:ing|ed)\ (?:checkpoint|from)|sav(?:ed|ing)|retry\w*|killed|terminat\w*|raise)\b|\berrors?:\ +[a-z(]";
 }
 
 /// What a line must hold for an expression to be worth a try.
@@ -171,13 +171,24 @@ fn worth_reading(line: &[u8], start: usize) -> Option<(&[u8], u32)> {
     if body.len() < 4 || !body.iter().any(u8::is_ascii_digit) && !has_nan(body) {
         return None;
     }
+    let content = body.trim_ascii_start();
     // A line of code that a traceback quotes reports nothing.
-    if body.trim_ascii_start().starts_with(b"raise ") {
+    if content.starts_with(b"raise ") || says_error(content) {
         return None;
     }
     let hints = hints(body);
     let bytes = hints & hint::PERCENT != 0 && BYTES.is_match(body);
     (hints != 0 && !bytes).then_some((body, hints))
+}
+
+/// Whether a line begins with the word for a failure and a sentence, not with an error's value.
+fn says_error(content: &[u8]) -> bool {
+    let words: [&[u8]; 6] =
+        [b"ERROR: ", b"Error: ", b"error: ", b"FATAL: ", b"fatal: ", b"CRITICAL: "];
+    words
+        .iter()
+        .filter_map(|word| content.strip_prefix(*word))
+        .any(|rest| rest.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'('))
 }
 
 /// A counter together with a measurement, or a line that begins with the counter: the way programs
@@ -542,6 +553,10 @@ mod tests {
             let progress = shown(line).progress;
             assert_eq!((progress.epoch, progress.step), (None, None), "{line}");
         }
+        for line in ["ERROR: no batch at step 3", "fatal: (trainer) epoch 3 is over"] {
+            assert_eq!(read(line.as_bytes(), 0), None, "{line}");
+        }
+        assert_eq!(shown("error: 0.5 step: 3").progress.step, Some(3));
         assert_eq!(read(b"model.bin: 50%|##  | 1.2G/2.4G [00:10<00:10, 120MB/s]", 0), None);
     }
 
@@ -550,9 +565,12 @@ mod tests {
         for line in ["step 20", "[1] step 10", "Epoch 3/10", "it 5 loss 2", "[20] train/loss=0.5"] {
             assert!(step(line.as_bytes(), 0).is_some(), "{line}");
         }
-        for line in
-            ["Restored checkpoint at step 500", "aborting at step 3: loss=9", "3 steps to go"]
-        {
+        for line in [
+            "Restored checkpoint at step 500",
+            "aborting at step 3: loss=9",
+            "3 steps to go",
+            "step 3: error: out of range",
+        ] {
             assert!(step(line.as_bytes(), 0).is_none(), "{line}");
         }
     }

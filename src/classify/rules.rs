@@ -151,6 +151,9 @@ impl fmt::Display for PatternError {
 struct RawFile {
     #[serde(default)]
     disable: Vec<Spanned<String>>,
+    /// Lists that rules name in `unless_lists`.
+    #[serde(default)]
+    unless: BTreeMap<String, Spanned<OneOrMany>>,
     #[serde(default)]
     rule: Vec<RawRule>,
 }
@@ -162,6 +165,8 @@ struct RawRule {
     class: Spanned<String>,
     regex: Spanned<OneOrMany>,
     unless: Option<Spanned<OneOrMany>>,
+    #[serde(default)]
+    unless_lists: Vec<Spanned<String>>,
     #[serde(default)]
     scope: Scope,
     #[serde(default)]
@@ -218,7 +223,7 @@ impl RuleFile {
             }
         };
         let mut rules = base.rules;
-        let own = reader.rules(raw.rule);
+        let own = reader.rules(raw.rule, &raw.unless);
         for id in &raw.disable {
             let before = rules.len();
             rules.retain(|rule| rule.id != *id.get_ref());
@@ -265,7 +270,11 @@ impl Reader<'_> {
         Some(id.trim_matches(['"', '\'']).to_owned())
     }
 
-    fn rules(&mut self, raw: Vec<RawRule>) -> Vec<(Rule, Vec<Spanned<String>>)> {
+    fn rules(
+        &mut self,
+        raw: Vec<RawRule>,
+        lists: &BTreeMap<String, Spanned<OneOrMany>>,
+    ) -> Vec<(Rule, Vec<Spanned<String>>)> {
         let mut rules: Vec<(Rule, Vec<Spanned<String>>)> = Vec::new();
         for raw in raw {
             let id = raw.id.get_ref().clone();
@@ -278,7 +287,10 @@ impl Reader<'_> {
             if raw.regex.get_ref().all().is_empty() {
                 self.fail(&raw.regex.span(), Some(id.clone()), "'regex' is empty".to_owned());
             }
-            let unless = self.patterns(raw.unless.as_ref(), &id);
+            let mut unless = self.patterns(raw.unless.as_ref(), &id);
+            for name in &raw.unless_lists {
+                unless.extend(self.shared(name, lists, &id));
+            }
             let clears = raw.clears.iter().map(|class| self.class(class, &id)).collect();
             let rule = Rule {
                 id,
@@ -309,6 +321,22 @@ impl Reader<'_> {
             self.fail(&class.span(), Some(id.to_owned()), message);
             Class::None
         })
+    }
+
+    /// The expressions of a list that a rule names.
+    fn shared(
+        &mut self,
+        name: &Spanned<String>,
+        lists: &BTreeMap<String, Spanned<OneOrMany>>,
+        id: &str,
+    ) -> Vec<Pattern> {
+        let list = lists.get(name.get_ref());
+        if list.is_none() {
+            let message =
+                format!("no list '{}' stands under [unless] in this file", name.get_ref());
+            self.fail(&name.span(), Some(id.to_owned()), message);
+        }
+        self.patterns(list, id)
     }
 
     fn patterns(&mut self, sources: Option<&Spanned<OneOrMany>>, id: &str) -> Vec<Pattern> {

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use tpu::model::facts::{PaneFact, Place, Progress, TmuxFact};
+use tpu::model::facts::{ErrorKind, PaneFact, Place, Progress, TmuxFact};
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
 use tpu::model::view::JobView;
-use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
 use tpu::ops::panes::read_again;
 use tpu::ops::pulse::Pulse;
 use tpu::ops::snapshot::{Memory, look};
+use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 use tpu::tmux::fake::FakeTmux;
@@ -352,6 +352,26 @@ fn what_programs_print_is_seen_as_by_a_full_reading() {
         }
     }
     assert_eq!(wrong, "");
+}
+
+#[test]
+fn who_has_a_target_is_told_by_windows_and_exits_alone() {
+    let mut scene = Scene::new();
+    scene.train(100);
+    scene.print(
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes\n",
+    );
+    assert_eq!(scene.full().shown.status, Status::Error(ErrorKind::Oom));
+    let had = |scene: &Scene| {
+        let targets = board::look(&scene.ctx).unwrap().targets;
+        targets.iter().map(|row| row.jobs.len()).sum::<usize>()
+    };
+    scene.tmux.read();
+    scene.asked();
+    assert_eq!(had(&scene), 1, "its program may still hold the device");
+    assert_eq!((scene.tmux.read(), scene.asked()), ((Vec::new(), Vec::new()), vec!["look"]));
+    scene.tmux.tmux.end_program(&scene.pane);
+    assert_eq!(had(&scene), 0);
 }
 
 #[test]

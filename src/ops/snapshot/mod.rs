@@ -26,7 +26,7 @@ use crate::tmux::Look;
 
 use super::fleet::Fleet;
 use super::{Ctx, Error, lease, records, watch, workers};
-use observe::{Seen, observe};
+use observe::{Seen, observe, windows_and_exits};
 
 pub use observe::Memory;
 
@@ -215,8 +215,9 @@ pub fn users_of_targets(
     if claims.is_empty() {
         return targets;
     }
-    let Look { fact: tmux, rest } = ctx.tmux.look_and_read_on();
-    let seen = observe(ctx, &mut Memory::default(), &claims, (&tmux, rest));
+    // No text: a failure in it does not free the device, and an end is an end without it.
+    let tmux = ctx.tmux.look();
+    let seen = windows_and_exits(ctx, &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
         // What has outlived its window holds the device as well as any.

@@ -156,9 +156,7 @@ pub(super) fn observe<'a>(
         TmuxFact::Up { place, .. } => place.server_pid,
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
     };
-    let panes = Indexed::new(tmux);
-    let mut seen: Vec<Seen<'a>> =
-        jobs.iter().map(|(user, job)| windows_and_exits(ctx, user, job, &panes)).collect();
+    let mut seen = windows_and_exits(ctx, jobs, tmux);
     memory.looks = memory.looks.wrapping_add(1);
     let changed = changed_panes(memory, jobs, &mut seen, server);
     let others = read_rows(ctx, memory, jobs, (&mut seen, rest), changed);
@@ -186,8 +184,17 @@ fn mark_silence(memory: &Memory, seen: &mut Seen<'_>, now: Timestamp) {
     }
 }
 
-/// The facts that need no text.
-fn windows_and_exits<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -> Seen<'a> {
+/// The facts about `jobs` that need no text; the result keeps their order.
+pub(super) fn windows_and_exits<'a>(
+    ctx: &Ctx,
+    jobs: &[(&User, &Job)],
+    tmux: &'a TmuxFact,
+) -> Vec<Seen<'a>> {
+    let panes = Indexed::new(tmux);
+    jobs.iter().map(|(user, job)| window_and_exit(ctx, user, job, &panes)).collect()
+}
+
+fn window_and_exit<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -> Seen<'a> {
     let window = panes.find(job, &user.tmux_name);
     let by_pane = match &window {
         Window::Here(pane) => pane.exit,

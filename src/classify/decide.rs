@@ -3,7 +3,7 @@
 //! Start at [`verdict`]. What makes an earlier failure old is in [`timeline`].
 
 use super::frames::Frames;
-use super::progress::{self, Shown};
+use super::progress::{self, Shown, Wanted};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
 use super::timeline::{self, Sign};
@@ -64,7 +64,7 @@ pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
         let hit = deciding.next_if(|hit| hit.line == line).or(alive);
         let (class, rule) = match hit.and_then(|hit| set.rule(hit)) {
             Some(rule) => (rule.class, Some(rule.id.clone())),
-            None if read_progress(frames, line).is_some() => {
+            None if read_progress(frames, line, Wanted::ALL).is_some() => {
                 (Class::Running, Some(PROGRESS.to_owned()))
             }
             None => (Class::None, None),
@@ -86,11 +86,11 @@ pub(super) fn lines(set: &RuleSet, frames: &Frames<'_>) -> Vec<LineVerdict> {
 /// The evidence's name where the numbers themselves are the evidence.
 const PROGRESS: &str = "progress";
 
-fn read_progress(frames: &Frames<'_>, line: usize) -> Option<Shown> {
+fn read_progress(frames: &Frames<'_>, line: usize, wanted: Wanted) -> Option<Shown> {
     let text = frames.line(line);
     // Without a digit there is no number, and finding prefixes is the dearer part.
     let start = text.iter().any(u8::is_ascii_digit).then(|| frames.prefix(line).header)?;
-    progress::read(text, start)
+    progress::read(text, start, wanted)
 }
 
 /// A block with everything that was found in it.
@@ -136,7 +136,7 @@ impl<'a> Block<'a> {
         for line in (0..end).rev() {
             let far = end - line > LIVING;
             if self.newest.is_none()
-                && let Some(shown) = read_progress(self.frames, line)
+                && let Some(shown) = read_progress(self.frames, line, Wanted::ALL)
             {
                 self.newest = Some(line);
                 self.diverged = shown.diverged;
@@ -156,20 +156,15 @@ impl<'a> Block<'a> {
     /// from the ones shortly before it.
     fn fill_numbers(&mut self, newest: usize, numbers: usize) {
         for line in (newest.saturating_sub(numbers)..newest).rev() {
-            let Some(Shown { progress: older, .. }) = read_progress(self.frames, line) else {
+            let Some(wanted) = Wanted::beside(&self.progress) else { return };
+            if !wanted.may_be_in(self.frames.line(line)) {
                 continue;
-            };
-            let new = &mut self.progress;
-            // A total belongs to its own counter, a percentage and an ETA to their own moment.
-            if new.step.is_none() {
-                (new.step, new.total) = (older.step, older.total);
             }
-            if new.epoch.is_none() {
-                (new.epoch, new.epochs) = (older.epoch, older.epochs);
+            let Some(mut older) = read_progress(self.frames, line, wanted) else { continue };
+            if self.diverged {
+                older.progress.loss = None;
             }
-            new.loss = new.loss.or(older.loss.filter(|_| !self.diverged));
-            new.lr = new.lr.or(older.lr);
-            new.steps_per_s = new.steps_per_s.or(older.steps_per_s);
+            self.progress.fill_from(&older.progress);
         }
     }
 

@@ -15,6 +15,7 @@ mod decide;
 mod frames;
 mod launch;
 mod needles;
+mod numerals;
 mod prefix;
 mod progress;
 pub mod report;

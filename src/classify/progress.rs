@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::numerals::{clock, integer, number, rate, scaled, whole};
 use super::words::Words;
 use crate::model::facts::Progress;
 
@@ -134,9 +135,40 @@ fn hints(body: &[u8]) -> u32 {
     all
 }
 
-/// Reads `line` from `start`, where its content begins.
-pub(super) fn read(line: &[u8], start: usize) -> Option<Shown> {
+/// Numbers that are still looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted(u32);
+
+impl Wanted {
+    /// Every number.
+    pub(super) const ALL: Self = Self(u32::MAX);
+
+    /// Those that `known` lacks and that an older line may add: the counters, the loss, the learning rate
+    /// and the speed. `None` if it lacks none of them.
+    pub(super) fn beside(known: &Progress) -> Option<Self> {
+        // A step in brackets stands beside no word of its own.
+        let lacks = [
+            (known.step.is_none(), u32::MAX),
+            (known.epoch.is_none(), hint::EPOCH),
+            (known.loss.is_none(), hint::LOSS),
+            (known.lr.is_none(), hint::LR),
+            // Bars hold speeds of any unit.
+            (known.steps_per_s.is_none(), hint::RATE | hint::PERCENT),
+        ];
+        let all = lacks.iter().filter(|(lacks, _)| *lacks).fold(0, |all, (_, hints)| all | hints);
+        (all != 0).then_some(Self(all))
+    }
+
+    /// Whether `line` may hold any of them.
+    pub(super) fn may_be_in(self, line: &[u8]) -> bool {
+        hints(line) & self.0 != 0
+    }
+}
+
+/// Reads `line` from `start`, where its content begins. What is not wanted may be missing.
+pub(super) fn read(line: &[u8], start: usize, wanted: Wanted) -> Option<Shown> {
     let (body, hints) = worth_reading(line, start)?;
+    let hints = hints & wanted.0;
     let mut shown = Shown::default();
     read_bars(body, hints, &mut shown.progress);
     read_counters(body, hints, &mut shown.progress);
@@ -321,98 +353,12 @@ fn last<'h>(regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
     regex.is_match(text).then(|| regex.captures_iter(text).last()).flatten()
 }
 
-fn text_of<'h>(caps: &Captures<'h>, name: &str) -> Option<&'h str> {
-    std::str::from_utf8(caps.name(name)?.as_bytes()).ok()
-}
-
-fn number(caps: &Captures<'_>, name: &str) -> Option<f64> {
-    text_of(caps, name)?.parse().ok()
-}
-
-fn whole(caps: &Captures<'_>, name: &str) -> Option<u64> {
-    integer(caps.name(name)?.as_bytes())
-}
-
-/// `12,000` and `12_000` are twelve thousand; a trailing comma ends a clause.
-fn integer(digits: &[u8]) -> Option<u64> {
-    let digits: Vec<u8> = digits.iter().copied().filter(u8::is_ascii_digit).collect();
-    std::str::from_utf8(&digits).ok()?.parse().ok()
-}
-
-/// `1.5k` of a tqdm bar with `unit_scale`.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "bounded by the check before it, and rounding is wanted"
-)]
-fn scaled(caps: &Captures<'_>, name: &str) -> Option<u64> {
-    let text = text_of(caps, name)?;
-    let (digits, unit) = match text.as_bytes().last()? {
-        b'k' | b'K' => (text.get(..text.len() - 1)?, 1e3),
-        b'm' | b'M' => (text.get(..text.len() - 1)?, 1e6),
-        b'g' | b'G' => (text.get(..text.len() - 1)?, 1e9),
-        _ => (text, 1.0),
-    };
-    let value = digits.parse::<f64>().ok()? * unit;
-    (0.0..1e18).contains(&value).then(|| value.round() as u64)
-}
-
-/// Steps per second, from `5.0 it/s`, `2.5 s/it`, `812 ms/iter`.
-fn rate(value: Option<f64>, unit: Option<&[u8]>) -> Option<f64> {
-    let value = value.filter(|v| *v > 0.0)?;
-    let unit = unit?.to_ascii_lowercase();
-    let per_second = if unit.starts_with(b"ms/") {
-        1e3 / value
-    } else if unit.starts_with(b"us/") {
-        1e6 / value
-    } else if unit.starts_with(b"s/") {
-        1.0 / value
-    } else {
-        value
-    };
-    Some(per_second)
-}
-
-/// Seconds in `1:02:03`, `02:03`, `1 day, 2:03:04`, `1h 2m 3s`, `5s`.
-fn clock(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    if text.contains(':') {
-        return text
-            .split(':')
-            .try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?));
-    }
-    let mut sum = 0.0;
-    let mut digits = String::new();
-    let mut any = false;
-    let mut in_word = false;
-    for c in text.chars() {
-        if c.is_ascii_digit() || c == '.' {
-            digits.push(c);
-            in_word = false;
-            continue;
-        }
-        if !c.is_ascii_alphabetic() || in_word {
-            continue;
-        }
-        in_word = true;
-        let unit = match c {
-            'd' | 'D' => 86_400.0,
-            'h' | 'H' => 3_600.0,
-            'm' | 'M' => 60.0,
-            _ => 1.0,
-        };
-        sum += std::mem::take(&mut digits).parse::<f64>().ok()? * unit;
-        any = true;
-    }
-    any.then_some(sum)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn shown(line: &str) -> Shown {
-        read(line.as_bytes(), 0).unwrap_or_default()
+        read(line.as_bytes(), 0, Wanted::ALL).unwrap_or_default()
     }
 
     #[test]
@@ -544,6 +490,29 @@ mod tests {
         ];
         for (line, expected) in cases {
             assert_eq!(shown(line).progress, expected, "{line}");
+            what_is_wanted_is_read(line, &expected);
+        }
+    }
+
+    /// Reading for what is lacking adds what reading for everything adds.
+    fn what_is_wanted_is_read(line: &str, all: &Progress) {
+        for lacking in 0..1 << 5 {
+            let known = |bit: u32| lacking & 1 << bit == 0;
+            let mut full = Progress {
+                step: known(0).then_some(7),
+                epoch: known(1).then_some(7.0),
+                loss: known(2).then_some(7.0),
+                lr: known(3).then_some(7.0),
+                steps_per_s: known(4).then_some(7.0),
+                ..Progress::default()
+            };
+            let mut ours = full.clone();
+            full.fill_from(all);
+            if let Some(wanted) = Wanted::beside(&ours) {
+                let added = read(line.as_bytes(), 0, wanted).unwrap_or_default();
+                ours.fill_from(&added.progress);
+            }
+            assert_eq!(ours, full, "{line}");
         }
     }
 
@@ -554,10 +523,13 @@ mod tests {
             assert_eq!((progress.epoch, progress.step), (None, None), "{line}");
         }
         for line in ["ERROR: no batch at step 3", "fatal: (trainer) epoch 3 is over"] {
-            assert_eq!(read(line.as_bytes(), 0), None, "{line}");
+            assert_eq!(read(line.as_bytes(), 0, Wanted::ALL), None, "{line}");
         }
         assert_eq!(shown("error: 0.5 step: 3").progress.step, Some(3));
-        assert_eq!(read(b"model.bin: 50%|##  | 1.2G/2.4G [00:10<00:10, 120MB/s]", 0), None);
+        assert_eq!(
+            read(b"model.bin: 50%|##  | 1.2G/2.4G [00:10<00:10, 120MB/s]", 0, Wanted::ALL),
+            None
+        );
     }
 
     #[test]

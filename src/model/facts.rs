@@ -238,6 +238,20 @@ impl Progress {
         *self == Self::default()
     }
 
+    /// Takes what this lacks from something older: the counters, the loss, the learning rate and the speed.
+    /// A total belongs to its own counter, a percentage and an ETA to their own moment.
+    pub fn fill_from(&mut self, older: &Self) {
+        if self.step.is_none() {
+            (self.step, self.total) = (older.step, older.total);
+        }
+        if self.epoch.is_none() {
+            (self.epoch, self.epochs) = (older.epoch, older.epochs);
+        }
+        self.loss = self.loss.or(older.loss);
+        self.lr = self.lr.or(older.lr);
+        self.steps_per_s = self.steps_per_s.or(older.steps_per_s);
+    }
+
     /// The share done from 0 to 1, printed or computed from step and total or epoch and epochs.
     pub fn fraction(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a share for a progress bar")]

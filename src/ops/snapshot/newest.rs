@@ -132,11 +132,9 @@ fn last_place(text: &str, lines: &[&str]) -> Option<usize> {
 
 /// Whether the newest line lacks a number that was known: then a line shortly before it may have it.
 pub(super) fn lacks(new: &Progress, known: &Progress) -> bool {
-    new.step.is_none() && known.step.is_some()
-        || new.epoch.is_none() && known.epoch.is_some()
-        || new.loss.is_none() && known.loss.is_some()
-        || new.lr.is_none() && known.lr.is_some()
-        || new.steps_per_s.is_none() && known.steps_per_s.is_some()
+    let mut filled = new.clone();
+    filled.fill_from(known);
+    filled != *new
 }
 
 /// What is known of a job after its newest rows; `None` if they do not say that it goes on.
@@ -147,18 +145,11 @@ pub(super) fn gone_on(old: &Verdict, mut new: Verdict) -> Option<Verdict> {
     if new.class != Class::Running || new.progress.is_empty() {
         return None;
     }
-    let (known, newest) = (&old.progress, &mut new.progress);
-    // A total belongs to its own counter, a percentage and an ETA to their own moment.
-    if newest.step.is_none() {
-        (newest.step, newest.total) = (known.step, known.total);
+    let mut known = old.progress.clone();
+    if new.phase == Some(Phase::Diverged) {
+        known.loss = None;
     }
-    if newest.epoch.is_none() {
-        (newest.epoch, newest.epochs) = (known.epoch, known.epochs);
-    }
-    let diverged = new.phase == Some(Phase::Diverged);
-    newest.loss = newest.loss.or(known.loss.filter(|_| !diverged));
-    newest.lr = newest.lr.or(known.lr);
-    newest.steps_per_s = newest.steps_per_s.or(known.steps_per_s);
+    new.progress.fill_from(&known);
     Some(new)
 }
 

@@ -27,6 +27,10 @@ const TICK: Duration = Duration::from_secs(1);
 /// The same while the spinner turns.
 const BUSY_TICK: Duration = Duration::from_millis(250);
 
+/// So long a frame that only a tick asks for waits for the text of the pane that the tick has asked for: one
+/// frame a second shows both.
+const COMPANY: Duration = Duration::from_millis(50);
+
 /// How the screen is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -132,9 +136,10 @@ impl Loop<'_> {
     fn run(&mut self) -> Result<(), MonitorError> {
         let mut last_frame: Option<Duration> = None;
         let mut last_tick = self.backend.monotonic();
+        let mut alone_until = Duration::ZERO;
         loop {
             let now = self.backend.monotonic();
-            let frame_due = last_frame.map_or(now, |last| last + FRAME);
+            let frame_due = last_frame.map_or(now, |last| last + FRAME).max(alone_until);
             if self.model.changed && now >= frame_due {
                 self.model.changed = false;
                 self.screen.draw(&self.model)?;
@@ -146,10 +151,15 @@ impl Loop<'_> {
             let wait = wake.saturating_sub(self.backend.monotonic());
             for event in self.events_within(wait) {
                 self.take(event)?;
+                alone_until = Duration::ZERO;
             }
             if self.backend.monotonic() >= tick_due {
                 last_tick = self.backend.monotonic();
+                let is_alone = !self.model.changed;
                 self.message(Message::Tick)?;
+                if is_alone && self.model.live.waiting {
+                    alone_until = last_tick + COMPANY;
+                }
             }
             if self.model.quit {
                 return Ok(());

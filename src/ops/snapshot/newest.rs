@@ -5,8 +5,8 @@
 //! back as its verdict may reach would be most of what the screen costs, and nearly all of it was read
 //! five seconds ago. So a window whose job was seen at work is read from a few rows above where its
 //! cursor stood, visible on the screen or not: nothing that is shown or decided is older than the look.
-//! Those few rows must be among what was read before, or something is missing in between. The pane is
-//! read as far back as ever when they are not; when the new text says anything but that the job goes on
+//! Those few rows must be among what was read before, or something is missing in between; a few more above
+//! them are read for what a window prints between the look and the reading. The pane is read as far back as ever when they are not; when the new text says anything but that the job goes on
 //! and how far it is; and once in [`EVERY`] looks, for what a program may have drawn further up on the
 //! screen.
 
@@ -23,6 +23,10 @@ const EVERY: u64 = 12;
 
 /// Rows that must have been read before.
 const OVERLAP: usize = 4;
+
+/// A window may have printed so many rows more when its rows are read, which moves all of them up. Where a
+/// thousand windows print, that is met every other minute, and each would have to be read in full.
+const DRIFT: usize = 3;
 
 /// More new rows than this are no small reading.
 const MOST: i64 = 60;
@@ -58,7 +62,7 @@ pub(super) fn new_rows(
     let scrolled = pane.history_size.checked_sub(before.history_size)?;
     let above = i64::try_from(pane.history_size).ok()?;
     let cursor = i64::from(before.cursor_y) - i64::try_from(scrolled).ok()?;
-    let margin = i64::try_from(OVERLAP).ok()?;
+    let margin = i64::try_from(DRIFT + OVERLAP).ok()?;
     let from = cursor.min(i64::from(pane.cursor_y)) - margin;
     let to = i64::from(pane.height) - 1;
     // From the first row on there is nothing that it could be put to.
@@ -98,16 +102,17 @@ pub(super) fn joined<'a>(tail: &str, rows: &'a str) -> Option<Joined<'a>> {
         return None;
     }
     let lines: Vec<&str> = rows.lines().map(str::trim_end).collect();
-    let overlap = lines.get(..OVERLAP)?;
-    if overlap.iter().all(|line| line.is_empty()) {
-        return None;
-    }
-    let known = tail.get(..last_place(tail, overlap)?)?;
+    let (first, place) = (0..=DRIFT).rev().find_map(|first| {
+        let overlap = lines.get(first..first + OVERLAP)?;
+        let is_blank = overlap.iter().all(|line| line.is_empty());
+        (!is_blank).then(|| last_place(tail, overlap)).flatten().map(|place| (first, place))
+    })?;
+    let known = tail.get(..place)?;
     // What was known is harmless already.
     let mut all = String::with_capacity(known.len() + rows.len());
     all.push_str(known);
-    push_harmless(&mut all, lines.into_iter());
-    let last_known = memchr::memchr_iter(b'\n', rows.as_bytes()).nth(OVERLAP - 2)? + 1;
+    push_harmless(&mut all, lines.into_iter().skip(first));
+    let last_known = memchr::memchr_iter(b'\n', rows.as_bytes()).nth(first + OVERLAP - 2)? + 1;
     let new = rows.get(last_known..)?.trim_end();
     Some(Joined { new, tail: format!("{}\n", shown_part(&all)).into() })
 }
@@ -197,12 +202,28 @@ mod tests {
         let rows = lines(54..63) + "\n\n";
         let joined = joined(&tail, &rows).unwrap();
         assert_eq!(joined.tail, lines(23..63).into());
-        assert_eq!(joined.new, lines(57..63).trim_end());
+        assert_eq!(
+            joined.new,
+            lines(59..63).trim_end(),
+            "the last one that was known, and the new"
+        );
         let (twice, rows) = (lines(0..5) + &lines(0..5), lines(0..6));
         let joined = super::joined(&twice, &rows).unwrap();
         assert_eq!(*joined.tail, lines(0..5) + &lines(0..6));
         let (tail, rows) = ("x1\n1\n2\n3\n4\n", "1\n2\n3\n4\n\u{1b}[31m\n");
         assert_eq!(&*super::joined(tail, rows).unwrap().tail, "x1\n1\n2\n3\n4\n\\u{1b}[31m\n");
+    }
+
+    #[test]
+    fn rows_that_have_moved_up_since_the_look_are_put_there_too() {
+        let tail = lines(0..20);
+        for moved in 0..=3 {
+            let rows = lines(13 + moved..25);
+            let joined = joined(&tail, &rows).unwrap();
+            assert_eq!(joined.new, lines(19..25).trim_end(), "{moved}");
+            assert_eq!(joined.tail, lines(0..25).into(), "{moved}");
+        }
+        assert!(joined(&tail, &lines(17..25)).is_none(), "too far");
     }
 
     #[test]

@@ -80,6 +80,13 @@ fn look_commands() -> [TmuxCommand<'static>; 2] {
     [server, ListPanes::new().all().format(formats::PANE).build()]
 }
 
+/// What to put into a file to look again at panes that are known.
+pub(super) fn look_again_lines() -> String {
+    let server = DisplayMessage::new().print().message(formats::SERVER).build();
+    let panes = ListPanes::new().all().format(formats::PANE_AGAIN).build();
+    line(&server) + "\n" + &line(&panes) + "\n"
+}
+
 /// The same; then `mark`, and the commands in the file at `path`.
 pub(super) fn look_and_read(mark: &str, path: &str) -> Chain {
     let end = DisplayMessage::new().print().message(mark).build();

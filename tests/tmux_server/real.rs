@@ -220,7 +220,7 @@ fn a_failed_question_is_unknown_and_never_down() {
 fn one_that_then(then: &str) -> String {
     format!(
         r#"for word; do case "$word" in tpu-mark-*) mark=$word;; /proc/*) pipe=$word;; esac; done
-        echo "1 2 /socket"; echo "1 @1 %1 1 0 5 0 3 0 80 24 alice:::"; echo "$mark"
+        echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::"; echo "$mark"
         {then}"#
     )
 }
@@ -264,7 +264,7 @@ fn what_is_read_after_a_look_is_whole_or_nothing() {
 #[test]
 fn a_look_that_breaks_off_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
-    let half = r#"echo "1 2 /socket"; echo "1 @1 %1 1 0 5 0 3 0 80 24 alice:::""#;
+    let half = r#"echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::""#;
     write_script(&dir.path().join("tmux"), half);
     let path = format!("{}:/usr/bin:/bin", dir.path().display());
     let tmux = OneShot::new(Some("none"), &Env::fixed([("PATH", path.as_str())]));
@@ -286,7 +286,9 @@ fn a_look_in_the_call_of_another_is_true_or_made_anew() {
         ("exit 0", "up"),
         ("echo nonsense; echo $mark", "up"),
         ("echo '1 2 /socket'; echo $mark", "up"),
-        ("echo '1 2 /socket'; echo '2 @1 %1 1 0 5 0 3 0 80 24 alice:::'; echo $mark", "here"),
+        ("echo '1 2 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice:'; echo $mark", "here"),
+        ("echo '1 2 /socket'; echo '1 %1 9 0 6 0 3 0 80 24 alice:'; echo $mark", "up"),
+        ("echo '1 3 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice:'; echo $mark", "up"),
     ];
     for (then, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -296,7 +298,7 @@ fn a_look_in_the_call_of_another_is_true_or_made_anew() {
         let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_secs(2));
         let mut looks = (0..2).map(|_| match tmux.look_and_read_on().fact {
             TmuxFact::Up { panes, .. } if panes.len() != 1 => panic!("{then}: {panes:?}"),
-            TmuxFact::Up { panes, .. } if panes[0].window_index == 1 => "up".to_owned(),
+            TmuxFact::Up { panes, .. } if panes[0].activity == 5 => "up".to_owned(),
             TmuxFact::Up { .. } => "here".to_owned(),
             TmuxFact::Unknown { reason } => reason,
             TmuxFact::Down { place } => panic!("{then}: {place:?}"),
@@ -346,6 +348,39 @@ fn looks_and_what_they_read_are_one_process_that_nobody_sees() {
     server.run(&["kill-session", "-t", "=alice"]);
     let is_down = || matches!(tmux.look_and_read_on().fact, TmuxFact::Down { .. });
     wait_until("the server has ended", is_down);
+}
+
+#[test]
+fn a_look_in_the_call_of_another_sees_what_a_look_of_its_own_sees() {
+    let (server, tmux, calls) = counted();
+    server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    let changes: [&[&str]; 12] = [
+        &["list-sessions"],
+        &["set-option", "-p", "-t", "=alice:1", "@tpu_exit", "3"],
+        &["move-window", "-d", "-s", "=alice:1", "-t", "=alice:5"],
+        &["swap-window", "-d", "-s", "=alice:0", "-t", "=alice:5"],
+        &["swap-pane", "-d", "-s", "=alice:0", "-t", "=alice:5"],
+        &["rename-session", "-t", "=alice", "bob"],
+        &["resize-window", "-t", "=bob:0", "-x", "100", "-y", "20"],
+        &["respawn-pane", "-k", "-t", "=bob:0", "sleep 1000"],
+        &["split-window", "-d", "-t", "=bob:0", "sleep 1000"],
+        &["new-session", "-d", "-s", "carol", "sleep 1000"],
+        &["kill-session", "-t", "=carol"],
+        &["kill-window", "-t", "=bob:0"],
+    ];
+    drop(tmux.look_and_read_on());
+    for change in changes {
+        server.run(change);
+        wait_until("nothing changes meanwhile", || {
+            let before = server.one_shot().look();
+            let seen = tmux.look_and_read_on().fact;
+            let is_still = before == server.one_shot().look();
+            assert!(!is_still || seen == before, "{change:?}: {seen:?}\n{before:?}");
+            is_still
+        });
+    }
+    // More than forty questions, where a program kept printing, are one process more.
+    assert!(std::fs::read_to_string(&calls).unwrap().lines().count() <= 2);
 }
 
 #[test]

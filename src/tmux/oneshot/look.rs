@@ -6,6 +6,10 @@
 //! server with a thousand windows (it walks all of them for each of three messages before the first command,
 //! for one before the first answer and for one at the end; seen with tmux 3.3a, about a millisecond each).
 //!
+//! Of a pane that such a look finds in its place with its program, three fields are not asked for again: its
+//! window and the marks of its launch. Only a person's hand changes those, and the server compares them before
+//! anything is done to a pane.
+//!
 //! To the server that is one client without a session: nobody sees it in `list-clients`, and no session is
 //! attached by it. What depends on it: a server without a window ends only when it has gone, which is at the
 //! next look or pulse (of a stopped `tpu`: once that goes on), and one that is told to end waits for it to
@@ -69,32 +73,55 @@ impl OneShot {
     /// Looks in a call that goes on; one that failed is a fact too.
     pub(super) fn begin_look(&self) -> (TmuxFact, ReadOn<'_>) {
         self.look_on()
-            .unwrap_or_else(|| self.look_anew())
+            .and_then(|looked| looked.map_or_else(|| self.look_anew(), Ok))
             .unwrap_or_else(|error| (self.failure(&error), ReadOn { tmux: self, reader: None }))
     }
 
+    /// What an answer to [`commands::look_again_lines`] says. `None` unless the server and all its panes are
+    /// those that are `known`.
+    fn seen_again(&self, listed: &[u8], known: &TmuxFact) -> Option<TmuxFact> {
+        let TmuxFact::Up { place: known_place, panes: known } = known else { return None };
+        let text = String::from_utf8_lossy(listed);
+        let mut lines = text.lines();
+        let place = formats::server(lines.next()?, &self.here).ok()?;
+        let panes: Vec<_> =
+            known.iter().map_while(|pane| formats::pane_again(lines.next()?, pane)).collect();
+        let is_all = panes.len() == known.len() && lines.next().is_none();
+        (is_all && place == *known_place).then_some(TmuxFact::Up { place, panes })
+    }
+
     /// Looks with the call of the last look. `None` if that cannot be, or if it leaves a doubt.
-    fn look_on(&self) -> Option<Result<(TmuxFact, ReadOn<'_>), TmuxError>> {
-        let (listed, reader) = match self.ask_on("list-panes", &commands::look_lines())? {
-            Ok(answered) => answered,
-            Err(error) => return Some(Err(error)),
-        };
-        match self.seen(&listed) {
-            Ok(fact @ TmuxFact::Up { .. }) if !has_no_pane(&fact) => {
-                Some(Ok((fact, ReadOn { tmux: self, reader: Some(reader) })))
-            }
-            // Whether there is none, or the list failed, only the end of a call tells; and a server that has
-            // lost its last window waits for this one.
-            _ => {
-                reader.end();
-                None
-            }
+    fn look_on(&self) -> Result<Option<(TmuxFact, ReadOn<'_>)>, TmuxError> {
+        let Some(mut reader) = self.to_be_asked() else { return Ok(None) };
+        let mut fact = None;
+        if let Some(known) = reader.known.take() {
+            let lines = commands::look_again_lines();
+            let Some((said, next)) = self.ask_on(reader, "list-panes", &lines)? else {
+                return Ok(None);
+            };
+            (fact, reader) = (self.seen_again(&said, &known), next);
         }
+        if fact.is_none() {
+            let lines = commands::look_lines();
+            let Some((said, next)) = self.ask_on(reader, "list-panes", &lines)? else {
+                return Ok(None);
+            };
+            (fact, reader) = (self.seen(&said).ok(), next);
+        }
+        // Whether there is no pane, or the list failed, only the end of a call tells; and a server that has
+        // lost its last window waits for this one.
+        let Some(fact) = fact.filter(|fact| !has_no_pane(fact)) else {
+            reader.end();
+            return Ok(None);
+        };
+        reader.known = Some(fact.clone());
+        Ok(Some((fact, ReadOn { tmux: self, reader: Some(reader) })))
     }
 
     /// Takes the pulse with the call of the last look, in the words of [`commands::pulse`].
     pub(super) fn pulse_on(&self) -> Option<Result<Vec<u8>, TmuxError>> {
-        match self.ask_on("list-panes", &commands::pulse_lines())? {
+        let reader = self.to_be_asked()?;
+        match self.ask_on(reader, "list-panes", &commands::pulse_lines()).transpose()? {
             // As in a look: no pane is a doubt, and perhaps a server that waits.
             Ok((said, reader)) if said.is_empty() => {
                 reader.end();
@@ -108,19 +135,29 @@ impl OneShot {
         }
     }
 
-    /// Asks in the call of the last look. `None` if there is none to ask in.
-    fn ask_on(&self, name: &str, lines: &str) -> Option<Result<(Vec<u8>, Reader), TmuxError>> {
+    /// The call of the last look, if there is one to ask in.
+    fn to_be_asked(&self) -> Option<Reader> {
         let reader = self.kept().take()?;
         // Whoever has another server now under this name would be told of the old one.
         if reader.parts > MOST_PARTS || reader.socket != self.socket_id() {
             reader.end();
             return None;
         }
+        Some(reader)
+    }
+
+    /// Asks in a call that goes on. `None` if it has come to its end, however that was.
+    fn ask_on(
+        &self,
+        reader: Reader,
+        name: &str,
+        lines: &str,
+    ) -> Result<Option<(Vec<u8>, Reader)>, TmuxError> {
         match self.ask(reader, lines) {
-            Ok(answered) => answered.map(Ok),
-            Err(error @ ProcError::TimedOut { .. }) => Some(Err(in_our_words(name, &error))),
+            Ok(answered) => Ok(answered),
+            Err(error @ ProcError::TimedOut { .. }) => Err(in_our_words(name, &error)),
             // Another process may have more luck, or else says what it is.
-            Err(_) => None,
+            Err(_) => Ok(None),
         }
     }
 
@@ -166,7 +203,8 @@ impl OneShot {
         let said = dialog.hear(|said| said.ends_with(&mark)).map_err(in_our_words)?;
         if let Some(listed) = said.strip_suffix(&*mark) {
             let fact = self.seen(listed)?;
-            let reader = Reader { dialog, pipe, socket, parts: 1 };
+            let known = Some(fact.clone());
+            let reader = Reader { dialog, pipe, socket, parts: 1, known };
             return Ok((fact, ReadOn { tmux: self, reader: Some(reader) }));
         }
         // It has ended before: there is nothing to read, or no server.
@@ -224,6 +262,8 @@ pub(super) struct Reader {
     socket: Option<SocketId>,
     /// Pipes that it has been told of.
     parts: u32,
+    /// What its last look has seen: most of it need not be asked for again.
+    known: Option<TmuxFact>,
 }
 
 impl Reader {
@@ -237,7 +277,7 @@ impl Reader {
                 return Err(ProcError::Io { program: "tmux".to_owned(), source });
             }
         };
-        let Self { dialog, pipe, socket, parts } = self;
+        let Self { dialog, pipe, socket, parts, known } = self;
         let (_name, pipe) = pipe.split();
         // Where it fails it has ended before its pipes lose their names.
         let mut dialog = dialog;
@@ -246,7 +286,8 @@ impl Reader {
         let end = end_of_part(mark);
         let said = dialog.answer(pipe, script.as_bytes(), |said| said.ends_with(&end))?;
         let said = said.strip_suffix(&*end).map(<[u8]>::to_vec);
-        Ok(said.map(|said| (said, Self { dialog, pipe: next, socket, parts: parts + 1 })))
+        let parts = parts + 1;
+        Ok(said.map(|said| (said, Self { dialog, pipe: next, socket, parts, known })))
     }
 
     /// Ends it, and waits for that: a client that is killed while it could read leaves something in the

@@ -27,8 +27,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// The same while the spinner turns.
 const BUSY_TICK: Duration = Duration::from_millis(250);
 
-/// So long a frame that only a tick asks for waits for the text of the pane that the tick has asked for: one
-/// frame a second shows both.
+/// So long a frame that only a tick asks for waits for the text of the pane that the tick has asked for: mostly
+/// one frame a second shows both.
 const COMPANY: Duration = Duration::from_millis(50);
 
 /// How the screen is opened.

@@ -21,7 +21,8 @@ pub(super) const PANE: &str =
 
 /// One line of it describes one pane that was described before; [`pane_again`] reads it. Each field costs a
 /// server with a thousand windows more than a millisecond (measured with tmux 3.3a).
-pub(super) const PANE_AGAIN: &str = concat!(standing!(), " #{session_name}:#{@tpu_exit}");
+pub(super) const PANE_AGAIN: &str =
+    concat!(standing!(), " #{session_name}:#{@tpu_exit}:#{@tpu_launch}");
 
 /// One line of it changes when a pane's job ends; nobody reads it. The server's pid tells a pane of an
 /// earlier server from one of this one with the same id.
@@ -67,17 +68,23 @@ fn pane_fields(line: &str) -> Option<PaneFact> {
     })
 }
 
-/// Reads a line of [`PANE_AGAIN`]. `None` unless it is of the pane `known`, in its place and with its program:
-/// then the window and the marks of a launch are what they were.
+/// Reads a line of [`PANE_AGAIN`]. `None` unless it is of the pane `known`, in its place, with its program and
+/// of its launch: then its window and its job are what they were.
 pub(super) fn pane_again(line: &str, known: &PaneFact) -> Option<PaneFact> {
     let (standing, rest) = standing(line)?;
-    let (session, exit) = rest.split_once(':')?;
-    let what = |pane: &PaneFact| (pane.window_index, pane.pane_pid);
-    let is_it = what(&standing) == what(known) && standing.pane_id == known.pane_id;
-    (is_it && session == known.session).then(|| PaneFact {
+    let mut names = rest.splitn(3, ':');
+    let session = names.next()?;
+    let exit = names.next()?.parse().ok();
+    let launch = names.next()?;
+    let number = |pane: &PaneFact| (pane.window_index, pane.pane_pid);
+    let is_it = number(&standing) == number(known)
+        && standing.pane_id == known.pane_id
+        && session == known.session
+        && launch == known.launch.as_ref().map_or("", |token| token.as_str());
+    is_it.then(|| PaneFact {
         window_id: known.window_id.clone(),
         session: known.session.clone(),
-        exit: exit.parse().ok(),
+        exit,
         launch: known.launch.clone(),
         job: known.job.clone(),
         ..standing
@@ -209,7 +216,7 @@ mod tests {
     #[test]
     fn a_pane_is_known_again_by_its_place_and_its_program() {
         let known = pane("7 %34 4711 0 5 250 49 3 200 50 @12 al ice:143:ab12:alice/7").unwrap();
-        let again = pane_again("7 %34 4711 1 9 251 48 2 100 25 al ice:0", &known).unwrap();
+        let again = pane_again("7 %34 4711 1 9 251 48 2 100 25 al ice:0:ab12", &known).unwrap();
         let same = PaneFact {
             dead: true,
             activity: 9,
@@ -223,10 +230,13 @@ mod tests {
         };
         assert_eq!(again, same);
         for other in [
-            "8 %34 4711 0 5 250 49 3 200 50 al ice:143",
-            "7 %35 4711 0 5 250 49 3 200 50 al ice:143",
-            "7 %34 4712 0 5 250 49 3 200 50 al ice:143",
-            "7 %34 4711 0 5 250 49 3 200 50 alice:143",
+            "8 %34 4711 0 5 250 49 3 200 50 al ice:143:ab12",
+            "7 %35 4711 0 5 250 49 3 200 50 al ice:143:ab12",
+            "7 %34 4712 0 5 250 49 3 200 50 al ice:143:ab12",
+            "7 %34 4711 0 5 250 49 3 200 50 alice:143:ab12",
+            "7 %34 4711 0 5 250 49 3 200 50 al ice:143:cd34",
+            "7 %34 4711 0 5 250 49 3 200 50 al ice:143:",
+            "7 %34 4711 0 5 250 49 3 200 50 al ice:143",
             "7 %34 4711 0 5 250 49 3 200 50",
         ] {
             assert_eq!(pane_again(other, &known), None, "{other}");

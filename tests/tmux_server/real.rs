@@ -286,9 +286,9 @@ fn a_look_in_the_call_of_another_is_true_or_made_anew() {
         ("exit 0", "up"),
         ("echo nonsense; echo $mark", "up"),
         ("echo '1 2 /socket'; echo $mark", "up"),
-        ("echo '1 2 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice:'; echo $mark", "here"),
-        ("echo '1 2 /socket'; echo '1 %1 9 0 6 0 3 0 80 24 alice:'; echo $mark", "up"),
-        ("echo '1 3 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice:'; echo $mark", "up"),
+        ("echo '1 2 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice::'; echo $mark", "here"),
+        ("echo '1 2 /socket'; echo '1 %1 9 0 6 0 3 0 80 24 alice::'; echo $mark", "up"),
+        ("echo '1 3 /socket'; echo '1 %1 1 0 6 0 3 0 80 24 alice::'; echo $mark", "up"),
     ];
     for (then, expected) in cases {
         let dir = tempfile::tempdir().unwrap();
@@ -354,9 +354,10 @@ fn looks_and_what_they_read_are_one_process_that_nobody_sees() {
 fn a_look_in_the_call_of_another_sees_what_a_look_of_its_own_sees() {
     let (server, tmux, calls) = counted();
     server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
-    let changes: [&[&str]; 12] = [
+    let changes: [&[&str]; 13] = [
         &["list-sessions"],
         &["set-option", "-p", "-t", "=alice:1", "@tpu_exit", "3"],
+        &["set-option", "-p", "-t", "=alice:1", "@tpu_launch", "other"],
         &["move-window", "-d", "-s", "=alice:1", "-t", "=alice:5"],
         &["swap-window", "-d", "-s", "=alice:0", "-t", "=alice:5"],
         &["swap-pane", "-d", "-s", "=alice:0", "-t", "=alice:5"],

@@ -102,17 +102,18 @@ pub(super) fn joined<'a>(tail: &str, rows: &'a str) -> Option<Joined<'a>> {
         return None;
     }
     let lines: Vec<&str> = rows.lines().map(str::trim_end).collect();
-    let (first, place) = (0..=DRIFT).rev().find_map(|first| {
-        let overlap = lines.get(first..first + OVERLAP)?;
-        let is_blank = overlap.iter().all(|line| line.is_empty());
-        (!is_blank).then(|| last_place(tail, overlap)).flatten().map(|place| (first, place))
+    // The first of them were known, however far they have moved; of all places the one with the longest run.
+    let (run, place) = (OVERLAP..=OVERLAP + DRIFT).rev().find_map(|run| {
+        let known = lines.get(..run)?;
+        let is_blank = known.iter().all(|line| line.is_empty());
+        (!is_blank).then(|| last_place(tail, known)).flatten().map(|place| (run, place))
     })?;
     let known = tail.get(..place)?;
     // What was known is harmless already.
     let mut all = String::with_capacity(known.len() + rows.len());
     all.push_str(known);
-    push_harmless(&mut all, lines.into_iter().skip(first));
-    let last_known = memchr::memchr_iter(b'\n', rows.as_bytes()).nth(first + OVERLAP - 2)? + 1;
+    push_harmless(&mut all, lines.into_iter());
+    let last_known = memchr::memchr_iter(b'\n', rows.as_bytes()).nth(run - 2)? + 1;
     let new = rows.get(last_known..)?.trim_end();
     Some(Joined { new, tail: format!("{}\n", shown_part(&all)).into() })
 }
@@ -224,6 +225,12 @@ mod tests {
             assert_eq!(joined.tail, lines(0..25).into(), "{moved}");
         }
         assert!(joined(&tail, &lines(17..25)).is_none(), "too far");
+        // Where a block is printed again and again, the rows that moved stand in the newest one too.
+        let block = |n: u32| format!("step {n}\na\nb\nc\nd\ne\n");
+        let (one, two) = (block(1), block(2));
+        let tail = format!("{one}step 2\na\nb\n");
+        let rows = format!("e\n{two}step 3\n");
+        assert_eq!(*joined(&tail, &rows).unwrap().tail, one + &two + "step 3\n");
     }
 
     #[test]

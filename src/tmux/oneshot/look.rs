@@ -6,9 +6,9 @@
 //! server with a thousand windows (it walks all of them for each of three messages before the first command,
 //! for one before the first answer and for one at the end; seen with tmux 3.3a, about a millisecond each).
 //!
-//! Of a pane that such a look finds in its place with its program, three fields are not asked for again: its
-//! window and the marks of its launch. Only a person's hand changes those, and the server compares them before
-//! anything is done to a pane.
+//! Of a pane that such a look finds in its place, with its program and of its launch, window and job are not
+//! asked for again. Only a person's hand changes those; the process is not kept for long ([`MOST_PARTS`]), and
+//! the server compares window and launch before anything is done to a pane.
 //!
 //! To the server that is one client without a session: nobody sees it in `list-clients`, and no session is
 //! attached by it. What depends on it: a server without a window ends only when it has gone, which is at the

@@ -314,6 +314,27 @@ fn results_go_and_failures_stay_longer() {
 }
 
 #[test]
+fn a_remedy_names_the_key_that_follows_it() {
+    let cases = [
+        ("stop it first: tpu kill w=7 alice", "stop it first: x on alice/7"),
+        ("kill it (tpu kill w=7 alice), or use --force", "kill it (x on alice/7), or use --force"),
+        ("end it: tpu kill w=7 alice; or wait", "end it: x on alice/7; or wait"),
+        // No key forces.
+        (
+            "if it is stuck: tpu kill w=7 alice --force",
+            "if it is stuck: tpu kill w=7 alice --force",
+        ),
+        ("as in: tpu kill tag:sweep", "as in: tpu kill tag:sweep"),
+    ];
+    for (hint, expected) in cases {
+        let mut screen = Screen::showing(samples::snapshot());
+        let problem = Problem::new("alice/7 is at work", hint);
+        screen.send(Message::Failed { ticket: Ticket(7), problem });
+        assert_eq!(screen.model.toasts[0].hint.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn the_screen_is_drawn_only_when_something_changed() {
     let mut screen = Screen::showing(samples::snapshot());
     screen.model.changed = false;

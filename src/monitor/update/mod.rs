@@ -12,6 +12,10 @@ mod log;
 mod mouse;
 mod page;
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
 use super::keys::{Command, Context, Key};
 use super::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Ticket};
 use super::model::{Model, Overlay, Tells, Toast};
@@ -394,7 +398,23 @@ fn note(model: &mut Model, text: String) {
 
 fn complain(model: &mut Model, problem: Problem) {
     let until = model.now.plus_seconds(BAD_TOAST_S);
-    toast(model, Toast { text: problem.message, hint: problem.hint, tells: Tells::Failure, until });
+    let hint = problem.hint.map(|hint| in_keys(model, &hint));
+    toast(model, Toast { text: problem.message, hint, tells: Tells::Failure, until });
+}
+
+/// A remedy as it is followed here: the command that stops a job is a key.
+fn in_keys(model: &Model, hint: &str) -> String {
+    static STOP: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"tpu kill w=(\d+) (\S+?)([;),]|$)").expect("the pattern is a constant")
+    });
+    let key = model.setup.key(Context::List, Command::Kill);
+    if key.is_empty() {
+        return hint.to_owned();
+    }
+    STOP.replace_all(hint, |found: &Captures<'_>| {
+        format!("{key} on {}/{}{}", &found[2], &found[1], &found[3])
+    })
+    .into_owned()
 }
 
 fn toast(model: &mut Model, toast: Toast) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use tpu::model::facts::{ErrorKind, PaneFact, Place, Progress, TmuxFact};
+use tpu::model::facts::{ErrorKind, PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
@@ -328,19 +328,6 @@ fn a_number_is_known_as_long_as_a_full_reading_finds_it_and_soon_forgotten_then(
     assert!((full..full + 12).contains(&ours), "{ours}");
 }
 
-/// Numbers that a full reading has just lost sight of may still be known.
-fn keep_known(full: &mut Progress, ours: &Progress) {
-    if full.step.is_none() {
-        (full.step, full.total) = (ours.step, ours.total);
-    }
-    if full.epoch.is_none() {
-        (full.epoch, full.epochs) = (ours.epoch, ours.epochs);
-    }
-    full.loss = full.loss.or(ours.loss);
-    full.lr = full.lr.or(ours.lr);
-    full.steps_per_s = full.steps_per_s.or(ours.steps_per_s);
-}
-
 /// What a terminal would show of a line.
 fn on_a_terminal(line: &str) -> String {
     let plain = tpu::text::strip(line.as_bytes()).into_owned();
@@ -366,7 +353,8 @@ fn what_programs_print_is_seen_as_by_a_full_reading() {
             scene.print(&(piece.join("\n") + "\n"));
             let (job, _) = scene.screen();
             let mut full = scene.full();
-            keep_known(&mut full.shown.progress, &job.shown.progress);
+            // Numbers that a full reading has just lost sight of may still be known.
+            full.shown.progress.fill_from(&job.shown.progress);
             let (ours, full) = (shown(&job), shown(&full));
             if ours != full {
                 let name = file.file_name().unwrap().display();

@@ -71,20 +71,13 @@ fn line(command: &TmuxCommand<'_>) -> String {
 /// The server, then all panes of all sessions. On a server without a session the second part fails with
 /// "no current target".
 pub(super) fn look() -> Chain {
-    let [server, panes] = look_commands();
+    let [server, panes] = look_commands(formats::PANE);
     Chain::new(&server).then(&panes)
 }
 
-fn look_commands() -> [TmuxCommand<'static>; 2] {
+fn look_commands(panes: &'static str) -> [TmuxCommand<'static>; 2] {
     let server = DisplayMessage::new().print().message(formats::SERVER).build();
-    [server, ListPanes::new().all().format(formats::PANE).build()]
-}
-
-/// What to put into a file to look again at panes that are known.
-pub(super) fn look_again_lines() -> String {
-    let server = DisplayMessage::new().print().message(formats::SERVER).build();
-    let panes = ListPanes::new().all().format(formats::PANE_AGAIN).build();
-    line(&server) + "\n" + &line(&panes) + "\n"
+    [server, ListPanes::new().all().format(panes).build()]
 }
 
 /// The same; then `mark`, and the commands in the file at `path`.
@@ -95,7 +88,16 @@ pub(super) fn look_and_read(mark: &str, path: &str) -> Chain {
 
 /// What to put into a file to look.
 pub(super) fn look_lines() -> String {
-    look_commands().iter().map(|command| line(command) + "\n").collect()
+    lines_of(&look_commands(formats::PANE))
+}
+
+/// What to put into a file to look again at panes that are known.
+pub(super) fn look_again_lines() -> String {
+    lines_of(&look_commands(formats::PANE_AGAIN))
+}
+
+fn lines_of(commands: &[TmuxCommand<'static>]) -> String {
+    commands.iter().map(|command| line(command) + "\n").collect()
 }
 
 /// What to put into a file to have the one at `path` read.

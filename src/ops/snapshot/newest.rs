@@ -6,9 +6,9 @@
 //! five seconds ago. So a window whose job was seen at work is read from a few rows above where its
 //! cursor stood, visible on the screen or not: nothing that is shown or decided is older than the look.
 //! Those few rows must be among what was read before, or something is missing in between; a few more above
-//! them are read for what a window prints between the look and the reading. The pane is read as far back as ever when they are not; when the new text says anything but that the job goes on
-//! and how far it is; and once in [`EVERY`] looks, for what a program may have drawn further up on the
-//! screen.
+//! them are read for what a window prints between the look and the reading. The pane is read as far back as
+//! ever when they are not; when the new text says anything but that the job goes on and how far it is; and
+//! once in [`EVERY`] looks, for what a program may have drawn further up on the screen.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const EVERY: u64 = 12;
 const OVERLAP: usize = 4;
 
 /// A window may have printed so many rows more when its rows are read, which moves all of them up. Where a
-/// thousand windows print, that is met every other minute, and each would have to be read in full.
+/// thousand windows print each second some looks meet that, and each window would have to be read in full.
 const DRIFT: usize = 3;
 
 /// More new rows than this are no small reading.

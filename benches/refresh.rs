@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tpu::model::ids::UserName;
+use tpu::model::view::Whose;
 use tpu::ops::snapshot::{Memory, look};
 use tpu::sys::clock::{Clock as _, SystemClock};
 
@@ -133,7 +134,7 @@ fn a_tenth(table: &mut Table, lab: &Lab, panes: &Panes) -> io::Result<()> {
     let mut monitors = Memory::default();
     let alice = UserName::from("alice");
     let looked = |memory: &mut Memory| -> io::Result<Duration> {
-        let (seen, took) = timed(|| look(&ctx, memory, Some(&alice)));
+        let (seen, took) = timed(|| look(&ctx, memory, &Whose::of([alice.clone()])));
         seen.map(|_| took).map_err(|e| io::Error::other(e.message))
     };
     looked(&mut memory)?;

@@ -17,7 +17,7 @@ use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
-use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth};
+use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
 use tpu::monitor::keys::{Key, KeyMap};
 use tpu::monitor::message::{Answer, Ask, Message, Scope};
 use tpu::monitor::model::{Columns, Model, Setup};
@@ -160,7 +160,7 @@ impl Bench {
             refresh_s: 5,
             commands: Vec::new(),
         };
-        let scope = Scope { user: Some(UserName::from("alice")) };
+        let scope = Scope { whose: Whose::of([UserName::from("alice")]) };
         let mut model = Model::new(setup, scope, Timestamp::from_second(NOW), None);
         model.size = SIZE;
         let mut bench = Self { model, terminal: terminal()?, clock: SystemClock::new() };
@@ -217,7 +217,7 @@ impl Bench {
 fn looked(jobs: u32, round: usize) -> Message {
     Message::Looked(Box::new(Snapshot {
         at: Timestamp::from_second(NOW),
-        user: Some(UserName::from("alice")),
+        whose: Whose::of([UserName::from("alice")]),
         users: vec![UserName::from("alice")],
         jobs: (0..jobs).map(|window| job(window, round)).collect(),
         orphans: Vec::new(),

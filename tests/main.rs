@@ -76,6 +76,7 @@ mod store_properties;
 mod store_reading;
 mod tmux_server;
 mod torture;
+mod whose;
 mod workers;
 mod workers_google;
 mod workers_ssh;

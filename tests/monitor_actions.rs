@@ -1,6 +1,7 @@
 //! What keys and typed lines do to jobs and targets: the form, questions, plans, and the command line.
 
 use tpu::model::ids::UserName;
+use tpu::model::view::Whose;
 use tpu::monitor::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Scope};
 use tpu::monitor::model::{Choices, Overlay, Proposal};
 use tpu::monitor::theme::Theme;
@@ -295,7 +296,7 @@ fn the_command_line_remembers_completes_and_runs() {
     type_command(&mut screen, "theme light");
     assert_eq!(screen.model.setup.theme, Theme::named("light").unwrap());
     let effects = type_command(&mut screen, "user all");
-    assert_eq!(effects, [Effect::Scope(Scope { user: None })]);
+    assert_eq!(effects, [Effect::Scope(Scope { whose: Whose::default() })]);
     type_command(&mut screen, "q");
     assert!(!screen.model.quit, "a command is under way");
     type_command(&mut screen, "q");

@@ -3,7 +3,7 @@
 use ratatui::style::Color;
 use tpu::model::ids::UserName;
 use tpu::model::time::Timestamp;
-use tpu::model::view::{MonitorHealth, TmuxHealth};
+use tpu::model::view::{MonitorHealth, TmuxHealth, Whose};
 use tpu::monitor::message::{Message, Problem, Ticket};
 use tpu::monitor::model::Columns;
 use tpu::monitor::pane::PaneText;
@@ -167,12 +167,12 @@ fn log_of_a_closed_window() {
 #[test]
 fn everybodys_jobs_and_every_column() {
     let mut snapshot = samples::snapshot();
-    snapshot.user = None;
+    snapshot.whose = Whose::default();
     let mut theirs = samples::job(7);
     theirs.id.user = UserName::from("bob");
     snapshot.jobs.push(theirs);
     let mut screen = Screen::new();
-    screen.model.scope.user = None;
+    screen.model.scope.whose = Whose::default();
     screen.model.setup.columns = Columns { output: true, ..Columns::default() };
     screen.send(Message::Looked(Box::new(snapshot)));
     insta::assert_snapshot!(screen.frames());

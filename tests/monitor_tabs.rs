@@ -2,6 +2,7 @@
 //! there.
 
 use tpu::model::ids::UserName;
+use tpu::model::view::Whose;
 use tpu::monitor::keys::Key;
 use tpu::monitor::message::{Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope};
 use tpu::monitor::model::{Body, Overlay};
@@ -217,15 +218,15 @@ fn the_targets_are_filtered_in_the_language_of_the_jobs() {
 #[test]
 fn everybody_and_back() {
     let mut screen = screen();
-    assert_eq!(screen.press("0"), [Effect::Scope(Scope { user: None })]);
+    assert_eq!(screen.press("0"), [Effect::Scope(Scope { whose: Whose::default() })]);
     // A look at one user's jobs that was under way is not shown as everybody's.
     screen.send(Message::Looked(Box::new(tpu::model::view::Snapshot {
         jobs: Vec::new(),
         ..samples::snapshot()
     })));
     assert_eq!(screen.model.jobs().len(), 11);
-    let alice = Some(UserName::from("alice"));
-    assert_eq!(screen.press("0"), [Effect::Scope(Scope { user: alice })]);
+    let alice = Whose::of([UserName::from("alice")]);
+    assert_eq!(screen.press("0"), [Effect::Scope(Scope { whose: alice })]);
 }
 
 #[test]

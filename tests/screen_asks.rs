@@ -13,7 +13,7 @@ use tpu::model::facts::{ErrorKind, PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
-use tpu::model::view::JobView;
+use tpu::model::view::{JobView, Whose};
 use tpu::ops::open::{Opening, open};
 use tpu::ops::panes::read_again;
 use tpu::ops::pulse::Pulse;
@@ -208,7 +208,7 @@ impl Scene {
 }
 
 fn seen(ctx: &Ctx, memory: &mut Memory) -> JobView {
-    look(ctx, memory, Some(&UserName::from("alice"))).unwrap().jobs.remove(0)
+    look(ctx, memory, &Whose::of([UserName::from("alice")])).unwrap().jobs.remove(0)
 }
 
 /// What the screen shows of a job that depends on its text.

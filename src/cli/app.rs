@@ -2,6 +2,7 @@
 //! needed.
 
 use std::cell::OnceCell;
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +12,11 @@ use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::ops::open::{Opening, open};
-use crate::ops::{Ctx, Error, ctx::user_of};
+use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
 
 use super::args::Globals;
+use super::whose::{self, Purpose};
 
 /// One run of the program.
 pub(super) struct App {
@@ -24,13 +26,18 @@ pub(super) struct App {
     pub(super) env: Env,
     /// The command, for the journal and for those who wait for our lock.
     pub(super) name: String,
+    /// The words behind the program's name, as they were typed.
+    pub(super) typed: Vec<OsString>,
+    /// Whom a person has named when asked.
+    pub(super) asked_user: OnceCell<UserName>,
     ctx: OnceCell<Ctx>,
 }
 
 impl App {
     /// Wraps what was typed. Nothing is opened yet.
-    pub(super) fn new(global: Globals, env: Env, name: &str) -> Self {
-        Self { global, env, name: name.to_owned(), ctx: OnceCell::new() }
+    pub(super) fn new(global: Globals, (env, typed): (Env, Vec<OsString>), name: &str) -> Self {
+        let (asked_user, ctx) = (OnceCell::new(), OnceCell::new());
+        Self { global, env, name: name.to_owned(), typed, asked_user, ctx }
     }
 
     /// The effects. Opening them reads the settings files and nothing else.
@@ -73,7 +80,7 @@ impl App {
             format!("tmux server: {socket}"),
         ];
         if let Ok(data) = ctx.data() {
-            let user = self.user(&data, None).map_or("nobody".to_owned(), |name| name.to_string());
+            let user = self.known_user(&data).map_or("nobody".to_owned(), |name| name.to_string());
             said.push(format!("user, where none is named: {user}"));
         }
         if let Ok(settings) = ctx.settings(None) {
@@ -168,33 +175,14 @@ impl App {
         directories::ProjectDirs::from("", "", "tpu").map(|dirs| dirs.config_dir().to_owned())
     }
 
-    /// Whose jobs, when no word said so: `--user`, `$TPU_USER`, settings, the account's own name, the
-    /// only user there is.
+    /// The user whom a command that changes something is about.
     pub(super) fn user(&self, data: &Data, word: Option<UserName>) -> Result<UserName, Error> {
-        let settings = self.ctx()?.settings(None)?;
-        let flag = self.global.user.as_deref().map(UserName::from);
-        if let (Some(word), Some(flag)) = (&word, &flag)
-            && word != flag
-        {
-            return Err(Error::usage(format!("two users are named: {word} and --user {flag}"))
-                .hint("name one"));
-        }
-        if let Some(name) = word.or(flag).or(settings.user.as_deref().map(UserName::from)) {
-            return user_of(data, &name).map(|user| user.name.clone());
-        }
-        let account = ["USER", "LOGNAME"].iter().find_map(|name| self.env.non_empty(name));
-        if let Some(user) = account.and_then(|name| data.user(&UserName::from(name))) {
-            return Ok(user.name.clone());
-        }
-        match data.users() {
-            [] => Err(Error::not_found("there is no user yet").hint("add one: tpu add-user NAME")),
-            [only] => Ok(only.name.clone()),
-            several => {
-                let names: Vec<&str> = several.iter().map(|user| user.name.as_str()).collect();
-                Err(Error::usage(format!("whose? There are {}", names.join(", ")))
-                    .hint("add the name to the command, or set it once: export TPU_USER=NAME"))
-            }
-        }
+        whose::one(self, data, word, (Purpose::Change, &[]))
+    }
+
+    /// The user who is at work here, if anything says who.
+    pub(super) fn known_user(&self, data: &Data) -> Option<UserName> {
+        whose::said(self, data, None).ok().flatten()
     }
 
     /// Whether a person can be asked.

@@ -23,6 +23,7 @@ use crate::sys::env::Env;
 use super::app::App;
 use super::args::{Cli, Globals};
 use super::legacy;
+use super::whose;
 
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
@@ -202,13 +203,13 @@ impl Line {
             user: value("--user"),
             ..Globals::plain()
         };
-        let app = App::new(global, env.clone(), "complete");
+        let app = App::new(global, (env.clone(), Vec::new()), "complete");
         let data = app.ctx().and_then(crate::ops::Ctx::data).ok();
         let user = data.as_ref().and_then(|data| {
             let words = texts.iter().skip(1).take(texts.len().saturating_sub(2));
             let named =
                 words.map(|word| UserName::from(*word)).find(|name| data.user(name).is_some());
-            app.user(data, named).ok()
+            whose::said(&app, data, named).ok().flatten()
         });
         let before = texts.len().checked_sub(2).and_then(|at| texts.get(at));
         let current = texts.last().copied();

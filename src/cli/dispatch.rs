@@ -1,5 +1,6 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -7,6 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
+use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
 use crate::sys::env::Env;
@@ -22,9 +24,9 @@ use super::commands::{
 use super::print::Output;
 use super::screen;
 
-/// Runs what was typed; `name` is the command's, for the journal.
-pub(super) fn run(cli: Cli, name: &str, env: Env) -> Outcome {
-    let app = App::new(cli.global, env, name);
+/// Runs what was typed, and what the process was `started` with; `name` is the command's, for the journal.
+pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcome {
+    let app = App::new(cli.global, started, name);
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
     let outcome = match cli.command {
         Some(command) if app.global.dry_run && has_no_rehearsal(&command) => {
@@ -206,7 +208,7 @@ fn run_then_watch(
         return Ok(ran.output);
     }
     let scope = screen::Scope {
-        user: Some(job.user.clone()),
+        whose: Whose::of([job.user.clone()]),
         select: Some(job),
         ..screen::Scope::default()
     };

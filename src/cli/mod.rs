@@ -14,6 +14,7 @@ mod print;
 mod progress;
 mod resolve;
 mod screen;
+mod whose;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,13 +37,14 @@ pub fn main() -> ExitCode {
             Err(error) => print::error(&error, &args::Globals::plain()),
         };
     }
-    let rewritten = legacy::rewrite(words.into_iter().skip(1).collect());
+    let typed: Vec<OsString> = words.into_iter().skip(1).collect();
+    let rewritten = legacy::rewrite(typed.clone());
     let (cli, name) = match Cli::parse_words(&rewritten) {
         Ok(parsed) => parsed,
         Err(error) => return print::usage_error(&error, &rewritten),
     };
     let global = cli.global.clone();
-    match dispatch::run(cli, &name, env) {
+    match dispatch::run(cli, &name, (env, typed)) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),
     }

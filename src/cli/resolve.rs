@@ -2,11 +2,12 @@
 
 use crate::model::data::Data;
 use crate::model::ids::{JobId, UserName, WindowId};
-use crate::model::view::JobView;
+use crate::model::view::{JobView, Whose};
 use crate::ops::error::did_you_mean;
 use crate::ops::{Ctx, Error, snapshot};
 
 use super::app::App;
+use super::whose::{self, Purpose};
 
 /// Words, sorted by what they are.
 #[derive(Debug, Default)]
@@ -147,6 +148,15 @@ impl Sorted {
         }
     }
 
+    /// Complains about a bare number, where none is taken.
+    pub(super) fn no_number(&self) -> Result<(), Error> {
+        match self.numbers.first() {
+            Some(number) => Err(Error::usage(format!("'{number}' means nothing here"))
+                .hint("it takes a user and no number; `tpu help COMMAND` shows what it takes")),
+            None => Ok(()),
+        }
+    }
+
     /// Takes `key=value` out of the pairs.
     pub(super) fn take(&mut self, key: &str) -> Option<String> {
         let at = self.pairs.iter().position(|(known, _)| known == key)?;
@@ -168,12 +178,12 @@ impl Sorted {
 }
 
 /// The one job that a command is about.
-pub(super) fn one_job(app: &App, words: &[String]) -> Result<JobId, Error> {
+pub(super) fn one_job(app: &App, words: &[String], purpose: Purpose) -> Result<JobId, Error> {
     let data = app.ctx()?.data()?;
     let sorted = sort(words, &data)?;
     sorted.nothing_else()?;
     let window = sorted.one_window()?;
-    let user = app.user(&data, sorted.user)?;
+    let user = whose::one(app, &data, sorted.user, (purpose, &[window]))?;
     crate::ops::ctx::job_of(&data, &JobId::new(user, window)).map(super::super::model::job::Job::id)
 }
 
@@ -182,10 +192,7 @@ pub(super) fn only_user(app: &App, words: &[String]) -> Result<UserName, Error> 
     let data = app.ctx()?.data()?;
     let sorted = sort(words, &data)?;
     sorted.nothing_else()?;
-    if let Some(number) = sorted.numbers.first() {
-        return Err(Error::usage(format!("'{number}' means nothing here"))
-            .hint("it takes a user and no number; `tpu help COMMAND` shows what it takes"));
-    }
+    sorted.no_number()?;
     app.user(&data, sorted.user)
 }
 
@@ -193,7 +200,7 @@ pub(super) fn only_user(app: &App, words: &[String]) -> Result<UserName, Error> 
 pub(super) fn many_jobs(
     app: &App,
     words: &[String],
-    all: bool,
+    (all, purpose): (bool, Purpose),
     applies: impl Fn(&JobView) -> bool,
 ) -> Result<Vec<JobId>, Error> {
     let ctx = app.ctx()?;
@@ -205,12 +212,13 @@ pub(super) fn many_jobs(
     let users = sorted.users.clone();
     let checked = Sorted { rest: unknown, pairs: sorted.pairs, users, ..Sorted::default() };
     checked.nothing_else()?;
-    let user = app.user(&data, sorted.user)?;
+    let windows: Vec<WindowId> =
+        sorted.windows.into_iter().chain(sorted.numbers.into_iter().map(WindowId)).collect();
+    let user = whose::one(app, &data, sorted.user, (purpose, &windows))?;
     let mut selectors = sorted.selectors;
     selectors.extend(targets.into_iter().map(Selector::Target));
 
     let mut jobs: Vec<JobId> = Vec::new();
-    let windows = sorted.windows.into_iter().chain(sorted.numbers.into_iter().map(WindowId));
     for window in windows {
         let id = JobId::new(user.clone(), window);
         crate::ops::ctx::job_of(&data, &id)?;
@@ -243,7 +251,8 @@ fn selected(
     user: &UserName,
     selectors: &[Selector],
 ) -> Result<Vec<JobView>, Error> {
-    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    let mut look =
+        snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
     look.jobs.retain(|view| {
         selectors.iter().all(|selector| match selector {
             Selector::Tag(tag) => view.tags.as_deref() == Some(tag.as_str()),

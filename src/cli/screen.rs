@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::ids::{JobId, UserName};
+use crate::model::ids::JobId;
 use crate::model::settings::Settings;
 use crate::model::time::zone_of;
+use crate::model::view::Whose;
 use crate::monitor::bridge::Bridge;
 use crate::monitor::model::Columns;
 use crate::monitor::{self, Backend, MonitorError, Options};
@@ -13,13 +14,13 @@ use crate::ops::{Ctx, Error};
 
 use super::app::App;
 use super::args::{Check, Cli, Color};
-use super::resolve;
+use super::whose;
 
 /// Whose jobs the monitor shows, and how.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
-    /// One user; everybody if none.
-    pub(super) user: Option<UserName>,
+    /// Whose, where no words say it.
+    pub(super) whose: Whose,
     /// The words as typed, resolved when the data is read.
     pub(super) words: Vec<String>,
     /// Everybody, although there are words.
@@ -43,13 +44,13 @@ pub(super) fn scope(args: &Check) -> Scope {
 /// The options for the scope that was typed.
 pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
     let ctx = app.ctx()?;
-    let user = match (&scope.user, scope.all_users) {
-        (_, true) => None,
-        (Some(user), false) => Some(user.clone()),
-        (None, false) => Some(resolve::only_user(app, &scope.words)?),
+    let whose = match scope.whose.only() {
+        _ if scope.all_users => Whose::default(),
+        Some(_) => scope.whose.clone(),
+        None => whose::shown(app, &scope.words)?,
     };
     let data = ctx.data()?;
-    let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
+    let settings = ctx.settings(whose.only().and_then(|name| data.user(name)))?;
     let columns = match scope.show.as_deref() {
         Some(letters) => Columns::from_flags(letters).ok_or_else(|| {
             Error::usage(format!("-{letters}: not all of these are columns"))
@@ -63,7 +64,7 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
         },
     };
     let options = plain(app, &settings)?;
-    Ok(Options { user, columns, select: scope.select.clone(), ..options })
+    Ok(Options { whose, columns, select: scope.select.clone(), ..options })
 }
 
 /// The options of the demo: everybody's jobs, no settings file.
@@ -83,7 +84,7 @@ fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
         .find_map(|name| app.env.non_empty(name))
         .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
     Ok(Options {
-        user: None,
+        whose: Whose::default(),
         columns: Columns::default(),
         theme,
         // A terminal that says nothing about its characters is most likely a modern one inside tmux.
@@ -160,7 +161,7 @@ mod tests {
                     words == [name, "x"]
                 }
                 // The monitor in the monitor is this one.
-                Ok(Typed::User(user)) => name == "monitor" && user.as_deref() == Some("x"),
+                Ok(Typed::User(users)) => name == "monitor" && users == ["x"],
                 _ => false,
             };
             assert!(reached, "{name} is not reached");

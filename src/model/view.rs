@@ -1,6 +1,7 @@
 //! What every surface shows of a job: the screen, `check` and `--json` print these values and compute
 //! no status of their own.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -150,13 +151,63 @@ pub enum MonitorHealth {
     },
 }
 
+/// Whose jobs a look is at: those of some users, or, where none is named, everybody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whose(Vec<UserName>);
+
+impl Whose {
+    /// Those of these users; of nobody in particular if there are none.
+    pub fn of(users: impl IntoIterator<Item = UserName>) -> Self {
+        let mut named: Vec<UserName> = Vec::new();
+        for user in users {
+            if !named.contains(&user) {
+                named.push(user);
+            }
+        }
+        Self(named)
+    }
+
+    /// The users who are named; empty for everybody.
+    pub fn named(&self) -> &[UserName] {
+        &self.0
+    }
+
+    /// The user, if it is one user's jobs alone.
+    pub fn only(&self) -> Option<&UserName> {
+        match self.0.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether everybody's jobs are meant.
+    pub fn is_everybody(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this user's jobs are among them.
+    pub fn includes(&self, user: &UserName) -> bool {
+        self.is_everybody() || self.0.contains(user)
+    }
+}
+
+impl fmt::Display for Whose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_everybody() {
+            return f.write_str("all users");
+        }
+        let names: Vec<&str> = self.0.iter().map(UserName::as_str).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
 /// Everything that one look gave: what a frame of the screen or one `check` is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     /// When the look was made.
     pub at: Timestamp,
-    /// Whose jobs these are; `None` for everybody's.
-    pub user: Option<UserName>,
+    /// Whose jobs these are.
+    pub whose: Whose,
     /// All users, in the order of the file.
     pub users: Vec<UserName>,
     /// Jobs in the order of the file.

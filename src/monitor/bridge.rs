@@ -182,9 +182,12 @@ impl Backend for Bridge {
     }
 
     fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem> {
-        self.user.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&scope.user);
+        self.user
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&scope.whose.only().cloned());
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(snapshot::look(&self.ctx, &mut memory, scope.user.as_ref())?)
+        Ok(snapshot::look(&self.ctx, &mut memory, &scope.whose)?)
     }
 
     fn pane(

@@ -5,7 +5,7 @@ use super::model::Choices;
 use super::pane::PaneText;
 use crate::model::curve::Curve;
 use crate::model::ids::{JobId, UserName};
-use crate::model::view::Snapshot;
+use crate::model::view::{Snapshot, Whose};
 use crate::ops::board::Board;
 use crate::ops::journal::Event;
 use crate::ops::outlook::Plan;
@@ -29,8 +29,8 @@ impl Problem {
 /// Whose jobs are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// One user, or everybody.
-    pub user: Option<UserName>,
+    /// Of one user, of several, or of everybody.
+    pub whose: Whose,
 }
 
 /// Something that happened.

@@ -26,7 +26,7 @@ use super::trace::Traces;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
-use crate::model::view::{JobView, Snapshot};
+use crate::model::view::{JobView, Snapshot, Whose};
 
 /// Which columns the flags `-wdtsv` ask for; without flags all but the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ pub struct Model {
     /// Whether the mouse is ours.
     pub mouse: bool,
     /// The user whose jobs are shown when not everybody's are.
-    pub home: Option<UserName>,
+    pub home: Whose,
     /// The lines that were typed, here and on other screens, oldest first.
     pub remembered: Vec<String>,
     /// The selected job's pane.
@@ -226,7 +226,7 @@ impl Model {
             boards: Boards::default(),
             traces: Traces::default(),
             setup,
-            home: scope.user.clone(),
+            home: scope.whose.clone(),
             scope,
             snapshot: None,
             problem: None,
@@ -311,9 +311,9 @@ impl Model {
         failed.max_by_key(|job| (job.started_at, job.id.window))
     }
 
-    /// Whether everybody's jobs are shown.
+    /// Whether more than one user's jobs are shown.
     pub fn everybody(&self) -> bool {
-        self.scope.user.is_none()
+        self.scope.whose.only().is_none()
     }
 
     /// Seconds since the newest look that succeeded.

@@ -18,7 +18,8 @@ use super::model::{Columns, Model, Setup};
 use super::terminal::{Screen, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::update::update;
-use crate::model::ids::{JobId, UserName};
+use crate::model::ids::JobId;
+use crate::model::view::Whose;
 
 /// From one frame to the next, at least.
 const FRAME: Duration = Duration::from_millis(16);
@@ -35,7 +36,7 @@ const COMPANY: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whose jobs; `None` for everybody's.
-    pub user: Option<UserName>,
+    pub whose: Whose,
     /// Columns of the list.
     pub columns: Columns,
     /// Name of the theme; `None` for the default.
@@ -96,7 +97,7 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         refresh_s: refresh.as_secs(),
         commands: options.commands,
     };
-    let scope = Scope { user: options.user };
+    let scope = Scope { whose: options.whose };
     let mut model = Model::new(setup, scope.clone(), backend.now(), options.select);
 
     let (events, happened) = channel();

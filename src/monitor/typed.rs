@@ -16,7 +16,7 @@ pub enum Typed {
     /// The groups.
     Group(Group),
     /// Another user's jobs, or everybody's.
-    User(Option<String>),
+    User(Vec<String>),
     /// The help.
     Help,
     /// To leave.
@@ -92,15 +92,16 @@ pub fn parse(line: &str) -> Result<Typed, String> {
                 .ok_or(format!("group by target, directory or none, not '{wanted}'"));
         }
         "user" => {
-            return Ok(Typed::User(argument.filter(|name| *name != "all").map(str::to_owned)));
+            let names = rest.iter().filter(|name| *name != "all");
+            return Ok(Typed::User(names.cloned().collect()));
         }
         "keys" => return Ok(Typed::Help),
         "quit" | "q" => return Ok(Typed::Quit),
         // The monitor inside the monitor is this one, about somebody else.
         "monitor" => {
             let all = rest.iter().any(|word| word == "--all-users");
-            let user = argument.filter(|word| !word.starts_with('-'));
-            return Ok(Typed::User(user.filter(|_| !all).map(str::to_owned)));
+            let users = rest.iter().filter(|word| !all && !word.starts_with('-'));
+            return Ok(Typed::User(users.cloned().collect()));
         }
         _ => {}
     }
@@ -201,7 +202,7 @@ mod tests {
         assert_eq!(parse("daemon start"), Ok(Typed::Command(words("daemon start"))));
         assert_eq!(parse("logs 7 -f"), Ok(Typed::Foreground(words("logs 7 -f"))));
         assert_eq!(parse("logs 7"), Ok(Typed::Command(words("logs 7"))));
-        assert_eq!(parse("monitor bob"), Ok(Typed::User(Some("bob".to_owned()))));
+        assert_eq!(parse("monitor bob"), Ok(Typed::User(vec!["bob".to_owned()])));
         assert_eq!(parse("sort tpu"), Ok(Typed::Sort(Some("target".to_owned()))));
         assert!(parse("sort speed").is_err_and(|why| why.contains("status")));
         assert!(parse("add-tag 7 'x").is_err());

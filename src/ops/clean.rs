@@ -9,6 +9,7 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
 use crate::model::job::{CLEANING, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
+use crate::model::view::Whose;
 use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
@@ -113,7 +114,7 @@ pub fn choose(
     ends: Ends,
     ancestors_too: bool,
 ) -> Result<Vec<WindowId>, Error> {
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
     let data = ctx.data()?;
     let user = user_of(&data, user)?;
     let mut chosen = Vec::new();
@@ -307,7 +308,7 @@ fn close_orphans_if(
     is_meant: impl Fn(&[&PaneFact]) -> bool,
 ) -> Result<Cleaned, Error> {
     heal::heal(ctx)?;
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(user))?;
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let mut cleaned = Cleaned::default();

@@ -163,7 +163,7 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
 /// The job, or an error that says which windows the user has.
 pub fn job_of<'a>(data: &'a Data, id: &JobId) -> Result<&'a Job, Error> {
     let user = user_of(data, &id.user)?;
-    user.job(id.window).ok_or_else(|| no_job(user, id))
+    user.job(id.window).ok_or_else(|| no_job(data, user, id))
 }
 
 /// The job in a transaction's data, or the same error.
@@ -172,10 +172,15 @@ pub fn job_mut<'a>(data: &'a mut Data, id: &JobId) -> Result<&'a mut Job, Error>
     Ok(data.job_mut(id).expect("found a line above"))
 }
 
-fn no_job(user: &User, id: &JobId) -> Error {
+fn no_job(data: &Data, user: &User, id: &JobId) -> Error {
     let windows: Vec<String> =
         user.jobs().iter().rev().take(8).map(|job| job.windows_id.to_string()).collect();
-    let hint = if windows.is_empty() {
+    let others = data.users().iter().filter(|other| other.job(id.window).is_some());
+    let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+    let hint = if !others.is_empty() {
+        let have = if others.len() == 1 { "has" } else { "have" };
+        format!("{} {have} one: add the name to the command", others.join(", "))
+    } else if windows.is_empty() {
         format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
     } else {
         format!("newest windows of {}: {}", user.name, windows.join(", "))

@@ -7,6 +7,7 @@ use crate::model::job::Job;
 use crate::model::rules::NAMED;
 use crate::model::settings::Origin;
 use crate::model::target::LOCAL;
+use crate::model::view::Whose;
 
 use crate::store::StoreError;
 
@@ -108,7 +109,7 @@ fn check_free(data: &Data, name: &UserName, session: &str) -> Result<(), Error> 
 
 /// Removes a user who has no live jobs. The records are archived; the tmux session stays.
 pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), Some(name))?;
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([name.clone()]))?;
     let alive = look.jobs.iter().find(|job| {
         job.shown.status.is_live() || job.shown.unknown.is_some() && job.stored.is_live()
     });

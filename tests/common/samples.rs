@@ -5,7 +5,7 @@ use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
-use tpu::model::view::{JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth};
+use tpu::model::view::{JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth, Whose};
 
 /// 2026-11-20 14:02:11 UTC.
 pub(crate) const NOW: i64 = 1_795_183_331;
@@ -175,7 +175,7 @@ pub(crate) fn snapshot() -> Snapshot {
     diverged.shown.progress.loss = None;
     Snapshot {
         at: Timestamp::from_second(NOW),
-        user: Some(UserName::from("alice")),
+        whose: Whose::of([UserName::from("alice")]),
         users: vec![UserName::from("alice"), UserName::from("bob")],
         jobs: vec![
             finished,

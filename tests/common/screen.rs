@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use tpu::model::ids::UserName;
 use tpu::model::time::Timestamp;
-use tpu::model::view::Snapshot;
+use tpu::model::view::{Snapshot, Whose};
 use tpu::monitor::keys::{Command, Key, KeyMap};
 use tpu::monitor::message::{Effect, Message, Scope};
 use tpu::monitor::model::{Columns, Model, Setup};
@@ -44,7 +44,7 @@ impl Screen {
             .map(|(name, about)| (name.to_owned(), about.to_owned()))
             .to_vec(),
         };
-        let scope = Scope { user: Some(UserName::from("alice")) };
+        let scope = Scope { whose: Whose::of([UserName::from("alice")]) };
         let model = Model::new(setup, scope, Timestamp::from_second(NOW), None);
         Self { model, effects: Vec::new(), now: NOW }
     }

@@ -13,6 +13,7 @@ use tpu::model::data::Data;
 use tpu::model::facts::TmuxFact;
 use tpu::model::ids::{JobId, TargetName, UserName};
 use tpu::model::job::{Job, Succession};
+use tpu::model::view::Whose;
 use tpu::ops::launch::{self, LaunchRequest};
 use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
@@ -190,7 +191,7 @@ fn command(world: &Arc<World>, host: usize) {
         }
         _ => {
             let _pid = call(world, &start(host, Purpose::Other), |ctx| {
-                drop(snapshot::look(ctx, &mut snapshot::Memory::default(), None));
+                drop(snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::default()));
             });
         }
     }

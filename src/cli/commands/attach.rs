@@ -6,12 +6,13 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
 use crate::cli::resolve;
+use crate::cli::whose::Purpose;
 use crate::ops::{Error, attach};
 use crate::sys::proc::{self, Spawn};
 
 /// Switches the client inside tmux, attaches outside.
 pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words)?;
+    let id = resolve::one_job(app, words, Purpose::Look)?;
     let argv = attach::argv(app.ctx()?, &id)?;
     let Some((program, args)) = argv.split_first() else {
         return Err(Error::failed("tmux gave no way to attach")

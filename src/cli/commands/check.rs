@@ -13,8 +13,9 @@ use crate::cli::print::{
 };
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
+use crate::cli::whose::{self, Purpose};
 use crate::model::facts::{Evidence, Source};
-use crate::model::view::{JobView, Snapshot};
+use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify::{self, Circumstances};
 use crate::ops::{Ctx, Error, snapshot};
 
@@ -73,13 +74,13 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
 
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let ctx = app.ctx()?;
-    let user = if args.all_users { None } else { Some(resolve::only_user(app, &args.words)?) };
-    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), user.as_ref())?;
+    let whose = if args.all_users { Whose::default() } else { whose::shown(app, &args.words)? };
+    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose)?;
     if args.leaves {
         look.jobs.retain(|job| job.leaf);
     }
     let data = ctx.data()?;
-    let settings = ctx.settings(user.and_then(|name| data.user(&name)))?;
+    let settings = ctx.settings(whose.only().and_then(|name| data.user(name)))?;
     let chosen = args.show.as_deref();
     if let Some(odd) = chosen.and_then(|letters| letters.chars().find(|c| !"wdtsv".contains(*c))) {
         return Err(Error::usage(format!(
@@ -130,7 +131,7 @@ fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
 
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words)?;
+    let id = resolve::one_job(app, words, Purpose::Look)?;
     let view = snapshot::look_at(app.ctx()?, &id)?;
     let mut text = format!("{} is {}\n", view.id, block::status(&view));
     if view.stored != view.shown.status {

@@ -133,7 +133,7 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     } else {
         let data = ctx.data()?;
         // Whose zone is only a matter of taste: without a user it is the settings'.
-        let user = app.user(&data, None).ok();
+        let user = app.known_user(&data);
         ctx.settings(user.as_ref().and_then(|name| data.user(name)))?.time_zone
     };
     let zone = zone_of(&name).ok_or_else(|| {

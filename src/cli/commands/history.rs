@@ -8,6 +8,8 @@ use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
 use crate::cli::resolve;
+use crate::cli::whose::{self, Purpose};
+use crate::model::ids::WindowId;
 use crate::model::time::zone_of;
 use crate::ops::Error;
 use crate::ops::journal::{self, Event};
@@ -20,12 +22,14 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     sorted.nothing_else()?;
     let windows = sorted.windows.len() + sorted.numbers.len();
     let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
-    let user = match (&sorted.user, window) {
-        // Everybody's events, in the time zone of whoever looks.
-        (None, None) => None,
-        _ => Some(app.user(&data, sorted.user.clone())?),
+    // Without a user or a window: everybody's events, in the time zone of whoever looks.
+    let user = if sorted.user.is_none() && window.is_none() {
+        None
+    } else {
+        let windows: Vec<WindowId> = window.into_iter().collect();
+        Some(whose::one(app, &data, sorted.user.clone(), (Purpose::Look, &windows))?)
     };
-    let reader = user.clone().or_else(|| app.user(&data, None).ok());
+    let reader = user.clone().or_else(|| app.known_user(&data));
     let settings = ctx.settings(reader.as_ref().and_then(|name| data.user(name)))?;
     let zone = zone_of(&settings.time_zone).ok_or_else(|| {
         Error::usage(format!("no time zone '{}'", settings.time_zone))

@@ -7,6 +7,7 @@ use crate::cli::app::App;
 use crate::cli::args::{Kill, Many};
 use crate::cli::print::Output;
 use crate::cli::resolve;
+use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
 use crate::ops::{Error, clean, kill};
 
@@ -14,7 +15,7 @@ use crate::ops::{Error, clean, kill};
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let args = &of.jobs;
     let ctx = app.ctx()?;
-    let jobs = resolve::many_jobs(app, &args.words, args.all, |view| {
+    let jobs = resolve::many_jobs(app, &args.words, (args.all, Purpose::Change), |view| {
         view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
     })?;
     if app.global.dry_run {

@@ -6,6 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::{Output, table};
 use crate::cli::resolve;
+use crate::cli::whose::Purpose;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::rules::{NAMED, Rules};
@@ -65,7 +66,7 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
 
 /// `ignore-error`.
 pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
-    let job = resolve::one_job(app, words)?;
+    let job = resolve::one_job(app, words, Purpose::Change)?;
     rules::ignore_error(app.ctx()?, &job)?;
     Ok(Output::new(
         format!("{job} counts as running until it prints another error."),
@@ -75,7 +76,7 @@ pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
 
 /// `get-stage-dir`.
 pub(in crate::cli) fn stage_dir(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words)?;
+    let id = resolve::one_job(app, words, Purpose::Look)?;
     let data = app.ctx()?.data()?;
     match &job_of(&data, &id)?.stage_dir {
         Some(dir) => Ok(Output::new(dir.clone(), json!({ "stage_dir": dir }))),

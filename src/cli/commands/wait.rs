@@ -10,9 +10,10 @@ use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::{Output, json as as_json};
 use crate::cli::progress::Progress;
 use crate::cli::resolve;
+use crate::cli::whose::Purpose;
 use crate::model::job::Status;
 use crate::model::time;
-use crate::model::view::JobView;
+use crate::model::view::{JobView, Whose};
 use crate::ops::{Error, snapshot};
 
 /// How often we look.
@@ -21,7 +22,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// Waits for jobs, each followed to the leaf of its lineage.
 pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     let ctx = app.ctx()?;
-    let jobs = resolve::many_jobs(app, &args.words, false, |_| true)?;
+    let jobs = resolve::many_jobs(app, &args.words, (false, Purpose::Look), |_| true)?;
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let start = ctx.clock.monotonic();
     let mut memory = snapshot::Memory::default();
@@ -29,7 +30,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     loop {
         let mut views = Vec::new();
         for job in &jobs {
-            let look = snapshot::look(ctx, &mut memory, Some(&job.user))?;
+            let look = snapshot::look(ctx, &mut memory, &Whose::of([job.user.clone()]))?;
             let leaf = look
                 .jobs
                 .iter()

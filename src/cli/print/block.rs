@@ -43,7 +43,7 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
         TmuxHealth::Down => text += "tmux: no server is running\n",
         TmuxHealth::Unknown(reason) => text += &format!("tmux: {reason}\n"),
     }
-    let everybody = snapshot.user.is_none();
+    let everybody = snapshot.whose.only().is_none();
     for job in &snapshot.jobs {
         text += &one(job, show, everybody);
         text += RULE;
@@ -54,8 +54,8 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
             &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
     }
     if snapshot.jobs.is_empty() && snapshot.orphans.is_empty() {
-        let user = snapshot.user.as_ref().map_or("", |user| user.as_str());
-        text += &format!("No jobs. Start one: tpu run TARGET {user}\n");
+        let user = snapshot.whose.only().map(|user| format!(" {user}")).unwrap_or_default();
+        text += &format!("No jobs. Start one: tpu run TARGET{user}\n");
     }
     text
 }

@@ -72,7 +72,7 @@ fn visible(cell: &str) -> usize {
 /// `check-simp`: one row for each job.
 pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>) -> String {
     let mut head = Vec::new();
-    let everybody = snapshot.user.is_none();
+    let everybody = snapshot.whose.only().is_none();
     let wanted = [
         (everybody, "USER"),
         (show.window, "W"),

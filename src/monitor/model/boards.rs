@@ -186,7 +186,7 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
         Tab::Events => {
             let events = boards.events.seen.iter().flatten();
             let mine = |event: &&Event| {
-                model.scope.user.is_none() || event.user.is_none() || event.user == model.scope.user
+                event.user.as_ref().is_none_or(|user| model.scope.whose.includes(user))
             };
             let texts = events.enumerate().filter(|(_, event)| mine(event)).map(|(at, event)| {
                 let window = event.job.map(|job| job.to_string()).unwrap_or_default();
@@ -206,9 +206,7 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
         }
         Tab::Plan => {
             let entries = boards.plan.seen.iter().flat_map(|plan| &plan.jobs).enumerate();
-            let mine = |entry: &Entry| {
-                model.scope.user.as_ref().is_none_or(|user| entry.view.id.user == *user)
-            };
+            let mine = |entry: &Entry| model.scope.whose.includes(&entry.view.id.user);
             let mut wanted: Vec<(usize, &Entry)> =
                 entries.filter(|(_, entry)| concerns(entry) && mine(entry)).collect();
             wanted.sort_by_key(|(at, entry)| {

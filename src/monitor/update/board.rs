@@ -3,6 +3,7 @@
 use tui_input::Input;
 
 use super::{actions, list, moved, note};
+use crate::model::view::Whose;
 use crate::monitor::filter::Filter;
 use crate::monitor::keys::Command;
 use crate::monitor::message::{Ask, Effect, Scope};
@@ -42,14 +43,15 @@ pub(super) fn go(model: &mut Model, tab: Tab) {
 
 /// Everybody's jobs, or those of the one from before.
 fn all_users(model: &mut Model) -> Vec<Effect> {
-    let user = match &model.scope.user {
-        Some(user) => {
-            model.home = Some(user.clone());
-            None
-        }
-        None => model.home.clone().or_else(|| model.selected().map(|job| job.id.user.clone())),
+    let whose = if !model.scope.whose.is_everybody() {
+        model.home = model.scope.whose.clone();
+        Whose::default()
+    } else if model.home.is_everybody() {
+        Whose::of(model.selected().map(|job| job.id.user.clone()))
+    } else {
+        model.home.clone()
     };
-    set_scope(model, Scope { user })
+    set_scope(model, Scope { whose })
 }
 
 /// Looks at other people's jobs.
@@ -138,9 +140,9 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     };
     let known = jobs.iter().find(|id| model.job(id).is_some()).cloned();
     let Some(known) = known else {
-        let text = match &model.scope.user {
-            Some(user) if first.user != *user => {
-                format!("{first} is not {user}'s: 0 shows everybody's jobs.")
+        let text = match &model.scope.whose {
+            whose if !whose.includes(&first.user) => {
+                format!("{first} is not of {whose}: 0 shows everybody's jobs.")
             }
             _ => format!("{first} is no longer there: its record has been archived."),
         };

@@ -19,7 +19,8 @@ use crate::plan::board::{Row, Standing};
 /// Opens the form; what the selected job was started with is proposed.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     let selected = model.selected();
-    let user = selected.map(|job| job.id.user.clone()).or_else(|| model.scope.user.clone());
+    let user =
+        selected.map(|job| job.id.user.clone()).or_else(|| model.scope.whose.only().cloned());
     let user = user.or_else(|| model.snapshot.as_ref()?.users.first().cloned());
     let Some(user) = user else {
         note(model, "There is no user yet: tpu add-user NAME".to_owned());

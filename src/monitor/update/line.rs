@@ -4,6 +4,7 @@ use tui_input::Input;
 
 use super::{actions, board, complain, leave_to, list, note, page};
 use crate::model::ids::UserName;
+use crate::model::view::Whose;
 use crate::monitor::keys::Command;
 use crate::monitor::message::{Ask, Door, Effect, Problem, Scope};
 use crate::monitor::model::{CommandLine, Model, Overlay};
@@ -15,7 +16,7 @@ use crate::ops::remembered;
 /// Opens it, and asks for what was typed in other sessions.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     model.overlay = Some(Overlay::CommandLine(CommandLine::default()));
-    vec![Effect::Ask(Ask::Remembered(model.home.clone()))]
+    vec![Effect::Ask(Ask::Remembered(model.home.only().cloned()))]
 }
 
 /// The lines of other sessions: they stand before those of this one.
@@ -136,7 +137,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Effect> {
         model.remembered.retain(|other| other != text);
         model.remembered.push(text.to_owned());
         forget_oldest(model);
-        effects.push(Effect::Remember(model.home.clone(), text.to_owned()));
+        effects.push(Effect::Remember(model.home.only().cloned(), text.to_owned()));
     }
     effects.extend(carry_out(model, text));
     effects
@@ -161,14 +162,15 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
             list::set_sort(model, sort);
         }
         Typed::Group(group) => list::set_group(model, group),
-        Typed::User(user) => {
-            let user = user.map(|name| UserName::from(name.as_str()));
+        Typed::User(users) => {
+            let users: Vec<UserName> =
+                users.iter().map(|name| UserName::from(name.as_str())).collect();
             let known = |name: &UserName| {
                 model.snapshot.as_ref().is_none_or(|snapshot| snapshot.users.contains(name))
             };
-            match &user {
-                Some(name) if !known(name) => note(model, format!("There is no user '{name}'.")),
-                _ => return board::set_scope(model, Scope { user }),
+            match users.iter().find(|name| !known(name)) {
+                Some(name) => note(model, format!("There is no user '{name}'.")),
+                None => return board::set_scope(model, Scope { whose: Whose::of(users) }),
             }
         }
         Typed::Help => model.overlay = Some(Overlay::Help(0)),

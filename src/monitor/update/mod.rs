@@ -74,7 +74,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Tick => Vec::new(),
         // A look that was under way when the scope changed.
-        Message::Looked(snapshot) if snapshot.user != model.scope.user => Vec::new(),
+        Message::Looked(snapshot) if snapshot.whose != model.scope.whose => Vec::new(),
         Message::Looked(snapshot) => {
             looked(model, *snapshot);
             refresh_text(model)

@@ -47,8 +47,10 @@ fn words(model: &Model) -> (String, Role, Vec<String>) {
         ];
         return ("There are no users yet.".to_owned(), Role::Base, todo);
     }
-    let (whose, user) = match &model.scope.user {
+    let whose = &model.scope.whose;
+    let (whose, user) = match whose.only() {
         Some(user) => (format!("{user} has no jobs."), user.to_string()),
+        None if !whose.is_everybody() => (format!("{whose} have no jobs."), "USER".to_owned()),
         None => ("Nobody has any jobs.".to_owned(), "USER".to_owned()),
     };
     let mut todo = vec![

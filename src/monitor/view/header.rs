@@ -64,9 +64,7 @@ fn parts(model: &Model) -> Vec<Part> {
     let left = |keep, text, role| Part { keep, right: false, text, short: None, role };
     let right = |keep, text, role| Part { keep, right: true, text, short: None, role };
     let mut parts = vec![left(4, "tpu".to_owned(), Role::Title)];
-    let user =
-        model.scope.user.as_ref().map_or_else(|| "all users".to_owned(), |u| outside(u.as_str()));
-    parts.push(left(14, user, Role::Title));
+    parts.push(left(14, outside(&model.scope.whose.to_string()), Role::Title));
     if let Some(snapshot) = &model.snapshot {
         let total = snapshot.jobs.iter().filter(|job| status::counted(job).is_some()).count();
         let jobs = if total == 1 { "job" } else { "jobs" };

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::job::{CLEANING, who};
+use crate::model::view::Whose;
 use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
 
@@ -222,7 +223,9 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 
 /// Records without their window, and windows without a record.
 fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
-    let Ok(seen) = snapshot::look(ctx, &mut snapshot::Memory::default(), None) else { return };
+    let Ok(seen) = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::default()) else {
+        return;
+    };
     for view in &seen.jobs {
         let is_missed = view.stored.is_live() && view.window_alive == Some(false);
         if is_missed && snapshot::unrecorded_failure(view).is_some() {

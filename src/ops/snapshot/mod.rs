@@ -17,7 +17,7 @@ use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{Lineage, Links};
 use crate::model::time::Timestamp;
-use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth};
+use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
@@ -65,11 +65,11 @@ fn settled<T>(
     }
 }
 
-/// Looks at the jobs of one user, or of everybody.
-pub fn look(ctx: &Ctx, memory: &mut Memory, user: Option<&UserName>) -> Result<Snapshot, Error> {
+/// Looks at somebody's jobs.
+pub fn look(ctx: &Ctx, memory: &mut Memory, whose: &Whose) -> Result<Snapshot, Error> {
     settled(ctx, |data, tmux| {
         let fleet = memory.fleet(ctx, ANSWER_SERVES);
-        let looked = look_once(ctx, memory, user, (data, tmux, fleet))?;
+        let looked = look_once(ctx, memory, whose, (data, tmux, fleet))?;
         Ok((looked.snapshot, looked.has_ended))
     })
 }
@@ -103,7 +103,7 @@ pub fn survey(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Survey, E
     settled(ctx, |data, tmux| {
         let fleet = memory.fleet(ctx, age);
         let Looked { snapshot, decisions, fleet, has_ended } =
-            look_once(ctx, memory, None, (data, tmux, fleet))?;
+            look_once(ctx, memory, &Whose::default(), (data, tmux, fleet))?;
         Ok((Survey { snapshot, decisions, data: Arc::clone(data), fleet }, has_ended))
     })
 }
@@ -112,14 +112,14 @@ pub fn survey(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Survey, E
 fn look_once(
     ctx: &Ctx,
     memory: &mut Memory,
-    user: Option<&UserName>,
+    whose: &Whose,
     (data, tmux, fleet): (&Data, Look<'_>, Arc<Fleet>),
 ) -> Result<Looked, Error> {
     let Look { fact: tmux, rest } = tmux;
-    if let Some(name) = user {
+    for name in whose.named() {
         super::ctx::user_of(data, name)?;
     }
-    let scope = |u: &User| user.is_none_or(|name| u.name == *name);
+    let scope = |u: &User| whose.includes(&u.name);
     let jobs: Vec<(&User, &Job)> = data
         .users()
         .iter()
@@ -151,7 +151,7 @@ fn look_once(
     };
     let snapshot = Snapshot {
         at: now,
-        user: user.cloned(),
+        whose: whose.clone(),
         users: data.users().iter().map(|user| user.name.clone()).collect(),
         jobs: views,
         orphans,

@@ -315,7 +315,7 @@ fn the_json_keeps_its_form() {
             },
             "evidence": {
                 "source": "text", "rule": "grpc.heartbeat",
-                "line": "[worker 3] UNAVAILABLE: Task 2 heartbeat timeout.",
+                "line": "UNAVAILABLE: Task 2 heartbeat timeout.",
                 "line_no": 1, "worker": "3",
             },
         })

@@ -11,6 +11,7 @@ mod common;
 mod bad_input;
 mod board;
 mod classify_corpus;
+mod classify_evidence;
 mod classify_fuzz;
 mod classify_heldout;
 mod classify_rules;

@@ -182,14 +182,28 @@ impl<'a> Block<'a> {
     }
 
     /// The first certain failure of the first worker that failed by itself. The distributed runtime
-    /// reports the death of others, so another worker's own failure outranks such a report.
+    /// reports the death of others, so a launcher that knows who died outranks such a report, and so does
+    /// another worker's own failure.
     fn first_failure(&self) -> Decided {
         let (first, kind) = self.failures(Weight::Proof).next()?;
+        if kind == ErrorKind::Grpc
+            && let Some(summary) = self.summary()
+        {
+            return Some(self.because(summary));
+        }
         let own = self.failures(Weight::Proof).find(|(sign, kind)| {
             *kind != ErrorKind::Grpc && sign.worker.is_some() && sign.worker != first.worker
         });
         let report = kind == ErrorKind::Grpc && first.worker.is_some();
         Some(self.because(own.filter(|_| report).map_or(first, |(sign, _)| sign)))
+    }
+
+    /// What a launcher says at its end of the process that failed first. It lists the others before.
+    fn summary(&self) -> Option<&Sign> {
+        let sums_up = |sign: &&Sign| {
+            self.set.rules().get(sign.rule).is_some_and(|rule| rule.weight == Weight::Summary)
+        };
+        self.signs.iter().rfind(sums_up)
     }
 
     /// A sign of a finish that came before every failure that still counts, or after all of them.
@@ -249,10 +263,12 @@ impl<'a> Block<'a> {
         (sign.class, self.quote(sign.line, id, sign.at))
     }
 
-    /// The evidence that `line` gives, quoted around the byte `at`.
+    /// The evidence that `line` gives: what was found at the byte `at`, from the words on that matter.
     fn quote(&self, line: usize, rule: &str, at: usize) -> Evidence {
         let text = self.frames.line(line);
-        let from = if text.len() > QUOTE { at.saturating_sub(QUOTE / 4) } else { 0 };
+        let words = self.frames.prefix(line).words(text, at);
+        let far = at.saturating_sub(words) > QUOTE / 2;
+        let from = if far { at.saturating_sub(QUOTE / 4) } else { words };
         let piece = text.get(from..text.len().min(from + QUOTE)).unwrap_or_default();
         let worker = self.frames.worker(line);
         Evidence {

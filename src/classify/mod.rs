@@ -23,6 +23,7 @@ mod rules;
 mod scan;
 pub mod stall;
 mod timeline;
+mod traceback;
 mod words;
 mod wrap;
 

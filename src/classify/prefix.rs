@@ -27,6 +27,15 @@ impl Prefix {
     pub(super) const NOTHING: Self =
         Self { worker: None, indent: 0, launcher: 0, header: 0, bar: 0 };
 
+    /// Where the words of a line begin that matter to a person, if `at` is a place among them: behind
+    /// tags, dates and headers, and behind a path that a shell or gcloud puts before its complaint.
+    pub(super) fn words(&self, text: &[u8], at: usize) -> usize {
+        let start = self.starts().filter(|start| *start <= at).max().unwrap_or(0);
+        let rest = text.get(start..).unwrap_or_default();
+        let lead = LEADS.iter().find_map(|lead| lead.captures(rest)?.get(1));
+        start + lead.map_or(0, |lead| lead.end())
+    }
+
     /// The places at which content may begin, each once.
     pub(super) fn starts(&self) -> impl Iterator<Item = usize> + use<> {
         let (launcher, header, bar) = (self.launcher, self.header, self.bar);
@@ -61,7 +70,7 @@ const TAGS: &str = r#"^[\ \t]*(?:
 
 /// Headers of loggers: absl and glog, TensorFlow's with a full date, `SkyPilot`'s, Hugging Face's.
 const HEADERS: &str = r"^[\ \t]*(?:
-    [IWEFD]\d{4}\ \d\d:\d\d:\d\d(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
+    [IWEFD]\d{4}\ \d\d:\d\d:\d+(?:\.\d+)?\ +\d+\ [\w./<>-]+:\d+\]\ *
   | (?:\d{4}-\d\d-\d\d\ \d\d:\d\d:\d\d\.\d+:\ )?[IWEF]\ +(?:\d+\ )?[\w./-]+\.(?:cc|h|py):\d+\]\ *
   | [IWED]\ \d\d-\d\d\ \d\d:\d\d:\d\d\ [\w./]+:\d+\]\ *
   | \[[IWEF]\d{3,4}\ [\d:.]+\ [\w./-]+:\d+\]\ *
@@ -80,6 +89,17 @@ fn compile(pattern: &str) -> Regex {
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| compile(TAGS));
 static HEADER: LazyLock<Regex> = LazyLock::new(|| compile(HEADERS));
+
+/// What hides the words behind it, as the first group: the job's own launcher with its line and the
+/// child's number, the directory of any other script, and gcloud's name for its command.
+static LEADS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    [
+        r"^((?:\S*/)?launcher\.sh:\ line\ \d+:\ +(?:\d+\ )?)",
+        r"^(\S*/)[\w.-]+:\ (?:line\ )?\d+:\ ",
+        r"^((?:ERROR:\ )?\(gcloud\.[\w.-]+\)\ )",
+    ]
+    .map(compile)
+});
 
 /// Longest start of a line that is looked at for prefixes.
 const REACH: usize = 400;

@@ -38,6 +38,9 @@ pub enum Weight {
     /// Decides.
     #[default]
     Proof,
+    /// Decides, and tells which of several processes failed first: outranks what the others say of having
+    /// lost it.
+    Summary,
     /// Decides its line whatever else matches there: known noise, or a sentence that names its cause.
     Overrules,
 }

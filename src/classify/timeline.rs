@@ -8,6 +8,7 @@ use super::frames::Frames;
 use super::progress::{self, Counter};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
+use super::traceback;
 use crate::model::facts::Class;
 
 /// Text after a failure that belongs to nothing known: more of it than this, in bytes, and the failure
@@ -15,8 +16,6 @@ use crate::model::facts::Class;
 const FADE: usize = 4_500;
 /// A bar that is redrawn over several lines may show so many counts after its program said it is done.
 const LAST_DRAWS: usize = 3;
-/// Lines after a traceback's head in which its last line is looked for.
-const TRACEBACK: usize = 400;
 
 /// A failure or a sign of a finish that still counts.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +58,7 @@ pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign
     let steps = steps(frames);
     let prompts = Prompts::read(frames);
     let quiet = Quiet::read(frames, &signs);
-    let counting: Vec<Sign> = merge_tracebacks(frames, signs)
+    let counting: Vec<Sign> = traceback::merge(frames, signs)
         .into_iter()
         .filter(|sign| {
             !cleared(sign) && !overcome(sign, &steps, ended) && quiet.after(sign.line) <= FADE
@@ -134,102 +133,6 @@ fn overcome(sign: &Sign, steps: &[Step<'_>], ended: bool) -> bool {
         (_, false) => 1,
     };
     new.len() >= enough
-}
-
-/// The head of a Python traceback says only that something was raised; its last line says what.
-/// Chained tracebacks are one failure, and its narrowest cause decides.
-fn merge_tracebacks(frames: &Frames<'_>, signs: Vec<Sign>) -> Vec<Sign> {
-    let mut merged: Vec<Sign> = Vec::new();
-    // The exception that the merged traceback of a worker ended with, while it may go on.
-    let mut rest = signs.into_iter().peekable();
-    while let Some(sign) = rest.next() {
-        if !is_head(frames, &sign) {
-            merged.push(sign);
-            continue;
-        }
-        let end = last_line(frames, &sign);
-        let mut best = sign.clone();
-        let mut inside: Vec<Sign> = Vec::new();
-        while let Some(next) = rest.next_if(|next| next.line <= end) {
-            inside.push(next);
-        }
-        for next in inside {
-            if next.worker != sign.worker {
-                merged.push(next);
-            } else if next.line == end {
-                best = next;
-            }
-        }
-        best.line = best.line.max(sign.line);
-        match merged.last_mut() {
-            Some(cause) if cause.worker == best.worker && linked(frames, cause.line, sign.line) => {
-                let narrower = !is_plain(cause) && is_plain(&best);
-                if !narrower {
-                    *cause = best;
-                }
-            }
-            _ => merged.push(best),
-        }
-    }
-    merged.sort_by_key(|sign| sign.line);
-    merged
-}
-
-fn is_plain(sign: &Sign) -> bool {
-    sign.class.failure() == Some(crate::model::facts::ErrorKind::PythonError)
-        || sign.weight < Weight::Proof
-}
-
-fn is_head(frames: &Frames<'_>, sign: &Sign) -> bool {
-    let text = frames.line(sign.line).get(sign.at..).unwrap_or_default();
-    text.starts_with(b"Traceback (most recent call last)")
-}
-
-/// The line with the exception: the first that is not indented more than the head, as far as the
-/// same worker's lines go.
-fn last_line(frames: &Frames<'_>, head: &Sign) -> usize {
-    let indent = frames.prefix(head.line).indent;
-    let mut last = head.line;
-    for line in head.line + 1..frames.len().min(head.line + TRACEBACK) {
-        let prefix = frames.prefix(line);
-        if frames.worker(line) != head.worker.as_deref() {
-            continue;
-        }
-        let text = frames.line(line).get(prefix.launcher..).unwrap_or_default();
-        if text.is_empty() || prefix.indent > indent {
-            continue;
-        }
-        last = line;
-        if looks_raised(text) {
-            break;
-        }
-        // Unprefixed workers may talk in between; a few lines of that are skipped.
-        if line > head.line + 60 {
-            break;
-        }
-    }
-    last
-}
-
-static RAISED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"^(?-u)[A-Za-z_][\w.]*(?::\s|$)").expect("the pattern is a constant")
-});
-
-fn looks_raised(text: &[u8]) -> bool {
-    RAISED.is_match(text)
-}
-
-/// Whether Python says that one traceback led to the next.
-fn linked(frames: &Frames<'_>, from: usize, to: usize) -> bool {
-    (from..to).any(|line| {
-        let text = frames.line(line);
-        [
-            &b"During handling of the above exception"[..],
-            b"The above exception was the direct cause",
-        ]
-        .iter()
-        .any(|link| memchr::memmem::find(text, link).is_some())
-    })
 }
 
 /// Bytes of text, from each line to the end, that belong to no failure.

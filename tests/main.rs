@@ -56,6 +56,7 @@ mod monitor_update;
 mod no_space;
 mod original;
 mod original_lock;
+mod original_walk;
 mod races;
 mod readme;
 mod reapply;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::common::env::TestEnv;
+use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::wait::wait_until;
 
 const NONE: [&str; 0] = [];
@@ -183,7 +183,7 @@ fn nothing_is_removed_while_tmux_cannot_be_asked() {
 }
 
 #[test]
-fn windows_without_record_are_closed_and_no_others() {
+fn windows_without_record_are_closed_by_force_and_no_others() {
     let env = TestEnv::new();
     env.start("exec sleep 1000", &NONE);
     let theirs = env.start_for("bob", "exec sleep 1000", &NONE);
@@ -197,7 +197,7 @@ fn windows_without_record_are_closed_and_no_others() {
     env.tmux().run(&["new-session", "-d", "-s", "ali", "exec sleep 1000"]);
     let others = (env.windows("bob"), env.windows("alice2"), env.windows("ali"));
     let before = env.data_bytes();
-    env.tpu("-czw alice").exits(0).says(&["closed 2 windows"]);
+    env.tpu("-czw alice --force").exits(0).says(&["closed 2 windows"]);
     assert_eq!(env.windows("alice"), [0, 1]);
     assert_eq!((env.windows("bob"), env.windows("alice2"), env.windows("ali")), others);
     assert!(others.0.contains(&theirs));
@@ -236,10 +236,15 @@ fn closing_a_window_archives_its_record() {
     let env = TestEnv::new();
     env.start("true", &NONE);
     env.wait_status(1, "finished");
-    env.tmux().run(&["new-window", "-d", "-t", "=alice:5", "exec sleep 1000"]);
     env.tpu("kill-window 1 alice").exits(0);
     assert_eq!(archived(&env), [("alice".to_owned(), 1)]);
-    env.tpu("-kw 5 alice").exits(0);
+    // Ours, without a record.
+    env.start("true", &NONE);
+    env.wait_status(2, "finished");
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"] = json!([]);
+    env.write_data(&data);
+    env.tpu("-kw 2 alice").exits(0).says(&["closed 1 window."]);
     assert_eq!(env.windows("alice"), [0]);
     env.tpu("kill-window 0 alice").exits(3).says(&["hint:"]);
     env.tpu("kill-window 6 alice").exits(3).says(&["hint:"]);
@@ -262,4 +267,79 @@ fn what_was_being_cleared_away_by_the_dead_stays_and_can_be_cleared_again() {
     assert_eq!(env.job("alice", 1)["status"], "error");
     env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 1 window"]);
     assert_eq!(archived(&env), [("alice".to_owned(), 1)]);
+}
+
+/// What a program prints when its coordination service has lost a peer, and how it ends.
+const LOST_PEER: &str = "echo w >\"$TPU_LOG_DIR/checkpoint_10\"; echo 'absl::Status: DEADLINE_EXCEEDED: \
+    The following tasks are unhealthy (stopped sending heartbeats):'; exit 134";
+
+/// A job of alice that a rule is going to resume; its window.
+fn planned(env: &TestEnv) -> u64 {
+    let line = ["run", "local", "alice", "rule=resume", "--json", "--", "bash", "-c", LOST_PEER];
+    let launched = env.tpu_words(&line).exits(0).json();
+    let window = launched["launched"]["window"].as_u64().unwrap();
+    assert_eq!(env.wait_status(window, "error")["error"], "grpc");
+    wait_until("its launcher to be done", || {
+        env.job("alice", window)["extra_msgs"]["launch"]["ended"].is_string()
+    });
+    window
+}
+
+#[test]
+fn what_a_rule_is_about_to_bring_back_is_named_and_kept() {
+    let env = TestEnv::new();
+    let window = planned(&env);
+    env.start("exit 3", &NONE);
+    env.wait_status(2, "error");
+    let why = "Kept alice/1: resume is planned (";
+    let words = [why, "the rule for grpc is resume", "--force archives it too"];
+    let dry = env.tpu("clean alice --dry-run").exits(0).says(&words);
+    dry.says(&["Would archive window 2 of alice.", "MONITOR does not run"]);
+    env.tpu("clean alice").exits(0).says(&words).says(&["Archived 1 job, closed 1 window."]);
+    for command in ["clear-error alice", "clear-all alice", "clean alice -re"] {
+        env.tpu(command).exits(0).says(&words).says(&["Archived 0 jobs"]);
+    }
+    let document = env.tpu("clear-error alice --json").exits(0).json();
+    assert_eq!(document["kept"][0]["job"], json!({"user": "alice", "window": window}));
+    assert_eq!(kept(&env, "alice"), BTreeSet::from([window]));
+    assert!(env.has_window("alice", window));
+    // The same where its window has gone.
+    env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", window).unwrap()]);
+    for command in ["-czj alice", "-czj alice --dry-run", "clean alice"] {
+        env.tpu(command).exits(0).says(&words);
+    }
+    assert_eq!(kept(&env, "alice"), BTreeSet::from([window]));
+    // It comes back, from where it stood.
+    let monitor = env.start_tpu("daemon run", &[]);
+    wait_until("the resume", || env.job("alice", window)["status"] == "resumed");
+    monitor.kill();
+}
+
+#[test]
+fn what_a_rule_is_about_to_bring_back_goes_by_force() {
+    for command in ["clean alice --force", "clear-error alice -f", "-czj alice --force"] {
+        let env = TestEnv::new();
+        let window = planned(&env);
+        if command.starts_with("-czj") {
+            env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", window).unwrap()]);
+        }
+        env.tpu(&format!("{command} --dry-run")).exits(0).says(&["Would archive window 1 of"]);
+        env.tpu(command).exits(0).says(&["Archived 1 job"]);
+        assert_eq!(archived(&env), [("alice".to_owned(), window)]);
+    }
+}
+
+#[test]
+fn a_dry_run_of_the_windowless_ends_no_process() {
+    let env = TestEnv::new();
+    let left = "setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' & exec sleep 1000";
+    env.start(left, &NONE);
+    let left = env.wait_pid("left");
+    env.wait_status(1, "running");
+    env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 1).unwrap()]);
+    env.tpu("-czj alice --dry-run").exits(0).says(&["Would archive window 1 of alice."]);
+    assert!(lives(&left));
+    assert_eq!(kept(&env, "alice"), BTreeSet::from([1]));
+    env.tpu("-czj alice").exits(0).says(&["Archived 1 job"]);
+    wait_gone(&left);
 }

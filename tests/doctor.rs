@@ -287,7 +287,10 @@ fn a_record_without_its_window_is_settled_and_ended_windows_without_records_are_
         "window 2 of session alice belongs to no record",
         "window 3 of session alice belongs to no record",
     ];
-    let done = ["settled alice/1: it is error: lost", "closed 1 windows of alice that had ended"];
+    let done = [
+        "settled alice/1: it is error: lost",
+        "closed window 2 of alice (alice/2): its job had ended",
+    ];
     drop(mended(&env, &found).says(&done));
     assert!(!env.has_window("alice", 2));
     assert!(env.has_window("alice", 3), "what is at work is a person's to judge");

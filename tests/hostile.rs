@@ -137,22 +137,24 @@ fn each_command_touches_its_own_window_and_no_other() {
     acts("rerun w=3 bird", &["+bird:22"]);
     assert_eq!(env.job("b", 3)["status"], "error");
     acts("kill-window w=2 bird -y", &["-bird:2"]);
-    acts("kill-window w=21 bird -y", &["-bird:21"]);
+    let (refused, changed) = effect(&env, "kill-window w=21 bird -y", 4);
+    assert_eq!(changed, [""; 0], "{}", refused.says(&["window 21 of bird (sleep)"]));
     // The window of b/4 is closed by hand: its record goes, and nobody else's.
     let _closed = env.tmux().run(&["kill-window", "-t", &env.pane_id("b", 4).unwrap()]);
     wait_gone(&b4);
     acts("-czj b", &[]);
     assert_eq!(records(&env, "b"), [2, 3], "1 was killed: its window is gone too");
-    acts("-czw b", &["-b:20", "-b:21", "-b:22"]);
+    acts("-czw b", &[]);
+    acts("-czw b --force", &["-b:20", "-b:21", "-b:22"]);
     wait_until("the end of bird/22", || env.job("bird", 22)["status"] == "error");
     acts("clean b", &["-b:2", "-b:3"]);
     assert_eq!(records(&env, "b"), [0_u64; 0]);
-    // 1 and 4 are alive; the lineage 3 -> 22 is over; 20 belongs to no record.
-    acts("clean bird", &["-bird:20", "-bird:22", "-bird:3"]);
+    // 1 and 4 are alive; the lineage 3 -> 22 is over; 20 and 21 are a person's.
+    acts("clean bird", &["-bird:22", "-bird:3"]);
     assert_eq!(records(&env, "bird"), [1, 4]);
     assert!(lives(&bird1));
     let left = windows(env.tmux());
-    let expected = ["b:0", "bird:0", "bird:1", "bird:4"].map(str::to_owned);
+    let expected = ["b:0", "bird:0", "bird:1", "bird:20", "bird:21", "bird:4"].map(str::to_owned);
     assert_eq!(left, BTreeSet::from(expected), "the home windows are always there");
 }
 

@@ -16,6 +16,7 @@ mod classify_fuzz;
 mod classify_heldout;
 mod classify_rules;
 mod clean;
+mod clean_windows;
 mod cli_table;
 mod cloud_contract;
 mod cloud_gcloud;

@@ -21,7 +21,9 @@ mod workers;
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
-pub use jobs::{Again, Check, Clean, History, Kill, Logs, Maj, Many, Run, Wait, WaitFor};
+pub use jobs::{
+    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, Wait, WaitFor,
+};
 pub use state::{DataStep, Init, State};
 pub use targets::{
     Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
@@ -227,19 +229,21 @@ pub enum Command {
     Clean(Clean),
     /// Archive finished jobs
     #[command(after_help = "Examples:\n  tpu clear-finished\n  tpu clear-finished alice")]
-    ClearFinished(Words),
+    ClearFinished(Clear),
     /// Archive jobs that failed or were killed
     #[command(after_help = "Examples:\n  tpu clear-error\n  tpu clear-error alice")]
-    ClearError(Words),
+    ClearError(Clear),
     /// Archive finished, failed and killed jobs
     #[command(after_help = "Examples:\n  tpu clear-all\n  tpu clear alice")]
-    ClearAll(Words),
+    ClearAll(Clear),
     /// Close windows that belong to no record (-czw)
-    #[command(after_help = "Examples:\n  tpu clear-zombie-windows\n  tpu -czw alice")]
-    ClearZombieWindows(Words),
+    #[command(
+        after_help = "Examples:\n  tpu -czw alice\n  tpu -czw alice --force\n\nOnly windows that tpu has marked are closed; others are listed with what runs in them."
+    )]
+    ClearZombieWindows(CloseWindows),
     /// Archive records whose window is gone for certain (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
-    ClearZombieJobs(Words),
+    ClearZombieJobs(Clear),
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
     AddTag(Words),

@@ -56,7 +56,6 @@ fn has_no_rehearsal(command: &Command) -> bool {
         | Command::Start(_)
         | Command::Stop(_)
         | Command::Restart(_)
-        | Command::ClearZombieWindows(_)
         | Command::Launcher(_) => true,
         Command::Doctor(args) => args.restore.is_some(),
         _ => false,
@@ -67,8 +66,7 @@ fn has_no_rehearsal(command: &Command) -> bool {
 fn acts_at_once(command: &Command) -> bool {
     matches!(
         command,
-        Command::ClearZombieJobs(_)
-            | Command::AddTag(_)
+        Command::AddTag(_)
             | Command::IgnoreError(_)
             | Command::SetRule(_)
             | Command::AddUser(_)
@@ -110,11 +108,11 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Kill(args) => kill::kill(&app, &args),
         Command::KillWindow(args) => kill::kill_window(&app, &args),
         Command::Clean(args) => clean::clean(&app, &args),
-        Command::ClearFinished(args) => clean::clear(&app, &args.words, Ends::Finished),
-        Command::ClearError(args) => clean::clear(&app, &args.words, Ends::Failed),
-        Command::ClearAll(args) => clean::clear(&app, &args.words, Ends::All),
-        Command::ClearZombieWindows(args) => clean::windows(&app, &args.words),
-        Command::ClearZombieJobs(args) => clean::jobs(&app, &args.words),
+        Command::ClearFinished(args) => clean::clear(&app, &args, Ends::Finished),
+        Command::ClearError(args) => clean::clear(&app, &args, Ends::Failed),
+        Command::ClearAll(args) => clean::clear(&app, &args, Ends::All),
+        Command::ClearZombieWindows(args) => clean::windows(&app, &args),
+        Command::ClearZombieJobs(args) => clean::jobs(&app, &args),
         Command::AddTag(args) => rules::add_tag(&app, &args.words),
         Command::IgnoreError(args) => rules::ignore_error(&app, &args.words),
         Command::CheckRules => Ok(rules::check_rules()),

@@ -380,7 +380,7 @@ impl<'a> Story<'a> {
             "{job} was stopped: tpu kill w={} ({} processes)",
             job.window, killed.processes
         ));
-        let cleaned = clean::clean(self.ctx, &job.user, false)?;
+        let cleaned = clean::clean(self.ctx, &job.user, clean::Extent::of(clean::Ends::All))?;
         self.say(&format!("bob cleans up: tpu clean bob. {}", cleaned.summary()));
         let data = self.ctx.data()?;
         let left = data.jobs().filter(|other| other.user == job.user).count();

@@ -110,6 +110,11 @@ impl JobView {
         }
     }
 
+    /// What its rules are going to do with it, if they are; whether MONITOR runs to do it or not.
+    pub fn planned(&self) -> Option<&Next> {
+        self.next.as_ref().filter(|next| next.action != Action::Pass.as_str())
+    }
+
     /// The action that its rules name for the failure it shows.
     pub fn rule_action(&self) -> Option<Action> {
         self.failure().map(|kind| self.rules.action(kind))

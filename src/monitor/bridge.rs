@@ -13,8 +13,9 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{
-    Ctx, Error, attach, board, clean, curves, journal, kill, logs, outlook, panes, pulse,
-    remembered, rules, snapshot,
+    Ctx, Error, attach, board,
+    clean::{self, Ends, Extent},
+    curves, journal, kill, logs, outlook, panes, pulse, remembered, rules, snapshot,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -234,7 +235,11 @@ impl Backend for Bridge {
             Act::Resume(job) => self.again(job, Succession::Resume),
             Act::Rerun(job) => self.again(job, Succession::Rerun),
             Act::Kill(jobs) => self.kill(jobs),
-            Act::Clean(user) => Ok(clean::clean(&self.ctx, user, false)?.summary()),
+            Act::Clean(user) => {
+                let cleaned = clean::clean(&self.ctx, user, Extent::of(Ends::All))?;
+                let said = [vec![cleaned.summary()], cleaned.remarks()].concat();
+                Ok(said.join(" "))
+            }
             Act::Tag(job, tag) => self.tag(job, tag),
             Act::Commands(commands) => self.run_each(commands, &[]),
             Act::Confirmed(commands) => self.run_each(commands, &["--yes"]),

@@ -1,19 +1,23 @@
 //! `clean` and its parts: closes windows and archives records. A record is never dropped without being
-//! archived, and nothing is removed while tmux cannot say whether its window lives.
+//! archived, and nothing is removed while tmux cannot say whether its window lives. What a person has opened
+//! is left alone: only panes that carry the mark of such a job are closed ([`orphans`] has the rest).
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use crate::model::audit;
-use crate::model::data::{Data, User};
+use crate::model::data::User;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
 use crate::model::job::{CLEANING, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
-use crate::model::view::Whose;
+use crate::model::view::{JobView, Whose};
 use crate::plan::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
+use super::orphans::{self, Closing, Left, Which};
 use super::processes::Unreached;
 use super::{Ctx, Error, kill, lease, processes, records, snapshot, workers};
 
@@ -42,55 +46,151 @@ impl Ends {
     }
 }
 
-/// What was cleared away.
+/// How much is cleared away.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Which ends.
+    pub ends: Ends,
+    /// Also the ancestors of live leaves (`-re`).
+    pub ancestors_too: bool,
+    /// Also what a rule is about to bring back.
+    pub force: bool,
+}
+
+impl Extent {
+    /// Lineages that ended so, and nothing else.
+    pub fn of(ends: Ends) -> Self {
+        Self { ends, ancestors_too: false, force: false }
+    }
+}
+
+/// A lineage that has ended and is kept all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Its leaf.
+    pub job: JobId,
+    /// Why.
+    pub reason: String,
+}
+
+/// What is to be cleared away.
+#[derive(Debug, Default)]
+pub struct Chosen {
+    /// The windows whose records go.
+    pub windows: Vec<WindowId>,
+    /// Lineages that stay although they have ended.
+    pub kept: Vec<Kept>,
+}
+
+/// What was, or would be, cleared away.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     /// Archived records.
     pub archived: Vec<JobId>,
-    /// Closed windows.
-    pub closed: usize,
+    /// Closed windows, and panes of windows.
+    pub closed: Vec<Closing>,
+    /// Lineages that stay although they have ended.
+    pub kept: Vec<Kept>,
+    /// Windows that are left open.
+    pub left: Vec<Left>,
 }
 
 impl Cleaned {
     /// In words.
     pub fn summary(&self) -> String {
-        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        let (windows, panes): (Vec<&Closing>, Vec<&Closing>) =
+            self.closed.iter().partition(|closing| closing.whole);
+        let beside = match panes.len() {
+            0 => String::new(),
+            n => format!(" and {} in windows that stay", counted(n, "pane")),
+        };
         format!(
-            "Archived {} job{}, closed {} window{}.",
-            self.archived.len(),
-            plural(self.archived.len()),
-            self.closed,
-            plural(self.closed)
+            "Archived {}, closed {}{beside}.",
+            counted(self.archived.len(), "job"),
+            counted(windows.len(), "window")
         )
+    }
+
+    /// What stays and why, a line each.
+    pub fn remarks(&self) -> Vec<String> {
+        let kept = self.kept.iter().map(|kept| format!("Kept {}: {}", kept.job, kept.reason));
+        let left = self.left.iter().map(|left| format!("Left open: {}", left.in_words()));
+        kept.chain(left).collect()
     }
 
     fn add(&mut self, other: Self) {
         self.archived.extend(other.archived);
-        self.closed += other.closed;
+        self.closed.extend(other.closed);
+        self.keep(other.kept);
+        self.left.extend(other.left);
+    }
+
+    fn keep(&mut self, kept: Vec<Kept>) {
+        for kept in kept {
+            if !self.kept.contains(&kept) {
+                self.kept.push(kept);
+            }
+        }
     }
 }
 
-/// `tpu clean`: everything that has ended, then windows without record, then records without window.
-pub fn clean(ctx: &Ctx, user: &UserName, ancestors_too: bool) -> Result<Cleaned, Error> {
-    let mut cleaned = clear(ctx, user, Ends::All, ancestors_too)?;
+/// `1 job`, `2 jobs`.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
+}
+
+/// `tpu clean`: everything that has ended, then ended windows without record, then records without window.
+pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+    let mut cleaned = clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
-        cleaned.add(close_orphans(ctx, user)?);
-        cleaned.add(archive_windowless(ctx, user)?);
+        let orphans = orphans::close(ctx, user, Which::Ended)?;
+        cleaned.closed.extend(orphans.closed);
+        cleaned.left.extend(at_work(orphans.left));
+        cleaned.add(archive_windowless(ctx, user, extent.force)?);
     }
     Ok(cleaned)
 }
 
-/// Archives the lineages whose leaf has ended in one of `ends`; with `ancestors_too` also the ancestors
-/// of live leaves.
-pub fn clear(
-    ctx: &Ctx,
-    user: &UserName,
-    ends: Ends,
-    ancestors_too: bool,
-) -> Result<Cleaned, Error> {
+/// Windows that only look like rubbish: a job without a record is at work in them. What a person has opened
+/// needs no word from a command that leaves it alone anyway.
+fn at_work(left: Vec<Left>) -> impl Iterator<Item = Left> {
+    left.into_iter().filter(|left| left.job.is_some())
+}
+
+/// What [`clean`] would do now.
+pub fn rehearse_clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+    let mut would = rehearse_clear(ctx, user, extent)?;
+    if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
+        let Chosen { windows, kept } = windowless(ctx, user, extent.force)?;
+        let ids = windows.into_iter().map(|window| JobId::new(user.clone(), window));
+        let more: Vec<JobId> = ids.filter(|id| !would.archived.contains(id)).collect();
+        would.archived.extend(more);
+        would.keep(kept);
+        let orphans = orphans::rehearse(ctx, user, Which::Ended)?;
+        would.closed.extend(orphans.closed);
+        would.left.extend(at_work(orphans.left));
+    }
+    Ok(would)
+}
+
+/// Archives the lineages whose leaf has ended so.
+pub fn clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
     heal::heal(ctx)?;
-    let chosen = choose(ctx, user, ends, ancestors_too)?;
-    archive(ctx, user, &chosen)
+    let Chosen { windows, kept } = choose(ctx, user, extent)?;
+    let mut cleaned = archive(ctx, user, &windows, Named::No)?;
+    cleaned.keep(kept);
+    Ok(cleaned)
+}
+
+/// What [`clear`] would do now.
+pub fn rehearse_clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+    let Chosen { windows, kept } = choose(ctx, user, extent)?;
+    let data = ctx.data()?;
+    let tmux = ctx.tmux.look();
+    let Found { jobs, open, left } = find(ctx, user_of(&data, user)?, &windows, &tmux, Named::No)?;
+    let closed = open.iter().map(|(job, pane)| closing(job, pane, &tmux)).collect();
+    Ok(Cleaned { archived: jobs.iter().map(Job::id).collect(), closed, kept, left })
 }
 
 /// Archives the lineages of a user that say that an attempt goes on with them, where none does: their windows
@@ -104,34 +204,43 @@ pub fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
         let is_in_hand = owner.job(id.window).is_none_or(|job| job.intent.is_some());
         (lineage.leaf() == Some(id.window) && !is_in_hand).then_some(lineage.windows)
     });
-    archive(ctx, user, &lineages.flatten().collect::<Vec<_>>())
+    archive(ctx, user, &lineages.flatten().collect::<Vec<_>>(), Named::No)
 }
 
-/// The windows that [`clear`] would archive now, by the shown status of the leaves.
-pub fn choose(
-    ctx: &Ctx,
-    user: &UserName,
-    ends: Ends,
-    ancestors_too: bool,
-) -> Result<Vec<WindowId>, Error> {
+/// What [`clear`] would archive now, by the shown status of the leaves.
+pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Error> {
     let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
     let data = ctx.data()?;
     let user = user_of(&data, user)?;
-    let mut chosen = Vec::new();
+    let mut chosen = Chosen::default();
     for lineage in lineage::lineages(user) {
         let Some(leaf) = lineage.leaf() else { continue };
         let Some(view) = look.jobs.iter().find(|view| view.id.window == leaf) else { continue };
-        // A job that is being killed is cleared when that is complete.
         let over = view.shown.unknown.is_none()
-            && view.intent.is_none()
-            && (ends.includes(&view.shown.status) || is_dead_end(user, leaf));
+            && (extent.ends.includes(&view.shown.status) || is_dead_end(user, leaf));
         if over {
-            chosen.extend(&lineage.windows);
-        } else if ancestors_too {
-            chosen.extend(lineage.windows.iter().filter(|window| **window != leaf));
+            match why_kept(view, extent.force) {
+                Some(kept) => chosen.kept.push(kept),
+                None => chosen.windows.extend(&lineage.windows),
+            }
+        } else if extent.ancestors_too && view.shown.status.is_live() {
+            chosen.windows.extend(lineage.windows.iter().filter(|window| **window != leaf));
         }
     }
     Ok(chosen)
+}
+
+/// Why a lineage whose leaf has ended is not cleared away now: something is being done with it, or is going to
+/// be done by a rule, whether or not MONITOR runs at the moment.
+fn why_kept(view: &JobView, force: bool) -> Option<Kept> {
+    let reason = match (&view.intent, view.planned()) {
+        (Some(intent), _) => format!("{intent} is under way"),
+        (None, Some(next)) if !force => {
+            format!("{} is planned ({}); --force archives it too", next.action, next.reason)
+        }
+        (None, _) => return None,
+    };
+    Some(Kept { job: view.id.clone(), reason })
 }
 
 /// A leaf that says it has a child which is not there any more.
@@ -139,29 +248,76 @@ fn is_dead_end(user: &User, leaf: WindowId) -> bool {
     user.job(leaf).is_some_and(|job| job.status.is_superseded())
 }
 
-/// Closes the windows of these records, then archives them. That it is about to is recorded first: what
-/// cannot be written down is not begun.
-fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, Error> {
-    let data = ctx.data()?;
-    let owner = user_of(&data, user)?;
-    let tmux = ctx.tmux.look();
-    let mut cleaned = Cleaned::default();
-    let mut gone = Vec::new();
-    let mut open = Vec::new();
+/// Whether a person has named the very window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Yes,
+    No,
+}
+
+/// The records of windows, and where those are.
+struct Found<'a> {
+    jobs: Vec<Job>,
+    /// The panes that go with them.
+    open: Vec<(&'a Job, &'a PaneFact)>,
+    /// Windows without our mark, which stay.
+    left: Vec<Left>,
+}
+
+/// Finds the panes of these records. Nothing half done: if one window cannot be judged, none is closed and no
+/// record goes.
+fn find<'a>(
+    ctx: &Ctx,
+    owner: &'a User,
+    windows: &[WindowId],
+    tmux: &'a TmuxFact,
+    named: Named,
+) -> Result<Found<'a>, Error> {
+    let mut found = Found { jobs: Vec::new(), open: Vec::new(), left: Vec::new() };
     for window in windows {
         let Some(job) = owner.job(*window) else { continue };
-        match place::find(job, &owner.tmux_name, &tmux) {
-            Window::Here(pane) => open.push((job, pane)),
+        match place::find(job, &owner.tmux_name, tmux) {
+            Window::Here(pane) if pane.launch.is_some() => found.open.push((job, pane)),
+            // A window of the original: that it has this number is no proof that it is the job's.
+            Window::Here(pane) if named == Named::No => {
+                found.left.push(orphans::left_of(pane, tmux, &ctx.tmux.occupants()?));
+            }
+            Window::Here(pane) => {
+                kill::alone(job, pane, tmux)?;
+                found.open.push((job, pane));
+            }
             Window::Gone | Window::Lost(_) => {}
-            // Nothing half done: if one window cannot be judged, none is closed and no record goes.
             Window::Elsewhere(reason) | Window::Unknown(reason) => {
                 let id = job.id();
                 return Err(Error::unreachable(format!("{id}: {reason}; no record was archived"))
                     .hint("try again when tmux answers; a window elsewhere is cleaned there"));
             }
         }
-        gone.push(job.clone());
+        found.jobs.push(job.clone());
     }
+    Ok(found)
+}
+
+/// The closing of a job's pane: with it the window goes, unless somebody else has a pane in it.
+fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
+    let whole = orphans::beside(pane, tmux).next().is_none();
+    let (session, window) = (pane.session.clone(), pane.window_index);
+    Closing { session, window, job: Some(job.id()), whole }
+}
+
+/// Closes the windows of these records, then archives them. That it is about to is recorded first: what
+/// cannot be written down is not begun.
+fn archive(
+    ctx: &Ctx,
+    user: &UserName,
+    windows: &[WindowId],
+    named: Named,
+) -> Result<Cleaned, Error> {
+    let data = ctx.data()?;
+    let tmux = ctx.tmux.look();
+    let Found { jobs: mut gone, open, left } =
+        find(ctx, user_of(&data, user)?, windows, &tmux, named)?;
+    let mut cleaned = Cleaned { left, ..Cleaned::default() };
     if !open.is_empty() {
         gone = intend(ctx, &gone)?;
     }
@@ -171,7 +327,7 @@ fn archive(ctx: &Ctx, user: &UserName, windows: &[WindowId]) -> Result<Cleaned, 
         let pane = open.iter().find(|(seen, _)| is_same(seen, &job)).map(|(_, pane)| *pane);
         match end(ctx, &job, pane, &tmux) {
             Ok(()) => {
-                cleaned.closed += usize::from(pane.is_some());
+                cleaned.closed.extend(pane.map(|pane| closing(&job, pane, &tmux)));
                 ended.push(job);
             }
             Err(error) => {
@@ -292,66 +448,24 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
     })
 }
 
-/// `-czw`: closes the windows of a user's session that no record claims. Never window 0.
-pub fn close_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
-    close_orphans_if(ctx, user, |_| true)
-}
-
-/// The same for those in which all that we started has ended.
-pub fn close_ended_orphans(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
-    close_orphans_if(ctx, user, has_ended)
-}
-
-fn close_orphans_if(
-    ctx: &Ctx,
-    user: &UserName,
-    is_meant: impl Fn(&[&PaneFact]) -> bool,
-) -> Result<Cleaned, Error> {
-    heal::heal(ctx)?;
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
-    let tmux = ctx.tmux.look();
-    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let mut cleaned = Cleaned::default();
-    for orphan in &look.orphans {
-        // Read again: a launch may have claimed it between.
-        let data = ctx.data()?;
-        let panes = panes_of(panes, &orphan.window_id);
-        if panes.is_empty() || !is_meant(&panes) || panes.iter().any(|pane| claimed(&data, pane)) {
-            continue;
-        }
-        for pane in panes {
-            ctx.tmux.close_window(pane, place.server_pid)?;
-        }
-        cleaned.closed += 1;
-    }
-    Ok(cleaned)
-}
-
-/// The panes of a window.
-pub(super) fn panes_of<'a>(panes: &'a [PaneFact], window_id: &str) -> Vec<&'a PaneFact> {
-    panes.iter().filter(|pane| pane.window_id == window_id).collect()
-}
-
-/// Whether a window is ours and all that was started in it has ended.
-pub(super) fn has_ended(panes: &[&PaneFact]) -> bool {
-    let ended = |pane: &&PaneFact| pane.launch.is_some() && (pane.dead || pane.exit.is_some());
-    !panes.is_empty() && panes.iter().all(ended)
-}
-
-/// Whether any record claims a pane.
-fn claimed(data: &Data, pane: &PaneFact) -> bool {
-    data.users()
-        .iter()
-        .any(|user| user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane)))
-}
-
 /// `-czj`: archives records that claim a window which is gone for certain. Ancestors of attempts that
 /// stay are kept with them.
-pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cleaned, Error> {
     heal::heal(ctx)?;
+    let Chosen { windows, kept } = windowless(ctx, user, force)?;
+    let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    let jobs: Vec<Job> = windows.iter().filter_map(|window| owner.job(*window)).cloned().collect();
+    stop_unended(ctx, &jobs)?;
+    Ok(Cleaned { archived: remove(ctx, user, &jobs)?, kept, ..Cleaned::default() })
+}
+
+/// What [`archive_windowless`] would archive now.
+pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
+    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
     let tmux = ctx.tmux.look();
     if !matches!(tmux, TmuxFact::Up { .. }) {
-        return Err(unreachable(&tmux));
+        return Err(orphans::unreachable(&tmux));
     }
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
@@ -369,15 +483,17 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> 
                 )
         })
     };
-    let mut chosen: BTreeSet<WindowId> = BTreeSet::new();
+    let mut goes: BTreeSet<WindowId> = BTreeSet::new();
+    let mut kept = Vec::new();
     for Lineage { windows } in lineage::lineages(owner) {
-        if windows.last().is_some_and(windowless) {
-            chosen.extend(windows.iter().filter(|window| windowless(window)));
+        let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
+        let view = look.jobs.iter().find(|view| view.id.window == leaf);
+        match view.and_then(|view| why_kept(view, force)) {
+            Some(why) => kept.push(why),
+            None => goes.extend(windows.iter().filter(|window| windowless(window))),
         }
     }
-    let jobs: Vec<Job> = chosen.iter().filter_map(|window| owner.job(*window)).cloned().collect();
-    stop_unended(ctx, &jobs)?;
-    Ok(Cleaned { archived: remove(ctx, user, &jobs)?, closed: 0 })
+    Ok(Chosen { windows: goes.into_iter().collect(), kept })
 }
 
 /// `kill-window`: closes the window of a job, which is killed if it lives, and archives its record.
@@ -385,7 +501,10 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     heal::heal(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
-        return kill_orphan(ctx, &data, id);
+        let Some(closing) = orphans::close_one(ctx, id)? else {
+            return job_of(&data, id).map(|_| Cleaned::default());
+        };
+        return Ok(Cleaned { closed: vec![closing], ..Cleaned::default() });
     };
     let child = job
         .child
@@ -397,49 +516,20 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     // With the intent of a kill: no rule must bring back what ends because its window is closed.
     // A window that cannot be judged from here stays; `archive` says why.
     let session = &user_of(&data, &id.user)?.tmux_name;
-    let judged = match place::find(job, session, &ctx.tmux.look()) {
-        Window::Here(_) | Window::Gone | Window::Lost(_) => true,
-        Window::Elsewhere(_) | Window::Unknown(_) => false,
+    let tmux = ctx.tmux.look();
+    let (judged, pane) = match place::find(job, session, &tmux) {
+        Window::Here(pane) => (true, Some(closing(job, pane, &tmux))),
+        Window::Gone | Window::Lost(_) => (true, None),
+        Window::Elsewhere(_) | Window::Unknown(_) => (false, None),
     };
     let killed = if judged && job.status.is_live() {
         Some(kill::kill_one(ctx, id, Unreached::Refuse)?)
     } else {
         None
     };
-    let mut cleaned = archive(ctx, &id.user, &[id.window])?;
-    cleaned.closed += killed.map_or(0, |killed| usize::from(killed.window));
+    let mut cleaned = archive(ctx, &id.user, &[id.window], Named::Yes)?;
+    if killed.is_some_and(|killed| killed.window) {
+        cleaned.closed.extend(pane);
+    }
     Ok(cleaned)
-}
-
-/// A window without a record.
-fn kill_orphan(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Cleaned, Error> {
-    let user = user_of(data, &id.user)?;
-    let tmux = ctx.tmux.look();
-    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let there = panes.iter().find(|pane| {
-        pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 != 0
-    });
-    let panes = there.map(|pane| panes_of(panes, &pane.window_id)).unwrap_or_default();
-    if panes.is_empty() || panes.iter().any(|pane| claimed(data, pane)) {
-        return job_of(data, id).map(|_| Cleaned::default());
-    }
-    if panes.iter().any(|pane| !records::is_of_this_file(ctx, pane)) {
-        return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
-            .hint("name that file: --data FILE"));
-    }
-    for pane in panes {
-        ctx.tmux.close_window(pane, place.server_pid)?;
-    }
-    Ok(Cleaned { archived: Vec::new(), closed: 1 })
-}
-
-/// tmux gives no answer: nothing is removed.
-fn unreachable(tmux: &TmuxFact) -> Error {
-    let reason = match tmux {
-        TmuxFact::Unknown { reason } => format!("tmux cannot be asked: {reason}"),
-        TmuxFact::Down { place } => format!("no tmux server answers on {}", place.socket),
-        TmuxFact::Up { .. } => "tmux changed meanwhile".to_owned(),
-    };
-    Error::unreachable(format!("{reason}; nothing was changed"))
-        .hint("whether the windows live is unknown; try again when tmux answers")
 }

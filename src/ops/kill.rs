@@ -13,7 +13,7 @@ use crate::tmux::TmuxError;
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::heal;
 use super::processes::Unreached;
-use super::{Ctx, Error, lease, processes, records};
+use super::{Ctx, Error, lease, orphans, processes, records};
 
 /// What became of one job.
 #[derive(Debug)]
@@ -143,7 +143,10 @@ fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), 
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
     };
     match place::find(job, &user.tmux_name, &tmux) {
-        Window::Here(pane) => Ok((Some(pane.clone()), server)),
+        Window::Here(pane) => {
+            alone(job, pane, &tmux)?;
+            Ok((Some(pane.clone()), server))
+        }
         Window::Gone | Window::Lost(_) => Ok((None, server)),
         Window::Elsewhere(reason) => {
             Err(Error::refused(format!("{} is not watched from here: {reason}", job.id()))
@@ -152,6 +155,20 @@ fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), 
         Window::Unknown(reason) => Err(Error::unreachable(format!("{}: {reason}", job.id()))
             .hint("nothing was changed; try again when tmux answers")),
     }
+}
+
+/// Refuses a window of the original that somebody has split: without a mark nobody can tell which of its panes
+/// is the job's.
+pub(super) fn alone(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
+    if pane.launch.is_some() || orphans::beside(pane, tmux).next().is_none() {
+        return Ok(());
+    }
+    let id = job.id();
+    let place = format!("window {} of {}", pane.window_index, pane.session);
+    Err(Error::refused(format!(
+        "{place} has several panes and no mark of ours: which of them {id} is in is not known"
+    ))
+    .hint("end it there by hand, or close what is yours, then repeat the command"))
 }
 
 /// Closes the window of a job whose processes have been stopped. A window that has gone by itself since

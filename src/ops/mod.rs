@@ -22,6 +22,7 @@ pub mod clean;
 pub mod kill;
 pub mod launch;
 pub mod logs;
+pub mod orphans;
 pub mod resume;
 pub mod rules;
 

@@ -302,8 +302,24 @@ fn capture_pane(pane: &Capture) -> TmuxCommand<'_> {
     capture.start_line(start).target_pane(pane.pane_id.as_str()).build()
 }
 
-/// Closes the pane's window, under the guard of [`guarded`].
+/// Who is in each pane.
+pub(super) fn occupants() -> Chain {
+    Chain::new(&ListPanes::new().all().format(formats::OCCUPANT).build())
+}
+
+/// Closes the pane's window, if it is what it was at the last look ([`identity`]).
 pub(super) fn close_window(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
+    only_if(identity(pane, server_pid), pane, &close(pane), refusal)
+}
+
+/// The same, and only if nobody looks at the window.
+pub(super) fn close_unwatched(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
+    let mut conditions = identity(pane, server_pid);
+    conditions.push(equal("window_active_clients", "0"));
+    only_if(conditions, pane, &close(pane), refusal)
+}
+
+fn close(pane: &PaneFact) -> [TmuxCommand<'_>; 2] {
     // A session that tpu did not prepare may still renumber its windows, and with them the jobs.
     let keep_numbers = SetOption::new()
         .target_pane(pane.pane_id.as_str())
@@ -312,10 +328,10 @@ pub(super) fn close_window(pane: &PaneFact, server_pid: u32, refusal: &str) -> C
         .build();
     // The pane alone: a window goes with its last one, and panes that somebody has put beside it stay.
     let close = KillPane::new().target_pane(pane.pane_id.as_str()).build();
-    guarded(pane, server_pid, &[keep_numbers, close], refusal)
+    [keep_numbers, close]
 }
 
-/// Sets an option of the pane, under the guard of [`guarded`].
+/// Sets an option of the pane, if it is what it was at the last look ([`identity`]).
 pub(super) fn set_pane_option(
     pane: &PaneFact,
     server_pid: u32,
@@ -328,13 +344,7 @@ pub(super) fn set_pane_option(
         .option(option)
         .value(value)
         .build();
-    guarded(pane, server_pid, &[set], refusal)
-}
-
-/// Does something to a pane only if server, window and launch are still those of the last look; prints
-/// `refusal` otherwise. The server decides and acts in one go, so nothing can come between.
-fn guarded(pane: &PaneFact, server_pid: u32, then: &[TmuxCommand<'_>], refusal: &str) -> Chain {
-    only_if(identity(pane, server_pid), pane, then, refusal)
+    only_if(identity(pane, server_pid), pane, &[set], refusal)
 }
 
 /// What tells that server, window and launch are still those of the last look.
@@ -353,7 +363,8 @@ fn equal(name: &str, value: &str) -> String {
     format!("#{{==:#{{{name}}},{}}}", quote::in_format(value))
 }
 
-/// Does something to a pane if all conditions hold there; prints `refusal` otherwise.
+/// Does something to a pane if all conditions hold there; prints `refusal` otherwise. The server decides and
+/// acts in one go, so nothing can come between.
 fn only_if(
     conditions: Vec<String>,
     pane: &PaneFact,

@@ -4,6 +4,7 @@
 //! `_` or as escapes. Numbers and ids come first; then the session, whose name cannot hold a colon; then
 //! our pane options, the one that may hold anything (a job's user is free text) last.
 
+use super::Occupant;
 use crate::model::facts::{PaneFact, Place};
 use crate::model::ids::{JobId, LaunchToken};
 
@@ -33,6 +34,9 @@ pub(super) const SERVER: &str = "#{pid} #{start_time} #{socket_path}";
 
 /// One line of it describes a window of a session; [`window`] reads it.
 pub(super) const WINDOW: &str = "#{window_index} #{session_name}";
+
+/// One line of it says who is in a pane; [`occupant`] reads it.
+pub(super) const OCCUPANT: &str = "#{pane_id} #{window_active_clients} #{pane_current_command}";
 
 /// A line that is not of the form asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -138,6 +142,17 @@ pub(super) fn window(line: &str) -> Result<(u32, &str), Unreadable> {
     let read = || {
         let (index, session) = line.split_once(' ')?;
         Some((index.parse().ok()?, session))
+    };
+    read().ok_or_else(|| Unreadable::new(line))
+}
+
+/// Reads a line of [`OCCUPANT`]: the pane's id, and who is in it.
+pub(super) fn occupant(line: &str) -> Result<(String, Occupant), Unreadable> {
+    let read = || {
+        let mut fields = line.splitn(3, ' ');
+        let pane = id(fields.next()?, '%')?;
+        let watchers = fields.next()?.parse().ok()?;
+        Some((pane, Occupant { program: fields.next()?.to_owned(), watchers }))
     };
     read().ok_or_else(|| Unreadable::new(line))
 }

@@ -13,6 +13,7 @@ pub mod oneshot;
 mod quote;
 mod version;
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
@@ -99,6 +100,15 @@ impl Rows {
     pub fn count(&self) -> usize {
         usize::try_from(self.to - self.from + 1).unwrap_or(0)
     }
+}
+
+/// Who is in a pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Occupant {
+    /// The program in its foreground.
+    pub program: String,
+    /// How many clients show its window now.
+    pub watchers: u32,
 }
 
 /// What a look saw, and the rest of the call that it was made with.
@@ -230,6 +240,18 @@ pub trait Tmux: Send + Sync {
     /// Closes the pane, and with its last pane its window, if the server's pid, the window, and the pane's `@tpu_launch` are still
     /// those of `pane` — checked by the server in the same command, so nobody can come between.
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
+
+    /// What runs in each pane and how many clients look at its window now, by the pane's id. For a person
+    /// who decides about a window; nothing is concluded from it. Empty where nobody can be asked.
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        Ok(BTreeMap::new())
+    }
+
+    /// Closes a pane as [`Tmux::close_window`] does, if no client looks at its window: the server checks that
+    /// in the same command. Where no clients are, nobody looks.
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.close_window(pane, server_pid)
+    }
 
     /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_window`].
     fn set_pane_option(

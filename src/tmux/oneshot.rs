@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use super::commands::{self, Chain};
-use super::{Capture, Look, NewWindow, Rows, Tmux, TmuxError, formats, version};
+use super::{Capture, Look, NewWindow, Occupant, Rows, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
@@ -313,6 +313,20 @@ impl Tmux for OneShot {
 
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
         self.act(pane, commands::close_window(pane, server_pid, &self.mark))
+    }
+
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        let output = self.call(commands::occupants())?;
+        let text = output.text();
+        text.lines()
+            .map(|line| {
+                formats::occupant(line).map_err(|problem| self.unreadable("list-panes", &problem))
+            })
+            .collect()
+    }
+
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.act(pane, commands::close_unwatched(pane, server_pid, &self.mark))
     }
 
     fn set_pane_option(

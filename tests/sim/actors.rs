@@ -14,11 +14,12 @@ use tpu::model::facts::TmuxFact;
 use tpu::model::ids::{JobId, TargetName, UserName};
 use tpu::model::job::{Job, Succession};
 use tpu::model::view::Whose;
+use tpu::ops::clean::{self, Ends, Extent};
 use tpu::ops::launch::{self, LaunchRequest};
 use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
-use tpu::ops::{clean, kill, snapshot, watch};
+use tpu::ops::{kill, snapshot, watch};
 use tpu::sys::random::Random as _;
 use tpu::tmux::Tmux as _;
 
@@ -172,10 +173,12 @@ fn command(world: &Arc<World>, host: usize) {
         57..65 => {
             let _pid = call(world, &start(host, Purpose::Clean), move |ctx| {
                 let user = UserName::from(if draw % 2 == 0 { "alice" } else { "bob" });
+                let force = draw % 3 == 0;
+                let extent = |ends, ancestors_too| Extent { ends, ancestors_too, force };
                 match draw % 4 {
-                    0 => drop(clean::archive_windowless(ctx, &user)),
-                    1 => drop(clean::clear(ctx, &user, clean::Ends::Finished, true)),
-                    _ => drop(clean::clean(ctx, &user, draw % 5 == 0)),
+                    0 => drop(clean::archive_windowless(ctx, &user, force)),
+                    1 => drop(clean::clear(ctx, &user, extent(Ends::Finished, true))),
+                    _ => drop(clean::clean(ctx, &user, extent(Ends::All, draw % 5 == 0))),
                 }
             });
         }

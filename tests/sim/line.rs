@@ -190,7 +190,8 @@ fn tidy(world: &Arc<World>) {
         }
         for user in USERS {
             let _pid = call(world, &actors::start(0, Purpose::Clean), move |ctx| {
-                drop(clean::clean(ctx, &UserName::from(user), false));
+                let all = clean::Extent::of(clean::Ends::All);
+                drop(clean::clean(ctx, &UserName::from(user), all));
             });
         }
     }

@@ -127,6 +127,31 @@ pub struct Clean {
     /// Also the ancestors of attempts that are still alive (-re)
     #[arg(long)]
     pub re: bool,
+    /// Also what a rule is about to bring back
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// `tpu clear-finished`, `clear-error`, `clear-all`, `-czj`.
+#[derive(Debug, Args)]
+pub struct Clear {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Also what a rule is about to bring back
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// `tpu -czw`.
+#[derive(Debug, Args)]
+pub struct CloseWindows {
+    /// User
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Also windows that a person or the original has opened, after asking; none that somebody looks at
+    #[arg(short, long)]
+    pub force: bool,
 }
 
 /// `tpu logs`.

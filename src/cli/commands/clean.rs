@@ -4,57 +4,107 @@ use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::Clean;
+use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
 use crate::cli::resolve;
-use crate::model::ids::UserName;
-use crate::ops::clean::{self, Cleaned, Ends};
+use crate::model::ids::{JobId, UserName};
+use crate::ops::clean::{self, Cleaned, Ends, Extent};
+use crate::ops::orphans::{self, Closed, Closing, Left, Which};
+use crate::ops::{Error, Kind};
 
 /// `clean`.
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
     let user = resolve::only_user(app, &args.words)?;
-    let ctx = app.ctx()?;
+    let extent = Extent { ends: Ends::All, ancestors_too: args.re, force: args.force };
     if app.global.dry_run {
-        return would(app, &user, Ends::All, args.re);
+        return Ok(would(&user, &clean::rehearse_clean(app.ctx()?, &user, extent)?));
     }
-    Ok(told(app, &clean::clean(ctx, &user, args.re)?))
-}
-
-/// What a dry run says.
-fn would(app: &App, user: &UserName, ends: Ends, ancestors_too: bool) -> Outcome {
-    let windows = clean::choose(app.ctx()?, user, ends, ancestors_too)?;
-    let names: Vec<String> = windows.iter().map(ToString::to_string).collect();
-    let text = if names.is_empty() {
-        "Would archive nothing.".to_owned()
-    } else {
-        format!("Would archive windows {} of {user}.", names.join(", "))
-    };
-    Ok(Output::new(text, json!({ "would": { "user": user, "windows": windows } })))
+    Ok(told(app, &clean::clean(app.ctx()?, &user, extent)?))
 }
 
 /// `clear-finished`, `clear-error`, `clear-all`.
-pub(in crate::cli) fn clear(app: &App, words: &[String], ends: Ends) -> Outcome {
-    let user = resolve::only_user(app, words)?;
+pub(in crate::cli) fn clear(app: &App, args: &Clear, ends: Ends) -> Outcome {
+    let user = resolve::only_user(app, &args.words)?;
+    let extent = Extent { force: args.force, ..Extent::of(ends) };
     if app.global.dry_run {
-        return would(app, &user, ends, false);
+        return Ok(would(&user, &clean::rehearse_clear(app.ctx()?, &user, extent)?));
     }
-    Ok(told(app, &clean::clear(app.ctx()?, &user, ends, false)?))
+    Ok(told(app, &clean::clear(app.ctx()?, &user, extent)?))
 }
 
 /// `-czw`.
-pub(in crate::cli) fn windows(app: &App, words: &[String]) -> Outcome {
-    let user = resolve::only_user(app, words)?;
-    Ok(told(app, &clean::close_orphans(app.ctx()?, &user)?))
+pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
+    let user = resolve::only_user(app, &args.words)?;
+    let ctx = app.ctx()?;
+    let which = if args.force { Which::All } else { Which::Marked };
+    if app.global.dry_run {
+        let Closed { closed, left } = orphans::rehearse(ctx, &user, which)?;
+        return Ok(would(&user, &Cleaned { closed, left, ..Cleaned::default() }));
+    }
+    if args.force {
+        let unmarked = orphans::rehearse(ctx, &user, Which::Marked)?.left;
+        let meant: Vec<String> =
+            unmarked.iter().filter(|left| !left.watched).map(Left::in_words).collect();
+        if !meant.is_empty()
+            && !app.confirm(&format!("Close {}, and what runs there?", meant.join(", ")))?
+        {
+            return Err(Error::new(Kind::Interrupted, "nothing was closed")
+                .hint("`tpu -czw` without --force closes only what tpu has marked"));
+        }
+    }
+    let Closed { closed, left } = orphans::close(ctx, &user, which)?;
+    Ok(told(app, &Cleaned { closed, left, ..Cleaned::default() }))
 }
 
 /// `-czj`.
-pub(in crate::cli) fn jobs(app: &App, words: &[String]) -> Outcome {
-    let user = resolve::only_user(app, words)?;
-    Ok(told(app, &clean::archive_windowless(app.ctx()?, &user)?))
+pub(in crate::cli) fn jobs(app: &App, args: &Clear) -> Outcome {
+    let user = resolve::only_user(app, &args.words)?;
+    let ctx = app.ctx()?;
+    if app.global.dry_run {
+        let chosen = clean::windowless(ctx, &user, args.force)?;
+        let ids = chosen.windows.into_iter().map(|window| JobId::new(user.clone(), window));
+        let archived = ids.collect();
+        return Ok(would(&user, &Cleaned { archived, kept: chosen.kept, ..Cleaned::default() }));
+    }
+    Ok(told(app, &clean::archive_windowless(ctx, &user, args.force)?))
 }
 
+/// What a dry run says.
+fn would(user: &UserName, cleaned: &Cleaned) -> Output {
+    let windows: Vec<_> = cleaned.archived.iter().map(|id| id.window).collect();
+    let names: Vec<String> = windows.iter().map(ToString::to_string).collect();
+    let mut text = match names.as_slice() {
+        [] => "Would archive nothing.\n".to_owned(),
+        [one] => format!("Would archive window {one} of {user}.\n"),
+        several => format!("Would archive windows {} of {user}.\n", several.join(", ")),
+    };
+    for closing in &cleaned.closed {
+        text += &format!("Would close {}.\n", closing.in_words());
+    }
+    let json = json!({
+        "user": user, "windows": windows,
+        "close": cleaned.closed, "kept": cleaned.kept, "left": cleaned.left,
+    });
+    Output::new(text + &lines(&cleaned.remarks()), json!({ "would": json }))
+}
+
+/// What was done.
 fn told(app: &App, cleaned: &Cleaned) -> Output {
     let warnings = app.ctx().map(crate::ops::Ctx::take_warnings).unwrap_or_default();
-    let json = json!({ "archived": cleaned.archived, "closed": cleaned.closed });
-    Output::new(cleaned.summary(), json).notes(warnings)
+    let text = format!("{}\n{}", cleaned.summary(), lines(&cleaned.remarks()));
+    Output::new(text, as_json(cleaned)).notes(warnings)
+}
+
+/// What was done, as a document.
+pub(super) fn as_json(cleaned: &Cleaned) -> serde_json::Value {
+    let whole = |closing: &&Closing| closing.whole;
+    json!({
+        "archived": cleaned.archived,
+        "closed": cleaned.closed.iter().filter(whole).count(),
+        "windows": cleaned.closed, "kept": cleaned.kept, "left": cleaned.left,
+    })
+}
+
+fn lines(remarks: &[String]) -> String {
+    remarks.iter().map(|remark| format!("{remark}\n")).collect()
 }

@@ -9,7 +9,7 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
-use crate::ops::{Error, clean, kill};
+use crate::ops::{Error, clean, kill, orphans};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -62,6 +62,11 @@ pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
     let window = sorted.one_window()?;
     let id = JobId::new(app.user(&data, sorted.user)?, window);
     if app.global.dry_run {
+        if crate::ops::ctx::job_of(&data, &id).is_err()
+            && orphans::rehearse_one(ctx, &id)?.is_none()
+        {
+            crate::ops::ctx::job_of(&data, &id)?;
+        }
         return Ok(listed("Would close the window of", &[id]));
     }
     if !app.confirm(&format!("Close the window of {id}?"))? {
@@ -69,10 +74,7 @@ pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
             .hint("add -y to close it without a question"));
     }
     let cleaned = clean::kill_window(ctx, &id)?;
-    Ok(Output::new(
-        cleaned.summary(),
-        json!({ "archived": cleaned.archived, "closed": cleaned.closed }),
-    ))
+    Ok(Output::new(cleaned.summary(), super::clean::as_json(&cleaned)))
 }
 
 fn listed(what: &str, jobs: &[JobId]) -> Output {

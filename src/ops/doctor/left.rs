@@ -12,7 +12,10 @@ use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
 use crate::model::view::Snapshot;
 use crate::ops::launch::check::roots;
-use crate::ops::{Ctx, Error, clean, lease};
+use crate::ops::{Ctx, Error, lease, orphans};
+
+/// What is said of a window without our mark.
+const BY_HAND: &str = " and carries no mark: a person or the original has opened it";
 
 /// An action of somebody on another machine, of whom nobody here knows whether he lives, is overdue after
 /// so many seconds.
@@ -86,13 +89,18 @@ pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<SpareWindow> {
     let mut found: Vec<SpareWindow> = seen
         .orphans
         .iter()
-        .map(|orphan| SpareWindow {
-            is_closed_by_fix: clean::has_ended(&clean::panes_of(panes, &orphan.window_id)),
-            what: format!(
-                "window {} of session {} belongs to no record",
-                orphan.window, orphan.session
-            ),
-            by_hand: "look at it, then close such windows with: tpu -czw USER".to_owned(),
+        .map(|orphan| {
+            let of_it = || panes.iter().filter(|pane| pane.window_id == orphan.window_id);
+            let is_ours = of_it().any(|pane| pane.launch.is_some());
+            let (by_whom, flag) = if is_ours { ("", "") } else { (BY_HAND, " --force") };
+            SpareWindow {
+                is_closed_by_fix: of_it().any(orphans::has_ended),
+                what: format!(
+                    "window {} of session {} belongs to no record{by_whom}",
+                    orphan.window, orphan.session
+                ),
+                by_hand: format!("look at it, then close such windows with: tpu -czw USER{flag}"),
+            }
         })
         .collect();
     let mut by_launch: BTreeMap<&str, BTreeMap<&str, &PaneFact>> = BTreeMap::new();

@@ -1,0 +1,335 @@
+//! Windows of a user's session that no record claims. Their panes that carry our mark are ours to close;
+//! what carries none was opened by a person, or by the original, and is a person's to judge.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::data::{Data, User};
+use crate::model::facts::{PaneFact, TmuxFact};
+use crate::model::ids::{JobId, UserName};
+use crate::plan::place;
+use crate::tmux::{Occupant, TmuxError};
+
+use super::ctx::user_of;
+use super::launch::check::HISTORY;
+use super::launch::heal;
+use super::{Ctx, Error, records};
+
+/// Which panes of such windows are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those with our mark in which all that we started has ended.
+    Ended,
+    /// Every pane with our mark.
+    Marked,
+    /// Also those without, except where somebody looks on.
+    All,
+}
+
+/// A window that is or would be closed, or the pane of a job in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Closing {
+    /// Session.
+    pub session: String,
+    /// Window index.
+    pub window: u32,
+    /// The job that its mark names.
+    pub job: Option<JobId>,
+    /// Whether the window goes; else it stays with what somebody else has in it.
+    pub whole: bool,
+}
+
+impl Closing {
+    /// In words: `window 7 of alice (alice/7)`.
+    pub fn in_words(&self) -> String {
+        let Self { session, window, job, whole } = self;
+        let job = job.as_ref().map(|id| format!(" ({id})")).unwrap_or_default();
+        let part = if *whole { "" } else { "our pane alone of " };
+        format!("{part}window {window} of {session}{job}")
+    }
+}
+
+/// A window that is left open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Session.
+    pub session: String,
+    /// Window index.
+    pub window: u32,
+    /// What runs in its panes.
+    pub programs: Vec<String>,
+    /// The job that its mark names, if it has one: it is at work although it has no record.
+    pub job: Option<JobId>,
+    /// Whether somebody looks at it now.
+    pub watched: bool,
+}
+
+impl Left {
+    /// In words: `window 7 of alice (vim)`.
+    pub fn in_words(&self) -> String {
+        let Self { session, window, programs, job, watched } = self;
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(job.as_ref().map(|id| format!("{id} is at work in it, without a record")));
+        parts.extend((!programs.is_empty()).then(|| programs.join(", ")));
+        parts.extend(watched.then(|| "somebody looks at it".to_owned()));
+        let parts = crate::text::escape(&parts.join("; ")).into_owned();
+        format!("window {window} of {session} ({parts})")
+    }
+}
+
+/// What was, or would be, closed and left.
+#[derive(Debug, Default)]
+pub struct Closed {
+    /// Closed.
+    pub closed: Vec<Closing>,
+    /// Left open.
+    pub left: Vec<Left>,
+}
+
+/// A window that no record claims.
+struct Lone {
+    /// In the order of the window.
+    panes: Vec<PaneFact>,
+    /// Whether a job of a record, or of another data file, is in it too: then what carries no mark may be
+    /// somebody's who works beside that.
+    is_shared: bool,
+}
+
+impl Lone {
+    fn marked(&self) -> impl Iterator<Item = &PaneFact> {
+        self.panes.iter().filter(|pane| pane.launch.is_some())
+    }
+
+    fn unmarked(&self) -> impl Iterator<Item = &PaneFact> {
+        self.panes.iter().filter(|pane| pane.launch.is_none())
+    }
+
+    /// The panes that may be closed.
+    fn chosen(&self, which: Which) -> Vec<&PaneFact> {
+        match which {
+            Which::Ended => self.marked().filter(|pane| has_ended(pane)).collect(),
+            Which::Marked => self.marked().collect(),
+            Which::All if self.is_shared => self.marked().collect(),
+            Which::All => self.panes.iter().collect(),
+        }
+    }
+
+    fn closing(&self, panes: &[&PaneFact]) -> Option<Closing> {
+        let first = panes.first()?;
+        Some(Closing {
+            session: first.session.clone(),
+            window: first.window_index,
+            job: panes.iter().find_map(|pane| pane.job.clone()),
+            whole: !self.is_shared && panes.len() == self.panes.len(),
+        })
+    }
+
+    /// The window as one that keeps `panes`; `None` if it keeps none.
+    fn left(&self, panes: &[&PaneFact], occupants: &BTreeMap<String, Occupant>) -> Option<Left> {
+        let first = panes.first()?;
+        let of = |pane: &&PaneFact| occupants.get(&pane.pane_id);
+        Some(Left {
+            session: first.session.clone(),
+            window: first.window_index,
+            programs: panes.iter().filter_map(of).map(|o| o.program.clone()).collect(),
+            job: panes.iter().find_map(|pane| pane.launch.as_ref().and(pane.job.clone())),
+            watched: panes.iter().filter_map(of).any(|occupant| occupant.watchers > 0),
+        })
+    }
+}
+
+/// Whether all that we started in a pane has ended.
+pub fn has_ended(pane: &PaneFact) -> bool {
+    pane.launch.is_some() && (pane.dead || pane.exit.is_some())
+}
+
+/// The windows of a user's session that no record claims, except the home window 0. A window that is linked
+/// into several sessions, or shown in grouped ones, is one window.
+fn lone(ctx: &Ctx, data: &Data, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
+    let mut windows: BTreeMap<u32, Lone> = BTreeMap::new();
+    for pane in panes.iter().filter(|pane| pane.session == user.tmux_name && pane.window_index > 0)
+    {
+        let lone = Lone { panes: Vec::new(), is_shared: false };
+        let window = windows.entry(pane.window_index).or_insert(lone);
+        if is_claimed(data, pane) || !records::is_of_this_file(ctx, pane) {
+            window.is_shared = true;
+        } else {
+            window.panes.push(pane.clone());
+        }
+    }
+    windows.into_values().filter(|window| !window.panes.is_empty()).collect()
+}
+
+/// The panes of the window of `pane` beside it.
+pub(super) fn beside<'a>(
+    pane: &'a PaneFact,
+    tmux: &'a TmuxFact,
+) -> impl Iterator<Item = &'a PaneFact> {
+    let panes = match tmux {
+        TmuxFact::Up { panes, .. } => panes.as_slice(),
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
+    };
+    panes
+        .iter()
+        .filter(move |other| other.window_id == pane.window_id && other.pane_id != pane.pane_id)
+}
+
+/// The window of a pane without our mark, as one that is left open.
+pub(super) fn left_of(
+    pane: &PaneFact,
+    tmux: &TmuxFact,
+    occupants: &BTreeMap<String, Occupant>,
+) -> Left {
+    let panes = std::iter::once(pane).chain(beside(pane, tmux));
+    let of: Vec<&Occupant> = panes.filter_map(|pane| occupants.get(&pane.pane_id)).collect();
+    Left {
+        session: pane.session.clone(),
+        window: pane.window_index,
+        programs: of.iter().map(|occupant| occupant.program.clone()).collect(),
+        job: None,
+        watched: of.iter().any(|occupant| occupant.watchers > 0),
+    }
+}
+
+/// Whether any record claims a pane.
+pub fn is_claimed(data: &Data, pane: &PaneFact) -> bool {
+    data.users()
+        .iter()
+        .any(|user| user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane)))
+}
+
+/// What [`close`] would do now.
+pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
+    let data = ctx.data()?;
+    let occupants = ctx.tmux.occupants()?;
+    let mut would = Closed::default();
+    for window in lone(ctx, &data, user_of(&data, user)?, panes) {
+        let is_watched = |pane: &&PaneFact| {
+            pane.launch.is_none()
+                && occupants.get(&pane.pane_id).is_some_and(|occupant| occupant.watchers > 0)
+        };
+        let mut chosen = window.chosen(which);
+        chosen.retain(|pane| !is_watched(pane));
+        would.closed.extend(window.closing(&chosen));
+        would.left.extend(window.left(&kept(&window, &chosen), &occupants));
+    }
+    Ok(would)
+}
+
+/// The panes of a window that are not among those.
+fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFact> {
+    // Beside a job of a record a person may well have a shell: that needs no word.
+    let is_told = |pane: &&PaneFact| pane.launch.is_some() || !window.is_shared;
+    let is_closed = |pane: &PaneFact| closed.iter().any(|other| other.pane_id == pane.pane_id);
+    window.panes.iter().filter(is_told).filter(|pane| !is_closed(pane)).collect()
+}
+
+/// Closes such panes of the windows of a user's session that no record claims. Never the home window 0.
+pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
+    heal::heal(ctx)?;
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
+    let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    let occupants = ctx.tmux.occupants()?;
+    let windows = lone(ctx, &data, owner, panes);
+    if which == Which::All {
+        keep_session(ctx, owner, panes, &windows)?;
+    }
+    let mut done = Closed::default();
+    for window in &windows {
+        // Read again: a launch may have claimed it between.
+        let data = ctx.data()?;
+        let mut closed = Vec::new();
+        for pane in window.chosen(which).into_iter().filter(|pane| !is_claimed(&data, pane)) {
+            let result = if pane.launch.is_some() {
+                ctx.tmux.close_window(pane, place.server_pid)
+            } else {
+                ctx.tmux.close_unwatched(pane, place.server_pid)
+            };
+            match result {
+                Ok(()) => closed.push(pane),
+                // Somebody looks at it now, or it has changed or gone since: then it is not meant.
+                Err(TmuxError::Changed { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        done.closed.extend(window.closing(&closed));
+        done.left.extend(window.left(&kept(window, &closed), &occupants));
+    }
+    Ok(done)
+}
+
+/// With its last window a session would go, and with its last session the server: the home window comes
+/// first, where there is none and everything else is about to be closed.
+fn keep_session(ctx: &Ctx, user: &User, panes: &[PaneFact], closing: &[Lone]) -> Result<(), Error> {
+    let goes = |pane: &PaneFact| {
+        closing.iter().flat_map(|window| &window.panes).any(|other| other.pane_id == pane.pane_id)
+    };
+    let mut of_session = panes.iter().filter(|pane| pane.session == user.tmux_name).peekable();
+    if of_session.peek().is_some() && of_session.all(goes) {
+        ctx.tmux.ensure_session(&user.tmux_name, HISTORY)?;
+    }
+    Ok(())
+}
+
+/// Closes our panes of one window that no record claims, by its number. `None` if there is no such window.
+pub fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
+    let Some((window, closing)) = one(ctx, id, panes)? else { return Ok(None) };
+    for pane in window.marked() {
+        ctx.tmux.close_window(pane, place.server_pid)?;
+    }
+    Ok(Some(closing))
+}
+
+/// What [`close_one`] would close; refused where it would refuse.
+pub fn rehearse_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
+    let tmux = ctx.tmux.look();
+    let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
+    Ok(one(ctx, id, panes)?.map(|(_, closing)| closing))
+}
+
+fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closing)>, Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &id.user)?;
+    let is_it = |pane: &&PaneFact| {
+        pane.session == user.tmux_name && pane.window_index == id.window.0 && id.window.0 > 0
+    };
+    let mut there = panes.iter().filter(is_it).peekable();
+    if there.peek().is_none() {
+        return Ok(None);
+    }
+    if there.any(|pane| !records::is_of_this_file(ctx, pane)) {
+        return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
+            .hint("name that file: --data FILE"));
+    }
+    let windows = lone(ctx, &data, user, panes);
+    let is_it = |window: &Lone| window.panes.iter().any(|pane| pane.window_index == id.window.0);
+    let Some(window) = windows.into_iter().find(is_it) else { return Ok(None) };
+    let marked: Vec<&PaneFact> = window.marked().collect();
+    if let Some(closing) = window.closing(&marked) {
+        return Ok(Some((window, closing)));
+    }
+    let unmarked: Vec<&PaneFact> = window.unmarked().collect();
+    let occupants = ctx.tmux.occupants()?;
+    let what = window.left(&unmarked, &occupants).map(|left| left.in_words()).unwrap_or_default();
+    let ids = unmarked.first().map(|pane| pane.window_id.clone()).unwrap_or_default();
+    Err(Error::refused(format!("{what} is no job's: a person or the original has opened it"))
+        .hint(format!("look at it; `tmux kill-window -t {ids}` closes it")))
+}
+
+/// tmux gives no answer: nothing is removed.
+pub(super) fn unreachable(tmux: &TmuxFact) -> Error {
+    let reason = match tmux {
+        TmuxFact::Unknown { reason } => format!("tmux cannot be asked: {reason}"),
+        TmuxFact::Down { place } => format!("no tmux server answers on {}", place.socket),
+        TmuxFact::Up { .. } => "tmux changed meanwhile".to_owned(),
+    };
+    Error::unreachable(format!("{reason}; nothing was changed"))
+        .hint("whether the windows live is unknown; try again when tmux answers")
+}

@@ -115,7 +115,8 @@ type Decided = Option<(Class, Evidence)>;
 
 impl<'a> Block<'a> {
     fn read(set: &'a RuleSet, frames: &'a Frames<'a>, (ended, numbers): (bool, usize)) -> Self {
-        let signs = timeline::signs(set, frames, ended);
+        let idle = timeline::ends_at_prompt(frames);
+        let signs = timeline::signs(set, frames, ended || idle);
         let mut block = Self {
             set,
             frames,
@@ -124,7 +125,7 @@ impl<'a> Block<'a> {
             newest: None,
             diverged: false,
             living: None,
-            idle: timeline::ends_at_prompt(frames),
+            idle,
         };
         block.read_end(numbers);
         block

@@ -30,6 +30,9 @@ impl Prefix {
     /// Where the words of a line begin that matter to a person, if `at` is a place among them: behind
     /// tags, dates and headers, and behind a path that a shell or gcloud puts before its complaint.
     pub(super) fn words(&self, text: &[u8], at: usize) -> usize {
+        // A header such as `E1121 10:47:10.2 7 agent.cc:332] ` may be what a rule knows: the message is
+        // what a person reads.
+        let at = at.max(self.header);
         let start = self.starts().filter(|start| *start <= at).max().unwrap_or(0);
         let rest = text.get(start..).unwrap_or_default();
         let lead = LEADS.iter().find_map(|lead| lead.captures(rest)?.get(1));
@@ -91,11 +94,11 @@ static TAG: LazyLock<Regex> = LazyLock::new(|| compile(TAGS));
 static HEADER: LazyLock<Regex> = LazyLock::new(|| compile(HEADERS));
 
 /// What hides the words behind it, as the first group: the job's own launcher with its line and the
-/// child's number, the directory of any other script, and gcloud's name for its command.
+/// child's number, the directory of any other script or interpreter, and gcloud's name for its command.
 static LEADS: LazyLock<[Regex; 3]> = LazyLock::new(|| {
     [
         r"^((?:\S*/)?launcher\.sh:\ line\ \d+:\ +(?:\d+\ )?)",
-        r"^(\S*/)[\w.-]+:\ (?:line\ )?\d+:\ ",
+        r"^(\S*/)(?:[\w.-]+:\ (?:line\ )?\d+|python[\d.]*|[\w.-]+\.(?:sh|py)|(?:ba|da|z|k)?sh):\ ",
         r"^((?:ERROR:\ )?\(gcloud\.[\w.-]+\)\ )",
     ]
     .map(compile)

@@ -37,6 +37,10 @@ pub(super) fn merge(frames: &Frames<'_>, signs: Vec<Sign>) -> Vec<Sign> {
                 raised.sign = next;
             }
         }
+        merged.extend(others);
+        if is_ignored(frames, raised.head) {
+            continue;
+        }
         let link = chain.as_ref().and_then(|(_, before)| before.link_to(frames, &raised));
         if let (Some((at, before)), Some(link)) = (chain.take(), link) {
             let shown = before.or(raised, link);
@@ -52,7 +56,6 @@ pub(super) fn merge(frames: &Frames<'_>, signs: Vec<Sign>) -> Vec<Sign> {
             merged.push(raised.sign.clone());
             chain = Some((merged.len() - 1, raised));
         }
-        merged.extend(others);
     }
     merged.sort_by_key(|sign| sign.line);
     merged
@@ -65,9 +68,16 @@ enum Link {
     Chosen,
     /// The code that handled the earlier one failed itself.
     Slip,
-    /// A library reports the later one, which another process raised, by an exception of its own.
+    /// A library or a group reports the later one, which another process or task raised, by an exception of
+    /// its own.
     Reported,
+    /// Both are members of a group: the first one is shown.
+    Beside,
 }
+
+/// The rule over the first exception of a group, and what the rules over the others hold.
+const FIRST_OF_GROUP: &[u8] = b"---------------- 1 ----------------";
+const OTHER_OF_GROUP: &[u8] = b"+---------------- ";
 
 /// One traceback.
 struct Raised {
@@ -110,8 +120,13 @@ impl Raised {
             Some(if next.is_on_purpose(frames) { Link::Chosen } else { Link::Slip })
         } else if says(b"The above exception was the direct cause") {
             Some(Link::Chosen)
-        } else if says(b"Original Traceback") || says(b"terminated with the following error") {
+        } else if [FIRST_OF_GROUP, b"Original Traceback", b"terminated with the following error"]
+            .iter()
+            .any(|words| says(words))
+        {
             Some(Link::Reported)
+        } else if says(OTHER_OF_GROUP) {
+            Some(Link::Beside)
         } else {
             None
         }
@@ -124,7 +139,11 @@ impl Raised {
         // What handles a failure and fails is not what began it.
         let slip = link == Link::Slip && is_plain(&next.sign);
         let wraps = next.sign.weight < self.sign.weight;
-        let keep = link != Link::Reported && (narrower || self.remote || slip || wraps);
+        let keep = match link {
+            Link::Reported => false,
+            Link::Beside => true,
+            Link::Chosen | Link::Slip => narrower || self.remote || slip || wraps,
+        };
         Self { last, ..if keep { self } else { next } }
     }
 
@@ -159,12 +178,27 @@ fn is_head(frames: &Frames<'_>, sign: &Sign) -> bool {
     text.starts_with(b"Traceback (most recent call last)")
 }
 
-/// The line before a head that names an exception without telling anything, over an opening quote.
+/// The line of the same worker before another.
+fn line_before(frames: &Frames<'_>, line: usize) -> Option<usize> {
+    let worker = frames.worker(line);
+    (0..line).rev().find(|line| frames.worker(*line) == worker)
+}
+
+/// The line before a head that says of which thread it is, or, over an opening quote, of which process.
 fn announcement(frames: &Frames<'_>, head: usize) -> Option<usize> {
-    let worker = frames.worker(head);
-    let before = |line: usize| (0..line).rev().find(|line| frames.worker(*line) == worker);
-    let quote = before(head).filter(|line| content(frames, *line).starts_with(b"\"\"\""))?;
-    before(quote).filter(|line| content(frames, *line).trim_ascii_end().ends_with(b"Traceback:"))
+    let before = line_before(frames, head)?;
+    let text = content(frames, before);
+    if text.starts_with(b"Exception in ") {
+        return Some(before);
+    }
+    let named = line_before(frames, before).filter(|_| text.starts_with(b"\"\"\""))?;
+    content(frames, named).trim_ascii_end().ends_with(b"Traceback:").then_some(named)
+}
+
+/// Whether Python says over a traceback that it takes no notice of it, as of one of a `__del__`.
+fn is_ignored(frames: &Frames<'_>, head: usize) -> bool {
+    line_before(frames, head)
+        .is_some_and(|line| content(frames, line).starts_with(b"Exception ignored "))
 }
 
 /// The line with the exception: the first that is not indented more than the head, as far as the

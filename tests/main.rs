@@ -77,6 +77,7 @@ mod store_document;
 mod store_os;
 mod store_properties;
 mod store_reading;
+mod times;
 mod tmux_server;
 mod torture;
 mod whose;

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
+use crate::model::time::Zone;
 use crate::ops::open::{Opening, open};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
@@ -183,6 +184,14 @@ impl App {
     /// The user who is at work here, if anything says who.
     pub(super) fn known_user(&self, data: &Data) -> Option<UserName> {
         whose::said(self, data, None).ok().flatten()
+    }
+
+    /// The zone in which the person at work here reads times, whoever's they are.
+    pub(super) fn zone(&self, data: &Data) -> Result<Zone, Error> {
+        let person = whose::person(self, data).ok().flatten();
+        let ctx = self.ctx()?;
+        let settings = ctx.settings(person.as_ref().and_then(|name| data.user(name)))?;
+        Ok(ctx.zone(&settings))
     }
 
     /// Whether a person can be asked.

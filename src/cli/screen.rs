@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::model::ids::JobId;
 use crate::model::settings::Settings;
-use crate::model::time::zone_of;
+use crate::model::time::Zone;
 use crate::model::view::Whose;
 use crate::monitor::bridge::Bridge;
 use crate::monitor::model::Columns;
@@ -63,27 +63,24 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
             ..Columns::default()
         },
     };
-    let options = plain(app, &settings)?;
+    let options = plain(app, &settings, app.zone(&data)?);
     Ok(Options { whose, columns, select: scope.select.clone(), ..options })
 }
 
 /// The options of the demo: everybody's jobs, no settings file.
 pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> {
-    let options = plain(app, &Settings::default())?;
+    let zone = app.ctx()?.zone(&Settings::default());
+    let options = plain(app, &Settings::default(), zone);
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
 }
 
-fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
-    let zone = zone_of(&settings.time_zone).ok_or_else(|| {
-        Error::usage(format!("no time zone '{}'", settings.time_zone))
-            .hint("us, cn, or an IANA name: tpu set-settings time_zone Europe/Berlin")
-    })?;
+fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
     let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
         .find_map(|name| app.env.non_empty(name))
         .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    Ok(Options {
+    Options {
         whose: Whose::default(),
         columns: Columns::default(),
         theme,
@@ -96,7 +93,7 @@ fn plain(app: &App, settings: &Settings) -> Result<Options, Error> {
         select: None,
         commands: commands(),
         flags: flags(app),
-    })
+    }
 }
 
 /// Every command that people may type, with the first line of its help.

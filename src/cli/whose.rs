@@ -38,8 +38,17 @@ pub(super) fn said(
             Error::usage(format!("two users are named: {word} and --user {flag}")).hint("name one")
         );
     }
+    match word.or(flag) {
+        Some(name) => user_of(data, &name).map(|user| Some(user.name.clone())),
+        None => person(app, data),
+    }
+}
+
+/// The user who is at work here, whoever a command is about: whom the environment, the settings or the account
+/// name.
+pub(super) fn person(app: &App, data: &Data) -> Result<Option<UserName>, Error> {
     let setting = app.ctx()?.settings(None)?.user;
-    if let Some(name) = word.or(flag).or(setting.as_deref().map(UserName::from)) {
+    if let Some(name) = setting.as_deref().map(UserName::from) {
         return user_of(data, &name).map(|user| Some(user.name.clone()));
     }
     let account = ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));

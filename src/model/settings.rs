@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::prices;
 use super::read::{self, DataError, Json, Path};
-use super::time::zone_of;
+use super::time::{LOCAL, Zone};
 
 /// Which control plane knows the targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -194,8 +194,8 @@ settings! {
     monitor_tpu: bool = true, read::flag;
     /// Characters of output that are shown.
     show_length: u32 = 200, read::number;
-    /// `us`, `cn` or an IANA name, for display.
-    time_zone: String = "us".to_owned(), zone;
+    /// `local` for the machine's own, `us`, `cn` or an IANA name, for display.
+    time_zone: String = LOCAL.to_owned(), zone;
     /// Whatever others keep here.
     extra_settings: Map<String, Value> = Map::new(), map;
     /// The user on whose behalf commands act.
@@ -242,8 +242,9 @@ settings! {
     recipes: Option<String> = None, maybe_text;
 }
 
-/// The settings that a new user has written into data.json, as the original does.
-const USER_KEYS: [&str; 8] = [
+/// The settings that a new user has written into data.json, as the original does; but for the time zone,
+/// which is the machine's until somebody sets another.
+const USER_KEYS: [&str; 7] = [
     "monitor_after_run",
     "monitor_upd_time",
     "monitor_length",
@@ -251,7 +252,6 @@ const USER_KEYS: [&str; 8] = [
     "monitor_dir",
     "monitor_tpu",
     "show_length",
-    "time_zone",
 ];
 
 impl Settings {
@@ -443,9 +443,10 @@ fn positive(value: Json<'_>, path: &Path<'_>) -> Result<u32, DataError> {
 
 fn zone(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {
     let name = read::text(value, path)?;
-    match zone_of(&name) {
-        Some(_) => Ok(name),
-        None => Err(path.error("us, cn, or a time zone such as Europe/Berlin", Some(value))),
+    if Zone::is_known(&name) {
+        Ok(name)
+    } else {
+        Err(path.error("local, us, cn, or a time zone such as Europe/Berlin", Some(value)))
     }
 }
 

@@ -77,7 +77,71 @@ impl Timestamp {
     }
 }
 
-/// Resolves the setting `time_zone`: `us`, `cn`, or an IANA name.
+/// The setting `time_zone` where nobody has set another: the machine's own.
+pub const LOCAL: &str = "local";
+
+/// The zone in which one person reads times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone {
+    shown: TimeZone,
+    /// The machine's own, by which every other clock in the terminal goes.
+    machine: TimeZone,
+}
+
+impl Zone {
+    /// The machine's own zone.
+    pub fn local(machine: TimeZone) -> Self {
+        Self { shown: machine.clone(), machine }
+    }
+
+    /// What the setting `time_zone` names on a machine in this zone; `None` if it is no zone.
+    pub fn named(setting: &str, machine: TimeZone) -> Option<Self> {
+        if setting == LOCAL {
+            return Some(Self::local(machine));
+        }
+        zone_of(setting).map(|shown| Self { shown, machine })
+    }
+
+    /// Whether the setting `time_zone` may have this value.
+    pub fn is_known(setting: &str) -> bool {
+        setting == LOCAL || zone_of(setting).is_some()
+    }
+
+    /// The abbreviation that stands beside a time which the machine's own clock would give otherwise.
+    pub fn label(&self, at: Timestamp) -> Option<String> {
+        let is_foreign = self.shown.to_offset(at.0) != self.machine.to_offset(at.0);
+        is_foreign.then(|| at.0.to_zoned(self.shown.clone()).strftime("%Z").to_string())
+    }
+
+    /// `2026-11-20 14:02:11`, with the zone's label where it could mislead.
+    pub fn stamp(&self, at: Timestamp) -> String {
+        self.labelled(at, at.display_in(&self.shown))
+    }
+
+    /// `2026-11-20 14:02:11`, where the zone is named beside all times.
+    pub fn stamp_alone(&self, at: Timestamp) -> String {
+        at.display_in(&self.shown)
+    }
+
+    /// `14:02:11`, with the zone's label where it could mislead.
+    pub fn clock(&self, at: Timestamp) -> String {
+        self.labelled(at, at.clock_in(&self.shown))
+    }
+
+    /// `14:02:11`, where the zone is named beside all times.
+    pub fn clock_alone(&self, at: Timestamp) -> String {
+        at.clock_in(&self.shown)
+    }
+
+    fn labelled(&self, at: Timestamp, text: String) -> String {
+        match self.label(at) {
+            Some(label) => format!("{text} {label}"),
+            None => text,
+        }
+    }
+}
+
+/// Resolves a name that the setting `time_zone` may have beside `local`: `us`, `cn`, or an IANA name.
 pub fn zone_of(setting: &str) -> Option<TimeZone> {
     let name = match setting {
         "us" => "America/New_York",

@@ -8,8 +8,6 @@ mod over;
 
 use std::collections::BTreeSet;
 
-use jiff::tz::TimeZone;
-
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
 pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
@@ -25,7 +23,7 @@ use super::theme::Theme;
 use super::trace::Traces;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, Zone};
 use crate::model::view::{JobView, Snapshot, Whose};
 
 /// Which columns the flags `-wdtsv` ask for; without flags all but the output.
@@ -74,7 +72,7 @@ pub struct Setup {
     /// Columns of the list.
     pub columns: Columns,
     /// Zone for the clock and for start times.
-    pub zone: TimeZone,
+    pub zone: Zone,
     /// Keys.
     pub keys: KeyMap,
     /// Seconds between two looks, so that old data can be told from fresh.

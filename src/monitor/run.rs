@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use signal_hook::consts::SIGINT;
 
 use super::backend::Backend;
@@ -19,6 +18,7 @@ use super::terminal::{Screen, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::update::update;
 use crate::model::ids::JobId;
+use crate::model::time::Zone;
 use crate::model::view::Whose;
 
 /// From one frame to the next, at least.
@@ -48,7 +48,7 @@ pub struct Options {
     /// Between two looks (`monitor_upd_time`); less than a second counts as one.
     pub refresh: Duration,
     /// Zone in which times are shown (`time_zone`).
-    pub zone: TimeZone,
+    pub zone: Zone,
     /// Keys of this person: command name and keys parted by blanks (`keys`).
     pub keys: Vec<(String, String)>,
     /// The job to select first.

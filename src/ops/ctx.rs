@@ -12,6 +12,7 @@ use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::settings::{CloudKind, Layer, Origin, Settings};
+use crate::model::time::Zone;
 use crate::store::{Store, Tx};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
@@ -138,6 +139,12 @@ impl Ctx {
         let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
         let layers = self.layers.iter().map(|(origin, layer)| (origin.clone(), layer));
         Ok(Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?)
+    }
+
+    /// The zone in which times are shown to a person who has these settings.
+    pub fn zone(&self, settings: &Settings) -> Zone {
+        let machine = self.env.local_zone();
+        Zone::named(&settings.time_zone, machine.clone()).unwrap_or_else(|| Zone::local(machine))
     }
 
     /// Reads the state file.

@@ -5,7 +5,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use tpu::model::ids::UserName;
-use tpu::model::time::Timestamp;
+use tpu::model::time::{Timestamp, Zone};
 use tpu::model::view::{Snapshot, Whose};
 use tpu::monitor::keys::{Command, Key, KeyMap};
 use tpu::monitor::message::{Effect, Message, Scope};
@@ -33,7 +33,7 @@ impl Screen {
             theme: Theme::named("dark").unwrap(),
             ascii: false,
             columns: Columns::default(),
-            zone: TimeZone::UTC,
+            zone: Zone::local(TimeZone::UTC),
             keys: KeyMap::new(&[]).unwrap(),
             refresh_s: 5,
             commands: [

@@ -87,7 +87,10 @@ fn find(app: &App, args: &Find) -> Outcome {
         })
         .collect();
     let text = match style {
-        Style::Full => rows.iter().map(full).collect(),
+        Style::Full => {
+            let zone = app.zone(&*app.ctx()?.data()?)?;
+            rows.iter().map(|row| full(row, &zone)).collect()
+        }
         Style::Category | Style::CategoryNote => groups(&rows, style == Style::CategoryNote),
     };
     let text = if rows.is_empty() { "No such target.".to_owned() } else { text };
@@ -146,7 +149,7 @@ fn who(row: &Row) -> String {
 }
 
 /// Everything about one target, on one line.
-fn full(row: &Row) -> String {
+fn full(row: &Row, zone: &time::Zone) -> String {
     let mut parts = vec![
         row.standing.as_str().to_owned(),
         row.accelerator.clone().unwrap_or_else(|| "-".to_owned()),
@@ -154,7 +157,7 @@ fn full(row: &Row) -> String {
         row.pricing.as_str().to_owned(),
     ];
     parts.extend(row.user.clone());
-    parts.extend(row.until.map(|until| format!("until {}", until.to_rfc3339())));
+    parts.extend(row.until.map(|until| format!("until {}", zone.stamp(until))));
     parts.extend(row.jobs.iter().map(ToString::to_string));
     parts.extend(row.tags.iter().map(|tags| format!("[{}]", crate::text::escape(tags))));
     parts.extend(

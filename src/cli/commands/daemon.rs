@@ -8,7 +8,7 @@ use crate::cli::args::MonitorLog;
 use crate::cli::print::{Output, json as as_json};
 use crate::model::facts::ErrorKind;
 use crate::model::rules::Action;
-use crate::model::time::{self, zone_of};
+use crate::model::time::{self, Zone};
 use crate::model::view::{MonitorHealth, Next};
 use crate::ops::outlook::{self, Entry};
 use crate::ops::{Error, service, watch};
@@ -128,18 +128,13 @@ pub(in crate::cli) fn ack(app: &App) -> Outcome {
 /// `-Ml`.
 pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     let ctx = app.ctx()?;
-    let name = if let Some(zone) = &args.zone {
-        zone.clone()
-    } else {
-        let data = ctx.data()?;
-        // Whose zone is only a matter of taste: without a user it is the settings'.
-        let user = app.known_user(&data);
-        ctx.settings(user.as_ref().and_then(|name| data.user(name)))?.time_zone
+    let zone = match &args.zone {
+        None => app.zone(&*ctx.data()?)?,
+        Some(name) => Zone::named(name, ctx.env.local_zone()).ok_or_else(|| {
+            Error::usage(format!("no time zone '{name}'"))
+                .hint("local, us, cn, or a name such as Europe/Berlin: tpu -Ml cn")
+        })?,
     };
-    let zone = zone_of(&name).ok_or_else(|| {
-        Error::usage(format!("no time zone '{name}'"))
-            .hint("us, cn, or a name such as Europe/Berlin: tpu -Ml cn")
-    })?;
     let events = watch::log(ctx, args.lines)?;
     let mut text = history::lines(&events, &zone);
     if events.is_empty() {

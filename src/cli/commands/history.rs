@@ -1,6 +1,5 @@
 //! `tpu history`: the journal.
 
-use jiff::tz::TimeZone;
 use serde_json::json;
 
 use crate::cli::Outcome;
@@ -10,8 +9,7 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
 use crate::model::ids::WindowId;
-use crate::model::time::zone_of;
-use crate::ops::Error;
+use crate::model::time::Zone;
 use crate::ops::journal::{self, Event};
 
 /// Prints the newest events, oldest first.
@@ -22,21 +20,15 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     sorted.nothing_else()?;
     let windows = sorted.windows.len() + sorted.numbers.len();
     let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
-    // Without a user or a window: everybody's events, in the time zone of whoever looks.
+    // Without a user or a window: everybody's events.
     let user = if sorted.user.is_none() && window.is_none() {
         None
     } else {
         let windows: Vec<WindowId> = window.into_iter().collect();
         Some(whose::one(app, &data, sorted.user.clone(), (Purpose::Look, &windows))?)
     };
-    let reader = user.clone().or_else(|| app.known_user(&data));
-    let settings = ctx.settings(reader.as_ref().and_then(|name| data.user(name)))?;
-    let zone = zone_of(&settings.time_zone).ok_or_else(|| {
-        Error::usage(format!("no time zone '{}'", settings.time_zone))
-            .hint("us, cn, or a name such as Europe/Berlin: tpu set-settings time_zone us")
-    })?;
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
-    let mut text = lines(&events, &zone);
+    let mut text = lines(&events, &app.zone(&data)?);
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);
     }
@@ -44,7 +36,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
 }
 
 /// Events for people, one on each line.
-pub(super) fn lines(events: &[Event], zone: &TimeZone) -> String {
+pub(super) fn lines(events: &[Event], zone: &Zone) -> String {
     let mut text = String::new();
     for event in events {
         let job = match (&event.user, event.job) {
@@ -55,7 +47,7 @@ pub(super) fn lines(events: &[Event], zone: &TimeZone) -> String {
         let what = crate::text::escape(&event.text);
         text += &format!(
             "{}  {job:<12} {:<10} {what}  ({})\n",
-            event.at.display_in(zone),
+            zone.stamp(event.at),
             event.kind,
             event.actor
         );

@@ -8,6 +8,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Cli, Init};
 use crate::cli::print::Output;
+use crate::model::time::LOCAL;
 use crate::ops::init::{self, Beginning};
 use crate::ops::users::NewUser;
 use crate::ops::{Error, movein};
@@ -39,7 +40,13 @@ fn begin(app: &App, args: &Init) -> Outcome {
             dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
         }
         if zone.is_none() {
-            zone = Some(asked("Time zone (us, cn, Europe/Berlin, …)", "us")?);
+            let machine = app.env.local_zone();
+            let local = match machine.iana_name() {
+                Some(name) => format!("{LOCAL}: {name}"),
+                None => LOCAL.to_owned(),
+            };
+            let answer = asked("Time zone (us, cn, Europe/Berlin, …)", &local)?;
+            zone = Some(answer).filter(|answer| *answer != local && answer != LOCAL);
         }
         if !scripts && !dir.join("staging.sh").exists() {
             let answer = asked("Put example scripts there (y/n)", "n")?;

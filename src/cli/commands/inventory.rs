@@ -233,7 +233,8 @@ pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     json["aliases"] = json!(seen.aliases);
     json["jobs"] = json!(seen.jobs.iter().map(ToString::to_string).collect::<Vec<_>>());
     json["origin"] = json!(seen.registered.as_ref().and_then(|known| known.origin.clone()));
-    let text = paragraphs(&seen, ctx.clock.now());
+    let zone = app.zone(&*ctx.data()?)?;
+    let text = paragraphs(&seen, ctx.clock.now(), &zone);
     let mut json = json!({ "target": json });
     if !of.machines {
         return Ok(Output::new(text, json).notes(ctx.take_warnings()));
@@ -254,7 +255,7 @@ fn workers(seen: &Description) -> Option<usize> {
     }
 }
 
-fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
+fn paragraphs(seen: &Description, now: time::Timestamp, zone: &time::Zone) -> String {
     let fact = &seen.fact;
     let list = |items: &[String]| {
         let items: Vec<&str> =
@@ -264,9 +265,7 @@ fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
     let jobs: Vec<String> = seen.jobs.iter().map(ToString::to_string).collect();
     let number = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let chips = seen.size.0.and_then(|chips| usize::try_from(chips).ok());
-    let at = |at: Option<time::Timestamp>| {
-        at.map_or_else(|| "-".to_owned(), time::Timestamp::to_rfc3339)
-    };
+    let at = |at: Option<time::Timestamp>| at.map_or_else(|| "-".to_owned(), |at| zone.stamp(at));
     let origin = match &seen.registered {
         Some(known) => known.origin.clone().unwrap_or_else(|| "by hand".to_owned()),
         None => "no".to_owned(),
@@ -287,7 +286,7 @@ fn paragraphs(seen: &Description, now: time::Timestamp) -> String {
         ("request", dash(fact.request.as_deref())),
         ("registered", origin),
         ("used by", list(&jobs)),
-        ("said by", format!("{}, {}", fact.source, fact.observed_at.to_rfc3339())),
+        ("said by", format!("{}, {}", fact.source, zone.stamp(fact.observed_at))),
     ];
     let lines = lines.map(|(name, value)| format!("{name:<11}{value}"));
     lines.join("\n") + "\n"

@@ -7,8 +7,8 @@ use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
 use crate::cli::resolve;
-use crate::model::time::{Timestamp, zone_of};
-use crate::ops::{Error, news};
+use crate::model::time::Timestamp;
+use crate::ops::news;
 
 use super::history;
 
@@ -17,13 +17,8 @@ pub(in crate::cli) fn since_last(app: &App, args: &History) -> Outcome {
     let user = resolve::only_user(app, &args.words)?;
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let settings = ctx.settings(data.user(&user))?;
-    let zone = zone_of(&settings.time_zone).ok_or_else(|| {
-        Error::usage(format!("no time zone '{}'", settings.time_zone))
-            .hint("us, cn, or a name such as Europe/Berlin: tpu set-settings time_zone us")
-    })?;
     let news = news::since_last(ctx, &user, args.lines)?;
-    let mut text = history::lines(&news.events, &zone);
+    let mut text = history::lines(&news.events, &app.zone(&data)?);
     if news.events.is_empty() {
         text = format!("Nothing has happened to {user}'s jobs since you last asked.");
     }

@@ -7,6 +7,7 @@ use crate::cli::app::App;
 use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
 use crate::cli::resolve;
+use crate::model::time::LOCAL;
 use crate::ops::{Error, settings};
 
 /// `get-settings`.
@@ -22,7 +23,11 @@ pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
             other => other.to_string(),
         };
         text += &if args.origin {
-            format!("{key}: {shown}  ({origin})\n")
+            let here = (key == "time_zone" && shown == LOCAL)
+                .then(|| app.env.local_zone().iana_name().map(|name| format!(": {name} here")))
+                .flatten()
+                .unwrap_or_default();
+            format!("{key}: {shown}  ({origin}{here})\n")
         } else {
             format!("{key}: {shown}\n")
         };

@@ -131,7 +131,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
             let event = model.boards.events.seen.as_ref()?.get(row.at)?;
             let text = event.text.lines().next().unwrap_or_default();
             dotted([
-                event.at.display_in(&model.setup.zone),
+                model.setup.zone.stamp_alone(event.at),
                 outside(text),
                 format!("by {}", outside(&event.actor)),
             ])
@@ -275,10 +275,10 @@ const EVENTS: &[GridColumn<Event>] = &[
         keep: u8::MAX,
         cell: |model, event| {
             // The hour is enough for today.
-            let whole = event.at.display_in(&model.setup.zone);
-            let today = model.now.display_in(&model.setup.zone);
+            let whole = model.setup.zone.stamp_alone(event.at);
+            let today = model.setup.zone.stamp_alone(model.now);
             let same = whole.get(..10) == today.get(..10);
-            Line::from(Span::raw(if same { event.at.clock_in(&model.setup.zone) } else { whole }))
+            Line::from(Span::raw(if same { model.setup.zone.clock_alone(event.at) } else { whole }))
         },
     },
     GridColumn {

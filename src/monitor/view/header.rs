@@ -117,6 +117,6 @@ fn parts(model: &Model) -> Vec<Part> {
     if !model.mouse {
         parts.push(right(7, "mouse free ".to_owned(), Role::Warning));
     }
-    parts.push(right(1, model.now.clock_in(&model.setup.zone), Role::Header));
+    parts.push(right(1, model.setup.zone.clock(model.now), Role::Header));
     parts
 }

@@ -176,8 +176,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 
 /// An instant on the scale: with its day, if that is not the last one's.
 fn clock(model: &Model, at: Timestamp, last: Timestamp) -> String {
-    let whole = at.display_in(&model.setup.zone);
-    let today = last.display_in(&model.setup.zone);
+    let whole = model.setup.zone.stamp_alone(at);
+    let today = model.setup.zone.stamp_alone(last);
     let (day, hour) = (whole.get(5..10).unwrap_or_default(), whole.get(11..16).unwrap_or_default());
     if whole.get(..10) == today.get(..10) { hour.to_owned() } else { format!("{day} {hour}") }
 }

@@ -1,0 +1,119 @@
+//! Times: the machine's own zone until somebody has set another, the same in every command of one person,
+//! with the zone's name beside them where the machine's own clock says something else.
+
+use serde_json::json;
+
+use tpu::model::time::zone_of;
+
+use crate::common::env::{TPU, TestEnv};
+use crate::common::terminal::Terminal;
+
+/// The stamps before the events of a command, each with what stands between it and the job.
+fn stamps(env: &TestEnv, line: &str) -> Vec<String> {
+    let output = env.tpu(line).exits(0);
+    let stamps = output.stdout.lines().filter_map(|line| line.split_once("  ").map(|(at, _)| at));
+    let stamps: Vec<String> = stamps.map(str::to_owned).collect();
+    assert!(!stamps.is_empty(), "{line}: {}", output.stdout);
+    stamps
+}
+
+/// The first event of the journal as a clock in this zone shows it.
+fn first_in(env: &TestEnv, zone: &str) -> String {
+    env.journal()[0].at.display_in(&zone_of(zone).unwrap())
+}
+
+#[test]
+fn a_new_user_reads_the_clock_of_the_machine() {
+    let mut env = TestEnv::new();
+    std::fs::remove_file(env.data_path()).unwrap();
+    env.set("TZ", "Asia/Tokyo");
+    env.set("USER", "carol");
+    drop(env.tpu("init --no-input --name carol").exits(0));
+    assert_eq!(env.data()["users"]["carol"]["settings"].get("time_zone"), None);
+    drop(env.tpu("get-settings").exits(0).says(&["time_zone: local\n"]));
+    drop(env.tpu("get-settings --origin").exits(0).says(&["local  (built in: Asia/Tokyo here)"]));
+    assert_eq!(stamps(&env, "history")[0], first_in(&env, "Asia/Tokyo"), "no label: it is local");
+    // Somebody has set another.
+    drop(env.tpu("set-settings time_zone Europe/Berlin").exits(0));
+    let labelled = &stamps(&env, "history")[0];
+    assert!(labelled.starts_with(&first_in(&env, "Europe/Berlin")), "{labelled}");
+    assert!(labelled.ends_with(" CET") || labelled.ends_with(" CEST"), "{labelled}");
+    drop(env.tpu("set-settings time_zone Mars").exits(2).says(&["local", "Europe/Berlin"]));
+    // And back.
+    drop(env.tpu("set-settings time_zone local").exits(0));
+    assert_eq!(stamps(&env, "history")[0], first_in(&env, "Asia/Tokyo"));
+    drop(env.tpu("add-user dave --time-zone cn").exits(0));
+    assert_eq!(env.data()["users"]["dave"]["settings"]["time_zone"], json!("cn"));
+}
+
+#[test]
+fn every_command_of_one_person_reads_the_same_clock() {
+    let mut env = TestEnv::new();
+    env.set("TZ", "Asia/Tokyo");
+    let mut data = env.two_users();
+    data["users"]["alice"]["settings"]["time_zone"] = json!("Europe/Berlin");
+    env.write_data(&data);
+    env.set("TPU_USER", "alice");
+    drop(env.tpu("add-tpu-alias v9 lab-tpuvm-v2-32-1").exits(0));
+    drop(env.tpu("set-settings show_length 300 bob").exits(0));
+    drop(env.tpu("set-settings show_length 300 alice").exits(0));
+    let whole = |env: &TestEnv, zone| {
+        env.journal()
+            .iter()
+            .map(|event| event.at.display_in(&zone_of(zone).unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let berlin = whole(&env, "Europe/Berlin");
+    for line in ["history", "history bob", "history --user bob", "history --since-last bob"] {
+        for stamp in stamps(&env, line) {
+            assert!(berlin.iter().any(|at| stamp.starts_with(at)), "{line}: {stamp}");
+            assert!(stamp.ends_with("CET") || stamp.ends_with("CEST"), "{line}: {stamp}");
+        }
+    }
+    // `us` that came with a file counts as set.
+    env.set("TPU_USER", "bob");
+    let stamp = &stamps(&env, "history alice")[0];
+    assert!(stamp.ends_with("EST") || stamp.ends_with("EDT"), "{stamp}");
+    // Nothing says who looks: the machine's.
+    env.set("TPU_USER", "");
+    assert_eq!(stamps(&env, "history bob").last(), whole(&env, "Asia/Tokyo").last());
+}
+
+#[test]
+fn the_screen_names_a_zone_that_is_not_the_machines() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    drop(env.tpu("set-settings time_zone cn").exits(0));
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("{TPU} monitor"));
+    terminal.until("the zone stands beside the clock", || {
+        terminal.screen().lines().next().is_some_and(|line| line.trim_end().ends_with(" CST"))
+    });
+    terminal.press("q");
+    terminal.prompts();
+    drop(env.tpu("set-settings time_zone local").exits(0));
+    terminal.command(&format!("{TPU} monitor"));
+    terminal.until("the clock stands alone", || {
+        let screen = terminal.screen();
+        let header = screen.lines().next().unwrap_or_default().trim_end();
+        header.contains("alice") && header.ends_with(|c: char| c.is_ascii_digit())
+    });
+    terminal.press("q");
+    terminal.prompts();
+}
+
+#[test]
+fn init_offers_the_zone_of_the_machine() {
+    let mut env = TestEnv::new();
+    std::fs::remove_file(env.data_path()).unwrap();
+    env.set("TZ", "Asia/Tokyo");
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("{TPU} init --name carol --dir {}", env.root()));
+    terminal.shows("[local: Asia/Tokyo]");
+    terminal.press("Enter");
+    terminal.shows("example scripts");
+    terminal.press("Enter");
+    terminal.shows("Added user carol");
+    terminal.prompts();
+    assert_eq!(env.data()["users"]["carol"]["settings"].get("time_zone"), None);
+}

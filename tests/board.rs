@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
+use tpu::sys::proc;
 use tpu::sys::procs::Signal;
 
-use crate::common::env::{CommandOutput, TestEnv};
-use crate::common::tmux::write_file;
+use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
 /// A lab of `users` users and `targets` targets of type v2-8, whose jobs run until they are killed.
@@ -53,9 +54,9 @@ fn all_at_once(
 
 /// The document of `find`, by target.
 fn standing(env: &TestEnv, target: &str) -> Value {
-    let found = env.tpu("find --deleted --json").exits(0).json();
-    let rows = found["targets"].as_array().unwrap().clone();
-    rows.into_iter().find(|row| row["target"] == target).unwrap()
+    let rows = |line: &str| env.tpu(line).exits(0).json()["targets"].as_array().unwrap().clone();
+    let mut rows = rows("find --json").into_iter().chain(rows("find --deleted --json"));
+    rows.find(|row| row["target"] == target).unwrap()
 }
 
 #[test]
@@ -263,6 +264,110 @@ fn ctrl_c_gives_the_place_up() {
 }
 
 #[test]
+fn who_is_told_to_end_gives_the_place_up_unless_the_machine_goes_down() {
+    let mut env = lab(2, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    let line = |env: &TestEnv| env.data()["waiting"].as_array().map_or(0, Vec::len);
+    for signal in [Signal::Terminate, Signal::Interrupt] {
+        let waits = env.start_tpu("run v2-8 u1 -q --wait", &[]);
+        wait_until("it is in line", || line(&env) == 1);
+        waits.signal(signal);
+        assert_eq!(waits.wait(), 130);
+        assert_eq!(line(&env), 0);
+    }
+    let bin = env.path("down");
+    std::fs::create_dir(&bin).unwrap();
+    write_script(&bin.join("systemctl"), "echo stopping\n");
+    env.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    let waits = env.start_tpu("run v2-8 u1 -q --wait", &[]);
+    wait_until("it is in line", || line(&env) == 1);
+    waits.signal(Signal::Terminate);
+    assert_eq!(waits.wait(), 130);
+    assert_eq!(line(&env), 1, "MONITOR waits on there when the machine is up again");
+    assert_eq!(env.jobs("u1").len(), 0);
+}
+
+#[test]
+fn who_waits_says_for_what_where_nobody_sees_a_line_turn() {
+    let env = lab(3, 1);
+    drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
+    let held = "lab-v2-8-0 u0/1";
+    let before = env.data_bytes();
+    let would = ["Would be waiting for v2-8 · 0 before you", held];
+    drop(env.tpu("run v2-8 u1 -q --wait --dry-run").exits(0).says(&would));
+    assert_eq!(env.data_bytes(), before, "nobody has joined the line");
+    let said = env.path("said");
+    let command = format!("{TPU} run v2-8 u1 -q --wait >{0}.out 2>{0} & echo $!", said.display());
+    let pid = proc::run(&env.spawn_program("bash", &["-c", &command])).unwrap().text();
+    wait_until("it says what it waits for", || {
+        std::fs::read_to_string(&said).is_ok_and(|text| {
+            text.lines().any(|line| line == format!("waiting for v2-8 · 0 before you: {held}"))
+        })
+    });
+    drop(env.tpu("run v2-8 u2 -q --wait --dry-run").exits(0).says(&["1 before you"]));
+    drop(env.tpu("kill 1 u0 -y").exits(0));
+    wait_until("its turn has come", || env.jobs("u1").len() == 1);
+    wait_until("it has ended", || !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
+    let text = std::fs::read_to_string(&said).unwrap();
+    assert_eq!(text.matches("waiting for").count(), 1, "once, and not in each look: {text}");
+}
+
+#[test]
+fn a_sheet_says_who_runs_what_and_comes_back_without_writing_it_down() {
+    let env = lab(2, 2);
+    drop(env.tpu("run lab-v2-8-0 u0 -q tag=long").exits(0));
+    let rows = env.tpu("board export json").exits(0).stdout;
+    let rows: Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!((&rows[0]["status"], &rows[0]["user"]), (&json!("running"), &json!("u0")));
+    assert_eq!((&rows[1]["status"], &rows[1]["user"]), (&json!(""), &json!("")));
+    let sheet = env.tpu("board export csv").exits(0).stdout;
+    assert!(sheet.contains(",running,running,u0,"), "{sheet}");
+    write_file(&env.path("sheet.csv"), &sheet);
+    drop(env.tpu("board import csv sheet.csv").exits(0).says(&["2 of 2 rows"]));
+    drop(env.tpu("kill 1 u0 -y").exits(0));
+    assert_eq!(standing(&env, "lab-v2-8-0")["standing"], "free", "the job is over");
+}
+
+#[test]
+fn deleted_ones_are_listed_alone() {
+    let mut env = lab(1, 2);
+    env.set("TPU_CLOUD", "sim");
+    drop(env.tpu("sim ready lab-v2-8-0").exits(0));
+    drop(env.tpu("sim preempt lab-v2-8-1").exits(0));
+    for line in ["find --deleted", "keng"] {
+        let output = env.tpu(line).exits(0).says(&["lab-v2-8-1"]);
+        assert!(!output.stdout.contains("lab-v2-8-0"), "{}", output.stdout);
+    }
+    let output = env.tpu("find").exits(0).says(&["lab-v2-8-0"]);
+    assert!(!output.stdout.contains("lab-v2-8-1"), "{}", output.stdout);
+}
+
+#[test]
+fn all_who_show_a_target_say_the_same_of_it() {
+    let mut env = lab(1, 1);
+    drop(env.tpu("register lab-new --zone zone-b --type v4-8 --spot").exits(0));
+    for cloud in ["none", "sim"] {
+        env.set("TPU_CLOUD", cloud);
+        let status = env.tpu("check-status lab-new --json").exits(0).json();
+        let described = env.tpu("describe lab-new --json").exits(0).json();
+        let listed = env.tpu("targets --json").exits(0).json();
+        let listed = listed["targets"].as_array().unwrap().iter();
+        let listed = listed.clone().find(|row| row["name"] == "lab-new").unwrap();
+        for key in ["type", "zone", "pricing"] {
+            let all = [&status["targets"][0][key], &described["target"][key], &listed[key]];
+            assert!(all.iter().all(|said| **said == all[0].clone()), "{cloud} {key}: {all:?}");
+        }
+        assert_eq!(listed["type"], "v4-8", "{cloud}");
+        assert_eq!(listed["pricing"], "spot", "{cloud}");
+        drop(
+            env.tpu("check-status")
+                .exits(0)
+                .says(&["lab-new     v4-8       zone-b           spot"]),
+        );
+    }
+}
+
+#[test]
 fn who_dies_between_claim_and_start_has_handed_the_place_in() {
     let env = lab(2, 1);
     let waits = env.start_tpu("run v2-8 u1 -q --wait", &[("FAILPOINTS", "launch-claimed=pause")]);
@@ -365,12 +470,14 @@ fn sixty_targets_stand_in_the_groups_of_the_original() {
     }
     env.write_data(&data);
     let text = env.tpu("find --deleted v2").exits(0).to_string();
+    let text = format!("{text}\n{}", env.tpu("find v2").exits(0));
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!("find_60", text);
     });
-    let counts = &env.tpu("find --deleted --json").exits(0).json()["counts"];
+    let counts = |line: &str| env.tpu(line).exits(0).json()["counts"].clone();
+    assert_eq!(counts("find --deleted --json")["gone"], 10);
     assert_eq!(
-        *counts,
-        json!({ "gone": 10, "creating": 0, "free": 20, "reserved": 20, "running": 10, "unknown": 0 })
+        counts("find --json"),
+        json!({ "gone": 0, "creating": 0, "free": 20, "reserved": 20, "running": 10, "unknown": 0 })
     );
 }

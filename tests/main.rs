@@ -36,6 +36,7 @@ mod fleet;
 mod found;
 mod golden;
 mod hostile;
+mod ignore_error;
 mod json_schema;
 mod kill;
 mod launch;

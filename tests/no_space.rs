@@ -4,13 +4,17 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use tpu::model::data::Data;
+use tpu::model::facts::ErrorKind;
+use tpu::model::ids::{JobId, UserName, WindowId};
+use tpu::model::job::Event;
 
 use crate::common::env::{CommandOutput, TPU, TestEnv, lives};
 use crate::common::tmux::{write_file, write_script};
 use crate::torture::is_free;
 
 /// Every command that changes something, as far as it does not talk to a control plane. alice/1 is
-/// finished, alice/2 has failed, alice/3 runs; v2-1 is a target.
+/// finished, alice/2 has failed, alice/3 runs, alice/4 too, with a
+/// failure in its text; v2-1 is a target.
 const COMMANDS: [&str; 43] = [
     "run local alice -q -- true",
     "run v2-1 alice -q",
@@ -25,7 +29,7 @@ const COMMANDS: [&str; 43] = [
     "clear-all alice -y",
     "add-tag 2 odd alice",
     "set-rule 2 pre alice",
-    "ignore-error 2 alice",
+    "ignore-error 4 alice",
     "set-settings time_zone us alice",
     "reset-settings alice -y",
     "reset-window-num 70 alice",
@@ -68,9 +72,16 @@ fn lab() -> TestEnv {
         &none,
     );
     env.start("echo $$ >\"$HOME/pid\"; exec sleep 1000", &none);
+    env.start("echo 'RuntimeError: CUDA out of memory'; exec sleep 1000", &none);
     env.wait_status(1, "finished");
     env.wait_status(2, "error");
     env.wait_status(3, "running");
+    env.wait_status(4, "running");
+    // A failure that somebody has written down while the program is at work.
+    env.change(|data| {
+        let id = JobId::new(UserName::from("alice"), WindowId(4));
+        data.job_mut(&id).unwrap().apply(&Event::Failed(ErrorKind::Oom)).unwrap();
+    });
     drop(env.tpu("set-dir /etc 2 alice").exits(0));
     drop(env.tpu("reserve v2-1 alice").exits(0));
     let board = env.tpu("board export json").exits(0).stdout;

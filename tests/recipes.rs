@@ -131,7 +131,7 @@ fn a_mistake_is_found_before_anything_runs() {
     drop(missing.says(&["recipes.toml:"]));
     write_file(&lab.env.path("config/tpu/recipes.toml"), THREE);
     let none = lab.env.tpu(&format!("mount-disk {TARGET}")).exits(4);
-    drop(none.says(&["no recipe 'mount-disk' fits lab-hosts", "solve"]));
+    drop(none.says(&["no recipe 'mount-disk' fits lab-hosts: nobody has written", "solve"]));
 }
 
 #[test]

@@ -210,3 +210,29 @@ fn leftovers_of_the_parent_are_stopped_and_the_neighbour_is_not() {
     assert_eq!(env.job("bob", 1)["extra_msgs"], record["extra_msgs"]);
     wait_until("bob's window is there", || env.has_window("bob", 1));
 }
+
+#[test]
+fn a_resumed_script_is_known_by_the_directory_that_it_was_copied_from() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.code(
+        "alice",
+        "staging.sh",
+        "mkdir -p \"$HOME/stage\" \"$HOME/log/checkpoint_1\"; echo w >\"$HOME/log/checkpoint_1/w\"\n\
+         cp staging.sh \"$HOME/stage\"; tpu upd-log \"alice:$1\" \"$HOME/log\" \"$HOME/stage\" local now\n\
+         exit 3\n",
+    );
+    drop(env.tpu("run local -q").exits(0));
+    env.wait_status(1, "error");
+    for window in 2..=3 {
+        drop(env.tpu(&format!("resume {} --force", window - 1)).exits(0));
+        env.wait_status(window, "error");
+        assert_eq!(env.job("alice", window)["job_dir"], env.job("alice", 1)["stage_dir"]);
+    }
+    let jobs = env.tpu("check --json").exits(0).json();
+    for job in jobs["jobs"].as_array().unwrap() {
+        assert_eq!(job["dir"]["path"], env.path("code-alice").to_str().unwrap(), "{job:#}");
+    }
+    let output = env.tpu("check").exits(0);
+    assert_eq!(output.stdout.matches("DIR: code-alice\n").count(), 3, "{}", output.stdout);
+}

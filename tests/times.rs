@@ -64,7 +64,7 @@ fn every_command_of_one_person_reads_the_same_clock() {
             .collect::<Vec<_>>()
     };
     let berlin = whole(&env, "Europe/Berlin");
-    for line in ["history", "history bob", "history --user bob", "history --since-last bob"] {
+    for line in ["history", "history bob", "history --user bob"] {
         for stamp in stamps(&env, line) {
             assert!(berlin.iter().any(|at| stamp.starts_with(at)), "{line}: {stamp}");
             assert!(stamp.ends_with("CET") || stamp.ends_with("CEST"), "{line}: {stamp}");
@@ -116,4 +116,15 @@ fn init_offers_the_zone_of_the_machine() {
     terminal.shows("Added user carol");
     terminal.prompts();
     assert_eq!(env.data()["users"]["carol"]["settings"].get("time_zone"), None);
+}
+
+#[test]
+fn a_reset_names_what_it_drops() {
+    let env = TestEnv::new();
+    drop(env.tpu("set-settings show_length 777 alice").exits(0));
+    drop(
+        env.tpu("reset-settings alice").exits(0).says(&["show_length was 777", "time_zone was us"]),
+    );
+    let again = env.tpu("reset-settings alice").exits(0);
+    assert!(!again.stdout.contains(" was "), "{}", again.stdout);
 }

@@ -1,5 +1,5 @@
 //! Long work shows itself: a line on stderr that turns while something is waited for. Only on a terminal;
-//! in a pipe, and with `--json`, nothing is printed.
+//! in a pipe, and with `--json`, nothing is printed but what is announced.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -29,6 +29,14 @@ impl Progress {
             bar.enable_steady_tick(TURN);
         }
         Self(bar)
+    }
+
+    /// Says something that is to be known also where nobody sees the line turn: there it is printed.
+    pub(super) fn announce(&self, app: &App, what: String) {
+        if self.0.is_hidden() {
+            app.tell(&what);
+        }
+        self.say(what);
     }
 
     /// Says what is going on now.

@@ -216,6 +216,21 @@ impl Recipes {
         Some(steps)
     }
 
+    /// Why no recipe of a name is for a target, one reason for each: also why none of those that it is made of
+    /// is.
+    pub fn misfits(&self, name: &str, target: &Target) -> Vec<String> {
+        let named: Vec<&Recipe> =
+            self.all.iter().filter(|recipe| recipe.name.get_ref() == name).collect();
+        if named.is_empty() {
+            return vec![format!("nobody has written a recipe '{name}'")];
+        }
+        let Some(recipe) = named.iter().find(|recipe| recipe.fits.holds(target)) else {
+            return named.iter().map(|recipe| recipe.fits.misfit(name, target)).collect();
+        };
+        let used = recipe.steps.iter().filter_map(|step| step.get_ref().uses.as_deref());
+        used.flat_map(|used| self.misfits(used, target)).collect()
+    }
+
     /// The same recipes with others behind them: what is here comes first.
     #[must_use]
     pub fn over(mut self, others: Self) -> Self {
@@ -234,6 +249,25 @@ impl Where {
         fits(&self.target, Some(target.name.as_str()))
             && fits(&self.zone, target.zone.as_deref())
             && fits(&self.accelerator, target.accelerator.as_deref())
+    }
+}
+
+impl Where {
+    /// The first condition that does not hold, in words.
+    fn misfit(&self, name: &str, target: &Target) -> String {
+        let is = |what, pattern: &Option<String>, text: Option<&str>| {
+            let pattern = pattern.as_ref()?;
+            let why = match text {
+                Some(text) if like(pattern, text) => return None,
+                Some(text) => format!("{} has {what} {text}", target.name),
+                None => format!("nobody knows the {what} of {}", target.name),
+            };
+            Some(format!("'{name}' is for {what} {pattern}, and {why}"))
+        };
+        is("name", &self.target, Some(target.name.as_str()))
+            .or_else(|| is("zone", &self.zone, target.zone.as_deref()))
+            .or_else(|| is("type", &self.accelerator, target.accelerator.as_deref()))
+            .unwrap_or_default()
     }
 }
 

@@ -389,9 +389,18 @@ impl Layer {
         self.values.shift_remove(key).is_some()
     }
 
-    /// Takes out every known key and keeps those of others (`reset-settings`).
-    pub fn reset(&mut self) {
-        self.values.retain(|key, _| !KEYS.contains(&key.as_str()));
+    /// Takes out every known key and keeps those of others (`reset-settings`). Returns what was taken out and
+    /// said something else than the defaults do.
+    pub fn reset(&mut self) -> Vec<(String, Value)> {
+        let defaults = Settings::default().values();
+        let (ours, others): (Map<_, _>, Map<_, _>) = std::mem::take(&mut self.values)
+            .into_iter()
+            .partition(|(k, _)| KEYS.contains(&k.as_str()));
+        self.values = others;
+        let is_default = |key: &str, value: &Value| {
+            defaults.iter().any(|(known, default)| *known == key && default == value)
+        };
+        ours.into_iter().filter(|(key, value)| !is_default(key, value)).collect()
     }
 
     /// The value of a key as written.

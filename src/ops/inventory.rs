@@ -119,11 +119,7 @@ pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
             Err(error) => return Err(error.into()),
         }
     };
-    let fact = TargetFact {
-        accelerator: fact.accelerator.clone().or_else(|| target.accelerator.clone()),
-        zone: fact.zone.clone().or_else(|| target.zone.clone()),
-        ..fact
-    };
+    let fact = fact.with_registered(Some(target));
     let kind = fact.accelerator.as_deref();
     let aliases = data.registry().aliases().filter(|(_, full)| *full == name);
     Ok(Description {

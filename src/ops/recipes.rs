@@ -108,16 +108,27 @@ struct Taken {
 /// The steps of a recipe for its target, in order. Fails when no recipe of that name is for it.
 pub fn steps(ctx: &Ctx, request: &Request) -> Result<Vec<Step>, Error> {
     let recipes = read(ctx)?;
-    recipes.steps(&request.recipe, &request.target).ok_or_else(|| {
-        let names: Vec<&str> = recipes.names().into_iter().map(|(name, _)| name).collect();
-        Error::refused(format!(
-            "no recipe '{}' fits {}: there are {}",
-            request.recipe,
-            request.target.name,
-            names.join(", ")
-        ))
-        .hint("write one: tpu help solve; assets/example/recipes.toml is an example")
-    })
+    let steps = recipes.steps(&request.recipe, &request.target).unwrap_or_default();
+    if !steps.is_empty() {
+        return Ok(steps);
+    }
+    let names: Vec<&str> = recipes.names().into_iter().map(|(name, _)| name).collect();
+    let mut why = recipes.misfits(&request.recipe, &request.target);
+    if why.is_empty() {
+        why.push("it has no steps".to_owned());
+    }
+    Err(Error::refused(format!(
+        "no recipe '{}' fits {}: {}",
+        request.recipe,
+        request.target.name,
+        why.join("; ")
+    ))
+    .hint(format!(
+        "there are {}; write one (tpu help solve; assets/example/recipes.toml is an example), or say what \
+         the target is: tpu register {} --zone ZONE --type TYPE",
+        names.join(", "),
+        request.target.name
+    )))
 }
 
 /// Carries a recipe out. `tell` hears of each step as it ends.

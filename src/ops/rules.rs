@@ -1,5 +1,7 @@
 //! Tags, rules and withdrawn errors: small changes to one record.
 
+use crate::model::exit;
+use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, StoredVerdict};
 use crate::model::rules::Rules;
@@ -32,6 +34,19 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         return Err(Error::refused(format!("{id} is {} and shows no error", view.shown.status))
             .hint(format!("tpu explain w={} {} says why", id.window, id.user)));
     };
+    // Only what is at work can count as running again: an end stays one, whatever its text says.
+    let why = match (kind, view.exit_code, view.window_alive) {
+        (ErrorKind::Preempted, ..) => Some("its target was taken away".to_owned()),
+        (_, Some(code), _) => Some(format!("it has ended: {}", exit::in_words(code))),
+        (_, None, Some(false)) => Some("its window is gone".to_owned()),
+        (_, None, Some(true) | None) => None,
+    };
+    if let Some(why) = why {
+        let of = format!("w={} {}", id.window, id.user);
+        return Err(Error::refused(format!("{id} cannot count as running: {why}")).hint(format!(
+            "go on from its checkpoint, or begin anew: tpu resume {of}, tpu rerun {of}"
+        )));
+    }
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         if job.status != view.stored {

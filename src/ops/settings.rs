@@ -35,13 +35,14 @@ pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<
     Ok(Some(settings.origin(key).clone()).filter(|holds| *holds != origin))
 }
 
-/// Puts the settings of a user back to the defaults; keys that are not ours stay.
-pub fn reset(ctx: &Ctx, user: &UserName) -> Result<(), Error> {
+/// Puts the settings of a user back to the defaults; keys that are not ours stay. Returns what said something
+/// else, with its values.
+pub fn reset(ctx: &Ctx, user: &UserName) -> Result<Vec<(String, Value)>, Error> {
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;
-        tx.data.user_mut(user).expect("found a line above").settings.reset();
+        let dropped = tx.data.user_mut(user).expect("found a line above").settings.reset();
         tx.edited(Some(user), "settings are the defaults");
-        Ok(())
+        Ok(dropped)
     })
 }
 

@@ -150,10 +150,9 @@ fn row(facts: Facts<'_>, fact: TargetFact, is_known: bool) -> Row {
     let registered = registered.as_ref();
     let entry = data.board().entry(name);
     let jobs = live.get(name).filter(|_| is_known).cloned().unwrap_or_default();
-    let told = fact
-        .accelerator
-        .clone()
-        .or_else(|| registered.and_then(|target| target.accelerator.clone()));
+    let fact = fact.with_registered(registered);
+    let name = &fact.name;
+    let told = fact.accelerator.clone();
     let aliases = data.registry().aliases().filter(|(_, full)| *full == name);
     let tags = jobs.iter().filter_map(|job| data.job(job)?.job_tags.clone());
     let mut row = Row {
@@ -162,10 +161,10 @@ fn row(facts: Facts<'_>, fact: TargetFact, is_known: bool) -> Row {
         aliases: aliases.map(|(alias, _)| alias.to_owned()).collect(),
         is_known,
         is_shared: registered.is_some_and(|target| !target.exclusive),
-        zone: fact.zone.clone().or_else(|| registered.and_then(|target| target.zone.clone())),
+        zone: fact.zone.clone(),
         is_guessed: told.is_none(),
         accelerator: told.or_else(|| types::guess(name.as_str())),
-        pricing: pricing(&fact, registered.map(|target| target.pricing)),
+        pricing: fact.pricing,
         standing: Standing::Free,
         user: None,
         notes: entry.notes.clone(),
@@ -179,20 +178,6 @@ fn row(facts: Facts<'_>, fact: TargetFact, is_known: bool) -> Row {
         stand(&mut row, &entry, data, now);
     }
     row
-}
-
-/// A control plane that has a target knows best how it is paid for.
-fn pricing(fact: &TargetFact, registered: Option<Pricing>) -> Pricing {
-    match fact.state {
-        TargetState::NotWatched | TargetState::Gone | TargetState::Unknown => {
-            registered.unwrap_or(fact.pricing)
-        }
-        TargetState::Pending
-        | TargetState::Ready
-        | TargetState::Preempted
-        | TargetState::Stopped
-        | TargetState::Deleting => fact.pricing,
-    }
 }
 
 /// The order of trust.

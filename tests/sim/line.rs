@@ -141,7 +141,7 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
         };
         let pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             let rest = Duration::from_secs(150);
-            let patience = Patience { rest, say: &mut |_| (), stop: &|| false };
+            let patience = Patience { rest, say: &mut |_| (), stop: &|| None };
             drop(line::wait(ctx, &wish, &mut request, patience));
         });
         entries(book).entry(number).or_default().pid = Some(pid);

@@ -54,7 +54,7 @@ pub struct Find {
     /// Preemptible and spot targets only
     #[arg(short = 'p', long)]
     pub pre: bool,
-    /// Also targets that are gone (-del)
+    /// Targets that are gone, and no others (-del)
     #[arg(long)]
     pub deleted: bool,
 }

@@ -76,7 +76,7 @@ fn find(app: &App, args: &Find) -> Outcome {
     };
     let board = board::look(app.ctx()?)?;
     let wanted = |row: &&Row| {
-        is_of(row, &types, reclaimable) && (args.deleted || row.standing != Standing::Gone)
+        is_of(row, &types, reclaimable) && (args.deleted == (row.standing == Standing::Gone))
     };
     let rows: Vec<Row> = board.to_be_had().filter(wanted).cloned().collect();
     let counts: Map<String, Value> = GROUPS

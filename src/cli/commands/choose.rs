@@ -1,19 +1,22 @@
 //! `tpu run TYPE`: the best free target of a type, at once or in turn with others.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::Run;
 use crate::cli::progress::Progress;
 use crate::cli::resolve::Sorted;
 use crate::model::data::Data;
-use crate::ops::Error;
-use crate::ops::board::line::{self, Patience, Wish};
+use crate::ops::board::line::{self, Patience, Stop, Wish};
 use crate::ops::launch::LaunchRequest;
 use crate::ops::launch::attempt::Launched;
+use crate::ops::{Ctx, Error};
+use crate::sys::env::Env;
+use crate::sys::proc::{self, Spawn};
 
 /// The words that name types, if a target is to be chosen. A target of that very name comes first.
 pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<String>> {
@@ -27,36 +30,86 @@ pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<
 /// Who waits in line looks at least so often.
 const LOOK: Duration = Duration::from_secs(3);
 
+/// What came of a wish.
+pub(super) enum Chosen {
+    /// The job has started.
+    Launched(Launched),
+    /// A dry run: the request names the target now.
+    Would,
+    /// A dry run: it would wait in line, for what this says.
+    WouldWait(String),
+}
+
 /// Takes the best free target of the types that are wished for. With `--wait` in line, until there is one.
-/// Nothing is started in a dry run: then the request names the target.
+/// Nothing is started in a dry run.
 pub(super) fn choose(
     app: &App,
     args: &Run,
     wish: &Wish,
     request: &mut LaunchRequest,
     notes: &mut Vec<String>,
-) -> Result<Option<Launched>, Error> {
+) -> Result<Chosen, Error> {
     let ctx = app.ctx()?;
     if app.global.dry_run {
-        let first = line::picks(ctx, wish, None)?.into_iter().next();
-        let pick = first.ok_or_else(|| line::nothing(ctx, wish))?;
+        let Some(pick) = line::picks(ctx, wish, None)?.into_iter().next() else {
+            if args.wait {
+                return Ok(Chosen::WouldWait(waits_for(ctx, wish, line::waiting(ctx))));
+            }
+            return Err(line::nothing(ctx, wish));
+        };
         notes.push(format!("{}: {}", pick.target, pick.reason));
         pick.target.as_str().clone_into(&mut request.target);
-        return Ok(None);
+        return Ok(Chosen::Would);
     }
     let progress = Progress::new(app, "looking for a target");
     let (launched, pick) = if args.wait {
-        // Whatever else ends this process may be a restart of the machine, and the place is kept.
-        let stop = asked_to_end(&[SIGINT])?;
-        let what =
-            if wish.types.is_empty() { "any type".to_owned() } else { wish.types.join(", ") };
-        let mut say = |before| progress.say(format!("waiting for {what} · {before} before you"));
-        let stop = || stop.load(Ordering::Relaxed);
+        let ended = Ended::listen()?;
+        let mut last = None;
+        let mut say = |before| {
+            if last.replace(before) != Some(before) {
+                progress.announce(app, waits_for(ctx, wish, before));
+            }
+        };
+        let stop = || ended.why(&ctx.env);
         let patience = Patience { rest: LOOK, say: &mut say, stop: &stop };
         line::wait(ctx, wish, request, patience)?
     } else {
         line::take(ctx, wish, request, None)?.ok_or_else(|| line::nothing(ctx, wish))?
     };
     notes.push(format!("{}: {}", pick.target, pick.reason));
-    Ok(Some(launched))
+    Ok(Chosen::Launched(launched))
+}
+
+/// What somebody waits for who has so many before him.
+fn waits_for(ctx: &Ctx, wish: &Wish, before: usize) -> String {
+    format!("waiting for {} · {before} before you{}", wish.what(), line::holders(ctx, wish))
+}
+
+/// Who or what asked this process to wait no more.
+struct Ended {
+    asked: Arc<AtomicBool>,
+}
+
+impl Ended {
+    fn listen() -> Result<Self, Error> {
+        Ok(Self { asked: asked_to_end(&[SIGINT, SIGHUP, SIGTERM])? })
+    }
+
+    /// Whether to wait no more. A machine that goes down ends its processes too: then the place is kept.
+    fn why(&self, env: &Env) -> Option<Stop> {
+        if self.asked.load(Ordering::Relaxed) {
+            return Some(if goes_down(env) { Stop::GoesDown } else { Stop::Told });
+        }
+        None
+    }
+}
+
+/// Whether this machine is on its way down, where its system says so.
+fn goes_down(env: &Env) -> bool {
+    let mut ask = Spawn::new("systemctl").arg("is-system-running").timeout(Duration::from_secs(2));
+    ask = ask.env_clear();
+    for (name, value) in &env.vars {
+        ask = ask.env(name, value);
+    }
+    proc::run(&ask).is_ok_and(|answer| answer.text().trim() == "stopping")
 }

@@ -122,7 +122,8 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
         Some(typed) => vec![target(app, typed)?.name],
         None => data.registry().names(),
     };
-    let facts: Vec<TargetFact> = names.iter().map(|name| asked.fact(&data, name)).collect();
+    let said = |name| asked.fact(&data, name).with_registered(data.target(name).as_ref());
+    let facts: Vec<TargetFact> = names.iter().map(said).collect();
     let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
     let silent = asked.silent().map(|(zone, why)| match zone {
         "-" => format!("the cloud said nothing: {why}"),

@@ -15,7 +15,7 @@ use crate::ops::fleet;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, LaunchRequest};
 
-use super::choose;
+use super::choose::{self, Chosen};
 
 /// What `run` did.
 #[derive(Debug)]
@@ -33,9 +33,14 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let (mut request, wish) = request(app, args, &data)?;
     let mut notes = Vec::new();
     if let Some(wish) = &wish {
-        let launched = choose::choose(app, args, wish, &mut request, &mut notes)?;
-        if let Some(launched) = launched {
-            return Ok(ran(app, &launched, notes));
+        match choose::choose(app, args, wish, &mut request, &mut notes)? {
+            Chosen::Launched(launched) => return Ok(ran(app, &launched, notes)),
+            Chosen::WouldWait(what) => {
+                let text = format!("Would be {what}.");
+                let json = json!({ "plan": { "user": wish.user, "waits_for": what } });
+                return Ok(Ran { job: None, output: Output::new(text, json).notes(notes) });
+            }
+            Chosen::Would => {}
         }
     }
     if app.global.dry_run {

@@ -17,11 +17,7 @@ pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
     let mut values = Map::new();
     let mut origins = Map::new();
     for (key, value, origin) in settings::list(app.ctx()?, &user)? {
-        let shown = match &value {
-            Value::String(text) => text.clone(),
-            Value::Null => "-".to_owned(),
-            other => other.to_string(),
-        };
+        let shown = shown(&value);
         text += &if args.origin {
             let here = (key == "time_zone" && shown == LOCAL)
                 .then(|| app.env.local_zone().iana_name().map(|name| format!(": {name} here")))
@@ -35,6 +31,15 @@ pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
         values.insert(key.to_owned(), value);
     }
     Ok(Output::new(text, json!({ "user": user, "settings": values, "origins": origins })))
+}
+
+/// A value as it is typed.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// `set-settings KEY VALUE`.
@@ -58,11 +63,14 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
 /// `reset-settings`.
 pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
     let user = resolve::only_user(app, words)?;
-    settings::reset(app.ctx()?, &user)?;
-    Ok(Output::new(
-        format!("The settings of {user} are the defaults again."),
-        json!({ "user": user }),
-    ))
+    let dropped = settings::reset(app.ctx()?, &user)?;
+    let mut text = format!("The settings of {user} are the defaults again.\n");
+    for (key, value) in &dropped {
+        let value = shown(value);
+        text += &format!("{key} was {}\n", crate::text::escape(&value));
+    }
+    let dropped: Map<String, Value> = dropped.into_iter().collect();
+    Ok(Output::new(text, json!({ "user": user, "dropped": dropped })))
 }
 
 /// `reset-window-num [N=1]`.

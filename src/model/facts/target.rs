@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::TargetName;
-use crate::model::target::Pricing;
+use crate::model::target::{Pricing, Target};
 use crate::model::time::Timestamp;
 
 /// The state of a target in the words of its control plane, reduced to what differs for us.
@@ -143,6 +143,26 @@ pub struct TargetFact {
 }
 
 impl TargetFact {
+    /// With what the data file says where the control plane is silent. One that has the target knows best how
+    /// it is paid for.
+    #[must_use]
+    pub fn with_registered(mut self, registered: Option<&Target>) -> Self {
+        let Some(registered) = registered else { return self };
+        self.accelerator = self.accelerator.or_else(|| registered.accelerator.clone());
+        self.zone = self.zone.or_else(|| registered.zone.clone());
+        self.pricing = match self.state {
+            TargetState::NotWatched | TargetState::Gone | TargetState::Unknown => {
+                registered.pricing
+            }
+            TargetState::Pending
+            | TargetState::Ready
+            | TargetState::Preempted
+            | TargetState::Stopped
+            | TargetState::Deleting => self.pricing,
+        };
+        self
+    }
+
     /// A statement about the state alone; everything else is unsaid.
     pub fn new(
         name: TargetName,

@@ -4,8 +4,8 @@
 //! next. A place counts while somebody stands there who says so from time to time; nobody waits behind a
 //! process that is dead, stopped, or on a host that has gone.
 //!
-//! What ends a waiting process decides what becomes of its place. Ctrl-C gives it up. Killed, it does not
-//! count any more and is cleared away. Ended by a restart of the machine it is kept, with what was to be
+//! What ends a waiting process decides what becomes of its place. Ctrl-C, the end of its terminal and a signal
+//! to end give it up. Killed, it does not count any more and is cleared away. Ended by a restart of the machine it is kept, with what was to be
 //! started: the MONITOR of its host, account and tmux server waits on there ([`carry_on`]); until that one
 //! runs the place is passed over, and keeps its rank. A shutdown ends processes one by one before the
 //! machine goes down, and nobody can tell that from a kill: so a place is not cleared away before it has
@@ -48,6 +48,11 @@ pub struct Wish {
 }
 
 impl Wish {
+    /// What is wished for, in words.
+    pub fn what(&self) -> String {
+        if self.types.is_empty() { "any type".to_owned() } else { self.types.join(", ") }
+    }
+
     fn of(ticket: &Ticket) -> Self {
         Self {
             user: ticket.user.clone(),
@@ -109,10 +114,8 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
 
 /// Says why nothing can be had.
 pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
-    let what = if wish.types.is_empty() { "any type".to_owned() } else { wish.types.join(", ") };
-    let waiting = ctx
-        .data()
-        .map_or(0, |data| data.waiting().iter().filter(|ticket| counts(ctx, ticket)).count());
+    let what = wish.what();
+    let waiting = waiting(ctx);
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };
     let types = wish.types.join(" ");
     Error::refused(format!("no target of {what} is free{}{line}", holders(ctx, wish))).hint(
@@ -123,8 +126,13 @@ pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
     )
 }
 
+/// How many wait in line.
+pub fn waiting(ctx: &Ctx) -> usize {
+    ctx.data().map_or(0, |data| data.waiting().iter().filter(|ticket| counts(ctx, ticket)).count())
+}
+
 /// Who has the first of what is wished for: `: v2-32-p1 alice, v2-32-p2 bob`.
-fn holders(ctx: &Ctx, wish: &Wish) -> String {
+pub fn holders(ctx: &Ctx, wish: &Wish) -> String {
     const SHOWN: usize = 4;
     let types: Vec<TypeExpr> = wish.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
     let Ok(board) = super::look(ctx) else { return String::new() };
@@ -279,7 +287,16 @@ pub struct Patience<'a> {
     /// Hears how many are before.
     pub say: &'a mut dyn FnMut(usize),
     /// Whether to wait no more.
-    pub stop: &'a dyn Fn() -> bool,
+    pub stop: &'a dyn Fn() -> Option<Stop>,
+}
+
+/// Why somebody waits no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// He was told to: his place is given up.
+    Told,
+    /// The machine goes down: his place is kept for when it is up again.
+    GoesDown,
 }
 
 /// Waits at a place until there is a target, and starts there. Who is told to stop, or meets trouble that
@@ -294,9 +311,19 @@ pub fn wait(
     let ticket = join(ctx, wish, request)?;
     let mut rest = FIRST_REST;
     let error = loop {
-        if stop() {
-            break Error::new(Kind::Interrupted, "nobody waits any more, and nothing was started")
+        match stop() {
+            Some(Stop::Told) => {
+                break Error::new(
+                    Kind::Interrupted,
+                    "nobody waits any more, and nothing was started",
+                )
                 .hint("wait anew: the same command; its place in the line is given up");
+            }
+            Some(Stop::GoesDown) => {
+                return Err(Error::new(Kind::Interrupted, "this machine goes down")
+                    .hint("MONITOR waits on at this place in the line when it is up again"));
+            }
+            None => {}
         }
         match turn(ctx, wish, request, &ticket) {
             Ok(Ok(taken)) => return Ok(taken),
@@ -305,7 +332,7 @@ pub fn wait(
             Err(error) => break error,
         }
         let until = ctx.clock.monotonic() + rest;
-        while !stop() && ctx.clock.monotonic() < until {
+        while stop().is_none() && ctx.clock.monotonic() < until {
             ctx.clock.sleep((longest / 10).min(until.saturating_sub(ctx.clock.monotonic())));
         }
         rest = (rest * 3 / 2).min(longest);

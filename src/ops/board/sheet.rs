@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::model::board::{Entry, Reservation, Written};
-use crate::model::ids::{TargetName, UserName};
+use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::time::Timestamp;
 use crate::ops::error::did_you_mean;
 use crate::ops::{Ctx, Error, snapshot};
@@ -28,8 +28,10 @@ pub const COLUMNS: [&str; 10] = [
 /// Columns that an import reads; the others are ours to know.
 const READ: [&str; 6] = ["target", "alias", "status", "user", "notes", "reserved_until"];
 
-/// The cells of one row, in the order of [`COLUMNS`].
+/// The cells of one row, in the order of [`COLUMNS`]. Of a target on which a job runs they say that it runs and
+/// whose it is, whatever people wrote.
 fn cells(row: &Row, entry: &Entry) -> [String; 10] {
+    let entry = &if row.jobs.is_empty() { entry.clone() } else { as_run(row, entry) };
     let kept = entry.reservation.as_ref();
     [
         row.target.as_str().to_owned(),
@@ -45,6 +47,17 @@ fn cells(row: &Row, entry: &Entry) -> [String; 10] {
         entry.notes.clone(),
         kept.map(|kept| kept.until.to_rfc3339()).unwrap_or_default(),
     ]
+}
+
+/// What people would have written of a target on which a job runs.
+fn as_run(row: &Row, entry: &Entry) -> Entry {
+    let is_said =
+        matches!(entry.status, Some(Written::Running | Written::Reserved | Written::Error));
+    Entry {
+        status: if is_said { entry.status } else { Some(Written::Running) },
+        user: row.user.clone(),
+        ..entry.clone()
+    }
 }
 
 /// The rows of the board as lists of cells.
@@ -177,6 +190,10 @@ pub fn import(ctx: &Ctx, rows: &[SheetRow]) -> Result<Imported, Error> {
                 }
                 let live = users.get(&name).and_then(|users| users.live.first());
                 against(&tx.data, &entry, &name, live, tx.now)?;
+                let entry = match live {
+                    Some(job) => without_what_runs(entry, &tx.data.board().entry(&name), job),
+                    None => entry,
+                };
                 Ok((name, entry))
             })();
             match read {
@@ -189,6 +206,18 @@ pub fn import(ctx: &Ctx, rows: &[SheetRow]) -> Result<Imported, Error> {
         }
         Ok(imported)
     })
+}
+
+/// What a row says beside what its live job says of itself: that is not written down, or it would still be
+/// said when the job is over.
+fn without_what_runs(row: Entry, written: &Entry, job: &JobId) -> Entry {
+    let is_the_jobs =
+        row.status == Some(Written::Running) && row.user.as_deref() == Some(job.user.as_str());
+    if is_the_jobs {
+        Entry { status: written.status, user: written.user.clone(), ..row }
+    } else {
+        row
+    }
 }
 
 /// What a row says, over what is written already.
@@ -245,7 +274,7 @@ fn against(
     data: &crate::model::data::Data,
     entry: &Entry,
     name: &TargetName,
-    live: Option<&crate::model::ids::JobId>,
+    live: Option<&JobId>,
     now: Timestamp,
 ) -> Result<(), String> {
     let is_user = |user: &UserName| data.user(user).is_some();

@@ -241,6 +241,16 @@ pub fn may_be_at_work(job: &Job) -> bool {
     is_unseen && matches!(job.status, Status::Error(_))
 }
 
+/// The directory whose code a job runs. A resumed script works in the copy that its first attempt was given;
+/// people know it by where that was copied from.
+fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[WindowId]) -> &'a str {
+    let is_copy = |job: &Job| job.stage_dir.as_ref() == Some(&job.job_dir);
+    let attempts = lineage.iter().filter_map(|window| data.user(&job.user)?.job(*window));
+    let named = attempts.take_while(|other| other.windows_id != job.windows_id);
+    let named = named.filter(|other| !is_copy(other)).last().filter(|_| is_copy(job));
+    &named.unwrap_or(job).job_dir
+}
+
 /// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would
 /// be let through.
 fn is_being_opened(job: &Job) -> bool {
@@ -302,8 +312,8 @@ impl Viewer<'_> {
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
+            dir: (job.job_dir_id, directory(data, job, &lineage).to_owned()),
             lineage,
-            dir: (job.job_dir_id, job.job_dir.clone()),
             target: job.tpu.clone(),
             target_label: data.target_label(&job.tpu),
             zone: data.target(&job.tpu).and_then(|target| target.zone),

@@ -279,7 +279,7 @@ fn read(
             continue;
         };
         let text = since_launch(job, &text);
-        let verdict = classified(ctx, text, seen.exit);
+        let verdict = judged(ctx, job, text, seen.exit);
         let text = String::from_utf8_lossy(text);
         let is_wrapped = newest::has_wrapped(&text, fingerprint.size.0);
         let tail = newest::last_lines(&text);
@@ -363,11 +363,32 @@ fn understood(
         (verdict, text.tail)
     } else {
         let text = since_launch(job, rows.trim_end().as_bytes());
-        let verdict = classified(ctx, text, seen.exit);
+        let verdict = judged(ctx, job, text, seen.exit);
         (verdict, newest::last_lines(&String::from_utf8_lossy(text)))
     };
     remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false), is_new);
     true
+}
+
+/// What the text of a job says. Where that is a failure of which a person said that it is none, another one
+/// behind it counts.
+fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit_code: Option<i32>) -> Verdict {
+    let verdict = classified(ctx, text, exit_code);
+    let ignored = job.verdict.as_ref().filter(|stored| stored.ignored);
+    let said = verdict.evidence.as_ref();
+    let Some(line) = ignored
+        .map(|stored| &stored.line)
+        .filter(|line| said.is_some_and(|evidence| evidence.line == **line))
+    else {
+        return verdict;
+    };
+    let plain = crate::text::strip(text);
+    let plain = String::from_utf8_lossy(&plain);
+    let behind = plain.rfind(line.trim()).and_then(|at| plain.get(at + line.trim().len()..));
+    match behind.map(|behind| classified(ctx, behind.as_bytes(), exit_code)) {
+        Some(newer) if newer.class.failure().is_some() => newer,
+        _ => verdict,
+    }
 }
 
 fn classified(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {

@@ -16,7 +16,7 @@ use tpu::model::facts::{ErrorKind, Phase, Progress};
 use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
-use tpu::model::time::Timestamp;
+use tpu::model::time::{Timestamp, Zone};
 use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
 use tpu::monitor::keys::{Key, KeyMap};
 use tpu::monitor::message::{Answer, Ask, Message, Scope};
@@ -155,7 +155,7 @@ impl Bench {
             theme: Theme::named("dark").map_err(io::Error::other)?,
             ascii: false,
             columns: Columns { output: true, ..Columns::default() },
-            zone: TimeZone::UTC,
+            zone: Zone::local(TimeZone::UTC),
             keys,
             refresh_s: 5,
             commands: Vec::new(),

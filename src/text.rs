@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+pub mod transcript;
+
 /// Columns that `text` takes on a terminal.
 pub fn width(text: &str) -> usize {
     text.width()
@@ -79,6 +81,17 @@ pub fn strip(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 const ESC: u8 = 0x1b;
+
+/// Whether a sequence goes on behind `after`, all of whose bytes but the last were needed so far.
+fn goes_on(after: &[u8]) -> bool {
+    match after {
+        [] => true,
+        [b']' | b'P' | b'X' | b'^' | b'_', .., ESC, _] => false,
+        [b']' | b'P' | b'X' | b'^' | b'_', body @ ..] => !matches!(body.last(), Some(0x07 | b'\n')),
+        [b'[', body @ ..] => body.last().is_none_or(|b| (0x20..0x40).contains(b)),
+        [.., last] => (0x20..0x30).contains(last),
+    }
+}
 
 /// How many of `after`, the bytes that follow an ESC, belong to the sequence (ECMA-48, 5.4 and 5.6).
 fn escape_len(after: &[u8]) -> usize {

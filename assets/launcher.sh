@@ -1,28 +1,21 @@
-# Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window.
+# Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window, and
+# by itself as `bash launcher.sh seated` at the terminal of a native job.
 #
 # Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
 # word can hold arrives as it was:
 #   spec   token, job, mode (native|script), directory, log file, path of tpu
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
-# It writes: pid (process group and its start time), exit (the exit code and the token).
+# It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
+# (output on its way to the log).
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
 mapfile -d '' -t argv <"$state/argv"
 token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]}
 
-while IFS= read -r -d '' pair; do
-    export "$pair" 2>/dev/null
-done <"$state/env"
-
 # A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
 trap ':' INT QUIT
-# Ctrl-Z would stop the job and leave nobody to continue it.
-stty susp undef 2>/dev/null
-
-printf 'tpu: launch %s · job %s\n' "$token" "$job"
-started=$SECONDS
 
 # The process group that `tpu kill` may signal. Field 22 of stat is the start time, which tells a
 # reused pid from ours; counted behind the name, which may contain blanks.
@@ -45,38 +38,14 @@ attend() {
     exit $?
 }
 
-# The log is written beside the job and not in its process group, so that it outlives the job's last
-# words.
-run_native() {
-    exec 3> >(exec tee -a -- "$log")
-    writer=$!
-    (attend "${argv[@]}") >&3 2>&1 3>&-
-    code=$?
-}
-
-# What the job left running may hold its output open for ever; its end does not wait for that.
-close_log() {
-    exec 3>&-
-    for _ in {1..20}; do
-        kill -0 "$writer" 2>/dev/null || return
-        sleep 0.05
-    done
-}
-
-run_script() {
-    (attend bash -c 'source ./staging.sh "$@"' bash "${argv[@]}")
-    code=$?
-}
-
-code=0
-# Asks whether this launch still stands, and copies the code (native).
-"$tpu" launcher begin "$token" || code=$?
-
-if [ "$code" -eq 0 ]; then
-    # Job control gives the job a process group of its own and the terminal with it.
+# Runs its arguments as the job of the terminal that is ours, and waits for their real end.
+in_foreground() {
+    local leader
+    # Job control gives the job a process group of its own and the terminal with it. stderr stays the
+    # terminal: through it bash gives the terminal to the job, and with it Ctrl-C.
     set -m
-    # stderr stays the terminal: through it bash gives the terminal to the job, and with it Ctrl-C.
-    "run_$mode"
+    (attend "$@")
+    code=$?
     # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end, and it is still a job of this shell. Wait
     # for the real one.
     while leader=$(jobs -p) && [ -n "$leader" ]; do
@@ -86,9 +55,66 @@ if [ "$code" -eq 0 ]; then
         wait "$leader"
         code=$?
     done
-    [ "$mode" = native ] && close_log
     set +m
+}
+
+# A terminal of its own, which is what the window's would be to a job that was typed there. What the job
+# writes to it is relayed to the window and kept in the log. We hold its other side: a relay that is killed
+# is followed by another one, and the job does not notice.
+run_native() {
+    local seated
+    exec 9<>/dev/ptmx && "$tpu" launcher furnish <&9 || {
+        code=126
+        return
+    }
+    "$tpu" launcher seat /bin/bash "$state/launcher.sh" seated <&9 9>&- &
+    seated=$!
+    while :; do
+        "$tpu" launcher relay "$log" "$state/spool" "$seated" <&9 9>&-
+        case $? in
+        0) break ;;
+        10)
+            # What the job left running may sit there for ever, and its end does not wait for that.
+            set -m
+            "$tpu" launcher relay "$log" "$state/spool" <&9 9>&- &
+            disown
+            set +m
+            break
+            ;;
+        esac
+        # Without a relay it would be held back for ever; without a window there is nobody to relay to.
+        [ -t 2 ] || break
+        sleep 0.5
+    done
+    exec 9>&-
+    wait "$seated"
+    code=$?
+}
+
+run_script() {
+    in_foreground bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
+}
+
+if [ "$1" = seated ]; then
+    in_foreground "${argv[@]}"
+    exit "$code"
 fi
+
+while IFS= read -r -d '' pair; do
+    export "$pair" 2>/dev/null
+done <"$state/env"
+
+# Ctrl-Z would stop the job and leave nobody to continue it.
+stty susp undef 2>/dev/null
+
+printf 'tpu: launch %s · job %s\n' "$token" "$job"
+started=$SECONDS
+
+code=0
+# Asks whether this launch still stands, and copies the code (native).
+"$tpu" launcher begin "$token" || code=$?
+
+[ "$code" -ne 0 ] || "run_$mode"
 
 stty sane 2>/dev/null
 printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"

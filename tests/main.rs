@@ -72,6 +72,7 @@ mod remote_local;
 mod remote_ssh;
 mod resume;
 mod screen_asks;
+mod seat;
 mod sim;
 mod store_disk;
 mod store_document;

@@ -40,6 +40,7 @@ pub mod provision;
 pub mod reach;
 pub mod recipes;
 pub mod rehearse;
+pub mod relay;
 pub mod remembered;
 pub mod settings;
 pub mod targets;

@@ -10,6 +10,7 @@ pub mod env;
 pub mod proc;
 pub mod procs;
 pub mod random;
+pub mod seat;
 pub mod stop;
 pub mod talk;
 pub mod threads;

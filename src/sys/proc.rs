@@ -346,6 +346,11 @@ pub fn run_in_foreground(spawn: &Spawn) -> Result<Status, ProcError> {
     status.map(Status::from).map_err(|error| spawn.error(error))
 }
 
+/// Makes this process that program. Returns only if that fails.
+pub fn become_program(spawn: &Spawn) -> ProcError {
+    spawn.error(spawn.command().exec())
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;

@@ -1,5 +1,8 @@
 //! The arguments of what scripts and launchers call back with.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 /// `tpu finish-job`, `fail-job`.
@@ -31,6 +34,23 @@ pub enum LauncherStep {
     Begin {
         /// Launch token
         token: String,
+    },
+    /// Makes the terminal ready of which standard input is the other side
+    Furnish,
+    /// Sits down at the terminal of which standard input is the other side, and becomes another program
+    Seat {
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+    /// Shows what is written at the terminal of which standard input is the other side, and keeps it
+    Relay {
+        /// The log
+        log: PathBuf,
+        /// Where output lies on its way to the log
+        spool: PathBuf,
+        /// The process whose end is the end of the job
+        job: Option<u32>,
     },
     /// Runs the job on the workers of its target, and prints what they say
     Workers {

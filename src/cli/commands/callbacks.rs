@@ -1,5 +1,7 @@
 //! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
 
+use std::ffi::OsString;
+
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -9,7 +11,11 @@ use crate::cli::args::{Finish, LauncherStep};
 use crate::cli::print::Output;
 use crate::model::ids::LaunchToken;
 use crate::ops::callbacks::{self, Begun};
+use crate::ops::relay::{self, Relayed};
 use crate::ops::{Error, workers};
+use crate::sys::clock::SystemClock;
+use crate::sys::proc::{self, Spawn};
+use crate::sys::seat;
 
 /// `upd-log SESSION:WINDOW LOG STAGE TPU TIME`; the time is not used, as in the original.
 pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
@@ -44,21 +50,46 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     ))
 }
 
+/// Exit code of a relay that has relayed the job to its end, and somebody still sits at its terminal.
+const HELD: u8 = 10;
+
+fn take_a_seat(words: &[OsString]) -> Error {
+    if let Err(e) = seat::sit() {
+        return Error::failed(format!("the job cannot sit down at its terminal: {e}"))
+            .hint("start it again; if it fails again, look at /dev/pts");
+    }
+    let mut words = words.iter();
+    let program = Spawn::new(words.next().cloned().unwrap_or_default()).args(words);
+    let error = proc::become_program(&program);
+    Error::failed(error.to_string()).hint("the program must be there and may be run")
+}
+
 /// The launcher's own callbacks.
 pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
-    let ctx = app.ctx()?;
     match step {
-        LauncherStep::Begin { token } => callbacks::begin(ctx, &LaunchToken::from(token.as_str()))?,
+        LauncherStep::Begin { token } => {
+            callbacks::begin(app.ctx()?, &LaunchToken::from(token.as_str()))?;
+        }
+        LauncherStep::Furnish => seat::furnish().map_err(|e| {
+            Error::failed(format!("the job cannot have a terminal: {e}"))
+                .hint("this machine may have no more terminals: see /proc/sys/kernel/pty/max")
+        })?,
+        LauncherStep::Seat { words } => return Err(take_a_seat(words)),
+        LauncherStep::Relay { log, spool, job } => {
+            let relayed = Relayed { log: log.clone(), spool: spool.clone(), job: *job };
+            let is_held = relay::run(&SystemClock::new(), &relayed)?;
+            return Ok(Output { code: if is_held { HELD } else { 0 }, ..Output::default() });
+        }
         LauncherStep::Workers { token } => {
             // A window that closes takes nothing from the workers: no SIGHUP.
             let stop = asked_to_end(&[SIGINT, SIGTERM])?;
             let token = LaunchToken::from(token.as_str());
-            let code = workers::attend(ctx, &token, &mut std::io::stdout(), &stop)?;
+            let code = workers::attend(app.ctx()?, &token, &mut std::io::stdout(), &stop)?;
             // What does not fit into an exit code is a failure all the same.
             return Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() });
         }
         LauncherStep::Exited { token, code } => {
-            callbacks::exited(ctx, &LaunchToken::from(token.as_str()), *code)?;
+            callbacks::exited(app.ctx()?, &LaunchToken::from(token.as_str()), *code)?;
         }
     }
     Ok(Output::default())

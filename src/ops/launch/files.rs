@@ -142,7 +142,7 @@ fn environment(
     }
     if plan.mode == LaunchMode::Native {
         set(&mut vars, "TPU_WORKER", "0".into());
-        // Output goes through a pipe to the log as well; Python would hold it back.
+        // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
         if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
             set(&mut vars, "PYTHONUNBUFFERED", "1".into());
         }

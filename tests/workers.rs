@@ -94,6 +94,32 @@ fn words_and_environment_arrive_on_the_workers_as_they_are() {
     }
 }
 
+/// A program there has no terminal, and is told that somebody sees it all the same. Bars of several workers are
+/// lines.
+#[test]
+fn what_a_worker_draws_is_shown_in_lines() {
+    let env = lab();
+    let script = r#"
+        printf '%s\n' "$FORCE_COLOR $TTY_COMPATIBLE $PYTHONUNBUFFERED $((COLUMNS > 19))"
+        for i in {1..50}; do printf '\r\e[32m%d/50\e[0m' $i; done; printf '\n'
+        printf 'train 0\nvalid 0'
+        for i in {1..50}; do printf '\r\e[2K\e[1A\e[2Ktrain %d\nvalid %d' $i $i; done; printf '\n'
+    "#;
+    let window = run(&env, script);
+    env.wait_status(window, "finished");
+    let output = output(&env, window);
+    for worker in 0..4 {
+        let mark = format!("[worker {worker}] ");
+        let lines: Vec<&str> =
+            output.lines().filter_map(|line| line.strip_prefix(&*mark)).collect();
+        assert_eq!(lines.first(), Some(&"1 1 1 1"), "{output}");
+        assert!(lines.contains(&"50/50"), "{output}");
+        assert!(lines.ends_with(&["train 50", "valid 50"]), "{output}");
+        assert!(lines.len() < 20, "{output}");
+    }
+    assert!(output.lines().all(|line| line.starts_with("[worker ")), "{output}");
+}
+
 #[test]
 fn a_kill_ends_it_on_every_worker() {
     let env = lab();

@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,11 +23,15 @@ use crate::model::job::Job;
 use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
 use crate::store::atomic;
 use crate::sys::proc::Feed;
+use crate::sys::seat;
 
+use self::print::{Line, print};
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
 use super::{Ctx, Error, callbacks, doors, reach, records, watch};
+
+mod print;
 
 /// The file beside the launcher that holds the command of the workers, each word ending in NUL.
 pub const WORK: &str = "work";
@@ -141,7 +145,8 @@ pub fn attend(
         record(ctx, &id, &workers)?;
     }
     let door = doors::to(ctx, &data, &job.tpu)?;
-    let work = work(ctx, job, door.is_elsewhere);
+    let mut work = work(ctx, job, door.is_elsewhere);
+    tell_of_window(&mut work.env, workers.len() > 1);
     if door.is_elsewhere {
         match carry(ctx, &*door.remote, &workers, &work, out) {
             Ok(true) => {}
@@ -193,7 +198,7 @@ pub fn attend(
             .collect();
         let asked_to_stop = Stopper { ctx, door: &*door, workers: &workers, token, say };
         scope.spawn(|| asked_to_stop.wait(stop, &stopping, &over));
-        print(&heard, out, workers.len() > 1, || {
+        print(&heard, &*ctx.clock, (out, workers.len() > 1), || {
             let all_ended = listeners.iter().all(std::thread::ScopedJoinHandle::is_finished);
             over.store(all_ended, Ordering::Relaxed);
         });
@@ -251,6 +256,18 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
             .filter(|(name, _)| name != "TPU_WORKER" && !(is_elsewhere && stays(name)))
             .collect(),
         dir: job.stage_dir.as_ref().map(PathBuf::from),
+    }
+}
+
+/// What a program writes on a worker goes into a file there, from which it is heard again after a broken
+/// connection; its environment says that a window shows it all the same.
+fn tell_of_window(env: &mut Vec<(OsString, OsString)>, several: bool) {
+    env.push(("FORCE_COLOR".into(), "1".into()));
+    env.push(("TTY_COMPATIBLE".into(), "1".into()));
+    if let Some(columns) = seat::columns() {
+        let mark = if several { "[worker 10] ".len() } else { 0 };
+        let columns = usize::from(columns).saturating_sub(mark).max(20);
+        env.push(("COLUMNS".into(), columns.to_string().into()));
     }
 }
 
@@ -417,12 +434,6 @@ impl Stopper<'_> {
     }
 }
 
-/// What is to be printed: a line with its end, and whose it is.
-struct Line {
-    worker: u32,
-    bytes: Vec<u8>,
-}
-
 /// Hears one worker to the end, over as many connections as it takes.
 struct Listener<'a> {
     ctx: &'a Ctx,
@@ -543,33 +554,5 @@ impl Listener<'_> {
     /// Nobody who prints is nobody who reads: the command goes on.
     fn line(&self, bytes: Vec<u8>) {
         drop(self.say.send(Line { worker: self.worker.index, bytes }));
-    }
-}
-
-/// Prints what is heard until everybody has ended; with several workers each line says whose it is.
-/// `look` is called whenever nothing is heard for a moment.
-fn print(heard: &Receiver<Line>, out: &mut dyn Write, several: bool, look: impl Fn()) {
-    let mut open_line: Option<u32> = None;
-    let mut out = BufWriter::new(out);
-    loop {
-        // Nobody waits for what is there; nothing is flushed while more is there.
-        let line = heard.try_recv().map_err(|_| drop(out.flush()));
-        let Line { worker, bytes } = match line.or_else(|()| heard.recv_timeout(POLL)) {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => {
-                look();
-                continue;
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        // A line that is to be written over belongs to its worker alone.
-        if open_line.is_some_and(|other| other != worker) {
-            drop(out.write_all(b"\n"));
-        }
-        if several {
-            drop(write!(out, "[worker {worker}] "));
-        }
-        drop(out.write_all(&bytes));
-        open_line = (several && bytes.last() != Some(&b'\n')).then_some(worker);
     }
 }

@@ -181,8 +181,8 @@ const ROWS: &[Row<'static>] = &[
     (World::OldTmux, "run local alice -- true", 6, &["2.9"], &["3.2"]),
     (World::OldTmux, "-czw alice", 6, &["2.9"], &["tmux"]),
     // The state file. What is wrong, where, and how to get it back.
-    (World::NoFile, "check", 5, &["data.json"], &["tpu add-user", "--data"]),
-    (World::NoFile, "run local -- true", 5, &["data.json"], &["tpu add-user"]),
+    (World::NoFile, "check", 5, &["data.json"], &["tpu init", "--data"]),
+    (World::NoFile, "run local -- true", 5, &["data.json"], &["tpu init"]),
     (World::Fresh, "--data no/where.json ls", 5, &["no/where.json"], &["--data"]),
     (World::Directory, "ls alice", 5, &["data.json: is a directory"], &["tpu doctor"]),
 ];

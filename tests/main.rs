@@ -74,6 +74,7 @@ mod resume;
 mod screen_asks;
 mod seat;
 mod sim;
+mod slow_cloud;
 mod store_disk;
 mod store_document;
 mod store_os;

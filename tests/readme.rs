@@ -20,6 +20,7 @@ case "$1" in
   File "<string>", line 1, in <module>
 IndexError: list index out of range' >&2; exit 1 ;;
 esac
+echo $$ >"$TPU_LOG_DIR/pid"
 step=0
 for word; do case $word in --config.load_from=*) step=30 ;; esac; done
 while [ "$step" -lt 300 ]; do
@@ -73,6 +74,27 @@ fn plain(text: &str, home: &str) -> String {
 
 #[test]
 fn every_example_prints_what_the_readme_shows() {
+    walk(false);
+}
+
+#[test]
+fn and_where_a_second_user_is_at_work() {
+    walk(true);
+}
+
+/// Kills the training of a job as people do who try it, and waits until the job has come back.
+fn kill_and_see_it_come_back(env: &TestEnv, window: u64) {
+    let log_dir = env.wait_status(window, "running")["log_dir"].as_str().unwrap().to_owned();
+    let log_dir = PathBuf::from(log_dir);
+    wait_for("its first checkpoint", || std::fs::read(log_dir.join("checkpoint_1/data")).ok());
+    let pid = std::fs::read_to_string(log_dir.join("pid")).unwrap();
+    let kill = format!("kill -9 {}", pid.trim());
+    drop(proc::run(&env.spawn_program("bash", &["-c", &kill])).unwrap());
+    let next = env.wait_status(window, "resumed")["extra_msgs"]["child"].as_u64().unwrap();
+    env.wait_status(next, "running");
+}
+
+fn walk(is_second_user_there: bool) {
     let mut env = TestEnv::new();
     let home = env.path("root");
     let code: PathBuf = home.join("home/alice/digits");
@@ -101,6 +123,9 @@ fn every_example_prints_what_the_readme_shows() {
             env.set(name, value);
             continue;
         }
+        if example.command.starts_with("tpu ls") && is_second_user_there {
+            drop(env.tpu("add-user bob").exits(0));
+        }
         let wanted = plain(&example.printed.join("\n"), home);
         let mut last = String::new();
         let run = || {
@@ -127,6 +152,9 @@ fn every_example_prints_what_the_readme_shows() {
         } else {
             let printed = plain(&run().1, home);
             assert!(printed == wanted, "{place}\nshows\n{wanted}\nand printed\n{printed}");
+        }
+        if example.command.contains("rule=killed-by-signal:resume") {
+            kill_and_see_it_come_back(&env, 4);
         }
     }
 }

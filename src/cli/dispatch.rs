@@ -274,7 +274,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     taken_down?;
     gone?;
     let last = if watched {
-        "Nothing is left behind. Next: tpu add-user NAME"
+        "Nothing is left behind. Next, in the directory of your code: tpu init"
     } else {
         "The story came true, and nothing is left behind."
     };

@@ -52,7 +52,7 @@ pub struct Ctx {
     /// The classifier, prepared when it is first needed.
     pub classifier: OnceLock<Option<Classifier>>,
     /// The control plane, chosen by the settings when it is first needed.
-    pub cloud: OnceLock<Box<dyn Cloud>>,
+    pub cloud: OnceLock<Arc<dyn Cloud>>,
     /// What a person should know, although nothing failed.
     pub warnings: Mutex<Vec<String>>,
 }
@@ -86,15 +86,20 @@ impl Ctx {
 
     /// The control plane that the settings name.
     pub fn cloud(&self) -> &dyn Cloud {
+        &**self.shared_cloud()
+    }
+
+    /// The same, for a thread that may outlive whoever asks.
+    pub(super) fn shared_cloud(&self) -> &Arc<dyn Cloud> {
         let door = self.cloud.get_or_init(|| {
             let settings = self.cloud_settings();
             match settings.cloud {
-                CloudKind::None => Box::new(NoCloud),
-                CloudKind::Sim => Box::new(super::fleet::simulator(self)),
-                CloudKind::Google => Box::new(self.google(settings)),
+                CloudKind::None => Arc::new(NoCloud) as Arc<dyn Cloud>,
+                CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
+                CloudKind::Google => Arc::new(self.google(settings)),
             }
         });
-        &**door
+        door
     }
 
     /// The Cloud TPU API, as the settings want it. Nothing is asked yet.
@@ -160,7 +165,7 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
         let near = did_you_mean(name.as_str(), known.iter().copied());
         let hint = match (near, known.is_empty()) {
             (Some(near), _) => near,
-            (None, true) => format!("add the first user: tpu add-user {name}"),
+            (None, true) => "begin in the directory of your code: tpu init".to_owned(),
             (None, false) => format!("known users: {}", known.join(", ")),
         };
         Error::not_found(format!("no user '{name}'")).hint(hint)

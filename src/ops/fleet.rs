@@ -4,10 +4,13 @@
 //! all the same: unknown, and nothing follows.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 use crate::cloud::none::NoCloud;
 use crate::cloud::sim::{Event, Scenario, SimCloud, SimConfig, import};
-use crate::cloud::{Answer, CloudError, EVERYWHERE, Trouble};
+use crate::cloud::{Answer, CloudError, EVERYWHERE, Trouble, ZoneAnswer};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
@@ -17,6 +20,16 @@ use crate::model::time::Timestamp;
 use crate::store::Who;
 
 use super::{Ctx, Error, Kind};
+
+/// How long a look waits for a control plane before it goes on without it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A question that is on its way.
+#[derive(Debug)]
+pub(super) struct Question {
+    asked_at: Timestamp,
+    answer: Receiver<Vec<ZoneAnswer>>,
+}
 
 /// The answers of one round of questions.
 #[derive(Debug)]
@@ -33,12 +46,49 @@ impl Fleet {
     pub fn ask(ctx: &Ctx) -> Self {
         let cloud = ctx.cloud();
         let asked_at = ctx.clock.now();
-        let mut fleet =
-            Self { kind: cloud.kind(), known: HashMap::new(), zones: BTreeMap::new(), asked_at };
-        if fleet.kind == CloudKind::None {
-            return fleet;
+        let answers = if cloud.kind() == CloudKind::None { Vec::new() } else { cloud.list(&[]) };
+        Self::of(cloud.kind(), answers, asked_at)
+    }
+
+    /// Asks about all zones and waits no longer than people do; a late answer is taken by the next look that
+    /// has the same `question`. `None` if there was no answer.
+    pub(super) fn glance(ctx: &Ctx, question: &mut Option<Question>) -> Option<Self> {
+        let cloud = ctx.shared_cloud();
+        // What answers on this machine is not kept waiting for.
+        if cloud.kind() != CloudKind::Google {
+            return Some(Self::ask(ctx));
         }
-        for answer in cloud.list(&[]) {
+        let asked = question.take().unwrap_or_else(|| {
+            let (cloud, asked_at) = (Arc::clone(cloud), ctx.clock.now());
+            let (say, answer) = channel();
+            // Nobody hears it any more where the look is over: that is no failure.
+            ctx.threads.spawn(Box::new(move || drop(say.send(cloud.list(&[])))));
+            Question { asked_at, answer }
+        });
+        match asked.answer.recv_timeout(PATIENCE) {
+            Ok(answers) => Some(Self::of(cloud.kind(), answers, asked.asked_at)),
+            Err(RecvTimeoutError::Timeout) => {
+                *question = Some(asked);
+                None
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// What is known where a control plane has not answered: nothing, and why.
+    pub(super) fn unanswered(ctx: &Ctx) -> Self {
+        let waited = format!("no answer within {} s", PATIENCE.as_secs());
+        let error = CloudError::new(Trouble::Transient, "list targets", waited);
+        let answer = ZoneAnswer {
+            zone: EVERYWHERE.to_owned(),
+            answer: Answer::Unknown { error, last: None },
+        };
+        Self::of(ctx.cloud().kind(), vec![answer], ctx.clock.now())
+    }
+
+    fn of(kind: CloudKind, answers: Vec<ZoneAnswer>, asked_at: Timestamp) -> Self {
+        let mut fleet = Self { kind, known: HashMap::new(), zones: BTreeMap::new(), asked_at };
+        for answer in answers {
             let said = match answer.answer {
                 Answer::Facts { targets, observed_at } => {
                     for fact in targets {
@@ -139,8 +189,8 @@ pub fn simulator(ctx: &Ctx) -> SimCloud {
     SimCloud::open(SimConfig {
         file: paths.sim(),
         machines: Some(paths.state().join("sim")),
-        disk: std::sync::Arc::clone(ctx.store.disk()),
-        clock: std::sync::Arc::clone(&ctx.clock),
+        disk: Arc::clone(ctx.store.disk()),
+        clock: Arc::clone(&ctx.clock),
         who: Who {
             pid: ctx.env.pid,
             host: ctx.env.hostname.clone(),

@@ -65,7 +65,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { .. } => Some(
-                "begin with 'tpu init' or 'tpu add-user NAME', or name the file you have: --data FILE or TPU_DATA=FILE"
+                "begin with 'tpu init', or name the file you have: --data FILE or TPU_DATA=FILE"
                     .to_owned(),
             ),
             Self::Exists { .. } => None,

@@ -87,7 +87,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
     let door =
         Door { me: me.clone(), cloud: fleet(&me.world.cloud_disk, Arc::new(Wire(me.clone()))) };
     let cloud = OnceLock::new();
-    let _empty: Result<(), _> = cloud.set(Box::new(door) as Box<dyn tpu::cloud::Cloud>);
+    let _empty: Result<(), _> = cloud.set(Arc::new(door) as Arc<dyn tpu::cloud::Cloud>);
     let monitor = start.purpose == Purpose::Monitor;
     Ctx {
         store: Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who),

@@ -73,7 +73,7 @@ pub(in crate::cli) fn list(app: &App) -> Outcome {
         })
         .collect();
     let text = if rows.is_empty() {
-        "No users. Add one: tpu add-user NAME".to_owned()
+        "No users. Begin in the directory of your code: tpu init".to_owned()
     } else {
         table::columns(&["ID", "NAME", "TMUX", "JOBS"], &rows)
     };

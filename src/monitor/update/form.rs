@@ -23,7 +23,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         selected.map(|job| job.id.user.clone()).or_else(|| model.scope.whose.only().cloned());
     let user = user.or_else(|| model.snapshot.as_ref()?.users.first().cloned());
     let Some(user) = user else {
-        note(model, "There is no user yet: tpu add-user NAME".to_owned());
+        note(model, "There is no user yet: tpu init".to_owned());
         return Vec::new();
     };
     let dir = selected.and_then(|job| job.dir.0).map(|slot| slot.to_string()).unwrap_or_default();

@@ -42,7 +42,7 @@ fn words(model: &Model) -> (String, Role, Vec<String>) {
     };
     if snapshot.users.is_empty() {
         let todo = vec![
-            "Add yourself:   tpu add-user NAME --dir PATH".to_owned(),
+            "Begin:          tpu init, in the directory of your code".to_owned(),
             "Or look around: tpu demo".to_owned(),
         ];
         return ("There are no users yet.".to_owned(), Role::Base, todo);

@@ -112,7 +112,8 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             starts_twice(&data, &mut findings);
         }
         Err(error @ StoreError::Missing { .. }) => {
-            findings.push(warning(error.to_string(), "add the first user: tpu add-user NAME"));
+            findings
+                .push(warning(error.to_string(), "begin in the directory of your code: tpu init"));
         }
         Err(error) => findings.push(Finding {
             severity: Severity::Broken,

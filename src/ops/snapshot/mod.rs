@@ -173,7 +173,7 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let Look { fact: tmux, rest } = tmux;
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], (&tmux, rest));
         let seen = seen.first().expect("one job in, one observation out");
-        let fleet = Arc::new(Fleet::ask(ctx));
+        let fleet = Memory::default().fleet(ctx, ANSWER_SERVES);
         let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor: watch::health(ctx), fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let (view, _) = viewer.view(job, lineage, seen);

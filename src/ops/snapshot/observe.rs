@@ -10,7 +10,8 @@ use crate::model::data::User;
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
-use crate::ops::fleet::Fleet;
+use crate::ops::fleet::{Fleet, Question};
+use crate::ops::watch;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
@@ -58,6 +59,8 @@ pub(super) struct Fingerprint {
 pub struct Memory {
     readings: HashMap<String, Reading>,
     fleet: Option<(Duration, Arc<Fleet>)>,
+    /// What the control plane was asked and has not answered yet.
+    question: Option<Question>,
     /// Whether of a job that goes on only the newest rows are read.
     is_of_a_screen: bool,
     /// Looks so far.
@@ -80,9 +83,23 @@ impl Memory {
         {
             return Arc::clone(fleet);
         }
-        let fleet = Arc::new(Fleet::ask(ctx));
+        let fleet =
+            if ctx.actor == watch::ACTOR { Arc::new(Fleet::ask(ctx)) } else { self.glance(ctx) };
         self.fleet = Some((now, Arc::clone(&fleet)));
         fleet
+    }
+
+    /// A person who looks is not kept waiting: then what was known before is shown, with its age.
+    fn glance(&mut self, ctx: &Ctx) -> Arc<Fleet> {
+        match (Fleet::glance(ctx, &mut self.question), &self.fleet) {
+            (Some(fleet), _) => Arc::new(fleet),
+            (None, Some((_, known))) => Arc::clone(known),
+            (None, None) => {
+                let fleet = Fleet::unanswered(ctx);
+                ctx.warn(fleet.silent().map(|(_, why)| format!("the cloud said nothing: {why}")));
+                Arc::new(fleet)
+            }
+        }
     }
 
     /// When the control plane was last asked, on the monotonic clock.

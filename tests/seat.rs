@@ -57,14 +57,14 @@ fn a_job_finds_a_terminal_on_all_three() {
 fn bars_draw_in_the_window_and_read_well_in_the_log() {
     let env = TestEnv::new();
     // In the manner of tqdm, and of rich: two lines that are drawn anew, the cursor going up in between.
-    let script = r#"
+    let script = r"
         [ -t 1 ] || { echo no terminal; exit 1; }
         for i in {1..200}; do printf '\r\e[32m%3d%%\e[0m step %d/200 loss=0.%03d' $((i / 2)) $i $i; done
         printf '\n'
         printf 'train 0\nvalid 0'
         for i in {1..200}; do printf '\r\e[2K\e[1A\e[2Ktrain %d\nvalid %d' $i $i; done
         printf '\nthe end\n' >&2
-    "#;
+    ";
     let window = env.start(script, &NONE);
     env.wait_status(window, "finished");
     let log = log(&env, window);

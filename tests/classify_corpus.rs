@@ -298,6 +298,38 @@ fn texts_that_were_hard() {
     }
 }
 
+/// What a program prints, and the numbers that may be read from it: no other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shown {
+    from: String,
+    text: String,
+    numbers: BTreeMap<String, f64>,
+}
+
+/// A wrong number is worse than none, so what a row does not name must be absent.
+#[test]
+fn numbers_of_real_programs() {
+    let mut wrong = String::new();
+    for Shown { from, text, numbers: expected } in
+        json_lines::<Shown>(&dir("cases/classify/numbers.jsonl"))
+    {
+        let found = numbers(&read(text.as_bytes(), None).progress);
+        assert!(expected.keys().all(|name| found.contains_key(name)), "{from}: {expected:?}");
+        for (name, found) in found {
+            let expected = expected.get(&name).copied();
+            let same = match (found, expected) {
+                (Some(found), Some(expected)) => (found - expected).abs() <= 1e-9 * expected.abs(),
+                (found, expected) => found == expected,
+            };
+            if !same {
+                writeln!(wrong, "{from}: {name}: {expected:?} expected, {found:?} found").unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 /// The JSON that scripts read, field by field.
 #[test]
 fn the_json_keeps_its_form() {

@@ -141,8 +141,7 @@ impl<'a> Block<'a> {
             {
                 self.newest = Some(line);
                 self.diverged = shown.diverged;
-                self.progress = shown.progress;
-                self.fill_numbers(line, numbers);
+                self.fill_numbers(line, shown, numbers);
             }
             if self.living.is_none() && !far {
                 self.living = self.set.living(self.frames, line);
@@ -155,13 +154,20 @@ impl<'a> Block<'a> {
 
     /// Programs print epoch, step and rate on lines of their own: what the newest line lacks comes
     /// from the ones shortly before it.
-    fn fill_numbers(&mut self, newest: usize, numbers: usize) {
+    fn fill_numbers(&mut self, newest: usize, shown: Shown, numbers: usize) {
+        let mut inner = shown.is_nameless;
+        self.progress = shown.progress;
         for line in (newest.saturating_sub(numbers)..newest).rev() {
-            let Some(wanted) = Wanted::beside(&self.progress) else { return };
+            let Some(wanted) = Wanted::beside(&self.progress, inner) else { return };
             if !wanted.may_be_in(self.frames.line(line)) {
                 continue;
             }
             let Some(mut older) = read_progress(self.frames, line, wanted) else { continue };
+            if inner && older.is_around(&self.progress) {
+                inner = false;
+                self.progress.leave_counters();
+                self.progress.percent = older.progress.percent;
+            }
             if self.diverged {
                 older.progress.loss = None;
             }

@@ -40,29 +40,33 @@ pub(super) fn scaled(caps: &Captures<'_>, name: &str) -> Option<u64> {
     (0.0..1e18).contains(&value).then(|| value.round() as u64)
 }
 
-/// Steps per second, from `5.0 it/s`, `2.5 s/it`, `812 ms/iter`.
+/// Steps per second, from `5.0 it/s`, `2.5 s/it`, `812 ms/iter`; `ms` alone is the time of one.
 pub(super) fn rate(value: Option<f64>, unit: Option<&[u8]>) -> Option<f64> {
     let value = value.filter(|v| *v > 0.0)?;
     let unit = unit?.to_ascii_lowercase();
-    let per_second = if unit.starts_with(b"ms/") {
-        1e3 / value
-    } else if unit.starts_with(b"us/") {
-        1e6 / value
-    } else if unit.starts_with(b"s/") {
-        1.0 / value
-    } else {
-        value
-    };
-    Some(per_second)
+    let time = unit.split(|b| *b == b'/').next().unwrap_or_default();
+    Some(match time {
+        b"ms" => 1e3 / value,
+        b"us" => 1e6 / value,
+        b"s" | b"sec" => 1.0 / value,
+        _ => value,
+    })
 }
 
 /// Seconds in `1:02:03`, `02:03`, `1 day, 2:03:04`, `1h 2m 3s`, `5s`.
 pub(super) fn clock(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?.trim();
     if text.contains(':') {
-        return text
+        let (days, clock) = match text.split_once("day") {
+            Some((days, clock)) => {
+                (days.trim().parse().ok()?, clock.trim_start_matches(['s', ',', ' ']))
+            }
+            None => (0.0, text),
+        };
+        let seconds = clock
             .split(':')
-            .try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?));
+            .try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?))?;
+        return Some(days * 86_400.0 + seconds);
     }
     let mut sum = 0.0;
     let mut digits = String::new();

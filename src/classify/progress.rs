@@ -1,16 +1,22 @@
 //! Reads the progress that one line shows: epoch, step, total, percent, loss, rate, ETA.
 //!
-//! The styles are those of tqdm, absl, Flax and clu, `PyTorch` Lightning, Keras, the HF Trainer, `MaxText`,
-//! and of everybody's own `key=value`, `key: value` and `key = value`. Words count, not fragments:
-//! `sleep=10.5` holds no `ep`, and `step = 3.20` is no step, because steps are whole.
+//! The styles are those of tqdm, absl, Flax and clu, `PyTorch` and its examples, Lightning, Keras, the HF
+//! Trainer, `MaxText`, Megatron, `DeepSpeed`, fairseq, the `OpenMMLab` family, timm, YOLO, Stable-Baselines3,
+//! and of everybody's own `key=value`, `key: value` and `key = value`. Words count whole and with what stands
+//! before them (`context`): a number that may be another's is no number.
+
+mod context;
+mod patterns;
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex::bytes::Captures;
 
-use super::numerals::{clock, integer, number, rate, scaled, whole};
-use super::words::Words;
+use self::context::{Bar, Loss, Owner};
+use self::patterns as p;
+use self::patterns::{all, hint, hinted, hints, last};
+use super::numerals::{clock, number, rate, scaled, whole};
 use crate::model::facts::Progress;
 
 /// What one line shows.
@@ -20,120 +26,24 @@ pub(super) struct Shown {
     pub(super) progress: Progress,
     /// The loss is NaN or infinite.
     pub(super) diverged: bool,
+    /// The counters are those of a bar that does not say what it counts. Where another one goes on around
+    /// it, it may be an evaluation's.
+    pub(super) is_nameless: bool,
+}
+
+impl Shown {
+    /// Whether this bar goes on around the one that shows `inner`: the batches of an evaluation are counted
+    /// while the steps of the training stand still.
+    pub(super) fn is_around(&self, inner: &Progress) -> bool {
+        let Progress { step: Some(step), total: Some(total), .. } = self.progress else {
+            return false;
+        };
+        self.is_nameless && inner.total.is_some_and(|inner| inner < total) && step < total
+    }
 }
 
 /// Longest end of a line that is read: a bar without line ends can be megabytes long.
 const REACH: usize = 2_000;
-
-fn compile(pattern: &str) -> Regex {
-    RegexBuilder::new(pattern)
-        .unicode(false)
-        .case_insensitive(true)
-        .ignore_whitespace(true)
-        .build()
-        .expect("the pattern is a constant and a test reads it")
-}
-
-macro_rules! patterns {
-    ($($name:ident = $pattern:expr;)*) => {
-        $(static $name: LazyLock<Regex> = LazyLock::new(|| compile($pattern));)*
-    };
-}
-
-patterns! {
-    TQDM = r"(?P<pc>\d{1,3})%\|[^|]*\|\ *(?P<n>\d+(?:\.\d+)?[kMG]?)/(?P<t>\d+(?:\.\d+)?[kMG]?)\ *(?P<unit>[a-z]*)\ *\[(?P<el>[\d:]+)<(?P<eta>[\d:?]+)(?:,\ *(?P<rate>[\d.]+|\?)\ *(?P<per>[a-z]+/s|s/[a-z]+))?";
-    BYTES = r"%\|[^|]*\|\ *[\d.]+[kMGT]?i?B?/[\d.]+[kMGT]?i?B?\ *\[[^\]]*[kMG]i?B/s";
-    // Keras and rich bars: `46/200 ━━━ 0:00:02 77.60it/s`, `12/100 [==>....] - ETA: 5s - loss`.
-    BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+|\[[=>.\ ]+\])";
-    RICH = r"\xe2[\x80-\xbf]{2}\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
-    STEP = r#"(?:^|[^a-z.\-])(?:(?:global|train(?:ing)?|optimizer|opt|current|completed|total)[_\ ])?(?:steps?|iter(?:ation)?s?|it|itr|updates?|num_updates)["']?\ *(?:[:=\#]|\.\.\.)?\ *["'(\[]?(?P<n>\d[\d,_]*)(?P<k>[kM]\b)?(?P<frac>\.\d)?(?:\ *(?:/|\ of\ |\ out\ of\ )\ *(?P<t>\d[\d,_]*))?"#;
-    BATCH = r"(?:^|[^a-z])batch(?:es)?\ *[:=\#]?\ *[\[(]?(?P<n>\d+)\ *(?:/|\ of\ )\ *(?P<t>\d+)";
-    CLU = r"^\[(?P<n>\d{1,9})\]\ .*[=:]";
-    EPOCH = r#"(?:^|[^a-z.])(?:epoch|ep)["']?(?:\ *(?:[:=\#]|\.\.\.)\ *|\ +|["'(\[]+\ *)["'(\[]?(?P<n>\d+(?:\.\d+)?)(?P<bad>[a-z_])?(?:\ *(?:/|\ of\ )\ *(?P<t>\d+))?"#;
-    EPOCH_BRACKET = r"(?:^|[^a-z])epoch\ *\[(?P<n>\d+)(?:/(?P<t>\d+))?\]";
-    LOSS = r#"(?P<pre>[a-z_./\-]*(?:val(?:id(?:ation)?)?|eval|test)\ )?(?P<name>[a-z_./\-]*loss)["']?\ *[:=]?\ *["'(]?(?P<v>[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|nan|inf(?:inity)?))(?:[^a-z\d]|$)"#;
-    LR = r#"(?:^|[^a-z])(?:lr|learning[_\ ]rate)["']?\ *[:=]?\ *["']?(?P<v>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"#;
-    RATE = r#"(?:^|[^a-z])(?:(?:global_)?steps?(?:/|_per_|\ per\ )s(?:ec(?:onds?)?)?|(?:train_)?steps_per_second|it/s|iters?/s(?:ec)?)["']?\ *[:=]\ *["']?(?P<v>\d+(?:\.\d+)?)"#;
-    RATE_AFTER = r"(?P<v>\d+(?:\.\d+)?)\ *(?P<per>it/s|steps?/s(?:ec)?|iters?/s(?:ec)?|s/it|s/step|ms/step|us/step|ms/iter|s/iter)\b";
-    ETA = r"(?:^|[^a-z])(?:eta|time\ (?:left|remaining)|remaining)\ *[:=]?\ *(?P<v>\d+(?::\d\d)+|(?:\d+\ *d(?:ays?)?,?\ *)?(?:\d+\ *h(?:ours?)?\ *)?(?:\d+\ *m(?:in(?:utes?)?)?\ *)?(?:\d+(?:\.\d+)?\ *s(?:ec(?:onds?)?)?)?)";
-    PERCENT = r"(?:progress|done|completed?)\W{0,4}(?P<a>\d{1,3}(?:\.\d+)?)\ ?%|(?:^|[\ (\[])(?P<b>\d{1,3}(?:\.\d+)?)\ ?%\ (?:done|completed?)\b";
-    // A measurement beside a counter.
-    METRIC = r#"(?:loss|acc(?:uracy)?|error|err|mse|lr|grad(?:_|\ )?norm|tokens?/s|tflop|steps?/s|steps_per_sec|it/s|s/it|ms/|seconds|sec\b|time|samples?/s|perplexity|ppl|reward|return|score|[a-z_/]+["']?\ *[=:]\ *["']?[+-]?\d+\.\d+)"#;
-    STARTS = r#"^(?:\[[^\]]*\]\ *|[{("'\s]|training\ |train:?\ |=+\ |-+\ |\#\ )*(?:global[_\ ]step|train[_\ ]step|completed\ step|steps?|epoch|ep|iter(?:ation)?|it|batch)["']?\ *[:=\#]?\ *[\[(]?\d"#;
-    // Lines with these words speak of a step; they do not report one.
-    PROSE = r"\b(?:fail\w*|exception|abort\w*|crash\w*|exit\w*|stopp\w*|resum\w*|restor\w*|restart\w*|preempt\w*|load(?:ing|ed)\ (?:checkpoint|from)|sav(?:ed|ing)|retry\w*|killed|terminat\w*|raise)\b|\berrors?:\ +[a-z(]";
-}
-
-/// What a line must hold for an expression to be worth a try.
-mod hint {
-    pub(super) const STEP: u32 = 1;
-    pub(super) const EPOCH: u32 = 1 << 1;
-    pub(super) const BATCH: u32 = 1 << 2;
-    pub(super) const LOSS: u32 = 1 << 3;
-    pub(super) const LR: u32 = 1 << 4;
-    pub(super) const RATE: u32 = 1 << 5;
-    pub(super) const ETA: u32 = 1 << 6;
-    pub(super) const PERCENT: u32 = 1 << 7;
-    pub(super) const BAR: u32 = 1 << 8;
-
-    /// The words and what each makes worth a try.
-    pub(super) const WORDS: [(&str, u32); 40] = [
-        ("step", STEP),
-        ("iter", STEP),
-        ("itr", STEP),
-        ("it ", STEP),
-        ("it:", STEP),
-        ("it=", STEP),
-        ("it\"", STEP),
-        ("it'", STEP),
-        ("it[", STEP),
-        ("it(", STEP),
-        ("update", STEP),
-        ("epoch", EPOCH),
-        ("ep ", EPOCH),
-        ("ep:", EPOCH),
-        ("ep=", EPOCH),
-        ("ep\"", EPOCH),
-        ("ep'", EPOCH),
-        ("ep[", EPOCH),
-        ("batch", BATCH),
-        ("loss", LOSS),
-        ("lr", LR),
-        ("learning", LR),
-        ("steps/s", RATE),
-        ("step/s", RATE),
-        ("it/s", RATE),
-        ("iter", RATE),
-        ("s/it", RATE),
-        ("/step", RATE),
-        ("step_per", RATE),
-        ("steps_per", RATE),
-        (" per s", RATE),
-        ("eta", ETA),
-        ("remaining", ETA),
-        ("time left", ETA),
-        ("%", PERCENT),
-        ("\u{2501}", BAR),
-        ("\u{2578}", BAR),
-        ("[=", BAR),
-        ("[>", BAR),
-        ("[.", BAR),
-    ];
-}
-
-static HINTS: LazyLock<Words> = LazyLock::new(|| {
-    let words: Vec<String> = hint::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect();
-    Words::new(&words)
-});
-
-/// Which expressions are worth a try on a line.
-fn hints(body: &[u8]) -> u32 {
-    let mut all = 0;
-    HINTS.each(body, |found| {
-        all |= hint::WORDS.get(found.word).map_or(0, |(_, hint)| *hint);
-    });
-    all
-}
 
 /// Numbers that are still looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +54,8 @@ impl Wanted {
     pub(super) const ALL: Self = Self(u32::MAX);
 
     /// Those that `known` lacks and that an older line may add: the counters, the loss, the learning rate
-    /// and the speed. `None` if it lacks none of them.
-    pub(super) fn beside(known: &Progress) -> Option<Self> {
+    /// and the speed; and the bar around one that does not say what it counts. `None` if it lacks none.
+    pub(super) fn beside(known: &Progress, nameless: bool) -> Option<Self> {
         // A step in brackets stands beside no word of its own.
         let lacks = [
             (known.step.is_none(), u32::MAX),
@@ -154,6 +64,7 @@ impl Wanted {
             (known.lr.is_none(), hint::LR),
             // Bars hold speeds of any unit.
             (known.steps_per_s.is_none(), hint::RATE | hint::PERCENT),
+            (nameless, hint::PERCENT),
         ];
         let all = lacks.iter().filter(|(lacks, _)| *lacks).fold(0, |all, (_, hints)| all | hints);
         (all != 0).then_some(Self(all))
@@ -166,14 +77,25 @@ impl Wanted {
 }
 
 /// Reads `line` from `start`, where its content begins. What is not wanted may be missing.
+///
+/// A line that speaks of another work than the training's shows life and no numbers.
 pub(super) fn read(line: &[u8], start: usize, wanted: Wanted) -> Option<Shown> {
     let (body, hints) = worth_reading(line, start)?;
-    let hints = hints & wanted.0;
+    let needed = hints & wanted.0;
+    // Whether a loss counts depends on the counters beside it, and whose a bar is on a loss.
+    let counters = if needed & hint::LOSS == 0 { needed | hints & hint::LOSS } else { hints };
     let mut shown = Shown::default();
-    read_bars(body, hints, &mut shown.progress);
-    read_counters(body, hints, &mut shown.progress);
-    read_numbers(body, hints, &mut shown);
-    (shown.diverged || !shown.progress.is_empty()).then_some(shown)
+    let bar = read_bars(body, counters, &mut shown.progress);
+    if bar == Some(Bar::Other) {
+        return Some(Shown::default());
+    }
+    shown.is_nameless = bar == Some(Bar::Nameless);
+    read_counters(body, counters, &mut shown.progress);
+    read_numbers(body, needed, &mut shown);
+    if !shown.diverged && shown.progress.is_empty() {
+        return None;
+    }
+    Some(if context::is_elsewhere(body) { Shown::default() } else { shown })
 }
 
 /// The counters of a line that reports a step and does nothing else: steps are looked for everywhere.
@@ -186,7 +108,7 @@ pub(super) fn step(line: &[u8], start: usize) -> Option<Counter> {
     let mut progress = Progress::default();
     let bar = read_bars(body, hints, &mut progress);
     read_counters(body, hints, &mut progress);
-    is_clear(body, bar, &progress).then(|| counter(&progress))
+    is_clear(body, bar.is_some(), &progress).then(|| counter(&progress))
 }
 
 /// What tells one step from the next.
@@ -209,7 +131,7 @@ fn worth_reading(line: &[u8], start: usize) -> Option<(&[u8], u32)> {
         return None;
     }
     let hints = hints(body);
-    let bytes = hints & hint::PERCENT != 0 && BYTES.is_match(body);
+    let bytes = hints & hint::PERCENT != 0 && p::BYTES.is_match(body);
     (hints != 0 && !bytes).then_some((body, hints))
 }
 
@@ -227,8 +149,9 @@ fn says_error(content: &[u8]) -> bool {
 /// report that a step was made. Prose that mentions a step is not.
 fn is_clear(body: &[u8], bar: bool, progress: &Progress) -> bool {
     (progress.step.is_some() || progress.epoch.is_some())
-        && (bar || METRIC.is_match(body) || STARTS.is_match(body))
-        && !PROSE.is_match(body)
+        && (bar || p::METRIC.is_match(body) || p::STARTS.is_match(body))
+        && !p::PROSE.is_match(body)
+        && !context::is_elsewhere(body)
 }
 
 fn has_nan(body: &[u8]) -> bool {
@@ -237,120 +160,227 @@ fn has_nan(body: &[u8]) -> bool {
     NUMBERS.iter().any(|finder| finder.find(body).is_some())
 }
 
-/// Progress bars. Returns whether there was one.
-fn read_bars(body: &[u8], hints: u32, progress: &mut Progress) -> bool {
-    if let Some(caps) = hinted(hints, hint::PERCENT, &TQDM, body) {
-        progress.percent = number(&caps, "pc");
-        let unit = caps.name("unit").map_or(0, |m| m.len());
-        // `100%|##| 1.2M/1.2M [..]` counts bytes or examples, still steps of this bar.
-        if unit == 0 {
-            progress.step = scaled(&caps, "n");
-            progress.total = scaled(&caps, "t");
-        }
-        progress.eta_s = caps.name("eta").and_then(|m| clock(m.as_bytes()));
-        progress.steps_per_s = rate(number(&caps, "rate"), caps.name("per").map(|m| m.as_bytes()));
-        return true;
-    }
+/// Progress bars. Returns whose it is, if there was one; another work's adds nothing.
+fn read_bars(body: &[u8], hints: u32, progress: &mut Progress) -> Option<Bar> {
+    let shared = || hinted(hints, hint::PERCENT, &p::TQDM, body);
     let bar = |regex| hinted(hints, hint::BAR, regex, body);
-    if let Some(caps) = bar(&RICH).or_else(|| bar(&BAR)) {
-        progress.step = whole(&caps, "n");
-        progress.total = whole(&caps, "t");
-        return true;
+    let bars = [&p::COUNT, &p::SHARE_BAR, &p::RICH, &p::BAR];
+    let caps = shared().or_else(|| bars.into_iter().find_map(bar))?;
+    let start = caps.name("pc").or_else(|| caps.name("n")).map_or(0, |m| m.start());
+    let label = body.get(..start).unwrap_or_default();
+    let whose = Bar::of(label, hints & hint::LOSS != 0);
+    if whose == Bar::Other {
+        return Some(whose);
     }
-    false
+    progress.percent = number(&caps, "pc");
+    progress.eta_s = caps.name("eta").and_then(|m| clock(m.as_bytes()));
+    // A bar of examples or pictures counts no steps.
+    let per = caps.name("per").map(|m| m.as_bytes());
+    if caps.name("unit").is_none_or(|unit| unit.is_empty()) && per.is_none_or(is_of_steps) {
+        progress.step = scaled(&caps, "n");
+        progress.total = caps.name("t").and_then(|_| scaled(&caps, "t"));
+        progress.steps_per_s = rate(number(&caps, "rate"), per);
+    }
+    // Behind Keras's bar stands what an epoch took once it is over.
+    let spent = caps.name("pc").is_none() && progress.step == progress.total;
+    progress.eta_s = progress.eta_s.filter(|_| !spent);
+    if hints & hint::PERCENT != 0
+        && let Some(caps) = last(&p::YOLO, body)
+    {
+        progress.epoch = number(&caps, "n");
+        progress.epochs = number(&caps, "t");
+    }
+    Some(whose)
+}
+
+/// Whether a bar's rate is one of steps: `it/s`, `s/batch`.
+fn is_of_steps(per: &[u8]) -> bool {
+    let unit = per.strip_prefix(b"s/").or_else(|| per.strip_suffix(b"/s")).unwrap_or(per);
+    let steps = ["it", "iter", "step", "steps", "batch", "batches", "update"];
+    steps.iter().any(|known| unit.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 fn read_counters(body: &[u8], hints: u32, progress: &mut Progress) {
-    if progress.step.is_none() {
-        let found = if hints & hint::STEP == 0 { None } else { last_whole(&STEP, "frac", body) };
-        if let Some(caps) = found {
-            let unit = match caps.name("k").map(|m| m.as_bytes()) {
-                Some(b"k" | b"K") => 1_000,
-                Some(_) => 1_000_000,
-                None => 1,
-            };
-            progress.step = whole(&caps, "n").and_then(|n| n.checked_mul(unit));
-            progress.total = whole(&caps, "t");
-        } else if let Some(caps) =
-            last(&CLU, body).or_else(|| hinted(hints, hint::BATCH, &BATCH, body))
-        {
-            progress.step = whole(&caps, "n");
-            progress.total = caps.iter().nth(2).flatten().and_then(|m| integer(m.as_bytes()));
-        }
+    if progress.step.is_none() && progress.percent.is_none() {
+        let found = read_step(body, hints).or_else(|| read_batch(body, hints, progress));
+        progress.step = found.map(|(step, _)| step);
+        progress.total = found.and_then(|(_, total)| total);
     }
-    if hints & hint::EPOCH == 0 {
+    if hints & hint::EPOCH == 0 || progress.epoch.is_some() {
         return;
     }
-    let bracket = last(&EPOCH_BRACKET, body);
-    if let Some(caps) = bracket.or_else(|| last_whole(&EPOCH, "bad", body)) {
+    let ours = |caps: &Captures<'_>| {
+        let names = ["epoch", "ep", "train_epoch", "current_epoch", "cur_epoch", "global_epoch"];
+        let word = caps.name("w");
+        word.is_some_and(|word| Owner::of(body, word).is(&names))
+            && caps.name("bad").is_none()
+            && context::is_plain(body, context::end(caps))
+    };
+    let bracket = all(&p::EPOCH_BRACKET, body).filter(ours).last();
+    if let Some(caps) = bracket.or_else(|| all(&p::EPOCH, body).filter(ours).last()) {
         progress.epoch = number(&caps, "n");
         progress.epochs = number(&caps, "t");
     }
 }
 
-fn read_numbers(body: &[u8], hints: u32, shown: &mut Shown) {
-    let mut newest: Option<(bool, f64)> = None;
-    let losses = (hints & hint::LOSS != 0).then(|| LOSS.captures_iter(body));
-    for caps in losses.into_iter().flatten() {
-        let name = caps.name("name").map_or(&[][..], |m| m.as_bytes()).to_ascii_lowercase();
-        let held_out = caps.name("pre").is_some() || is_held_out(&name);
-        let Some(value) = number(&caps, "v") else { continue };
-        // The plain or training loss outranks that of a validation set and of a part.
-        let plain = !held_out;
-        if newest.is_none_or(|(old, _)| plain && !old) {
-            newest = Some((plain, value));
+/// A count and, where it is known, of how many.
+type Count = (u64, Option<u64>);
+
+/// The newest step that is named as one.
+fn read_step(body: &[u8], hints: u32) -> Option<Count> {
+    if hints & hint::STEP == 0 {
+        return None;
+    }
+    let has_loss = hints & hint::LOSS != 0;
+    let mut newest: Option<Count> = None;
+    for caps in all(&p::STEP, body) {
+        let Some(word) = caps.name("w").filter(|_| caps.name("frac").is_none()) else { continue };
+        let total = whole(&caps, "t");
+        let owner = Owner::of(body, word);
+        // Several steps are a setting, and `it` and `update` are words of every day, unless more is said.
+        let is_said = total.is_some() || has_loss;
+        let ours = owner.is(&STEPS)
+            || is_said && owner.is(&["steps", "iters", "iterations", "updates"])
+            || owner.is(&["it", "update"]) && (is_said || caps.name("sep").is_some());
+        if !ours || !context::is_plain(body, context::end(&caps)) {
+            continue;
+        }
+        let unit = match caps.name("k").map(|m| m.as_bytes()) {
+            Some(b"k" | b"K") => 1_000,
+            Some(_) => 1_000_000,
+            None => 1,
+        };
+        let Some(step) = whole(&caps, "n").and_then(|n| n.checked_mul(unit)) else { continue };
+        // The same step under two names is of the same total.
+        let known = newest.filter(|(before, _)| *before == step).and_then(|(_, total)| total);
+        newest = Some((step, total.or(known)));
+    }
+    let table = || last(&p::TIMESTEPS, body).and_then(|caps| whole(&caps, "n"));
+    newest.or_else(|| table().map(|step| (step, None)))
+}
+
+/// Names of the number of the step that is made.
+const STEPS: [&str; 23] = [
+    "step",
+    "iter",
+    "itr",
+    "iteration",
+    "global_step",
+    "globalstep",
+    "global_iter",
+    "train_step",
+    "training_step",
+    "train_iter",
+    "optimizer_step",
+    "opt_step",
+    "current_step",
+    "cur_step",
+    "cur_iter",
+    "completed_step",
+    "completed_steps",
+    "num_updates",
+    "num_update",
+    "iter_num",
+    "step_num",
+    "gstep",
+    "optim_step",
+];
+
+/// The batch of an epoch, where no step is named.
+fn read_batch(body: &[u8], hints: u32, progress: &mut Progress) -> Option<Count> {
+    let count = |caps: &Captures<'_>| Some((whole(caps, "n")?, whole(caps, "t")));
+    if hints & hint::BATCH != 0 {
+        if let Some(caps) = last(&p::INDEX, body) {
+            progress.epoch = ["a", "b", "c"].into_iter().find_map(|name| number(&caps, name));
+            progress.epochs = ["bs", "cs"].into_iter().find_map(|name| number(&caps, name));
+            return count(&caps);
+        }
+        let ours = |caps: &Captures<'_>| {
+            let names =
+                ["batch", "batches", "minibatch", "mini-batch", "mini_batch", "train_batch"];
+            caps.name("w").is_some_and(|word| Owner::of(body, word).is(&names))
+        };
+        let named = all(&p::BATCH, body).filter(ours).last();
+        if let Some(caps) = named.or_else(|| last(&p::BATCHES, body)) {
+            return count(&caps);
         }
     }
-    if let Some((_, value)) = newest {
-        shown.diverged = !value.is_finite();
-        shown.progress.loss = value.is_finite().then_some(value);
+    last(&p::CLU, body).and_then(|caps| count(&caps))
+}
+
+fn read_numbers(body: &[u8], hints: u32, shown: &mut Shown) {
+    read_loss(body, hints, shown);
+    let progress = &mut shown.progress;
+    if hints & hint::LR != 0 {
+        let names = ["lr", "learning_rate", "learning rate", "train_lr", "cur_lr", "current_lr"];
+        let ours = |caps: &Captures<'_>| {
+            caps.name("w").is_some_and(|word| Owner::of(body, word).is(&names))
+        };
+        let found = all(&p::LR, body).filter(ours).last();
+        progress.lr = found.and_then(|caps| number(&caps, "v"));
     }
-    shown.progress.lr = hinted(hints, hint::LR, &LR, body).and_then(|caps| number(&caps, "v"));
-    if shown.progress.steps_per_s.is_none() && hints & hint::RATE != 0 {
-        shown.progress.steps_per_s =
-            last(&RATE, body).and_then(|caps| number(&caps, "v")).or_else(|| {
-                let caps = last(&RATE_AFTER, body)?;
-                rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
-            });
+    if progress.steps_per_s.is_none() && hints & hint::RATE != 0 {
+        progress.steps_per_s = read_rate(body);
     }
-    if shown.progress.eta_s.is_none() {
-        let eta =
-            hinted(hints, hint::ETA, &ETA, body).and_then(|caps| clock(caps.name("v")?.as_bytes()));
-        shown.progress.eta_s = eta;
+    if progress.eta_s.is_none() {
+        let eta = hinted(hints, hint::ETA, &p::ETA, body);
+        progress.eta_s = eta.and_then(|caps| clock(caps.name("v")?.as_bytes()));
     }
-    if shown.progress.percent.is_none() {
-        let percent = hinted(hints, hint::PERCENT, &PERCENT, body);
-        shown.progress.percent =
+    if progress.percent.is_none() {
+        let percent = hinted(hints, hint::PERCENT, &p::PERCENT, body);
+        progress.percent =
             percent.and_then(|caps| number(&caps, "a").or_else(|| number(&caps, "b")));
     }
 }
 
-fn is_held_out(name: &[u8]) -> bool {
-    [&b"val"[..], b"eval", b"test"].iter().any(|word| memchr::memmem::find(name, word).is_some())
+/// The loss of the training: the first that is the whole of it, or the only one there is beside a counter.
+fn read_loss(body: &[u8], hints: u32, shown: &mut Shown) {
+    if hints & hint::LOSS == 0 {
+        return;
+    }
+    let (mut found, mut parts) = (None, Vec::new());
+    for caps in all(&p::LOSS, body) {
+        let (Some(name), Some(value)) = (caps.name("name"), number(&caps, "v")) else { continue };
+        match Loss::of(body, name) {
+            Loss::Whole => found = found.or(Some(value)),
+            Loss::Part => parts.push(value),
+            Loss::HeldOut => {}
+        }
+    }
+    let counted = shown.progress.step.is_some() || shown.progress.epoch.is_some();
+    let only = match parts.as_slice() {
+        [one] if counted => Some(*one),
+        // Whatever it is a part of: a loss that is no number leaves no hope.
+        parts => parts.iter().copied().find(|part| counted && !part.is_finite()),
+    };
+    let Some(loss) = found.or(only) else { return };
+    shown.diverged = !loss.is_finite();
+    shown.progress.loss = loss.is_finite().then_some(loss);
 }
 
-/// The last match, where the line holds what the expression needs. Compiling one takes longer than
-/// reading a page of text, so one that no line needs is left alone.
-fn hinted<'h>(
-    hints: u32,
-    needed: u32,
-    regex: &LazyLock<Regex>,
-    text: &'h [u8],
-) -> Option<Captures<'h>> {
-    if hints & needed == 0 { None } else { last(regex, text) }
-}
-
-/// The last match in which the group `spoilt` is empty.
-fn last_whole<'h>(regex: &Regex, spoilt: &str, text: &'h [u8]) -> Option<Captures<'h>> {
-    // Room for groups is made before anything is looked for: most lines are spared it.
-    let mut found = regex.is_match(text).then(|| regex.captures_iter(text)).into_iter().flatten();
-    let mut last = None;
-    found.by_ref().filter(|caps| caps.name(spoilt).is_none()).for_each(|caps| last = Some(caps));
-    last
-}
-
-fn last<'h>(regex: &Regex, text: &'h [u8]) -> Option<Captures<'h>> {
-    regex.is_match(text).then(|| regex.captures_iter(text).last()).flatten()
+fn read_rate(body: &[u8]) -> Option<f64> {
+    let ours = |caps: &Captures<'_>| {
+        let word = caps.name("w").or_else(|| caps.name("ups"));
+        word.is_some_and(|word| !Owner::of(body, word).is_held_out())
+    };
+    let named = || all(&p::RATE, body).filter(ours).last().and_then(|caps| number(&caps, "v"));
+    let table = || last(&p::FPS, body).and_then(|caps| number(&caps, "v"));
+    // `17ms/step 3`: what follows is another's.
+    let alone = |caps: &Captures<'_>| {
+        let before = body.get(..caps.get(0).map_or(0, |m| m.start())).unwrap_or_default();
+        caps.name("sep").is_some()
+            || before.trim_ascii_end().last().is_none_or(|b| !b.is_ascii_digit() && *b != b'/')
+    };
+    let pace = || {
+        let caps = all(&p::PACE, body).filter(alone).last()?;
+        let per = caps.name("per").or_else(|| caps.name("unit")).map(|m| m.as_bytes());
+        rate(number(&caps, "v"), per)
+    };
+    let behind = || {
+        let caps = last(&p::RATE_AFTER, body)?;
+        rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
+    };
+    named().or_else(table).or_else(pace).or_else(behind)
 }
 
 #[cfg(test)]
@@ -436,6 +466,7 @@ mod tests {
                     total: Some(200),
                     loss: Some(0.69),
                     steps_per_s: Some(100.0),
+                    eta_s: Some(1.0),
                     ..Progress::default()
                 },
             ),
@@ -508,7 +539,7 @@ mod tests {
             };
             let mut ours = full.clone();
             full.fill_from(all);
-            if let Some(wanted) = Wanted::beside(&ours) {
+            if let Some(wanted) = Wanted::beside(&ours, false) {
                 let added = read(line.as_bytes(), 0, wanted).unwrap_or_default();
                 ours.fill_from(&added.progress);
             }

@@ -101,7 +101,19 @@ fn fresh(line: &[u8], next: &[u8]) -> bool {
         b"bash: ",
         b"ssh: ",
     ];
-    STARTS.iter().any(|start| next.starts_with(start)) || raised(next) || same_shape(line, next)
+    STARTS.iter().any(|start| next.starts_with(start))
+        || raised(next)
+        || same_shape(line, next)
+        || same_fields(line, next)
+}
+
+/// Whether both are rows of one table, such as the heads of a CSV file and its first row.
+fn same_fields(line: &[u8], next: &[u8]) -> bool {
+    let fields = |line: &[u8], mark: u8| memchr::memchr_iter(mark, line).count();
+    [b',', b'\t', b';', b'|'].into_iter().any(|mark| {
+        let marks = fields(line, mark);
+        marks >= 2 && marks == fields(next, mark)
+    })
 }
 
 /// Whether a line begins as the last line of a traceback does: `ValueError: …`.

@@ -252,6 +252,12 @@ impl Progress {
         self.steps_per_s = self.steps_per_s.or(older.steps_per_s);
     }
 
+    /// Forgets what was read of another counter than the one that is meant.
+    pub fn leave_counters(&mut self) {
+        let Self { step, total, percent, steps_per_s, eta_s, .. } = Self::default();
+        *self = Self { step, total, percent, steps_per_s, eta_s, ..self.clone() };
+    }
+
     /// The share done from 0 to 1, printed or computed from step and total or epoch and epochs.
     pub fn fraction(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a share for a progress bar")]

@@ -25,6 +25,7 @@ mod cloud_monitor;
 mod cloud_sim;
 mod completions;
 mod crash;
+mod curves;
 mod daemon;
 mod decide;
 mod demo;

@@ -81,7 +81,7 @@ fn in_a_word(line: &[u8], next: &[u8]) -> bool {
 
 /// Whether `next` begins like a line of its own.
 fn fresh(line: &[u8], next: &[u8]) -> bool {
-    const STARTS: [&[u8]; 18] = [
+    const STARTS: [&[u8]; 19] = [
         b"Traceback (most",
         b"  File \"",
         b"    ",
@@ -94,6 +94,7 @@ fn fresh(line: &[u8], next: &[u8]) -> bool {
         b"===",
         b"---",
         b"*** ",
+        b"Epoch ",
         b"Killed",
         b"Terminated",
         b"Aborted",

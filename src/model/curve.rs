@@ -1,4 +1,7 @@
 //! The loss of a run over its steps, across all attempts of its lineage.
+//!
+//! A curve follows from what the program has printed and from nothing else, so it is the same in every place,
+//! whoever looks and whenever.
 
 use super::facts::Progress;
 use super::ids::WindowId;
@@ -12,14 +15,54 @@ pub struct Point {
     pub loss: f64,
 }
 
-impl Point {
-    /// The point that a progress report gives, if it names a step and a finite loss.
+/// A loss as it was printed, with the counters beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// The step, which may begin anew with each epoch.
+    pub step: Option<f64>,
+    /// Steps in all, or of the epoch.
+    pub total: Option<f64>,
+    /// The epoch.
+    pub epoch: Option<f64>,
+    /// The loss.
+    pub loss: f64,
+}
+
+impl Reading {
+    /// What a progress report gives, if it holds a finite loss and a counter.
     pub fn of(progress: &Progress) -> Option<Self> {
         #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
-        let step = progress.step.map(|step| step as f64).or(progress.epoch)?;
+        let as_float = |steps: u64| steps as f64;
         let loss = progress.loss.filter(|loss| loss.is_finite())?;
-        Some(Self { step, loss })
+        let (step, total) = (progress.step.map(as_float), progress.total.map(as_float));
+        let epoch = progress.epoch;
+        (step.is_some() || epoch.is_some()).then_some(Self { step, total, epoch, loss })
     }
+}
+
+/// The points of one attempt, from its readings in the order in which they were printed.
+///
+/// One unit is that of all of them: steps where any are printed, else epochs. Steps that begin anew with each
+/// epoch are counted on.
+pub fn points(readings: &[Reading]) -> Vec<Point> {
+    let has_steps = readings.iter().any(|reading| reading.step.is_some());
+    let first = readings.iter().find_map(|reading| reading.epoch).unwrap_or_default();
+    let mut begins_anew = false;
+    let mut before: Option<(f64, f64)> = None;
+    for counters in readings.iter().filter_map(|reading| reading.step.zip(reading.epoch)) {
+        begins_anew |= before.is_some_and(|(step, epoch)| counters.0 < step && counters.1 > epoch);
+        before = Some(counters);
+    }
+    let at = |reading: &Reading| match (reading.step, reading.epoch) {
+        (Some(step), Some(epoch)) if begins_anew => {
+            Some((epoch - first).floor() * reading.total? + step)
+        }
+        (Some(step), _) if !begins_anew => Some(step),
+        (None, epoch) if !has_steps => epoch,
+        _ => None,
+    };
+    let point = |reading: &Reading| Some(Point { step: at(reading)?, loss: reading.loss });
+    readings.iter().filter_map(point).collect()
 }
 
 /// The points of one attempt.
@@ -39,9 +82,6 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// More points than this tell an attempt no better.
-    const MOST: usize = 400;
-
     /// Adds an attempt. Points that do not go forward are dropped: the counter was read from somewhere else.
     pub fn append(&mut self, window: WindowId, points: impl IntoIterator<Item = Point>) {
         let mut kept: Vec<Point> = Vec::new();
@@ -51,43 +91,6 @@ impl Curve {
             }
         }
         self.parts.push(Part { window, points: kept });
-    }
-
-    /// Adds the newest point of an attempt.
-    pub fn push(&mut self, window: WindowId, point: Point) {
-        if self.parts.last().is_none_or(|part| part.window != window) {
-            self.append(window, []);
-        }
-        let Some(part) = self.parts.last_mut() else { return };
-        if part.points.last().is_some_and(|last| point.step <= last.step) {
-            return;
-        }
-        part.points.push(point);
-        if part.points.len() > Self::MOST {
-            // Every other point of the older half: what is new stays exact.
-            let half = Self::MOST / 2;
-            let mut at = 0;
-            part.points.retain(|_| {
-                at += 1;
-                at > half || at % 2 == 1
-            });
-        }
-    }
-
-    /// Takes over what another curve knows and this one does not: attempts that are missing here, and newer
-    /// points of those that are not.
-    pub fn merge(&mut self, newer: &Self) {
-        for part in &newer.parts {
-            match self.parts.iter_mut().find(|own| own.window == part.window) {
-                Some(own) => {
-                    let last = own.points.last().map(|point| point.step);
-                    let new = part.points.iter().filter(|p| last.is_none_or(|at| p.step > at));
-                    own.points.extend(new);
-                }
-                None => self.parts.push(part.clone()),
-            }
-        }
-        self.parts.sort_by_key(|part| part.window);
     }
 
     /// The curve as one run: what an attempt did again, it did instead of the one before.
@@ -139,25 +142,20 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_taken_over() {
-        let mut curve = Curve::default();
-        curve.append(WindowId(2), points(&[25, 35]));
-        let mut log = Curve::default();
-        log.append(WindowId(1), points(&[0, 10, 10, 5]));
-        log.append(WindowId(2), points(&[30, 40]));
-        curve.merge(&log);
-        assert_eq!(steps(&curve.whole()), [0.0, 10.0, 25.0, 35.0, 40.0]);
-    }
-
-    #[test]
-    fn a_long_run_is_thinned_where_it_is_old() {
-        let mut curve = Curve::default();
-        for step in 0..5_000_u32 {
-            curve.push(WindowId(1), Point { step: f64::from(step), loss: 1.0 });
-        }
-        let whole = curve.whole();
-        assert!(whole.len() <= Curve::MOST);
-        assert_eq!(steps(&whole[whole.len() - 3..]), [4_997.0, 4_998.0, 4_999.0]);
-        assert!(whole[0].step < 1_000.0);
+    fn steps_that_begin_anew_with_each_epoch_are_counted_on() {
+        let reading = |epoch: f64, step: Option<f64>| Reading {
+            step,
+            total: step.map(|_| 100.0),
+            epoch: Some(epoch),
+            loss: 1.0,
+        };
+        let at = |readings: &[Reading]| steps(&super::points(readings));
+        let keras = [(1.0, 50.0), (1.0, 100.0), (2.0, 50.0), (3.0, 1.0)];
+        let keras = keras.map(|(epoch, step)| reading(epoch, Some(step)));
+        assert_eq!(at(&keras), [50.0, 100.0, 150.0, 201.0]);
+        assert_eq!(at(&keras[..2]), [50.0, 100.0], "the first epoch as if it were the only one");
+        let mixed = [reading(0.5, None), reading(0.5, Some(10.0)), reading(0.6, Some(12.0))];
+        assert_eq!(at(&mixed), [10.0, 12.0], "one unit");
+        assert_eq!(at(&[reading(0.5, None), reading(1.0, None)]), [0.5, 1.0]);
     }
 }

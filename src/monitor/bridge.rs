@@ -37,6 +37,8 @@ pub struct Bridge {
     /// The plan looks at everybody's jobs, also while the list shows one user's.
     plan_memory: Mutex<snapshot::Memory>,
     pulse: Mutex<pulse::Pulse>,
+    /// What was read of logs.
+    curves: Mutex<curves::Memory>,
     /// The pane that was last read.
     near: Mutex<Option<panes::Known>>,
 }
@@ -52,6 +54,7 @@ impl Bridge {
             memory: Mutex::new(snapshot::Memory::of_a_screen()),
             plan_memory: Mutex::default(),
             pulse: Mutex::default(),
+            curves: Mutex::default(),
             near: Mutex::default(),
         }
     }
@@ -217,7 +220,10 @@ impl Backend for Bridge {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
                 Answer::Plan(outlook::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?)
             }
-            Ask::Curve(job) => Answer::Curve(curves::of(&self.ctx, job)?),
+            Ask::Curve(job) => {
+                let mut memory = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
+                Answer::Curve(curves::of(&self.ctx, &mut memory, job)?)
+            }
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),
             Ask::Remembered(user) => {
                 Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)

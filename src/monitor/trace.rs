@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::curve::{Curve, Point};
+use crate::model::curve::Curve;
 use crate::model::ids::{UserName, WindowId};
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
@@ -19,7 +19,7 @@ pub fn key_of(job: &JobView) -> Key {
 /// What is remembered of one lineage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// Losses, from the looks and from the logs.
+    /// Losses, as they were printed.
     pub curve: Curve,
     /// When the logs were read, and whether that is under way.
     pub read: Option<Timestamp>,
@@ -67,9 +67,6 @@ impl Traces {
 impl Trace {
     fn add(&mut self, job: &JobView, now: Timestamp) {
         let progress = &job.shown.progress;
-        if let Some(point) = Point::of(progress) {
-            self.curve.push(job.id.window, point);
-        }
         #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
         let as_float = |steps: u64| steps as f64;
         self.total = progress.total.map(as_float).or(self.total);

@@ -210,7 +210,7 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
     effects
 }
 
-/// The logs of the lineages whose curve is on the screen.
+/// The output of the lineages whose curve, or what follows from it, is on the screen.
 fn wanted_curves(model: &mut Model) -> Vec<Effect> {
     let detail = model.tab == Tab::Jobs && Layout::of(model).detail.is_some();
     let mut wanted: Vec<_> = model.selected().filter(|_| detail).cloned().into_iter().collect();
@@ -219,6 +219,11 @@ fn wanted_curves(model: &mut Model) -> Vec<Effect> {
     {
         wanted.extend([&pair.0, &pair.1].into_iter().filter_map(|id| model.job(id)).cloned());
     }
+    if model.tab == Tab::Events {
+        // What several attempts did again is known from their curve.
+        let several = |job: &&crate::model::view::JobView| job.leaf && job.lineage.len() > 1;
+        wanted.extend(model.jobs().iter().filter(several).cloned());
+    }
     let now = model.now;
     let due = |model: &mut Model, job: &crate::model::view::JobView| {
         let trace = model.traces.entry(job);
@@ -226,6 +231,6 @@ fn wanted_curves(model: &mut Model) -> Vec<Effect> {
         trace.waiting |= due;
         due
     };
-    let jobs = wanted.into_iter().filter(|job| job.log_dir.is_some() && due(model, job));
+    let jobs = wanted.into_iter().filter(|job| due(model, job));
     jobs.map(|job| Effect::Ask(Ask::Curve(job.id.clone()))).collect()
 }

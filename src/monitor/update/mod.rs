@@ -239,7 +239,7 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         (Ask::Curve(job), answer) => {
             let curve = match answer {
                 Ok(Answer::Curve(curve)) => Some(curve),
-                // Without a log the screen still remembers what it has seen.
+                // What was read before is still so.
                 Ok(_) | Err(_) => None,
             };
             let Some(job) = model.jobs().iter().find(|known| known.id == job).cloned() else {
@@ -249,7 +249,7 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
             trace.waiting = false;
             trace.read = Some(now);
             if let Some(curve) = curve {
-                trace.curve.merge(&curve);
+                trace.curve = curve;
             }
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),

@@ -86,6 +86,9 @@ fn tried(env: &TestEnv, schemas: &mut Schemas, line: &str, code: Option<i64>) ->
     let flag = if line.contains("--json") { "" } else { "--json " };
     let output = env.tpu(&format!("{flag}{line}"));
     let mut wrong = Vec::new();
+    if output.stdout.matches(r#""schema":1"#).count() > 1 {
+        wrong.push("a member stands there twice".to_owned());
+    }
     if code.is_some_and(|code| code != i64::from(output.code)) {
         wrong.push(format!("exit code {} instead of {code:?}", output.code));
     }

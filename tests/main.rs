@@ -85,6 +85,7 @@ mod times;
 mod tmux_server;
 mod torture;
 mod whose;
+mod words;
 mod workers;
 mod workers_google;
 mod workers_ssh;

@@ -197,7 +197,7 @@ pub enum Command {
     Run(Run),
     /// Show every job with its status, progress and evidence
     #[command(
-        after_help = "Examples:\n  tpu check alice\n  tpu check --json | jq '.jobs[].status'"
+        after_help = "Examples:\n  tpu check alice\n  tpu check status:error tag:sweep\n  tpu check --json | jq '.jobs[].status'"
     )]
     Check(Check),
     /// Show jobs as a table
@@ -223,7 +223,7 @@ pub enum Command {
     Kill(Kill),
     /// Close a window and archive its record (kill is kinder)
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
-    KillWindow(Many),
+    KillWindow(Words),
     /// Close the windows of ended jobs and archive their records
     #[command(after_help = "Examples:\n  tpu clean\n  tpu clean alice -re")]
     Clean(Clean),
@@ -275,7 +275,7 @@ pub enum Command {
     Attach(Words),
     /// Wait until jobs have ended
     #[command(
-        after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished"
+        after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished\n\nExit code: 0 all finished well, 1 not all did, 7 the time is over."
     )]
     Wait(Wait),
 

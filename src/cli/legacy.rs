@@ -17,6 +17,8 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("-lta", "list-tpu-aliases"),
     ("-sta", "list-tpu-aliases"),
     ("-lu", "list-users"),
+    ("status", "check"),
+    ("ps", "check"),
     ("-k", "kill"),
     ("-kj", "kill"),
     ("kill-job", "kill"),

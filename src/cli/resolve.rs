@@ -1,9 +1,14 @@
 //! What words mean: users, windows, selectors, `key=value`. The second stage of the command line.
 
+use std::fmt;
+
 use crate::model::data::Data;
+use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::target::Target;
 use crate::model::view::{JobView, Whose};
 use crate::ops::error::did_you_mean;
+use crate::ops::launch::check::resolve_target;
 use crate::ops::{Ctx, Error, snapshot};
 
 use super::app::App;
@@ -38,6 +43,20 @@ pub(super) enum Selector {
     /// By shown status or kind of error.
     Status(String),
 }
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => write!(f, "tag:{tag}"),
+            Self::Target(name) => write!(f, "tpu:{name}"),
+            Self::Status(word) => write!(f, "status:{word}"),
+        }
+    }
+}
+
+/// The words of statuses, as selectors take them beside the kinds of errors.
+const STATUSES: [&str; 7] =
+    ["starting", "running", "finished", "error", "killed", "resumed", "rerunned"];
 
 const WINDOW_KEYS: [&str; 3] = ["w", "window", "windows"];
 
@@ -129,6 +148,7 @@ fn selector(word: &str) -> Option<Selector> {
 impl Sorted {
     /// Complains about words that the command has no use for.
     pub(super) fn nothing_else(&self) -> Result<(), Error> {
+        self.no_selector()?;
         if let Some((key, value)) = self.pairs.first() {
             let near = did_you_mean(key, ["user", "id", "w", "window", "windows", "tpu"]);
             let hint = near.unwrap_or_else(|| "`tpu help COMMAND` shows what it takes".to_owned());
@@ -144,6 +164,20 @@ impl Sorted {
                     }),
                 ))
             }
+            None => Ok(()),
+        }
+    }
+
+    /// Complains about a selector, where none is taken: what would choose is never ignored.
+    pub(super) fn no_selector(&self) -> Result<(), Error> {
+        match self.selectors.first() {
+            Some(selector) => Err(Error::usage(format!(
+                "'{selector}' chooses among several jobs, and \
+                 this command takes none so"
+            ))
+            .hint(
+                "`tpu check`, `check-simp`, `kill` and `wait` take tag:NAME, tpu:NAME, status:KIND",
+            )),
             None => Ok(()),
         }
     }
@@ -175,6 +209,49 @@ impl Sorted {
                 .hint("as in w=7; `tpu check` lists them")),
         }
     }
+}
+
+/// Complains about a job where a target is meant: whoever stops job 7 means another verb. `verb` is what was
+/// typed.
+pub(super) fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> {
+    let (owner, word) = match typed.split_once('/') {
+        Some((owner, word)) if data.user(&UserName::from(owner)).is_some() => (Some(owner), word),
+        _ => (None, typed),
+    };
+    let number = match word.split_once('=') {
+        Some((key, number)) if WINDOW_KEYS.contains(&key) => number,
+        _ => word,
+    };
+    if data.resolve_target(typed).is_some() || numbers(number).is_none() {
+        return Ok(());
+    }
+    let instead = match verb {
+        "start" | "restart" | "reapply" => "resume",
+        "describe" => "explain",
+        _ => "kill",
+    };
+    let owner = owner.map(|owner| format!(" {owner}")).unwrap_or_default();
+    Err(Error::usage(format!("'{typed}' is no target, and `tpu {verb}` is about targets"))
+        .hint(format!("for the job: tpu {instead} {number}{owner}")))
+}
+
+/// The target that a verb of targets is about.
+pub(super) fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Error> {
+    no_job(data, typed, verb)?;
+    resolve_target(data, typed)
+}
+
+/// Takes the selectors out of the words of a command that shows many jobs.
+pub(super) fn selectors(words: &[String]) -> (Vec<Selector>, Vec<String>) {
+    let mut rest = Vec::new();
+    let mut selectors = Vec::new();
+    for word in words {
+        match selector(word) {
+            Some(selector) => selectors.push(selector),
+            None => rest.push(word.clone()),
+        }
+    }
+    (selectors, rest)
 }
 
 /// The one job that a command is about.
@@ -227,8 +304,10 @@ pub(super) fn many_jobs(
         }
     }
     if all || !selectors.is_empty() {
+        // A status that is named is meant, whatever the command takes otherwise.
+        let by_status = selectors.iter().any(|selector| matches!(selector, Selector::Status(_)));
         for view in selected(ctx, &data, &user, &selectors)? {
-            if applies(&view) && !jobs.contains(&view.id) {
+            if (by_status || applies(&view)) && !jobs.contains(&view.id) {
                 jobs.push(view.id);
             }
         }
@@ -253,19 +332,48 @@ fn selected(
 ) -> Result<Vec<JobView>, Error> {
     let mut look =
         snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
-    look.jobs.retain(|view| {
-        selectors.iter().all(|selector| match selector {
-            Selector::Tag(tag) => view.tags.as_deref() == Some(tag.as_str()),
+    choose(data, &mut look.jobs, selectors)?;
+    Ok(look.jobs)
+}
+
+/// Keeps the jobs that every selector accepts. A word that is no status, or a target that neither exists nor
+/// has a job, is an error.
+pub(super) fn choose(
+    data: &Data,
+    jobs: &mut Vec<JobView>,
+    selectors: &[Selector],
+) -> Result<(), Error> {
+    for selector in selectors {
+        match selector {
+            Selector::Tag(tag) => jobs.retain(|view| view.tags.as_deref() == Some(tag.as_str())),
             Selector::Target(name) => {
-                data.resolve_target(name).is_some_and(|target| target.name == view.target)
+                let target = match resolve_target(data, name) {
+                    Ok(target) => target.name,
+                    // One that has been forgotten since.
+                    Err(error) => {
+                        let known = data.jobs().find(|job| job.tpu.as_str() == name);
+                        known.ok_or(error)?.tpu.clone()
+                    }
+                };
+                jobs.retain(|view| view.target == target);
+            }
+            Selector::Status(word) if STATUSES.contains(&word.as_str()) => {
+                jobs.retain(|view| view.shown.status.word().unwrap_or("starting") == word);
             }
             Selector::Status(word) => {
-                view.shown.status.word().unwrap_or("starting") == word
-                    || view.failure().is_some_and(|kind| kind.as_str() == word)
+                let kind = ErrorKind::parse(word).ok_or_else(|| unknown_status(word))?;
+                jobs.retain(|view| view.failure() == Some(kind));
             }
-        })
-    });
-    Ok(look.jobs)
+        }
+    }
+    Ok(())
+}
+
+fn unknown_status(word: &str) -> Error {
+    let known = || STATUSES.into_iter().chain(ErrorKind::ALL.iter().map(|kind| kind.as_str()));
+    let all = || format!("one of {}", known().collect::<Vec<_>>().join(", "));
+    Error::usage(format!("status:{word}: no status and no kind of error is called so"))
+        .hint(did_you_mean(word, known()).unwrap_or_else(all))
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ use crate::model::job::{CLEANING, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::plan::place::{self, Window};
+use crate::text::counted;
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
 use super::orphans::{self, Closing, Left, Which};
 use super::processes::Unreached;
-use super::{Ctx, Error, kill, lease, processes, records, snapshot, workers};
+use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +133,6 @@ impl Cleaned {
             }
         }
     }
-}
-
-/// `1 job`, `2 jobs`.
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// `tpu clean`: everything that has ended, then ended windows without record, then records without window.
@@ -280,7 +275,7 @@ fn find<'a>(
             Window::Here(pane) if pane.launch.is_some() => found.open.push((job, pane)),
             // A window of the original: that it has this number is no proof that it is the job's.
             Window::Here(pane) if named == Named::No => {
-                found.left.push(orphans::left_of(pane, tmux, &ctx.tmux.occupants()?));
+                found.left.extend(orphans::left_of(pane, tmux, &ctx.tmux.occupants()?));
             }
             Window::Here(pane) => {
                 kill::alone(job, pane, tmux)?;
@@ -405,10 +400,20 @@ fn withdraw(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
 
 /// Stops what is left of an ended job, then closes its window.
 fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
-    processes::stop(ctx, job, Some(pane), Unreached::Refuse)?;
+    processes::stop(ctx, job, Some(pane), unreached(ctx, job)?)?;
     fail::fail_point!("clean-stopped");
     let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
     kill::close(ctx, job, pane, place.server_pid)
+}
+
+/// Where no way to the workers of a job is known at all, its end is believed: nobody will ever be able to look,
+/// and the journal says that nobody has. Workers that only do not answer now are another matter.
+fn unreached(ctx: &Ctx, job: &Job) -> Result<Unreached, Error> {
+    let has_ended = job.launch.as_ref().is_some_and(|launch| launch.exit.is_some());
+    let data = ctx.data()?;
+    let is_lost = has_ended
+        && doors::to(ctx, &data, &job.tpu).is_err_and(|error| error.kind == Kind::Refused);
+    Ok(if is_lost { Unreached::GoPast } else { Unreached::Refuse })
 }
 
 /// Stops what outlived the windows of jobs whose end nobody saw: without their records nobody would know
@@ -420,7 +425,7 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
         open && job.status != Status::Killed || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {
-        processes::stop(ctx, job, None, Unreached::Refuse)?;
+        processes::stop(ctx, job, None, unreached(ctx, job)?)?;
     }
     Ok(())
 }

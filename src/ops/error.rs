@@ -25,19 +25,22 @@ pub enum Kind {
     State,
     /// tmux, cloud or ssh; safe to try again.
     Unreachable,
+    /// The time given to a wait is over, and what was waited for is not so.
+    TimeOver,
     /// The person interrupted it.
     Interrupted,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Failed,
         Self::Usage,
         Self::NotFound,
         Self::Refused,
         Self::State,
         Self::Unreachable,
+        Self::TimeOver,
         Self::Interrupted,
     ];
 
@@ -50,6 +53,7 @@ impl Kind {
             Self::Refused => 4,
             Self::State => 5,
             Self::Unreachable => 6,
+            Self::TimeOver => 7,
             Self::Interrupted => 130,
         }
     }
@@ -62,6 +66,7 @@ impl Kind {
             Self::NotFound => "`tpu check`, `tpu list-users` and `tpu -lta` list what there is",
             Self::Refused => "`tpu check` and `tpu find` show what stands in the way",
             Self::Unreachable => "nothing was changed; it is safe to try again",
+            Self::TimeOver => "`tpu check` shows where they are; wait again, or longer",
             Self::Interrupted => "run it again where it can ask, or add -y",
         }
     }
@@ -75,6 +80,7 @@ impl Kind {
             Self::Refused => "refused",
             Self::State => "state",
             Self::Unreachable => "unreachable",
+            Self::TimeOver => "time-over",
             Self::Interrupted => "interrupted",
         }
     }

@@ -124,19 +124,19 @@ impl Lone {
             whole: !self.is_shared && panes.len() == self.panes.len(),
         })
     }
+}
 
-    /// The window as one that keeps `panes`; `None` if it keeps none.
-    fn left(&self, panes: &[&PaneFact], occupants: &BTreeMap<String, Occupant>) -> Option<Left> {
-        let first = panes.first()?;
-        let of = |pane: &&PaneFact| occupants.get(&pane.pane_id);
-        Some(Left {
-            session: first.session.clone(),
-            window: first.window_index,
-            programs: panes.iter().filter_map(of).map(|o| o.program.clone()).collect(),
-            job: panes.iter().find_map(|pane| pane.launch.as_ref().and(pane.job.clone())),
-            watched: panes.iter().filter_map(of).any(|occupant| occupant.watchers > 0),
-        })
-    }
+/// The window of these panes as one that keeps them; `None` without any.
+fn left(panes: &[&PaneFact], occupants: &BTreeMap<String, Occupant>) -> Option<Left> {
+    let first = panes.first()?;
+    let of = |pane: &&PaneFact| occupants.get(&pane.pane_id);
+    Some(Left {
+        session: first.session.clone(),
+        window: first.window_index,
+        programs: panes.iter().filter_map(of).map(|o| o.program.clone()).collect(),
+        job: panes.iter().find_map(|pane| pane.launch.as_ref().and(pane.job.clone())),
+        watched: panes.iter().filter_map(of).any(|occupant| occupant.watchers > 0),
+    })
 }
 
 /// Whether all that we started in a pane has ended.
@@ -180,16 +180,9 @@ pub(super) fn left_of(
     pane: &PaneFact,
     tmux: &TmuxFact,
     occupants: &BTreeMap<String, Occupant>,
-) -> Left {
-    let panes = std::iter::once(pane).chain(beside(pane, tmux));
-    let of: Vec<&Occupant> = panes.filter_map(|pane| occupants.get(&pane.pane_id)).collect();
-    Left {
-        session: pane.session.clone(),
-        window: pane.window_index,
-        programs: of.iter().map(|occupant| occupant.program.clone()).collect(),
-        job: None,
-        watched: of.iter().any(|occupant| occupant.watchers > 0),
-    }
+) -> Option<Left> {
+    let panes: Vec<&PaneFact> = std::iter::once(pane).chain(beside(pane, tmux)).collect();
+    left(&panes, occupants)
 }
 
 /// Whether any record claims a pane.
@@ -214,7 +207,7 @@ pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Erro
         let mut chosen = window.chosen(which);
         chosen.retain(|pane| !is_watched(pane));
         would.closed.extend(window.closing(&chosen));
-        would.left.extend(window.left(&kept(&window, &chosen), &occupants));
+        would.left.extend(left(&kept(&window, &chosen), &occupants));
     }
     Ok(would)
 }
@@ -258,7 +251,7 @@ pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> 
             }
         }
         done.closed.extend(window.closing(&closed));
-        done.left.extend(window.left(&kept(window, &closed), &occupants));
+        done.left.extend(left(&kept(window, &closed), &occupants));
     }
     Ok(done)
 }
@@ -317,7 +310,7 @@ fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closin
     }
     let unmarked: Vec<&PaneFact> = window.unmarked().collect();
     let occupants = ctx.tmux.occupants()?;
-    let what = window.left(&unmarked, &occupants).map(|left| left.in_words()).unwrap_or_default();
+    let what = left(&unmarked, &occupants).map(|left| left.in_words()).unwrap_or_default();
     let ids = unmarked.first().map(|pane| pane.window_id.clone()).unwrap_or_default();
     Err(Error::refused(format!("{what} is no job's: a person or the original has opened it"))
         .hint(format!("look at it; `tmux kill-window -t {ids}` closes it")))

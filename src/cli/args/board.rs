@@ -52,7 +52,7 @@ pub struct Find {
     #[arg(short = 'n', long, conflicts_with = "pre")]
     pub norm: bool,
     /// Preemptible and spot targets only
-    #[arg(short = 'p', long)]
+    #[arg(short = 'p', long, alias = "preemptible")]
     pub pre: bool,
     /// Targets that are gone, and no others (-del)
     #[arg(long)]

@@ -32,7 +32,7 @@ pub struct Run {
     #[arg(short = 'n', long, conflicts_with = "pre")]
     pub norm: bool,
     /// With a type: preemptible and spot targets only
-    #[arg(short = 'p', long)]
+    #[arg(short = 'p', long, alias = "preemptible")]
     pub pre: bool,
     /// With a type: wait in line until one is free, even across a reboot
     #[arg(long)]

@@ -16,7 +16,7 @@ pub struct Register {
     #[arg(long = "type", value_name = "TYPE")]
     pub accelerator: Option<String>,
     /// Preemptible
-    #[arg(long, conflicts_with = "spot")]
+    #[arg(long, alias = "preemptible", conflicts_with = "spot")]
     pub pre: bool,
     /// Spot
     #[arg(long)]
@@ -54,7 +54,7 @@ pub struct Apply {
     #[arg(long, conflicts_with_all = ["pre", "norm"])]
     pub spot: bool,
     /// Preemptible
-    #[arg(long, conflicts_with = "norm")]
+    #[arg(long, alias = "preemptible", conflicts_with = "norm")]
     pub pre: bool,
     /// On demand (-norm)
     #[arg(long)]

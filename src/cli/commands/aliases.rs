@@ -12,6 +12,7 @@ use crate::ops::{Error, aliases, ctx::user_of};
 fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;
     let sorted = resolve::sort(words, &data)?;
+    sorted.no_selector()?;
     let user = app.user(&data, sorted.user.clone())?;
     Ok((user, sorted))
 }

@@ -206,6 +206,13 @@ fn target_and_user(
     sorted.nothing_else()?;
     match targets.as_slice() {
         [target] => Ok((target.clone(), sorted.user)),
+        [] if verb == "release" && (!sorted.windows.is_empty() || !sorted.numbers.is_empty()) => {
+            let windows = sorted.windows.iter().map(|window| window.0);
+            let first = windows.chain(sorted.numbers.iter().copied()).next().unwrap_or_default();
+            Err(resolve::no_job(&data, &first.to_string(), verb)
+                .err()
+                .unwrap_or_else(|| Error::usage("which target?")))
+        }
         [] => Err(Error::usage("which target?").hint(format!("as in: tpu {verb} v2-32-p2"))),
         _ => Err(Error::usage("one target at a time, please")
             .hint(format!("as in: tpu {verb} v2-32-p2"))),

@@ -74,8 +74,20 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
 
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let ctx = app.ctx()?;
-    let whose = if args.all_users { Whose::default() } else { whose::shown(app, &args.words)? };
+    let (selectors, words) = resolve::selectors(&args.words);
+    let whose = if args.all_users {
+        let sorted = resolve::sort(&words, &*ctx.data()?)?;
+        sorted.nothing_else()?;
+        sorted.no_number()?;
+        Whose::default()
+    } else {
+        whose::shown(app, &words)?
+    };
     let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose)?;
+    if !selectors.is_empty() {
+        resolve::choose(&*ctx.data()?, &mut look.jobs, &selectors)?;
+        look.orphans.clear();
+    }
     if args.leaves {
         look.jobs.retain(|job| job.leaf);
     }
@@ -94,7 +106,9 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     // A line of output is about eighty characters wide; the setting counts characters.
     let lines = usize::try_from(settings.show_length / 80).unwrap_or(2).max(2);
     let show = Show {
-        window: shown('w', true),
+        // Without its number a block says nothing.
+        window: true,
+        chosen: !selectors.is_empty(),
         dir: shown('d', settings.monitor_dir),
         target: shown('t', settings.monitor_tpu),
         status: shown('s', true),

@@ -106,5 +106,5 @@ pub(super) fn as_json(cleaned: &Cleaned) -> serde_json::Value {
 }
 
 fn lines(remarks: &[String]) -> String {
-    remarks.iter().map(|remark| format!("{remark}\n")).collect()
+    remarks.iter().flat_map(|remark| [remark.as_str(), "\n"]).collect()
 }

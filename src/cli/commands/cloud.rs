@@ -11,6 +11,7 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
+use crate::cli::resolve;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
@@ -23,12 +24,12 @@ use crate::ops::{Error, Kind, fleet};
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, (false, Insistence::ONCE))
+    provide(app, args, ("apply", false, Insistence::ONCE))
 }
 
 /// `reapply`: deletes a target and creates it again.
 pub(in crate::cli) fn reapply(app: &App, args: &Apply) -> Outcome {
-    provide(app, args, (true, Insistence::ONCE))
+    provide(app, args, ("reapply", true, Insistence::ONCE))
 }
 
 /// `applyy`: asks again and again while there is no capacity.
@@ -46,11 +47,12 @@ pub(in crate::cli) fn insist(app: &App, args: &Insist) -> Outcome {
             _ => return Err(wrong()),
         }
     }
-    provide(app, &args.apply, (false, insistence))
+    provide(app, &args.apply, ("applyy", false, insistence))
 }
 
-fn provide(app: &App, args: &Apply, (anew, insistence): (bool, Insistence)) -> Outcome {
+fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insistence)) -> Outcome {
     let ctx = app.ctx()?;
+    resolve::no_job(&*ctx.data()?, &args.target, verb)?;
     // A name that nothing knows yet may be asked for.
     let name = match ctx.data()?.resolve_target(&args.target) {
         Some(target) => target.name,
@@ -96,9 +98,9 @@ fn rehearsed(plan: &Remake, notes: Vec<String>) -> Output {
 }
 
 /// `delete`, `start`, `stop`, `restart`.
-pub(in crate::cli) fn change(app: &App, typed: &str, change: Change) -> Outcome {
+pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Change) -> Outcome {
     let ctx = app.ctx()?;
-    let target = target(app, typed)?;
+    let target = resolve::target(&*ctx.data()?, typed, verb)?;
     if change != Change::Start
         && !app.confirm(&format!("{} {}? What runs there ends.", change.verb(), target.name))?
     {
@@ -225,7 +227,7 @@ fn table(facts: &[TargetFact]) -> String {
         text += &format!(
             "{:<width$}  {accelerator:<10} {zone:<16} {:<11} {}{since}\n",
             fact.name,
-            fact.pricing.as_str(),
+            fact.told_pricing(fact.pricing).unwrap_or("-"),
             crate::text::escape(&fact.raw_state),
         );
     }
@@ -237,7 +239,7 @@ pub(super) fn one(fact: &TargetFact) -> Value {
         "name": fact.name,
         "zone": fact.zone,
         "type": fact.accelerator,
-        "pricing": fact.pricing.as_str(),
+        "pricing": fact.told_pricing(fact.pricing),
         "state": fact.state,
         "raw_state": fact.raw_state,
         "since": fact.since.map(time::Timestamp::to_rfc3339),

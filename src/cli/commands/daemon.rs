@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::MonitorLog;
-use crate::cli::print::{Output, json as as_json};
+use crate::cli::print::{Output, json as as_json, table};
 use crate::model::facts::ErrorKind;
 use crate::model::rules::Action;
 use crate::model::time::{self, Zone};
@@ -68,11 +68,10 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
 /// `daemon plan`: for every job the verdict, the rule that will fire, when, and what budget is left.
 pub(in crate::cli) fn plan(app: &App) -> Outcome {
     let plan = outlook::plan(app.ctx()?)?;
-    let mut text = String::new();
-    for entry in &plan.jobs {
-        let id = entry.view.id.to_string();
-        text += &format!("{id:<12} {:<20} {}\n", entry.view.shown.status.to_string(), line(entry));
-    }
+    let row = |entry: &Entry| {
+        vec![entry.view.id.to_string(), entry.view.shown.status.to_string(), line(entry)]
+    };
+    let mut text = table::aligned(&plan.jobs.iter().map(row).collect::<Vec<_>>());
     if plan.jobs.is_empty() {
         "There are no jobs.".clone_into(&mut text);
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
-use crate::cli::print::Output;
+use crate::cli::print::{Output, table};
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
 use crate::model::ids::WindowId;
@@ -37,20 +37,15 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
 
 /// Events for people, one on each line.
 pub(super) fn lines(events: &[Event], zone: &Zone) -> String {
-    let mut text = String::new();
-    for event in events {
+    let row = |event: &Event| {
         let job = match (&event.user, event.job) {
             (Some(user), Some(window)) => format!("{user}/{window}"),
             (Some(user), None) => user.to_string(),
             (None, _) => "-".to_owned(),
         };
         let what = crate::text::escape(&event.text);
-        text += &format!(
-            "{}  {job:<12} {:<10} {what}  ({})\n",
-            zone.stamp(event.at),
-            event.kind,
-            event.actor
-        );
-    }
-    text
+        let at = zone.stamp(event.at);
+        vec![at, job, event.kind.clone(), format!("{what}  ({})", event.actor)]
+    };
+    table::aligned(&events.iter().map(row).collect::<Vec<_>>())
 }

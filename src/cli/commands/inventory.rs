@@ -9,13 +9,13 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Describe, Targets, TargetsStep};
 use crate::cli::print::Output;
+use crate::cli::resolve;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
-use crate::ops::launch::check::resolve_target;
 use crate::ops::{Error, Kind};
 use crate::plan::board::Row;
 
@@ -62,7 +62,7 @@ fn as_json(row: &Row, prices: &Prices, now: time::Timestamp) -> Value {
     let mut value = one(&row.fact);
     value["zone"] = json!(row.zone);
     value["type"] = json!(row.told_type());
-    value["pricing"] = json!(row.pricing.as_str());
+    value["pricing"] = json!(row.fact.told_pricing(row.pricing));
     value["alias"] = json!(alias(row));
     value["known"] = json!(row.is_known);
     value["chips"] = json!(chips);
@@ -97,7 +97,7 @@ fn table(seen: &Board, prices: &Prices) -> String {
             dash(row.told_type()),
             chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
             dash(row.zone.as_deref()),
-            row.pricing.as_str().to_owned(),
+            dash(row.fact.told_pricing(row.pricing)),
             row.jobs.len().to_string(),
             state(&row.fact, seen.at),
         ]
@@ -224,7 +224,7 @@ fn difference(change: &Change) -> String {
 /// `describe TARGET`.
 pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let ctx = app.ctx()?;
-    let target = resolve_target(&*ctx.data()?, &of.target)?;
+    let target = resolve::target(&*ctx.data()?, &of.target, "describe")?;
     let seen = inventory::describe(ctx, &target)?;
     let mut json = one(&seen.fact);
     json["chips"] = json!(seen.size.0);
@@ -281,7 +281,7 @@ fn paragraphs(seen: &Description, now: time::Timestamp, zone: &time::Zone) -> St
         ("workers", number(workers(seen))),
         ("addresses", list(&fact.endpoints)),
         ("zone", dash(fact.zone.as_deref())),
-        ("pricing", fact.pricing.as_str().to_owned()),
+        ("pricing", dash(fact.told_pricing(fact.pricing))),
         ("created", at(fact.created_at)),
         ("request", dash(fact.request.as_deref())),
         ("registered", origin),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Kill, Many};
+use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::cli::whose::Purpose;
@@ -54,10 +54,10 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
 }
 
 /// Closes windows and archives their records.
-pub(in crate::cli) fn kill_window(app: &App, args: &Many) -> Outcome {
+pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let sorted = resolve::sort(&args.words, &data)?;
+    let sorted = resolve::sort(words, &data)?;
     sorted.nothing_else()?;
     let window = sorted.one_window()?;
     let id = JobId::new(app.user(&data, sorted.user)?, window);

@@ -86,6 +86,7 @@ pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Resul
 /// What was typed, and what is wished for where no target is named.
 fn request(app: &App, args: &Run, data: &Data) -> Result<(LaunchRequest, Option<Wish>), Error> {
     let mut sorted = resolve::sort(&args.words, data)?;
+    sorted.no_selector()?;
     let types = choose::types(args, &mut sorted, data);
     let target = if types.is_some() && sorted.rest.is_empty() {
         String::new()

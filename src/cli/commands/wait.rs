@@ -14,7 +14,7 @@ use crate::cli::whose::Purpose;
 use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::{JobView, Whose};
-use crate::ops::{Error, snapshot};
+use crate::ops::{Error, Kind, snapshot};
 
 /// How often we look.
 const POLL: Duration = Duration::from_millis(500);
@@ -47,8 +47,11 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
             return Ok(output);
         }
         if timeout.is_some_and(|limit| ctx.clock.monotonic().saturating_sub(start) >= limit) {
-            return Err(Error::failed("the time is over and the jobs are not")
-                .hint("`tpu check` shows where they are"));
+            let what = match args.what {
+                WaitFor::End | WaitFor::Finished => "the jobs are not",
+                WaitFor::Error => "no job has failed",
+            };
+            return Err(Error::new(Kind::TimeOver, format!("the time is over and {what}")));
         }
         ctx.clock.sleep(POLL);
     }

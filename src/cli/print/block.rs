@@ -19,6 +19,8 @@ const RULE: &str = "----------------------------------------";
 pub(in crate::cli) struct Show {
     /// The window and its lineage.
     pub(in crate::cli) window: bool,
+    /// Whether selectors have chosen what is shown.
+    pub(in crate::cli) chosen: bool,
     /// The directory.
     pub(in crate::cli) dir: bool,
     /// The target.
@@ -53,7 +55,9 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
         text +=
             &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
     }
-    if snapshot.jobs.is_empty() && snapshot.orphans.is_empty() {
+    if snapshot.jobs.is_empty() && show.chosen {
+        text += "No job is meant by that.\n";
+    } else if snapshot.jobs.is_empty() && snapshot.orphans.is_empty() {
         let user = snapshot.whose.only().map(|user| format!(" {user}")).unwrap_or_default();
         text += &format!("No jobs. Start one: tpu run TARGET{user}\n");
     }
@@ -85,7 +89,9 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
         }
     }
     let wanted = show.verbose || (show.status && is_obscure(job));
-    if wanted && !job.tail.is_empty() {
+    if wanted && job.tail.is_empty() && show.verbose {
+        text += "msg: none\n";
+    } else if wanted && !job.tail.is_empty() {
         text += "msg:\n";
         let from = job.tail.lines().count().saturating_sub(show.lines);
         for line in job.tail.lines().skip(from) {

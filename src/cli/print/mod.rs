@@ -87,7 +87,7 @@ impl Serialize for Document<'_> {
         let members = self.0.as_object().into_iter().flatten();
         let mut document = serializer.serialize_map(None)?;
         document.serialize_entry("schema", &1)?;
-        for (name, value) in members {
+        for (name, value) in members.filter(|(name, _)| *name != "schema") {
             document.serialize_entry(name, value)?;
         }
         document.end()

@@ -7,7 +7,7 @@ use super::block::{self, Show};
 
 /// Columns filled to equal width, separated by two blanks; the last one is not filled.
 pub(in crate::cli) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|cell| text::width(cell)).collect();
+    let mut widths: Vec<usize> = head.iter().map(|cell| visible(cell)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(visible(cell));
@@ -27,6 +27,13 @@ pub(in crate::cli) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The same without a head.
+pub(in crate::cli) fn aligned(rows: &[Vec<String>]) -> String {
+    let Some((first, rest)) = rows.split_first() else { return String::new() };
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    columns(&first, rest)
 }
 
 /// The same, cut to `most` columns if somebody said how many there are: the widest cells but the last

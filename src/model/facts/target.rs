@@ -190,6 +190,22 @@ impl TargetFact {
         }
     }
 
+    /// How it is paid for, in words; `None` where nobody has said: neither a registration nor a control plane
+    /// that knows it.
+    pub fn told_pricing(&self, pricing: Pricing) -> Option<&'static str> {
+        let is_told = match self.state {
+            TargetState::NotWatched | TargetState::Unknown | TargetState::Gone => {
+                pricing.is_reclaimable()
+            }
+            TargetState::Ready
+            | TargetState::Pending
+            | TargetState::Deleting
+            | TargetState::Stopped
+            | TargetState::Preempted => true,
+        };
+        is_told.then(|| pricing.as_str())
+    }
+
     /// Whether it is usable and the control plane has something to remark about it.
     pub fn is_flagged(&self) -> bool {
         let healthy = self.health.as_deref().is_none_or(|health| health == "HEALTHY");

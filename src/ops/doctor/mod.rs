@@ -14,6 +14,7 @@ use crate::model::job::{CLEANING, who};
 use crate::model::view::Whose;
 use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
+use crate::text::counted;
 
 use super::{Ctx, Error, scripts, snapshot, watch};
 use left::Begun;
@@ -70,7 +71,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
     let tmux = ctx.tmux.look();
     findings.push(match &tmux {
         TmuxFact::Up { place, panes } => {
-            fine(format!("tmux answers on {} ({} panes)", place.socket, panes.len()))
+            fine(format!("tmux answers on {} ({})", place.socket, counted(panes.len(), "pane")))
         }
         TmuxFact::Down { place } => {
             fine(format!("no tmux server on {}; `tpu run` starts one", place.socket))
@@ -88,10 +89,10 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
     match ctx.store.read() {
         Ok(data) => {
             findings.push(fine(format!(
-                "{} holds {} users and {} jobs",
+                "{} holds {} and {}",
                 ctx.store.paths().data().display(),
-                data.users().len(),
-                data.jobs().count()
+                counted(data.users().len(), "user"),
+                counted(data.jobs().count(), "job")
             )));
             let lost = left::lost_fathers(ctx, &data);
             let flaws = audit::audit(&data, &|id| lost.contains(id));

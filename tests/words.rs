@@ -1,0 +1,230 @@
+//! What a person types first: other names of commands, jobs given to verbs of targets, selectors, waiting, and
+//! lists whose columns stand in line.
+
+use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::common::env::TestEnv;
+use crate::common::wait::wait_until;
+
+const NONE: [&str; 0] = [];
+
+/// Alice has a finished job 1, a failed one 2 with the tag `sweep`, and 3, which runs.
+fn lab() -> TestEnv {
+    let env = TestEnv::new();
+    for (window, script, status) in
+        [(1, "true", "finished"), (2, "exit 3", "error"), (3, "exec sleep 1000", "running")]
+    {
+        assert_eq!(env.start(script, &NONE), window);
+        env.wait_status(window, status);
+        let ended = || env.job("alice", window)["extra_msgs"]["launch"]["ended"].is_string();
+        wait_until("its launcher to be done", || status == "running" || ended());
+    }
+    drop(env.tpu("add-tag 2 sweep alice").exits(0));
+    env
+}
+
+/// The windows that a list shows.
+fn shown(env: &TestEnv, line: &str) -> Vec<u64> {
+    let document = env.tpu(&format!("{line} --json")).exits(0).json();
+    let jobs = document["jobs"].as_array().unwrap();
+    jobs.iter().map(|job| job["window"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn status_and_ps_are_check() {
+    let env = lab();
+    for word in ["status", "ps"] {
+        assert_eq!(shown(&env, &format!("{word} alice")), [1, 2, 3]);
+        drop(env.tpu(&format!("{word} alice")).exits(0).says(&["Window 2", "Status: finished"]));
+    }
+}
+
+#[test]
+fn a_job_given_to_a_verb_of_targets_does_nothing_and_hears_of_its_own_verb() {
+    let env = lab();
+    let bytes = env.data_bytes();
+    for (verb, own) in [
+        ("stop", "kill"),
+        ("delete", "kill"),
+        ("start", "resume"),
+        ("restart", "resume"),
+        ("reapply", "resume"),
+        ("describe", "explain"),
+        ("release", "kill"),
+    ] {
+        for word in ["3", "w=3"] {
+            let hint = format!("tpu {own} 3");
+            drop(env.tpu(&format!("{verb} {word}")).exits(2).says(&["is no target", &hint]));
+        }
+    }
+    drop(env.tpu("stop alice/3").exits(2).says(&["tpu kill 3 alice"]));
+    drop(env.tpu("stop no-such-thing").exits(3));
+    assert!(env.data_bytes() == bytes);
+}
+
+#[test]
+fn selectors_choose_or_are_refused() {
+    let env = lab();
+    for command in ["check", "check-simp", "status"] {
+        assert_eq!(shown(&env, &format!("{command} status:finished alice")), [1]);
+        assert_eq!(shown(&env, &format!("{command} alice status:error")), [2]);
+        assert_eq!(shown(&env, &format!("{command} alice status:unknown")), [2]);
+        assert_eq!(shown(&env, &format!("{command} tag:sweep alice")), [2]);
+        assert_eq!(shown(&env, &format!("{command} tpu:local alice status:running")), [3]);
+        assert_eq!(shown(&env, &format!("{command} tag:other alice")), [0_u64; 0]);
+        drop(env.tpu(&format!("{command} tag:other alice")).exits(0).says(&["No job is meant"]));
+        drop(env.tpu(&format!("{command} status:finnished alice")).exits(2).says(&["finished"]));
+        drop(env.tpu(&format!("{command} tpu:no-such alice")).exits(3).says(&["no-such"]));
+    }
+    assert_eq!(shown(&env, "caj status:finished"), [1]);
+    drop(env.tpu("caj nobody-known").exits(3));
+    let bytes = env.data_bytes();
+    for command in [
+        "clean status:error alice",
+        "clear-error tag:sweep alice",
+        "-czw status:error alice",
+        "-czj status:error alice",
+        "logs 2 tag:sweep alice",
+        "explain 2 status:error alice",
+        "history status:error alice",
+        "resume 2 status:error alice",
+        "kill-window 2 status:error alice",
+        "set-rule 2 resume tag:sweep alice",
+        "add-tag 2 new tag:sweep alice",
+        "run local alice tag:sweep -- true",
+        "ls tag:sweep alice",
+        "get-settings tag:sweep alice",
+    ] {
+        drop(env.tpu(command).exits(2).says(&["chooses among several jobs", "hint:"]));
+    }
+    drop(env.tpu("kill-window --all alice").exits(2));
+    assert!(env.data_bytes() == bytes);
+    // What is named is meant: a failed job too.
+    drop(env.tpu("kill status:eror alice").exits(2).says(&["error"]));
+    drop(env.tpu("kill status:error alice").exits(0).says(&["Killed alice/2"]));
+    assert_eq!(env.job("alice", 2)["status"], "killed");
+    drop(env.tpu("kill status:finished alice").exits(4));
+    drop(env.tpu("kill status:running alice").exits(0).says(&["Killed alice/3"]));
+}
+
+#[test]
+fn time_over_is_told_from_a_failure() {
+    let env = lab();
+    let late = env.tpu("wait 3 alice --timeout 0s").exits(7);
+    drop(late.says(&["the time is over", "hint:"]));
+    let late = env.tpu("wait 3 alice --timeout 0s --json").exits(7);
+    assert!(late.stderr.contains(r#""code":"time-over""#), "{late}");
+    drop(env.tpu("wait 2 alice --timeout 0s").exits(1));
+    drop(env.tpu("wait 1 alice --timeout 0s").exits(0));
+    drop(env.tpu("wait 3 alice --for error --timeout 0s").exits(7).says(&["no job has failed"]));
+}
+
+#[test]
+fn blocks_have_their_numbers_and_none_is_empty() {
+    let env = lab();
+    for letters in ["-v", "-t", "-d", "-s", "-vt"] {
+        let text = env.tpu(&format!("check alice {letters}")).exits(0).stdout;
+        let blocks: Vec<&str> = text.split("----------------------------------------\n").collect();
+        let (last, blocks) = blocks.split_last().unwrap();
+        assert_eq!((*last, blocks.len()), ("", 3), "{text}");
+        for (window, block) in (1..).zip(blocks) {
+            assert!(block.starts_with(&format!("Window {window}")), "{letters}: {text}");
+            assert!(block.lines().count() > 1, "{letters}: {text}");
+        }
+    }
+}
+
+/// The column in which each line has `words`; the same in all.
+#[track_caller]
+fn one_column(lines: &[&str], words: &[&str]) {
+    let at = |(line, word): (&&str, &&str)| {
+        let found = line.find(*word).unwrap_or_else(|| panic!("no {word} in {line}"));
+        line[..found].width()
+    };
+    let columns: Vec<usize> = lines.iter().zip(words).map(at).collect();
+    assert!(columns.windows(2).all(|two| two[0] == two[1]), "{columns:?}\n{}", lines.join("\n"));
+}
+
+#[test]
+fn columns_stand_in_line_however_long_or_wide_what_they_hold() {
+    let env = TestEnv::new();
+    let mut data = env.two_users();
+    let mut failed = env.record("bob", 12_345, "error");
+    failed["error"] = json!("killed-by-signal");
+    data["users"]["alice"]["job_data"] = json!([env.record("alice", 1, "finished")]);
+    data["users"]["bob"]["job_data"] = json!([failed]);
+    env.write_data(&data);
+    let _printed = env.tmux().run(&["new-session", "-d", "-s", "bob", "exec sleep 1000"]);
+    let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", "exec sleep 1000"]);
+    let plan = env.tpu("daemon plan").exits(0).stdout;
+    let lines: Vec<&str> = plan.lines().collect();
+    one_column(&lines, &["finished", "error: killed-by-signal"]);
+    one_column(&lines, &["it is finished", "pass"]);
+
+    // The journal: a name that is long, and one that is wide.
+    drop(env.tpu("add-user somebody-with-a-long-name --tmux-name long").exits(0));
+    drop(env.tpu("add-tag 1 日本語 alice").exits(0));
+    let history = env.tpu("history").exits(0).stdout;
+    let lines: Vec<&str> = history.lines().filter(|line| line.contains('(')).collect();
+    assert!(lines.len() >= 2, "{history}");
+    let kind = |line: &&str| {
+        let mut cells = line.split("  ").filter(|cell| !cell.is_empty());
+        format!("  {}", cells.nth(2).unwrap().trim())
+    };
+    let kinds: Vec<String> = lines.iter().map(kind).collect();
+    one_column(&lines, &kinds.iter().map(String::as_str).collect::<Vec<_>>());
+
+    let tldr = env.tpu("tldr").exits(0).stdout;
+    for line in tldr.lines().filter(|line| line.starts_with("  tpu ")) {
+        let (typed, what) = line.split_at(41);
+        assert!(typed.ends_with(' ') && !what.starts_with(' '), "{line}");
+    }
+}
+
+#[test]
+fn no_member_of_a_document_stands_there_twice() {
+    let env = TestEnv::new();
+    crate::common::tmux::write_file(&env.path("text.log"), "KeyError: 'lr'\n");
+    let output = env.tpu("classify text.log --json").exits(0);
+    assert_eq!(output.stdout.matches(r#""schema""#).count(), 1, "{output}");
+}
+
+#[test]
+fn no_pricing_is_shown_where_nobody_has_said_one() {
+    let env = TestEnv::new();
+    drop(env.tpu("register lab-a --zone europe-west4-a --type v2-8").exits(0));
+    drop(env.tpu("register lab-b --zone europe-west4-a --type v2-8 --preemptible").exits(0));
+    for line in ["check-status", "targets"] {
+        let text = env.tpu(line).exits(0).stdout;
+        assert!(!text.contains("on-demand"), "{line}: {text}");
+        let b = text.lines().find(|line| line.starts_with("lab-b")).unwrap();
+        assert!(b.contains("preemptible") || line == "check-status", "{text}");
+        drop(env.tpu(&format!("{line} --json")).exits(0));
+    }
+    assert!(!env.tpu("describe lab-a").exits(0).stdout.contains("on-demand"));
+    let one = env.tpu("describe lab-a --json").exits(0).json();
+    assert_eq!(one["target"]["pricing"], json!(null));
+    assert_eq!(env.data()["targets"]["lab-b"]["pricing"], "preemptible");
+    for line in ["apply lab-c --preemptible --dry-run", "find v2 --preemptible"] {
+        let output = env.tpu(line);
+        assert!(output.code != 2, "{output}");
+    }
+}
+
+#[test]
+fn ended_remote_jobs_are_archived_where_no_cloud_is_set() {
+    let mut env = TestEnv::new();
+    env.set("TPU_CLOUD", "sim");
+    let line = ["run", "v2-1", "alice", "rule=pass", "-q", "--", "bash", "-c", "exec sleep 1000"];
+    drop(env.tpu_words(&line).exits(0));
+    env.wait_status(1, "running");
+    let workers = env.state_of("alice", 1).join("workers");
+    wait_until("the command on its worker", || workers.exists());
+    drop(env.tpu("sim preempt v2-1").exits(0));
+    wait_until("its end", || env.job("alice", 1)["extra_msgs"]["launch"]["exit"].is_number());
+    env.set("TPU_CLOUD", "none");
+    let cleaned = env.tpu("clean alice").exits(0);
+    drop(cleaned.says(&["Archived 1 job, closed 1 window.", "it may still run there"]));
+    assert_eq!(env.jobs("alice"), [json!(null); 0]);
+}

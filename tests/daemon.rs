@@ -468,3 +468,20 @@ fn monitors_log_can_be_read_and_begun_anew() {
     drop(lab.env.tpu("history").exits(0).says(&["resume"]));
     drop(monitor);
 }
+
+#[test]
+fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
+    let lab = Lab::new();
+    drop(lab.env.tpu("-a k config.k").exits(0));
+    let _monitor = lab.monitor(&[]);
+    let mut removed = 0;
+    for entry in std::fs::read_dir(lab.env.path("tpu-state")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|kind| kind == "lock") {
+            std::fs::remove_file(path).unwrap();
+            removed += 1;
+        }
+    }
+    assert_eq!(removed, 1);
+    drop(lab.env.tpu("daemon run").exits(4).says(&["MONITOR runs already: process "]));
+}

@@ -81,6 +81,7 @@ mod store_document;
 mod store_os;
 mod store_properties;
 mod store_reading;
+mod strange_files;
 mod times;
 mod tmux_server;
 mod torture;

@@ -12,6 +12,8 @@ use tpu::model::job::Job;
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::SystemClock;
 
+use crate::common::wait::wait_until;
+
 fn open(path: &Path) -> Store {
     let who = Who { pid: std::process::id(), host: "here".to_owned(), command: "test".to_owned() };
     Store::open(Paths::new(path.to_owned()), Arc::new(OsDisk), Arc::new(SystemClock::new()), who)
@@ -204,4 +206,34 @@ fn there_is_one_monitor_and_a_second_one_learns_who() {
     });
     assert_eq!(outcome.unwrap(), Ok(7));
     assert_eq!(second.as_monitor("here", || 8).unwrap(), Ok(8), "free when the first is gone");
+}
+
+#[test]
+fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let lock = Paths::new(dir.path().join("data.json")).lock();
+    let tag = |store: &Store, name: &str, meanwhile: &dyn Fn()| {
+        let done = store.transact("test", |tx| {
+            meanwhile();
+            let key = format!("{name}-{}", tx.data.conda_env());
+            tx.data.set_conda_env_name(Some(key));
+            Ok::<_, StoreError>(())
+        });
+        drop(done.unwrap());
+    };
+    let (entered, wait) = std::sync::mpsc::channel();
+    let other = open(&dir.path().join("data.json"));
+    std::thread::scope(|scope| {
+        tag(&store, "first", &|| {
+            fs::remove_file(&lock).unwrap();
+            let (entered, other) = (entered.clone(), &other);
+            let _other =
+                scope.spawn(move || tag(other, "second", &|| entered.send(()).unwrap_or(())));
+            wait_until("the other one's lock file", || lock.exists());
+            // It must not come in; a bound, not a measure, for one that does.
+            wait.recv_timeout(std::time::Duration::from_millis(300)).unwrap_or(());
+        });
+    });
+    assert!(store.read().unwrap().conda_env().starts_with("second-first"));
 }

@@ -1,13 +1,16 @@
 //! Writers of the built program die by SIGKILL or stand still: what they leave is whole, and nobody waits
 //! for the dead.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use tpu::model::data::Data;
-use tpu::store::disk::{Disk as _, Locked};
+use tpu::store::disk::{Disk as _, Lock, Locked};
 use tpu::store::{Event, OsDisk, Paths};
 use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
+use tpu::sys::random::{OsRandom, Random, SeededRandom};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
@@ -20,8 +23,9 @@ fn lab() -> TestEnv {
 
 /// Whether nobody holds the lock of the data file.
 pub(crate) fn is_free(env: &TestEnv) -> bool {
-    let lock = Paths::new(env.data_path()).lock();
-    let taken = OsDisk.with_lock(&lock, 0o660, b"", &mut || {});
+    let path = Paths::new(env.data_path()).lock();
+    let lock = Lock { path: &path, mode: 0o660, guarded: None };
+    let taken = OsDisk.with_lock(lock, b"", &mut || {});
     matches!(taken, Ok(Locked::Done { .. }) | Err(_))
 }
 
@@ -74,6 +78,62 @@ fn sigkill_at_random_moments_of_writers_leaves_everything_whole() {
     let names = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let temporary: Vec<String> = names.filter(|name| name.contains(".tmp")).collect();
     assert!(temporary.is_empty(), "what the dead left is swept: {temporary:?}");
+}
+
+/// Takes the lock file away, or puts another one in its place.
+fn vandalise(lock: &std::path::Path, draw: &dyn Random) {
+    let other = lock.with_extension("other");
+    // It may be gone, or come back, at any moment.
+    match draw.below(3) {
+        0 => drop(std::fs::remove_file(lock)),
+        1 => {
+            drop(std::fs::write(&other, ""));
+            drop(std::fs::rename(&other, lock));
+        }
+        _ => {
+            drop(std::fs::copy(lock, &other));
+            drop(std::fs::rename(&other, lock));
+        }
+    }
+}
+
+#[test]
+fn lock_files_that_vanish_or_are_replaced_lose_no_write_that_was_acknowledged() {
+    let env = lab();
+    drop(env.tpu("-a first config.first alice").exits(0));
+    let lock = Paths::new(env.data_path()).lock();
+    let (clock, over) = (SystemClock::new(), AtomicBool::new(false));
+    let acknowledged = std::thread::scope(|scope| {
+        let vandal = scope.spawn(|| {
+            let mut times = 0_u64;
+            while !over.load(Ordering::Relaxed) {
+                vandalise(&lock, &OsRandom);
+                times += 1;
+                clock.sleep(Duration::from_micros(OsRandom.below(3_000)));
+            }
+            times
+        });
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let env = &env;
+                scope.spawn(move || {
+                    let names = (0..rounds() / 4).map(|n| format!("k{writer}_{n}"));
+                    let write = |name: &String| env.tpu(&format!("-a {name} config.{name} alice"));
+                    names.filter(|name| write(name).code == 0).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let done: Vec<_> = writers.into_iter().flat_map(|w| w.join().unwrap()).collect();
+        over.store(true, Ordering::Relaxed);
+        let times = vandal.join().unwrap();
+        eprintln!("{} writes acknowledged, {times} lock files taken away or replaced", done.len());
+        done
+    });
+    assert!(acknowledged.len() as u64 > rounds() / 5, "{} writes", acknowledged.len());
+    let data = env.data();
+    let kept = data["users"]["alice"]["config_aliases"].as_object().unwrap();
+    let lost: Vec<_> = acknowledged.iter().filter(|name| !kept.contains_key(*name)).collect();
+    assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), acknowledged.len());
 }
 
 /// A command that changes the data file, drawn from `draw`; some of them are refused.

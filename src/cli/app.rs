@@ -12,9 +12,11 @@ use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
+use crate::ops::ctx::Warnings;
 use crate::ops::open::{Opening, open};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
+use crate::sys::files;
 
 use super::args::Globals;
 use super::whose::{self, Purpose};
@@ -31,6 +33,8 @@ pub(super) struct App {
     pub(super) typed: Vec<OsString>,
     /// Whom a person has named when asked.
     pub(super) asked_user: OnceCell<UserName>,
+    /// What a person should know in the end, whichever command finds it.
+    pub(super) warnings: Warnings,
     ctx: OnceCell<Ctx>,
 }
 
@@ -38,7 +42,8 @@ impl App {
     /// Wraps what was typed. Nothing is opened yet.
     pub(super) fn new(global: Globals, (env, typed): (Env, Vec<OsString>), name: &str) -> Self {
         let (asked_user, ctx) = (OnceCell::new(), OnceCell::new());
-        Self { global, env, name: name.to_owned(), typed, asked_user, ctx }
+        let (name, warnings) = (name.to_owned(), Warnings::default());
+        Self { global, env, name, typed, asked_user, warnings, ctx }
     }
 
     /// The effects. Opening them reads the settings files and nothing else.
@@ -69,6 +74,7 @@ impl App {
             layers,
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
         });
+        let ctx = Ctx { warnings: self.warnings.clone(), ..ctx };
         Ok(if self.global.dry_run { Ctx { store: ctx.store.rehearsing(), ..ctx } } else { ctx })
     }
 
@@ -267,7 +273,9 @@ fn read_layer(
     origin: &Origin,
     optional: bool,
 ) -> Result<Option<(Origin, Layer)>, Error> {
-    match std::fs::read_to_string(path) {
+    // Only what was named on the command line may be a pipe.
+    let read = if optional { files::read_to_string(path) } else { std::fs::read_to_string(path) };
+    match read {
         Ok(text) => Ok(Some((origin.clone(), Layer::parse(&text, origin)?))),
         Err(e) if optional && e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => {

@@ -27,6 +27,7 @@ use super::screen;
 /// Runs what was typed, and what the process was `started` with; `name` is the command's, for the journal.
 pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcome {
     let app = App::new(cli.global, started, name);
+    let warnings = app.warnings.clone();
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
     let outcome = match cli.command {
         Some(command) if app.global.dry_run && has_no_rehearsal(&command) => {
@@ -39,7 +40,7 @@ pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcom
         Some(command) => run_command(app, command),
         None => bare(app),
     };
-    outcome.map(|output| output.notes(circumstances))
+    outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
 }
 
 /// Whether a command acts on something that cannot be tried out, so that a dry run only says so.

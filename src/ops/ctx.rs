@@ -54,7 +54,28 @@ pub struct Ctx {
     /// The control plane, chosen by the settings when it is first needed.
     pub cloud: OnceLock<Arc<dyn Cloud>>,
     /// What a person should know, although nothing failed.
-    pub warnings: Mutex<Vec<String>>,
+    pub warnings: Warnings,
+}
+
+/// Warnings until somebody shows them. Copies are the same warnings: whoever gives a [`Ctx`] away may keep one.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Keeps some more; what is kept already is not said twice.
+    pub fn add(&self, warnings: impl IntoIterator<Item = String>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings {
+            if !kept.contains(&warning) {
+                kept.push(warning);
+            }
+        }
+    }
+
+    /// Those since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Ctx {
@@ -131,12 +152,12 @@ impl Ctx {
 
     /// Keeps warnings until somebody shows them.
     pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+        self.warnings.add(warnings);
     }
 
     /// The warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
-        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        self.warnings.take()
     }
 
     /// The settings that hold for a user, or for nobody in particular.

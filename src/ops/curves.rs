@@ -5,7 +5,6 @@
 //! other one. Nobody can tell from a curve when it was read before, and the first loss is always in it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,6 +18,7 @@ use crate::model::facts::Progress;
 use crate::model::ids::{JobId, WindowId};
 use crate::model::job::Job;
 use crate::model::lineage::Lineage;
+use crate::sys::files;
 
 use super::ctx::{job_of, user_of};
 use super::{Ctx, Error, logs, snapshot};
@@ -62,7 +62,7 @@ fn attempts(user: &User, window: WindowId) -> Vec<WindowId> {
 
 /// The points of one attempt: from its log file, or from what its window still holds.
 fn of_attempt(ctx: &Ctx, memory: &mut Memory, job: &Job) -> io::Result<Vec<Point>> {
-    let file = logs::log_file(job).and_then(|path| Some((File::open(&path).ok()?, path)));
+    let file = logs::log_file(job).and_then(|path| Some((files::open(&path).ok()?, path)));
     let Some((mut file, path)) = file else {
         let text = if job.status.is_live() { logs::pane_text(ctx, job) } else { None };
         let text = text.unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::store::disk::Locked;
+use crate::store::disk::{Lock, Locked};
 use crate::sys::proc::{self, Spawn};
 
 use super::Ctx;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn look(ctx: &Ctx) -> Option<Finding> {
     let probe = probe(ctx);
     let mut second = None;
-    let locked = ctx.store.disk().with_lock(&probe, 0o600, b"", &mut || {
+    let locked = ctx.store.disk().with_lock(of(&probe), b"", &mut || {
         let words = ["doctor".as_ref(), PROBE.as_ref(), probe.as_os_str()];
         second = proc::run(&Spawn::new(&ctx.tpu).args(words).timeout(PATIENCE)).ok();
     });
@@ -44,7 +44,11 @@ pub const BUSY: u8 = 4;
 /// The second process: whether the lock is to be had.
 pub fn is_free(ctx: &Ctx, probe: &Path) -> bool {
     fail::fail_point!("bug-lock-for-all", |_| true);
-    matches!(ctx.store.disk().with_lock(probe, 0o600, b"", &mut || {}), Ok(Locked::Done { .. }))
+    matches!(ctx.store.disk().with_lock(of(probe), b"", &mut || {}), Ok(Locked::Done { .. }))
+}
+
+fn of(path: &Path) -> Lock<'_> {
+    Lock { path, mode: 0o600, guarded: None }
 }
 
 /// A file of this process's own beside the data file.

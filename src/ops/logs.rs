@@ -1,11 +1,11 @@
 //! What a job has printed: its log file if it has one, else its window.
 
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::model::ids::JobId;
 use crate::model::job::Job;
+use crate::sys::files;
 
 use super::ctx::job_of;
 use super::{Ctx, Error, panes};
@@ -56,7 +56,7 @@ pub fn tail_of_output(job: &Job) -> Option<Vec<u8>> {
 
 /// The last `limit` bytes of a file.
 pub fn read_tail(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(limit)))?;
     let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
 //! Builds the effects of a real run. Tests build their own; nothing else differs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::model::settings::{Layer, Origin};
 use crate::store::{OsDisk, Paths, Store, Who};
@@ -13,6 +13,7 @@ use crate::sys::threads::OsThreads;
 use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
+use super::ctx::Warnings;
 
 /// What the effects are built from.
 #[derive(Clone, Debug)]
@@ -55,6 +56,6 @@ pub fn open(opening: Opening) -> Ctx {
         patterns,
         classifier: OnceLock::new(),
         cloud: OnceLock::new(),
-        warnings: Mutex::new(Vec::new()),
+        warnings: Warnings::default(),
     }
 }

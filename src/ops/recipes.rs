@@ -9,6 +9,7 @@ use crate::model::recipe::{CopyOf, Input, RecipeError, Recipes, Step};
 use crate::model::target::Target;
 use crate::remote::{Ask, End, Parcel, Remote, Reply, Worker};
 
+use crate::sys::files;
 use crate::sys::proc::Feed;
 
 use super::{Ctx, Error, doors};
@@ -61,7 +62,7 @@ pub fn read(ctx: &Ctx) -> Result<Recipes, Error> {
     let named = ctx.cloud_settings().recipes.map(|file| ours(ctx, &file));
     let beside = ctx.patterns.as_ref().and_then(|path| Some(path.parent()?.join("recipes.toml")));
     let Some(path) = named.clone().or(beside) else { return Ok(built_in) };
-    let bytes = match std::fs::read(&path) {
+    let bytes = match files::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if named.is_none() && e.kind() == std::io::ErrorKind::NotFound => {
             return Ok(built_in);
@@ -174,7 +175,7 @@ pub fn run(
 fn prepare(ctx: &Ctx, step: Step) -> Ready {
     let parcel = |file: &CopyOf| {
         let from = ours(ctx, &file.from);
-        let bytes = std::fs::read(&from).map_err(|e| format!("{}: {e}", from.display()))?;
+        let bytes = files::read(&from).map_err(|e| format!("{}: {e}", from.display()))?;
         let mode = file.rights().unwrap_or(0o600);
         Ok(Parcel { path: file.to.clone().into(), mode, bytes })
     };
@@ -195,7 +196,7 @@ fn secret(ctx: &Ctx, from: &Input) -> Result<Vec<u8>, String> {
     }
     if let Some(file) = &from.file {
         let path = ours(ctx, file);
-        match std::fs::read(&path) {
+        match files::read(&path) {
             Ok(bytes) => return Ok(bytes),
             Err(e) => looked.push(format!("{}: {e}", path.display())),
         }

@@ -3,6 +3,7 @@
 //! (`monitor::typed::names_a_secret`).
 
 use crate::model::ids::UserName;
+use crate::store::disk::Lock;
 use crate::store::{Who, atomic, lock};
 
 use super::{Ctx, Error};
@@ -42,7 +43,8 @@ pub fn remember(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Er
         command: format!("tpu {}", ctx.actor),
     };
     let disk = &**ctx.store.disk();
-    lock::with(disk, &*ctx.clock, &who, (&guard, MODE), || {
+    let lock = Lock { path: &guard, mode: MODE, guarded: Some(&path) };
+    lock::with(disk, &*ctx.clock, &who, lock, || {
         let mut all = lines(ctx, user)?;
         all.retain(|other| *other != line);
         all.push(line);

@@ -341,7 +341,7 @@ fn resume_args(
         args.push(format!("--config.stage={}", job.stage + 1));
     }
     let wandb = std::path::Path::new(&source).join("wandb_run_id.txt");
-    if let Ok(id) = std::fs::read_to_string(wandb) {
+    if let Ok(id) = crate::sys::files::read_to_string(&wandb) {
         args.push(format!("--config.wandb_resume_id={}", id.trim()));
     }
     Ok(args)

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::sys::files;
+
 /// Words that show that a script takes care of it: our launch token, a lock, our own way to workers.
 const CAREFUL: [&str; 4] = ["TPU_LAUNCH", "flock -n", "tpu ssh", "tpu lian"];
 /// The longest script that is read.
@@ -26,7 +28,7 @@ pub fn look(dir: &Path) -> Vec<Flaw> {
     });
     paths.sort();
     let flaw = |path: PathBuf| {
-        let bytes = std::fs::read(&path).ok()?;
+        let bytes = files::read(&path).ok()?;
         let line = line_of(&String::from_utf8_lossy(&bytes))?;
         Some(Flaw { path, line })
     };

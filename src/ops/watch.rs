@@ -55,10 +55,16 @@ pub(super) fn place(ctx: &Ctx) -> String {
 
 /// Runs `work` as the only MONITOR of this data file and place; refused when there is one already.
 pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
-    ctx.store.as_monitor(&place(ctx), work)?.map_err(|holder| {
-        Error::refused(format!("MONITOR runs already: {holder}"))
+    let refused = |who: String| {
+        Error::refused(format!("MONITOR runs already: {who}"))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")
-    })
+    };
+    let alone = || match running(ctx).filter(|note| note.pid != ctx.env.pid) {
+        // Somebody has taken the file of its lock away.
+        Some(note) => Err(refused(format!("process {}", note.pid))),
+        None => Ok(work()),
+    };
+    ctx.store.as_monitor(&place(ctx), alone)?.map_err(|holder| refused(holder.to_string()))?
 }
 
 /// Says that this process is MONITOR and has just turned.

@@ -9,6 +9,8 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
+use crate::sys::files;
+
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
@@ -106,16 +108,22 @@ pub trait Disk: Send + Sync {
     /// Gives a file, which need not be there, a name that is not there yet.
     fn symlink(&self, target: &Path, link: &Path) -> io::Result<()>;
 
-    /// Runs `work` while holding the lock of a file (created with `mode` if need be), with `note` at the
-    /// beginning of the file, up to a NUL byte. Does nothing if somebody else holds it, but leaves word
-    /// there that this process waits. The lock dies with the process.
-    fn with_lock(
-        &self,
-        path: &Path,
-        mode: u32,
-        note: &[u8],
-        work: &mut dyn FnMut(),
-    ) -> io::Result<Locked>;
+    /// Runs `work` while holding a lock, with `note` at the beginning of its file, up to a NUL byte. Does
+    /// nothing if somebody else holds it, but leaves word there that this process waits. The lock dies with
+    /// the process.
+    fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked>;
+}
+
+/// A lock, and what is behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lock<'a> {
+    /// The file that is locked.
+    pub path: &'a Path,
+    /// Its mode, if it is to be made.
+    pub mode: u32,
+    /// The file that is read and then replaced under the lock, if there is one. It is locked as well: so
+    /// nobody comes in who has made a lock file anew because somebody took this one away.
+    pub guarded: Option<&'a Path>,
 }
 
 /// What came of an attempt to lock.
@@ -150,7 +158,7 @@ fn stat_of(meta: &fs::Metadata) -> Stat {
 
 impl Disk for OsDisk {
     fn read(&self, path: &Path) -> io::Result<Contents> {
-        let mut file = File::open(path)?;
+        let mut file = files::open(path)?;
         let meta = file.metadata()?;
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
         file.read_to_end(&mut bytes)?;
@@ -158,7 +166,7 @@ impl Disk for OsDisk {
     }
 
     fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        let file = File::open(path)?;
+        let file = files::open(path)?;
         let mut bytes = vec![0; len];
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -240,26 +248,30 @@ impl Disk for OsDisk {
         std::os::unix::fs::symlink(target, link)
     }
 
-    fn with_lock(
-        &self,
-        path: &Path,
-        mode: u32,
-        note: &[u8],
-        work: &mut dyn FnMut(),
-    ) -> io::Result<Locked> {
-        let file = open_shared(path, mode, false)?;
-        let mut lock = fd_lock::RwLock::new(file);
-        let Some(mut guard) = try_lock(&mut lock)? else {
+    fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked> {
+        let mut file = fd_lock::RwLock::new(open_shared(lock.path, lock.mode, false)?);
+        let Some(mut guard) = try_lock(&mut file)? else {
             // Best effort: unseen, we merely wait a little longer.
-            drop(lock.into_inner().write_all_at(b"\n", WAITING));
+            drop(file.into_inner().write_all_at(b"\n", WAITING));
             return Ok(Locked::Busy);
         };
-        // Somebody may have removed the file between opening and locking: that lock guards nothing.
-        match fs::metadata(path) {
-            Ok(now) if stat_of(&now).file == stat_of(&guard.metadata()?).file => {}
-            Ok(_) => return Ok(Locked::Busy),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Locked::Busy),
-            Err(e) => return Err(e),
+        // A file that was taken away between opening and locking guards nothing.
+        if !is_at(&guard, lock.path)? {
+            return Ok(Locked::Busy);
+        }
+        let mut guarded = lock.guarded.and_then(open_guarded).map(fd_lock::RwLock::new);
+        let behind = match guarded.as_mut().map(fd_lock::RwLock::try_write) {
+            None => None,
+            Some(Ok(behind)) => Some(behind),
+            // Its holder works under a lock file that is gone. It will replace what we have opened.
+            Some(Err(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Locked::Busy),
+            // A file system without such locks: the lock file is all there is.
+            Some(Err(_)) => None,
+        };
+        if let (Some(behind), Some(path)) = (&behind, lock.guarded)
+            && !is_at(behind, path)?
+        {
+            return Ok(Locked::Busy);
         }
         // The note is for people who wait. A full disk must not keep anybody from working.
         drop(write_note(&mut guard, note));
@@ -269,7 +281,7 @@ impl Disk for OsDisk {
     }
 
     fn beside_others(&self, path: &Path, work: &mut dyn FnMut(Option<&[u8]>)) -> io::Result<bool> {
-        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let opened = files::open_with(path, OpenOptions::new().read(true).write(true));
         let file = match opened {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -277,10 +289,13 @@ impl Disk for OsDisk {
                 return Ok(true);
             }
             // Who may only read it can lock it all the same, on most file systems.
-            Err(_) => File::open(path)?,
+            Err(_) => files::open(path)?,
         };
         let mut lock = fd_lock::RwLock::new(file);
         let Some(mut guard) = try_lock(&mut lock)? else { return Ok(false) };
+        if !is_at(&guard, path)? {
+            return Ok(false);
+        }
         let mut bytes = Vec::new();
         guard.read_to_end(&mut bytes)?;
         work(Some(&bytes));
@@ -299,6 +314,23 @@ fn try_lock(
     }
 }
 
+/// Whether an open file is the one that has this name now.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = stat_of(&file.metadata()?).file;
+    match fs::metadata(path) {
+        Ok(now) => Ok(stat_of(&now).file == opened),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Opens what a lock guards. `None` if it is not there yet or cannot be opened: whoever works on it says why.
+fn open_guarded(path: &Path) -> Option<File> {
+    // Network file systems lock what is open for writing.
+    let to_write = files::open_with(path, OpenOptions::new().read(true).write(true));
+    to_write.or_else(|_| files::open(path)).ok()
+}
+
 fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
@@ -309,18 +341,18 @@ fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
 fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(append).write(true);
-    match options.open(path) {
+    match files::open_own(path, &options) {
         Ok(file) => return Ok(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }
-    match options.clone().create_new(true).mode(mode).open(path) {
+    match files::open_own(path, options.clone().create_new(true).mode(mode)) {
         Ok(file) => {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             Ok(file)
         }
         // Somebody else was faster.
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => options.open(path),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => files::open_own(path, &options),
         Err(e) => Err(e),
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::original::{Flag, STALE_S};
 use crate::model::data::ReadError;
+use crate::sys::files::NoFile;
 
 /// A failure of the state file or of the files beside it. The state itself is then as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +88,10 @@ impl StoreError {
                 "nothing was changed; try again. If its process has died, the original's own `tpu unlock \
                  data` clears it, and after {} min it counts as left over",
                 STALE_S / 60
+            )),
+            Self::Io { source, path, .. } if NoFile::is_behind(source) => Some(format!(
+                "look who has put it there, and move it away: `ls -l {}`",
+                path.display()
             )),
             Self::Io { source, path, .. } => about_io(source.kind(), path),
         }

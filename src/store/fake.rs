@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::disk::{Contents, Disk, Locked, Stat};
+use super::disk::{Contents, Disk, Lock, Locked, Stat};
 
 /// What happens to one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -449,13 +449,8 @@ impl Disk for FakeDisk {
         })
     }
 
-    fn with_lock(
-        &self,
-        path: &Path,
-        mode: u32,
-        note: &[u8],
-        work: &mut dyn FnMut(),
-    ) -> io::Result<Locked> {
+    fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked> {
+        let Lock { path, mode, .. } = lock;
         let taken = self.look("lock", path, |platter| {
             if !platter.names.contains_key(path) {
                 platter.need_dir(path)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::disk::{Disk, Locked};
+use super::disk::{Disk, Lock, Locked};
 use super::error::{At as _, Holder, StoreError};
 use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
@@ -37,23 +37,23 @@ struct Note {
     since: Timestamp,
 }
 
-/// Runs `work` under the lock of a file (created with `mode`), waiting for it if need be.
+/// Runs `work` under a lock, waiting for it if need be.
 pub fn with<T>(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,
-    (path, mode): (&Path, u32),
+    lock: Lock<'_>,
     work: impl FnOnce() -> T,
 ) -> Result<T, StoreError> {
     let deadline = clock.monotonic() + PATIENCE;
     let mut work = Some(work);
     loop {
-        if let Some(result) = attempt(disk, clock, who, (path, mode), &mut work)? {
+        if let Some(result) = attempt(disk, clock, who, lock, &mut work)? {
             return Ok(result);
         }
         if clock.monotonic() >= deadline {
-            let holder = holder(disk, path, clock.now());
-            return Err(StoreError::Locked { path: path.to_owned(), holder });
+            let holder = holder(disk, lock.path, clock.now());
+            return Err(StoreError::Locked { path: lock.path.to_owned(), holder });
         }
         clock.sleep(WAIT);
     }
@@ -64,7 +64,7 @@ pub(super) fn attempt<T>(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,
-    (path, mode): (&Path, u32),
+    lock: Lock<'_>,
     work: &mut Option<impl FnOnce() -> T>,
 ) -> Result<Option<T>, StoreError> {
     let note = Note {
@@ -76,10 +76,10 @@ pub(super) fn attempt<T>(
     let note = serde_json::to_vec(&note).unwrap_or_default();
     let mut result = None;
     let locked = disk
-        .with_lock(path, mode, &note, &mut || {
+        .with_lock(lock, &note, &mut || {
             result = work.take().map(|work| work());
         })
-        .at("lock", path)?;
+        .at("lock", lock.path)?;
     if locked == (Locked::Done { awaited: true }) {
         clock.sleep(COURTESY);
     }

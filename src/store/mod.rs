@@ -36,7 +36,7 @@ pub use txn::{Committed, Tx};
 use crate::model::data::{Data, ReadError, Unread};
 use crate::model::ids::{JobId, TargetName};
 use crate::sys::clock::Clock;
-use disk::{Contents, Stat};
+use disk::{Contents, Lock, Stat};
 use error::At as _;
 
 /// Mode of a new data file: the lab's group shares it, and nobody else sees the key in it.
@@ -218,6 +218,18 @@ impl Store {
         self.alone(&self.paths.daemon_lock(place), work)
     }
 
+    /// Runs `work` as the only one who starts a MONITOR at a place, waiting for another one who does.
+    pub fn starting_monitor<T>(
+        &self,
+        place: &str,
+        work: impl FnOnce() -> T,
+    ) -> Result<T, StoreError> {
+        self.state_dir()?;
+        let path = self.paths.daemon_start(place);
+        let lock = Lock { path: &path, mode: DATA_MODE, guarded: None };
+        lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
+    }
+
     /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
     /// the answer is who that is.
     pub fn on_target<T>(
@@ -236,8 +248,8 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         let mut work = Some(work);
-        let done =
-            lock::attempt(&*self.disk, &*self.clock, &self.who, (path, DATA_MODE), &mut work)?;
+        let lock = Lock { path, mode: DATA_MODE, guarded: None };
+        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, &mut work)?;
         Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))
     }
 

@@ -88,6 +88,11 @@ impl Paths {
         self.state().join(format!("daemon-{place}.lock"))
     }
 
+    /// Held by whoever starts that MONITOR.
+    pub fn daemon_start(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.start.lock"))
+    }
+
     /// What that MONITOR says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::archive::Line;
 use super::atomic::{self, Keep};
-use super::disk::Contents;
+use super::disk::{Contents, Lock};
 use super::error::{At as _, StoreError};
 use super::journal::{self, Event};
 use super::{DATA_MODE, SHARED_DIR, Store, backup, lock, original};
@@ -225,7 +225,8 @@ impl Store {
         // Whoever may write the data file must be able to lock it.
         let mode = (mode & 0o666) | 0o600;
         let (disk, clock) = (&*self.disk, &*self.clock);
-        lock::with(disk, clock, &self.who, (&path, mode), || {
+        let lock = Lock { path: &path, mode, guarded: Some(self.paths.data()) };
+        lock::with(disk, clock, &self.who, lock, || {
             original::with(disk, clock, &self.paths.original_lock(), work)
         })?
     }

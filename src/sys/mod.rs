@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod dialog;
 pub mod env;
+pub mod files;
 pub mod proc;
 pub mod procs;
 pub mod random;

@@ -13,7 +13,7 @@ use tpu::cloud::{
 use tpu::model::facts::{PaneFact, TargetFact, TmuxFact};
 use tpu::model::settings::CloudKind;
 use tpu::model::time::Timestamp;
-use tpu::store::disk::{Contents, Disk, Locked, Stat};
+use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
 use tpu::sys::clock::Clock;
 use tpu::sys::procs::{Process, Processes, Signal, Table};
 use tpu::sys::threads::Threads;
@@ -233,13 +233,8 @@ impl Disk for Me {
         self.world.disk.symlink(target, link)
     }
 
-    fn with_lock(
-        &self,
-        path: &Path,
-        mode: u32,
-        note: &[u8],
-        work: &mut dyn FnMut(),
-    ) -> io::Result<Locked> {
+    fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked> {
+        let Lock { path, mode, .. } = lock;
         self.disk_step("lock", path);
         if self.trouble().is_some() && self.world.disk.stat(path).is_err() {
             return Err(io::ErrorKind::StorageFull.into());

@@ -1,7 +1,7 @@
 //! Starts the program under test in the world: the same use cases as everywhere, with simulated effects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tpu::cloud::sim::{SimCloud, SimConfig, SimTarget};
@@ -10,6 +10,7 @@ use tpu::model::settings::{Layer, Origin};
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
+use tpu::ops::ctx::Warnings;
 use tpu::store::fake::FakeDisk;
 use tpu::store::{Store, Who};
 use tpu::sys::clock::Clock;
@@ -104,7 +105,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         patterns: None,
         classifier: OnceLock::new(),
         cloud,
-        warnings: Mutex::new(Vec::new()),
+        warnings: Warnings::default(),
     }
 }
 

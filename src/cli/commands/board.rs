@@ -226,8 +226,7 @@ fn release(app: &App, words: &[String]) -> Outcome {
     let (target, was_taken) = board::release(ctx, &typed, user.as_ref())?;
     let text =
         if was_taken { format!("{target} is free now.") } else { format!("{target} was free.") };
-    Ok(Output::new(text, json!({ "target": target, "was_taken": was_taken }))
-        .notes(ctx.take_warnings()))
+    Ok(Output::new(text, json!({ "target": target, "was_taken": was_taken })))
 }
 
 fn reserve(app: &App, args: &Reserve) -> Outcome {
@@ -242,8 +241,7 @@ fn reserve(app: &App, args: &Reserve) -> Outcome {
     Ok(Output::new(
         format!("{target} is {user}'s for {}.", time::age(seconds)),
         json!({ "target": target, "user": user, "until": until.to_rfc3339() }),
-    )
-    .notes(ctx.take_warnings()))
+    ))
 }
 
 fn notes(app: &App, args: &Notes, add: bool) -> Outcome {

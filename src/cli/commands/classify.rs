@@ -20,7 +20,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     let text = read(args.file.as_deref())?;
     let ctx = app.ctx()?;
     if args.lines {
-        return Ok(lines(app, ctx, &text).notes(ctx.take_warnings()));
+        return Ok(lines(app, ctx, &text));
     }
     let known = Circumstances { exit_code: args.exit_code, api_state: args.api_state.clone() };
     let (verdict, report) = classify::block(ctx, &text, &known)?;
@@ -34,7 +34,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
         .evidence
         .as_ref()
         .map_or(String::new(), |evidence| format!("why: {}\n", block::evidence(evidence)));
-    Ok(Output::new(human, report).notes(ctx.take_warnings()))
+    Ok(Output::new(human, report))
 }
 
 /// One verdict for each line; with `--json` one object for each line.

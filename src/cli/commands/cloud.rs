@@ -82,8 +82,7 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
     let mut tell = |line: &str| progress.say(line);
     let fact = provision::insist(ctx, &name, &wish, (anew, insistence), &mut tell)?;
     drop(progress);
-    Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) }))
-        .notes(ctx.take_warnings()))
+    Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) })))
 }
 
 /// What would be done to a target.
@@ -133,7 +132,7 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     });
     let silent: Vec<String> = silent.collect();
     let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
-    Ok(Output::new(text, json).notes(silent).notes(ctx.take_warnings()))
+    Ok(Output::new(text, json).notes(silent))
 }
 
 /// `sim`: always about the simulator, whatever `cloud` says.

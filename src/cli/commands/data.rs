@@ -26,13 +26,13 @@ pub(in crate::cli) fn run(app: &App, step: &DataStep) -> Outcome {
         DataStep::Set { path, value } => {
             // What is no JSON is text, as people type it.
             let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
-            Ok(told(&data::set(ctx, path, &value)?).notes(ctx.take_warnings()))
+            Ok(told(&data::set(ctx, path, &value)?))
         }
         DataStep::Merge { file } => {
             let value: Value = serde_json::from_slice(&read(file)?).map_err(|e| {
                 Error::usage(format!("{} is no JSON: {e}", file.display())).hint("mend that place")
             })?;
-            Ok(told(&data::merge(ctx, &value)?).notes(ctx.take_warnings()))
+            Ok(told(&data::merge(ctx, &value)?))
         }
     }
 }

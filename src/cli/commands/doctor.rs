@@ -16,7 +16,7 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         let restored = doctor::restore(ctx, n)?;
         let text =
             format!("Restored {}; what was there before is a backup now.", restored.display());
-        return Ok(Output::new(text, json!({ "restored": restored })).notes(ctx.take_warnings()));
+        return Ok(Output::new(text, json!({ "restored": restored })));
     }
     if let Some(probe) = &args.probe_lock {
         let free = locks::is_free(ctx, probe);

@@ -77,7 +77,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
         "{}\nNext: tpu run local -- python3 main.py, then tpu monitor. `tpu tldr` shows more.",
         said.join("\n")
     );
-    Ok(Output::new(text, json!({ "user": name, "done": said })).notes(app.ctx()?.take_warnings()))
+    Ok(Output::new(text, json!({ "user": name, "done": said })))
 }
 
 /// Asks; an empty answer is the default.

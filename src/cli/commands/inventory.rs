@@ -54,7 +54,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
     let silent: Vec<Value> =
         seen.silent.iter().map(|(zone, why)| json!({ "zone": zone, "reason": why })).collect();
     let json = json!({ "targets": entries, "in_use": sums, "silent": silent });
-    Ok(Output::new(text, json).notes(silences(&seen.silent)).notes(ctx.take_warnings()))
+    Ok(Output::new(text, json).notes(silences(&seen.silent)))
 }
 
 fn as_json(row: &Row, prices: &Prices, now: time::Timestamp) -> Value {
@@ -202,7 +202,7 @@ fn import(app: &App, template: Option<&str>) -> Outcome {
         .collect();
     let answer = |imported: bool, text: String| {
         let json = json!({ "changes": changes, "absent": plan.absent, "imported": imported });
-        Ok(Output::new(text, json).notes(notes.clone()).notes(ctx.take_warnings()))
+        Ok(Output::new(text, json).notes(notes.clone()))
     };
     if plan.changes.is_empty() || app.global.dry_run {
         return answer(false, text);
@@ -237,14 +237,12 @@ pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let text = paragraphs(&seen, ctx.clock.now(), &zone);
     let mut json = json!({ "target": json });
     if !of.machines {
-        return Ok(Output::new(text, json).notes(ctx.take_warnings()));
+        return Ok(Output::new(text, json));
     }
     let asked = super::workers::recipe(app, target, ("describe", false))?;
     json["machines"] = asked.json["steps"].clone();
     let text = format!("{text}\n{}", asked.text);
-    Ok(Output { code: asked.code, ..Output::new(text, json) }
-        .notes(asked.notes)
-        .notes(ctx.take_warnings()))
+    Ok(Output { code: asked.code, ..Output::new(text, json) }.notes(asked.notes))
 }
 
 /// Its own addresses say how many workers it has; before they are there, its type does.

@@ -41,7 +41,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         }
     }
     let failed = Error::all(problems);
-    let mut output = Output::new(text, json!({ "killed": done })).notes(ctx.take_warnings());
+    let mut output = Output::new(text, json!({ "killed": done }));
     match failed {
         None => Ok(output),
         Some(error) if done.is_empty() => Err(error),

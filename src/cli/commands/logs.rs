@@ -17,6 +17,7 @@ use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
 use crate::ops::logs::{self, Output as Source};
 use crate::ops::{Error, ctx::job_of};
+use crate::sys::files;
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -33,7 +34,7 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     let filter = Wanted { grep, worker: args.worker };
     let source = logs::output(app.ctx()?, &id)?;
     let bytes = match &source {
-        Source::File(path) => std::fs::read(path).map_err(|e| {
+        Source::File(path) => files::read(path).map_err(|e| {
             Error::state(format!("cannot read {}: {e}", path.display()))
                 .hint("`tpu check` shows where the job writes; is its disk there?")
         })?,
@@ -130,7 +131,7 @@ fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcom
 
 fn read_from(path: &Path, at: u64) -> Result<Vec<u8>, Error> {
     let read = || -> io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
+        let mut file = files::open(path)?;
         file.seek(SeekFrom::Start(at))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;

@@ -55,7 +55,7 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
         "user": launched.job.user, "window": launched.job.window, "parent": launched.parent,
         "target": launched.target, "session": launched.session, "pane": launched.pane,
     }});
-    Ok(Output::new(text, json).notes(again.warnings).notes(ctx.take_warnings()))
+    Ok(Output::new(text, json).notes(again.warnings))
 }
 
 fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Error> {

@@ -34,7 +34,7 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let mut notes = Vec::new();
     if let Some(wish) = &wish {
         match choose::choose(app, args, wish, &mut request, &mut notes)? {
-            Chosen::Launched(launched) => return Ok(ran(app, &launched, notes)),
+            Chosen::Launched(launched) => return Ok(ran(&launched, notes)),
             Chosen::WouldWait(what) => {
                 let text = format!("Would be {what}.");
                 let json = json!({ "plan": { "user": wish.user, "waits_for": what } });
@@ -57,11 +57,11 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
         launch::provide_target(ctx, &request)?;
     }
     let launched = launch::launch(ctx, &request)?;
-    Ok(ran(app, &launched, notes))
+    Ok(ran(&launched, notes))
 }
 
 /// Says that a job has started.
-fn ran(app: &App, launched: &Launched, notes: Vec<String>) -> Ran {
+fn ran(launched: &Launched, notes: Vec<String>) -> Ran {
     let text = format!(
         "Started {} on {} in tmux window {}:{}.",
         launched.job, launched.target, launched.session, launched.job.window
@@ -70,8 +70,7 @@ fn ran(app: &App, launched: &Launched, notes: Vec<String>) -> Ran {
         "user": launched.job.user, "window": launched.job.window,
         "target": launched.target, "session": launched.session, "pane": launched.pane,
     }});
-    let warnings = app.ctx().map(crate::ops::Ctx::take_warnings).unwrap_or_default();
-    let output = Output::new(text, json).notes(notes).notes(warnings);
+    let output = Output::new(text, json).notes(notes);
     Ran { job: Some(launched.job.clone()), output }
 }
 

@@ -34,7 +34,7 @@ use crate::model::facts::TargetFact;
 use crate::model::settings::CloudKind;
 use crate::model::time::Timestamp;
 use crate::store::atomic;
-use crate::store::disk::Disk;
+use crate::store::disk::{Disk, Lock};
 use crate::store::lock;
 use crate::store::{StoreError, Who};
 use crate::sys::clock::{Clock, SystemClock};
@@ -163,7 +163,8 @@ impl SimCloud {
             // If it cannot be made, the lock says so with its path.
             drop(disk.make_dir(dir, DIR_MODE));
         }
-        lock::with(&**disk, &patience, who, (lock_file.as_ref(), MODE), || {
+        let lock = Lock { path: lock_file.as_ref(), mode: MODE, guarded: Some(file) };
+        lock::with(&**disk, &patience, who, lock, || {
             let now = clock.now();
             let (mut fleet, before) =
                 self.read(doing)?.unwrap_or_else(|| (self.new_fleet(now), Vec::new()));

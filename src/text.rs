@@ -48,20 +48,121 @@ pub fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// Text from outside, made harmless for a terminal: control characters become visible escapes.
+/// Whether a terminal does something else with a character than to show it: controls (C0, DEL and C1) but
+/// the tab, and what turns the order of a line around or hides in it.
+pub fn is_unsafe(c: char) -> bool {
+    c != '\t' && (c.is_control() || is_invisible(c))
+}
+
+/// Marks of writing direction, line and paragraph separators, annotations and tags: no column shows them.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Text from outside on one line, made harmless for a terminal: what it would act on is shown as an escape.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\t') {
+    if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if c.is_control() && c != '\t' {
+        if is_unsafe(c) {
             safe.extend(c.escape_default());
         } else {
             safe.push(c);
         }
     }
     Cow::Owned(safe)
+}
+
+/// Whole text on its way to a terminal or a pipe: lines, tabs and colours (SGR) stay, and nothing else that
+/// a terminal acts on does. Of a line that was drawn over (by carriage returns) the last drawing stays. What
+/// comes from a job, a worker or a file of others leaves the program through here and no other way.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| c != '\n' && is_unsafe(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    let mut is_coloured = false;
+    for line in text.split_inclusive('\n') {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let drawn = line.rsplit('\r').find(|drawn| !drawn.is_empty()).unwrap_or_default();
+        push_harmless(&mut safe, drawn, &mut is_coloured);
+        safe.push_str(end);
+    }
+    if is_coloured {
+        safe.push_str("\u{1b}[0m");
+    }
+    Cow::Owned(safe)
+}
+
+fn push_harmless(safe: &mut String, line: &str, is_coloured: &mut bool) {
+    let mut rest = line;
+    while let Some(at) = rest.find(is_unsafe) {
+        let (plain, tail) = rest.split_at(at);
+        safe.push_str(plain);
+        let mut after = tail.chars();
+        let Some(c) = after.next() else { return };
+        let after = after.as_str();
+        rest = after;
+        if c == '\u{1b}' {
+            let sequence = after.get(..escape_len(after.as_bytes())).unwrap_or(after);
+            if let Some(attributes) = attributes(sequence) {
+                safe.push(c);
+                safe.push_str(sequence);
+                *is_coloured = !matches!(attributes.rsplit(';').next(), None | Some("" | "0"));
+            }
+            rest = after.get(sequence.len()..).unwrap_or_default();
+        } else if is_invisible(c) {
+            safe.extend(c.escape_default());
+        }
+    }
+    safe.push_str(rest);
+}
+
+/// The parameters of what follows an ESC, if that sets colours and the like (SGR) and nothing else.
+fn attributes(sequence: &str) -> Option<&str> {
+    let attributes = sequence.strip_prefix('[')?.strip_suffix('m')?;
+    let is_number = |b: u8| b.is_ascii_digit() || matches!(b, b';' | b':');
+    (attributes.len() <= LONGEST_SGR && attributes.bytes().all(is_number)).then_some(attributes)
+}
+
+/// Parameters of colours are never longer; some terminals keep a buffer no larger.
+const LONGEST_SGR: usize = 64;
+
+/// A JSON document in which a terminal finds nothing to act on. It says the same: all that is not plain is
+/// within strings, where it may be written as an escape.
+pub fn harmless_json(document: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| !c.is_ascii_whitespace() && is_unsafe(c);
+    if !document.chars().any(is_unsafe) {
+        return Cow::Borrowed(document);
+    }
+    let mut safe = String::with_capacity(document.len() + 8);
+    for c in document.chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// The last `most` characters of a text, with `…` in the place of what is missing.
+pub fn last(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().rev().nth(most) {
+        None => Cow::Borrowed(text),
+        Some(_) if most == 0 => Cow::Borrowed(""),
+        Some((at, c)) => {
+            let after = text.get(at + c.len_utf8()..).unwrap_or_default();
+            let kept = after.char_indices().nth(1).and_then(|(second, _)| after.get(second..));
+            Cow::Owned(format!("…{}", kept.unwrap_or_default()))
+        }
+    }
 }
 
 /// `bytes` without terminal escape sequences: CSI (colours, cursor), OSC (titles, links), DCS and the
@@ -146,6 +247,49 @@ mod tests {
     fn escapes_make_terminal_codes_visible() {
         assert_eq!(escape("a\u{1b}[31mb"), "a\\u{1b}[31mb");
         assert_eq!(escape("plain\ttext"), "plain\ttext");
+    }
+
+    #[test]
+    fn what_turns_lines_around_is_visible() {
+        assert_eq!(escape("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+        assert_eq!(escape("عربي 👩\u{200d}💻"), "عربي 👩\u{200d}💻");
+    }
+
+    #[test]
+    fn colours_pass_and_nothing_else_does() {
+        let cases = [
+            ("plain\ttext\n", "plain\ttext\n"),
+            ("\u{1b}[1;38:5:3mred\u{1b}[0m", "\u{1b}[1;38:5:3mred\u{1b}[0m"),
+            ("\u{1b}[31mred\n", "\u{1b}[31mred\n\u{1b}[0m"),
+            ("a\u{1b}]52;c;aGk=\u{7}b\u{1b}]0;t\u{1b}\\c\u{1b}P+q\u{1b}\\d", "abcd"),
+            ("a\u{1b}[6n\u{1b}[?1049h\u{1b}[>4;1m\u{1b}[?4m\u{1b}[2Jb\u{1b}cd", "abd"),
+            ("a\u{9d}0;t\u{9c}b\u{9b}6nc", "a0;tb6nc"),
+            ("a\u{1b}\u{1b}[31mb\u{1b}[0m\u{1b}", "a\u{1b}[31mb\u{1b}[0m"),
+            ("a\u{1b}\u{9b}[31\u{7}mb\u{8}\u{7f}", "a[31mb"),
+            ("  5 %\r 10 %\r\nnext\r", " 10 %\nnext"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+        ];
+        for (from, to) in cases {
+            assert_eq!(harmless(from), to, "{}", from.escape_debug());
+            assert_eq!(harmless(to), to, "once is enough: {}", from.escape_debug());
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_without_a_character_to_act_on() {
+        let value = serde_json::json!({ "a\u{9b}": "\u{1b}]0;\u{7f}\u{202e}\u{e0041}é\n" });
+        let text = format!("{value:#}\n");
+        let safe = harmless_json(&text);
+        assert!(!safe.chars().any(|c| c != '\n' && is_unsafe(c)), "{safe}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+    }
+
+    #[test]
+    fn the_end_of_a_text_is_cut_by_characters() {
+        assert_eq!(last("日本語", 3), "日本語");
+        assert_eq!(last("日本語の", 3), "…語の");
+        assert_eq!(last("ab", 1), "…");
+        assert_eq!(last("ab", 0), "");
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod fleet;
 mod found;
 mod golden;
 mod hostile;
+mod hostile_output;
 mod ignore_error;
 mod json_schema;
 mod kill;

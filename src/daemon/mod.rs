@@ -151,6 +151,7 @@ impl<'a> Monitor<'a> {
     fn say(&mut self, line: &str) {
         let now = self.ctx.clock.now().to_rfc3339();
         // A window that has gone is no reason to stop watching.
+        let line = crate::text::escape(line);
         drop(writeln!(self.out, "{now}  {line}").and_then(|()| self.out.flush()));
     }
 }

@@ -4,6 +4,8 @@ use ansi_to_tui::IntoText as _;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use crate::text;
+
 /// Text of a pane, oldest line first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PaneText {
@@ -15,11 +17,11 @@ impl PaneText {
     /// Reads what tmux captured. Bytes that are no UTF-8 become replacement characters, and the blank
     /// lines below the last output go.
     pub fn from_capture(bytes: &[u8]) -> Self {
-        let text = only_colours(&String::from_utf8_lossy(bytes));
-        let lines = match text.as_str().into_text() {
+        let coloured = only_colours(&String::from_utf8_lossy(bytes));
+        let lines = match coloured.as_str().into_text() {
             Ok(text) => text.lines,
             // The parser gave up: show the text without colours rather than nothing.
-            Err(_) => return Self::from_plain(text.lines()),
+            Err(_) => return Self::from_plain(coloured.lines()),
         };
         let mut pane = Self { lines };
         for span in pane.lines.iter_mut().flat_map(|line| &mut line.spans) {
@@ -98,7 +100,7 @@ pub fn folded(line: &Line<'static>, width: usize) -> Vec<Line<'static>> {
     for span in &line.spans {
         let mut piece = String::new();
         for c in span.content.chars() {
-            let columns = crate::text::width(c.encode_utf8(&mut [0; 4]));
+            let columns = text::width(c.encode_utf8(&mut [0; 4]));
             if used + columns > width && used > 0 {
                 push(&mut rows, &mut piece, span.style);
                 rows.push(Line::default());
@@ -133,49 +135,18 @@ fn on_any_background(style: Style) -> Style {
     }
 }
 
-/// Keeps text, line breaks and colour sequences (`ESC [ … m`), and drops all else that a terminal acts on.
+/// Text with line breaks and colours and nothing else that a terminal acts on. Sub-parameters of colours
+/// become parameters, which is what is understood here.
 fn only_colours(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\n' => kept.push('\n'),
-            '\t' => kept.push_str("    "),
-            '\u{1b}' => match chars.next() {
-                Some('[') => {
-                    let mut arguments = String::new();
-                    let end = loop {
-                        match chars.next() {
-                            Some(c @ '\u{40}'..='\u{7e}') => break Some(c),
-                            Some(c @ '\u{20}'..='\u{3f}') => arguments.push(c),
-                            // Broken off: what follows is text again.
-                            Some(_) | None => break None,
-                        }
-                    };
-                    let plain = arguments.chars().all(|c| c.is_ascii_digit() || ";:".contains(c));
-                    if end == Some('m') && plain {
-                        kept.push_str("\u{1b}[");
-                        kept.push_str(&arguments.replace(':', ";"));
-                        kept.push('m');
-                    }
-                }
-                // Strings (titles, links, clipboard): up to BEL or ESC \.
-                Some(']' | 'P' | 'X' | '^' | '_') => {
-                    while let Some(c) = chars.next() {
-                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
-                            break;
-                        }
-                    }
-                }
-                // Character sets take one character more.
-                Some('(' | ')' | '*' | '+' | '#' | '%') => {
-                    chars.next();
-                }
-                Some(_) | None => {}
-            },
-            c if c.is_control() => {}
-            c => kept.push(c),
-        }
+    let text = text::harmless(text).replace('\t', "    ");
+    let mut pieces = text.split('\u{1b}');
+    let mut kept = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (attributes, plain) = piece.split_once('m').unwrap_or((piece, ""));
+        kept.push('\u{1b}');
+        kept.push_str(&attributes.replace(':', ";"));
+        kept.push('m');
+        kept.push_str(plain);
     }
     kept
 }
@@ -183,7 +154,7 @@ fn only_colours(text: &str) -> String {
 /// Keeps only what takes room on a line.
 fn only_text(line: &str) -> String {
     let expanded = line.replace('\t', "    ");
-    expanded.chars().filter(|c| !c.is_control()).collect()
+    expanded.chars().filter(|c| !text::is_unsafe(*c)).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use ratatui::backend::CrosstermBackend;
 
 use super::model::Model;
 use super::view::view;
+use crate::text;
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
@@ -74,6 +75,7 @@ impl Screen {
     /// Takes the terminal over (again); the next frame is drawn whole.
     pub(super) fn take(&mut self) -> io::Result<()> {
         self.taken.store(true, Ordering::SeqCst);
+        fail::fail_point!("no-raw-mode", |_| Err(io::Error::other("it takes no keys one by one")));
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
         self.mouse(self.mouse)?;
@@ -106,8 +108,10 @@ impl Drop for Screen {
 /// Asks the terminal to put a text into its clipboard (OSC 52), which works through ssh. A terminal
 /// that does not know this does nothing.
 pub(super) fn copy(text: &str) -> io::Result<()> {
+    // Whoever pastes it may paste it into a shell.
+    let lines: Vec<_> = text.split('\n').map(text::escape).collect();
     let mut out = io::stdout();
-    write!(out, "\u{1b}]52;c;{}\u{7}", STANDARD.encode(text))?;
+    write!(out, "\u{1b}]52;c;{}\u{7}", STANDARD.encode(lines.join("\n")))?;
     out.flush()
 }
 

@@ -24,7 +24,7 @@ pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
     let text = || block::all(&look, show);
     let output = Output::either(&app.global, text, || as_json::snapshot(&look));
-    Ok(output.notes(app.ctx()?.take_warnings()))
+    Ok(output)
 }
 
 /// `check-simp`: a table.
@@ -38,7 +38,7 @@ pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
         }
     };
     let output = Output::either(&app.global, text, || as_json::snapshot(&look));
-    Ok(output.notes(app.ctx()?.take_warnings()))
+    Ok(output)
 }
 
 /// `caj`: everybody's jobs.
@@ -58,10 +58,10 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
         if args.rounds == Some(round) {
             return Ok(output);
         }
-        // Home and clear, on a terminal: the next round stands where this one stood.
-        let clear = if app.on_terminal() { "\x1b[H\x1b[2J" } else { "" };
-        let text = format!("{clear}{}", print::printed(&output, &app.global));
-        match print::to_stdout(&text, print::choice(app.global.color)) {
+        let cleared = if app.on_terminal() { print::clear() } else { Ok(()) };
+        let text = print::printed(&output, &app.global);
+        let choice = print::choice(app.global.color);
+        match cleared.and_then(|()| print::to_stdout(&text, choice)) {
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Output::default()),
             Err(e) => {
                 return Err(Error::failed(format!("cannot print: {e}"))
@@ -103,8 +103,6 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     }
     let shown =
         |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));
-    // A line of output is about eighty characters wide; the setting counts characters.
-    let lines = usize::try_from(settings.show_length / 80).unwrap_or(2).max(2);
     let show = Show {
         // Without its number a block says nothing.
         window: true,
@@ -115,7 +113,7 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
         verbose: shown('v', settings.monitor_verbose),
         tags: !args.no_tags,
         zone: args.zone,
-        lines,
+        length: usize::try_from(settings.show_length).unwrap_or(usize::MAX),
     };
     Ok((look, show))
 }
@@ -176,5 +174,5 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
         text += &format!("logs: {dir}\n");
     }
     let output = Output::new(text, json!({ "job": as_json::job(&view) }));
-    Ok(output.notes(app.ctx()?.take_warnings()))
+    Ok(output)
 }

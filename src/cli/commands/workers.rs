@@ -1,8 +1,9 @@
 //! Commands that reach into the machines of a target: a shell, a command, recipes, files, an end of what
 //! was left.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ use crate::ops::recipes::{self, Request, StepEnd};
 use crate::ops::rehearse;
 use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
-use crate::text::escape;
+use crate::text::{self, escape};
 
 /// One of them.
 pub(in crate::cli) fn run(app: &App, command: &Workers) -> Outcome {
@@ -88,10 +89,19 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     Ok(Output { code: code(&ends), ..Output::new("", json).notes(complaints(&ends, several)) })
 }
 
-/// Prints lines as they come, byte for byte; with several workers each says whose it is.
+/// Prints lines as they come; with several workers each says whose it is. A file or a pipe gets them byte for
+/// byte, a terminal only what it shows.
 struct Printer {
     several: bool,
     is_open: bool,
+}
+
+/// What of a line goes to somebody who may be a terminal.
+fn shown<'a>(line: &'a [u8], to: &impl IsTerminal) -> Cow<'a, [u8]> {
+    if !to.is_terminal() {
+        return Cow::Borrowed(line);
+    }
+    Cow::Owned(text::harmless(&String::from_utf8_lossy(line)).into_owned().into_bytes())
 }
 
 impl Printer {
@@ -108,9 +118,12 @@ impl Printer {
             Spoken::Out(_) if !self.is_open => Ok(()),
             Spoken::Out(_) => {
                 let mut out = std::io::stdout().lock();
-                out.write_all(&line).and_then(|()| out.flush())
+                out.write_all(&shown(&line, &out)).and_then(|()| out.flush())
             }
-            Spoken::Err(_) => std::io::stderr().lock().write_all(&line),
+            Spoken::Err(_) => {
+                let mut err = std::io::stderr().lock();
+                err.write_all(&shown(&line, &err))
+            }
         };
         if matches!(said, Spoken::Out(_)) && written.is_err() {
             self.is_open = false;
@@ -189,7 +202,7 @@ fn rehearsal(app: &App, request: &Request, before: &str) -> Outcome {
     let json = json!({
         "dry_run": true, "target": request.target.name, "recipe": request.recipe, "plan": steps,
     });
-    Ok(Output::new(text, json).notes(ctx.take_warnings()))
+    Ok(Output::new(text, json))
 }
 
 /// Follows a recipe on every worker.

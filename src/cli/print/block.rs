@@ -1,5 +1,6 @@
 //! A job as a block of lines: what `check` prints, in the order that users of the original know.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
@@ -10,6 +11,7 @@ use crate::model::time;
 use crate::model::view::{JobView, Snapshot, TmuxHealth};
 
 use super::paint;
+use crate::text::{self, escape};
 
 /// Between two blocks, as in the original.
 const RULE: &str = "----------------------------------------";
@@ -33,8 +35,8 @@ pub(in crate::cli) struct Show {
     pub(in crate::cli) tags: bool,
     /// Zones.
     pub(in crate::cli) zone: bool,
-    /// Lines of output to show.
-    pub(in crate::cli) lines: usize,
+    /// Characters of output to show.
+    pub(in crate::cli) length: usize,
 }
 
 /// Every job of a snapshot.
@@ -52,8 +54,11 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
         text.push('\n');
     }
     for orphan in &snapshot.orphans {
-        text +=
-            &format!("Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n", orphan.window, orphan.session);
+        text += &format!(
+            "Window {} ({}, NOT FOUND IN DATA)\n{RULE}\n",
+            orphan.window,
+            escape(&orphan.session)
+        );
     }
     if snapshot.jobs.is_empty() && show.chosen {
         text += "No job is meant by that.\n";
@@ -74,18 +79,18 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
         let name = Path::new(&job.dir.1)
             .file_name()
             .map_or(job.dir.1.clone(), |name| name.to_string_lossy().into_owned());
-        text += &format!("DIR: {name}\n");
+        text += &format!("DIR: {}\n", escape(&name));
     }
     if show.target {
-        text += &format!("TPU: {}\n", job.target_label);
+        text += &format!("TPU: {}\n", escape(&job.target_label));
     }
     if show.zone {
-        text += &format!("ZONE: {}\n", job.zone.as_deref().unwrap_or("-"));
+        text += &format!("ZONE: {}\n", escape(job.zone.as_deref().unwrap_or("-")));
     }
     if show.status {
         text += &format!("Status: {}\n", status(job));
         for (name, line) in reasons(job) {
-            text += &format!("{name}: {line}\n");
+            text += &format!("{name}: {}\n", escape(&line));
         }
     }
     let wanted = show.verbose || (show.status && is_obscure(job));
@@ -93,12 +98,22 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
         text += "msg: none\n";
     } else if wanted && !job.tail.is_empty() {
         text += "msg:\n";
-        let from = job.tail.lines().count().saturating_sub(show.lines);
-        for line in job.tail.lines().skip(from) {
+        for line in newest(&job.tail, show.length) {
             text += &format!("  {line}\n");
         }
     }
     text
+}
+
+/// The newest lines that a setting of so many characters asks for. A line that is longer than all of it is
+/// cut.
+fn newest(output: &str, length: usize) -> Vec<Cow<'_, str>> {
+    // A line of output is about eighty characters wide.
+    let lines = (length / 80).max(2);
+    let mut newest: Vec<_> =
+        output.lines().rev().take(lines).map(|line| text::last(line, length)).collect();
+    newest.reverse();
+    newest
 }
 
 fn title(job: &JobView, show: Show, with_user: bool) -> String {
@@ -107,7 +122,7 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
         parts.push(format!("user: {}", job.id.user));
     }
     if show.tags {
-        parts.extend(job.tags.as_ref().map(|tags| format!("tag: {}", crate::text::escape(tags))));
+        parts.extend(job.tags.as_ref().map(|tags| format!("tag: {}", escape(tags))));
     }
     let at = job.lineage.iter().position(|window| *window == job.id.window).unwrap_or(0);
     if let Some(father) = at.checked_sub(1).and_then(|at| job.lineage.get(at)) {
@@ -190,7 +205,7 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
 
 /// Evidence on one line.
 pub(in crate::cli) fn evidence(evidence: &Evidence) -> String {
-    let line = crate::text::escape(evidence.line.trim()).into_owned();
+    let line = escape(evidence.line.trim()).into_owned();
     let mut place = vec![evidence.rule.clone()];
     place.extend(evidence.line_in_words());
     place.extend(evidence.worker.as_ref().map(|worker| format!("worker {worker}")));

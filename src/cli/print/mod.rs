@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::ops::error::did_you_mean;
 use crate::ops::{Error, Kind};
+use crate::text;
 
 use super::args::{Cli, Color, Globals};
 use super::legacy;
@@ -71,12 +72,15 @@ impl Output {
 
 /// What goes to stdout: one document with `--json`, else the text.
 pub(super) fn printed(output: &Output, global: &Globals) -> String {
-    if !global.json || output.is_json_lines {
+    if !global.json {
         return ended(&output.text);
     }
-    let mut text = serde_json::to_string(&Document(&output.json)).unwrap_or_default();
-    text.push('\n');
-    text
+    let text = if output.is_json_lines {
+        ended(&output.text)
+    } else {
+        ended(&serde_json::to_string(&Document(&output.json)).unwrap_or_default())
+    };
+    text::harmless_json(&text).into_owned()
 }
 
 /// The members of a result as a document: `schema` comes first.
@@ -114,16 +118,16 @@ pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
         let document = json!({ "schema": 1, "error": {
             "code": error.kind.as_str(), "message": error.message, "hint": hint,
         }});
-        to_stderr(&format!("{document}\n"), global);
+        to_stderr(&text::harmless_json(&format!("{document}\n")), global);
     } else {
-        let mut text = String::new();
+        let mut said = String::new();
         for line in error.message.lines() {
-            text += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), crate::text::escape(line));
+            said += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), text::escape(line));
         }
         for line in hint.lines() {
-            text += &format!("{} {line}\n", paint(AnsiColor::Cyan, "hint:"));
+            said += &format!("{} {}\n", paint(AnsiColor::Cyan, "hint:"), text::escape(line));
         }
-        to_stderr(&text, global);
+        to_stderr(&said, global);
     }
     ExitCode::from(error.kind.exit_code())
 }
@@ -226,17 +230,24 @@ fn ended(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
-/// Writes to stdout with or without colours.
+/// Writes to stdout with or without colours; of what came from outside nothing else reaches a terminal.
 pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
     let mut out = AutoStream::new(io::stdout(), choice);
-    out.write_all(text.as_bytes())?;
+    out.write_all(text::harmless(text).as_bytes())?;
+    out.flush()
+}
+
+/// Empties the terminal, so that what is printed next stands where this stood.
+pub(super) fn clear() -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(b"\x1b[H\x1b[2J")?;
     out.flush()
 }
 
 /// Writes to stderr; nobody is left to tell if that fails.
 fn to_stderr(text: &str, global: &Globals) {
     let mut out = AutoStream::new(io::stderr(), choice(global.color));
-    let _printed = out.write_all(text.as_bytes());
+    let _printed = out.write_all(text::harmless(text).as_bytes());
 }
 
 /// Text in a colour.

@@ -34,6 +34,7 @@ mod toast;
 mod words;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -41,6 +42,7 @@ use ratatui::widgets::{Block, Borders, Clear};
 
 use super::model::{Model, Overlay};
 use super::theme::Role;
+use crate::text;
 use layout::Layout;
 
 /// Below this nothing sensible fits; the screen says so instead.
@@ -61,11 +63,21 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
             panels(&Model { size: (area.width, area.height), ..model.clone() }, frame);
         }
     }
+    harmless(frame.buffer_mut());
     if model.setup.theme.is_monochrome() {
         lost_colours::drop(frame.buffer_mut());
     }
     if model.setup.ascii {
         ascii::replace(frame.buffer_mut());
+    }
+}
+
+/// Whatever a panel has let through: nothing that a terminal would act on leaves the frame.
+fn harmless(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().contains(text::is_unsafe) {
+            cell.set_symbol("\u{fffd}");
+        }
     }
 }
 

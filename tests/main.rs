@@ -76,6 +76,7 @@ mod resume;
 mod screen_asks;
 mod seat;
 mod sim;
+mod started;
 mod slow_cloud;
 mod store_disk;
 mod store_document;

@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
+use crate::model::ids::JobId;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
@@ -21,7 +22,7 @@ use super::commands::{
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
     targets, users, wait, workers,
 };
-use super::print::Output;
+use super::print::{self, Output};
 use super::screen;
 
 /// Runs what was typed, and what the process was `started` with; `name` is the command's, for the journal.
@@ -197,21 +198,28 @@ fn run_then_watch(
     quiet: bool,
 ) -> Outcome {
     let ran = run(&app)?;
-    let Some(job) = ran.job.filter(|_| !quiet && app.on_terminal()) else { return Ok(ran.output) };
-    let wanted = {
-        let ctx = app.ctx()?;
-        let data = ctx.data()?;
-        ctx.settings(data.user(&job.user))?.monitor_after_run
-    };
-    if !wanted {
-        return Ok(ran.output);
-    }
+    let is_watched = |job: &JobId| !quiet && app.on_terminal() && is_monitor_wanted(&app, job);
+    let Some(job) = ran.job.filter(is_watched) else { return Ok(ran.output) };
+    // Said before the screen opens, and there when it closes: whatever the screen meets, the job has started.
+    let started = ran.output.notes(app.warnings.take());
+    print::output(&started, &app.global);
+    let again = format!("tpu monitor {}", job.user);
     let scope = screen::Scope {
         whose: Whose::of([job.user.clone()]),
         select: Some(job),
         ..screen::Scope::default()
     };
-    monitor(app, &scope)
+    Ok(monitor(app, &scope).unwrap_or_else(|error| {
+        let note =
+            format!("the monitor did not open: {}; once that is mended: {again}", error.message);
+        Output::default().notes(vec![note])
+    }))
+}
+
+/// Whether the monitor is to open after a job of this user has started.
+fn is_monitor_wanted(app: &App, job: &JobId) -> bool {
+    let settings = app.ctx().and_then(|ctx| ctx.settings(ctx.data()?.user(&job.user)));
+    settings.is_ok_and(|settings| settings.monitor_after_run)
 }
 
 /// The full-screen monitor.

@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::ops::Error;
+use crate::sys::clock;
 use crate::sys::env::Env;
 
 use args::Cli;
@@ -44,6 +45,11 @@ pub fn main() -> ExitCode {
         Err(error) => return print::usage_error(&error, &rewritten),
     };
     let global = cli.global.clone();
+    if !clock::is_sane() {
+        let error = Error::state("the clock of this machine shows a year beyond 9999")
+            .hint("set it (`date` shows it); every time that is noted would be wrong");
+        return print::error(&error, &global);
+    }
     match dispatch::run(cli, &name, (env, typed)) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::ids::JobId;
-use crate::model::settings::Settings;
+use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
 use crate::model::view::Whose;
 use crate::monitor::bridge::Bridge;
+use crate::monitor::keys::KeyMap;
 use crate::monitor::model::Columns;
+use crate::monitor::theme::Theme;
 use crate::monitor::{self, Backend, MonitorError, Options};
 use crate::ops::{Ctx, Error};
 
@@ -74,6 +76,30 @@ pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> 
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
 }
 
+/// Refuses a value that the screen would not understand later. What is no setting at all is others' to say.
+pub(super) fn check_setting(key: &str, value: &str) -> Result<(), Error> {
+    let origin = Origin::Flag(key.to_owned());
+    let mut layer = Layer::default();
+    if layer.set(key, value, &origin).is_err() {
+        return Ok(());
+    }
+    let settings = Settings::merge(&[(origin, &layer)])?;
+    let theme = Some(settings.theme.as_str()).filter(|theme| *theme != "default");
+    if let Some(Err(error)) = theme.map(Theme::named) {
+        return Err(Error::usage(error.to_string()).hint("as in: tpu set-settings theme light"));
+    }
+    if let Err(error) = KeyMap::new(&keys(&settings)) {
+        let hint = "as in: tpu set-settings keys '{\"quit\": \"q\"}'";
+        return Err(Error::usage(error.to_string()).hint(hint));
+    }
+    Ok(())
+}
+
+/// The keys of a person, as the screen takes them.
+fn keys(settings: &Settings) -> Vec<(String, String)> {
+    settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect()
+}
+
 fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
     let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -89,7 +115,7 @@ fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
         no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,
         refresh: Duration::from_secs(settings.monitor_upd_time.into()),
         zone,
-        keys: settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect(),
+        keys: keys(settings),
         select: None,
         commands: commands(),
         flags: flags(app),

@@ -12,11 +12,11 @@ use super::backend::Backend;
 use super::effect::{Effects, Own, answer};
 use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
-use super::message::{Effect, Message, Scope};
+use super::message::{Effect, Message, Problem, Scope};
 use super::model::{Columns, Model, Setup};
 use super::terminal::{Screen, copy};
 use super::theme::{self, Theme, ThemeError};
-use super::update::update;
+use super::update::{complain, update};
 use crate::model::ids::JobId;
 use crate::model::time::Zone;
 use crate::model::view::Whose;
@@ -68,10 +68,10 @@ pub enum MonitorError {
     /// The terminal failed.
     #[error("the terminal failed: {0}")]
     Terminal(#[from] io::Error),
-    /// The theme cannot be used.
+    /// A theme of the program's own cannot be used.
     #[error(transparent)]
     Theme(#[from] ThemeError),
-    /// The keys in the settings cannot be used.
+    /// The program's own keys cannot be used.
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// A signal ended it; the terminal has been restored.
@@ -85,20 +85,22 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         return Err(MonitorError::NoTerminal);
     }
     let refresh = options.refresh.max(Duration::from_secs(1));
-    let theme = options.theme.as_deref().unwrap_or(theme::DEFAULT);
-    let theme = Theme::named(if options.no_color { "plain" } else { theme })?;
+    let mut odd = Vec::new();
+    let theme = theme_of(&options, &mut odd)?;
+    let keys = keys_of(&options, &mut odd)?;
     let colours = !theme.is_monochrome();
     let setup = Setup {
         theme,
         ascii: options.ascii,
         columns: options.columns,
         zone: options.zone,
-        keys: KeyMap::new(&options.keys)?,
+        keys,
         refresh_s: refresh.as_secs(),
         commands: options.commands,
     };
     let scope = Scope { whose: options.whose };
     let mut model = Model::new(setup, scope.clone(), backend.now(), options.select);
+    odd.into_iter().for_each(|problem| complain(&mut model, problem));
 
     let (events, happened) = channel();
     let _signals = SignalFeed::start(events.clone())?;
@@ -119,6 +121,29 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         later: VecDeque::new(),
     };
     turn.run()
+}
+
+/// The theme that is asked for, else the usual one, with a word about it: a setting that is wrong is no reason
+/// to show nothing.
+fn theme_of(options: &Options, odd: &mut Vec<Problem>) -> Result<Theme, ThemeError> {
+    if options.no_color {
+        return Theme::named("plain");
+    }
+    let name = options.theme.as_deref().unwrap_or(theme::DEFAULT);
+    Theme::named(name).or_else(|error| {
+        let hint = "tpu set-settings theme default, or the settings file";
+        odd.push(Problem::new(format!("{error}: the usual theme is shown"), hint));
+        Theme::named(theme::DEFAULT)
+    })
+}
+
+/// The keys that are asked for, else the usual ones.
+fn keys_of(options: &Options, odd: &mut Vec<Problem>) -> Result<KeyMap, KeysError> {
+    KeyMap::new(&options.keys).or_else(|error| {
+        let hint = "tpu set-settings keys '{}', or the settings file";
+        odd.push(Problem::new(format!("{error}: the usual keys are used"), hint));
+        KeyMap::new(&[])
+    })
 }
 
 /// What the loop holds.

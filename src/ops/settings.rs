@@ -1,5 +1,6 @@
 //! Settings of users, and of MONITOR.
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::model::ids::UserName;
@@ -23,6 +24,10 @@ pub fn list(ctx: &Ctx, user: &UserName) -> Result<Vec<Line>, Error> {
 /// Changes a setting in data.json. Returns the layer that hides the new value, if one does.
 pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<Origin>, Error> {
     let origin = Origin::User(user.as_str().to_owned());
+    if let ("checkpoint_pattern", Err(error)) = (key, Regex::new(value)) {
+        return Err(Error::usage(format!("checkpoint_pattern: {error}"))
+            .hint("as in: tpu set-settings checkpoint_pattern 'model_[0-9]+'"));
+    }
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");

@@ -1,7 +1,7 @@
 //! Time: what a clock on the wall says, how long something took, and waiting.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::model::time::Timestamp;
 
@@ -39,9 +39,8 @@ impl Default for SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "sys::clock is the door to the clocks")]
     fn now(&self) -> Timestamp {
-        Timestamp::from_jiff(jiff::Timestamp::now())
+        instant_of(wall())
     }
 
     fn monotonic(&self) -> Duration {
@@ -52,6 +51,29 @@ impl Clock for SystemClock {
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
+}
+
+/// What the machine's clock says.
+#[expect(clippy::disallowed_methods, reason = "sys::clock is the door to the clocks")]
+fn wall() -> SystemTime {
+    fail::fail_point!("clock-in-year-10000", |_| UNIX_EPOCH + Duration::from_secs(253_402_300_800));
+    SystemTime::now()
+}
+
+/// The instant of a wall clock, the nearest that can be written down if nobody could write it down.
+fn instant_of(wall: SystemTime) -> Timestamp {
+    match wall.duration_since(UNIX_EPOCH) {
+        Ok(since) => Timestamp::from_second(0).plus(since),
+        Err(before) => {
+            let seconds = i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX);
+            Timestamp::from_second(seconds.saturating_neg())
+        }
+    }
+}
+
+/// Whether the machine's clock shows a time that can be written down: no year beyond 9999.
+pub fn is_sane() -> bool {
+    jiff::Timestamp::try_from(wall()).is_ok()
 }
 
 /// A clock that stands still until somebody moves it. A sleep moves it by the time slept, at once.

@@ -6,7 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
-use crate::cli::resolve;
+use crate::cli::{resolve, screen};
 use crate::model::time::LOCAL;
 use crate::ops::{Error, settings};
 
@@ -50,6 +50,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
             .hint("as in: tpu set-settings monitor_after_run False"));
     };
     let user = resolve::only_user(app, words.get(2..).unwrap_or_default())?;
+    screen::check_setting(key, value)?;
     let hidden = settings::set(app.ctx()?, &user, key, value)?;
     let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));
     let notes = notes.collect();

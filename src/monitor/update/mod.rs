@@ -396,7 +396,7 @@ fn note(model: &mut Model, text: String) {
     toast(model, Toast { text, hint: None, tells: Tells::Note, until });
 }
 
-fn complain(model: &mut Model, problem: Problem) {
+pub(super) fn complain(model: &mut Model, problem: Problem) {
     let until = model.now.plus_seconds(BAD_TOAST_S);
     let hint = problem.hint.map(|hint| in_keys(model, &hint));
     toast(model, Toast { text: problem.message, hint, tells: Tells::Failure, until });

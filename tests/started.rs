@@ -1,0 +1,75 @@
+//! What a job that was started on a terminal leaves a person to read, whatever the screen meets: that it has
+//! started, so that nobody starts it twice.
+
+use crate::common::env::{TPU, TestEnv};
+use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
+
+fn lab() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env
+}
+
+const RUN: &str = "run local alice -- sleep 1000";
+
+/// Leaves the screen, and insists that the start is told once.
+#[track_caller]
+fn is_told(env: &TestEnv, terminal: &Terminal) {
+    terminal.prompts();
+    let screen = terminal.screen();
+    assert_eq!(screen.matches("Started alice/1").count(), 1, "{screen}");
+    assert_eq!(env.jobs("alice").len(), 1);
+}
+
+#[test]
+fn a_bad_setting_of_the_screen_falls_back_with_a_word() {
+    for (settings, word) in [
+        (r#"{"theme": "nosuch"}"#, "no theme 'nosuch'"),
+        (r#"{"keys": {"nosuch": "x"}}"#, "keys.nosuch"),
+        (r#"{"keys": {"quit": "j"}}"#, "would mean both"),
+    ] {
+        let env = lab();
+        std::fs::create_dir_all(env.path("config/tpu")).unwrap();
+        write_file(&env.path("config/tpu/settings.json"), settings);
+        let terminal = Terminal::new(&env);
+        terminal.command(&format!("{TPU} {RUN}"));
+        terminal.shows(word);
+        terminal.shows("1 job");
+        terminal.press("q");
+        is_told(&env, &terminal);
+    }
+}
+
+#[test]
+fn a_screen_that_does_not_open_is_no_error_of_the_job() {
+    let env = lab();
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("FAILPOINTS=no-raw-mode=return {TPU} {RUN}; echo code $?"));
+    terminal.shows("code 0");
+    terminal.shows("the monitor did not open");
+    is_told(&env, &terminal);
+}
+
+#[test]
+fn a_terminal_that_is_too_small_still_tells() {
+    let env = lab();
+    let terminal = Terminal::new(&env);
+    terminal.resize((70, 5));
+    terminal.command(&format!("clear; {TPU} {RUN}"));
+    terminal.shows("make this larger");
+    terminal.press("q");
+    terminal.resize((120, 30));
+    terminal.prompts();
+    is_told(&env, &terminal);
+}
+
+#[test]
+fn a_clock_that_nobody_can_write_down_is_an_error() {
+    let mut env = lab();
+    env.set("FAILPOINTS", "clock-in-year-10000=return");
+    for command in ["check", "ls", "run local alice -q -- true", "-a k config.k"] {
+        drop(env.tpu(command).exits(5).says(&["a year beyond 9999", "date"]));
+    }
+    assert!(env.jobs("alice").is_empty());
+}

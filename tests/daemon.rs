@@ -485,3 +485,17 @@ fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
     assert_eq!(removed, 1);
     drop(lab.env.tpu("daemon run").exits(4).says(&["MONITOR runs already: process "]));
 }
+
+#[test]
+fn of_six_who_start_monitor_at_once_one_opens_a_window() {
+    let lab = Lab::new();
+    let outputs: Vec<_> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..6).map(|_| scope.spawn(|| lab.env.tpu("daemon start"))).collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    let codes: Vec<i32> = outputs.iter().map(|output| output.code).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 4).count(), 5, "{codes:?}");
+    assert_eq!(lab.env.windows("tpu-MONITOR").len(), 2, "its own and the home window");
+    drop(lab.env.tpu("daemon stop").exits(0));
+}

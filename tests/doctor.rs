@@ -388,3 +388,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_tmux_server_that_stands_still_is_named_with_what_makes_it_go_on() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let env = lab();
+    let _window = env.start::<&str>("exec sleep 1000", &[]);
+    let server = env.tmux().server_pid().unwrap();
+    let pid = Pid::from_raw(i32::try_from(server).unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let found = env.tpu("doctor");
+    kill_process(pid, Signal::CONT).unwrap();
+    let remedy = format!("kill -CONT {server}");
+    drop(found.exits(1).says(&["stands still", &remedy[..10], &server.to_string()]));
+    drop(env.tpu("doctor").exits(0).says(&["tmux answers"]));
+}
+
+#[test]
+fn a_disk_that_takes_nothing_more_is_found() {
+    let env = lab();
+    let run = format!("ulimit -f 0; trap '' XFSZ; exec {} doctor", crate::common::env::TPU);
+    let found = env.output(&env.spawn_program("/bin/sh", &["-c", &run]));
+    drop(found.exits(1).says(&["fail  the next change cannot be written in [DIR]", "df -h"]));
+    let left = std::fs::read_dir(env.path("")).unwrap().flatten();
+    let names = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    assert_eq!(names.filter(|name| name.contains("probe")).collect::<Vec<_>>(), [""; 0]);
+}

@@ -12,6 +12,8 @@ use crate::ops::launch::check::resolve_target;
 use crate::ops::{Ctx, Error, snapshot};
 
 use super::app::App;
+use super::args::Cli;
+use super::legacy;
 use super::whose::{self, Purpose};
 
 /// Words, sorted by what they are.
@@ -374,6 +376,15 @@ fn unknown_status(word: &str) -> Error {
     let all = || format!("one of {}", known().collect::<Vec<_>>().join(", "));
     Error::usage(format!("status:{word}: no status and no kind of error is called so"))
         .hint(did_you_mean(word, known()).unwrap_or_else(all))
+}
+
+/// The words that are commands, which no name may be.
+pub(super) fn command_words() -> Vec<String> {
+    let all = Cli::definitions();
+    let names = all.get_subcommands().flat_map(|sub| {
+        std::iter::once(sub.get_name().to_owned()).chain(sub.get_all_aliases().map(str::to_owned))
+    });
+    names.chain(legacy::COMMANDS.iter().map(|(typed, _)| (*typed).to_owned())).collect()
 }
 
 #[cfg(test)]

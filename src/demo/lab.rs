@@ -70,7 +70,7 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
             ..Registration::default()
         };
         targets::register(ctx, full, &registration, false)?;
-        targets::add_alias(ctx, alias, full)?;
+        targets::add_alias(ctx, alias, full, &[])?;
     }
     let fleet = Simulator::open(ctx);
     for (_, full, _) in FLEET {

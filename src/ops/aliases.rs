@@ -4,19 +4,20 @@ use crate::model::ids::UserName;
 
 use super::ctx::user_of;
 use super::error::did_you_mean;
-use super::launch::check::SPECIAL_KEYS;
+use super::names::refuse_taken;
 use super::{Ctx, Error};
 
 /// Gives a config key a short name.
-pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Error> {
+pub fn add(
+    ctx: &Ctx,
+    user: &UserName,
+    (alias, full): (&str, &str),
+    commands: &[String],
+) -> Result<(), Error> {
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     if alias.is_empty() || !alias.chars().all(plain) {
         return Err(Error::usage(format!("'{alias}' cannot be an alias"))
             .hint("letters, digits, '_', '-' and '.'"));
-    }
-    if SPECIAL_KEYS.contains(&alias) {
-        return Err(Error::usage(format!("'{alias}' is a key of `tpu run` itself"))
-            .hint("take another short name"));
     }
     if full.is_empty() || full.chars().any(|c| c.is_whitespace() || c == '=') {
         return Err(Error::usage(format!("'{full}' cannot be a config key"))
@@ -24,6 +25,7 @@ pub fn add(ctx: &Ctx, user: &UserName, alias: &str, full: &str) -> Result<(), Er
     }
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;
+        refuse_taken(&tx.data, alias, commands)?;
         tx.data.user_mut(user).expect("found a line above").set_alias(alias, full);
         tx.edited(Some(user), format!("{alias} stands for {full}"));
         Ok(())

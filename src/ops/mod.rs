@@ -35,6 +35,7 @@ pub mod doctor;
 pub mod init;
 pub mod locks;
 pub mod movein;
+mod names;
 pub mod news;
 pub mod provision;
 pub mod reach;

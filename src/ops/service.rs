@@ -22,6 +22,11 @@ const POLL: Duration = Duration::from_millis(20);
 /// that it is to have. Refused if one runs.
 pub fn start(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
     ctx.data()?;
+    // Of several who start one at once, each would open a window.
+    ctx.store.starting_monitor(&watch::place(ctx), || start_alone(ctx, flags))?
+}
+
+fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
     if let Some(note) = watch::running(ctx) {
         return Err(Error::refused(format!("MONITOR runs already: process {}", note.pid))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it"));

@@ -5,21 +5,19 @@ use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Job, LaunchMode};
 use crate::model::target::{LOCAL, Registration};
 
+use super::names::refuse_taken;
 use super::{Ctx, Error, doors, workers};
 
-/// Gives a target a short name. Returns whether the target was known before.
-pub fn add_alias(ctx: &Ctx, alias: &str, full: &str) -> Result<bool, Error> {
+/// Gives a target a short name, which is none of `commands`. Returns whether the target was known before.
+pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Result<bool, Error> {
     checked_name(full)?;
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-    if alias.is_empty() || !alias.chars().all(plain) || alias.chars().all(|c| c.is_ascii_digit()) {
+    if alias.is_empty() || alias.starts_with('-') || !alias.chars().all(plain) {
         return Err(Error::usage(format!("'{alias}' cannot be a target alias"))
-            .hint("letters, digits, '_', '-' and '.', and not a number"));
+            .hint("letters, digits, '_', '-' and '.', and no '-' in front"));
     }
     ctx.transact(|tx| {
-        if alias == LOCAL || tx.data.users().iter().any(|user| user.name.as_str() == alias) {
-            return Err(Error::refused(format!("'{alias}' already means something else"))
-                .hint("take another short name"));
-        }
+        refuse_taken(&tx.data, alias, commands)?;
         let full = TargetName::from(full);
         let known = tx.data.target(&full).is_some();
         tx.edited(None, format!("{alias} stands for {full}"));
@@ -37,6 +35,7 @@ pub fn register(
     force: bool,
 ) -> Result<Option<JobId>, Error> {
     checked_name(name)?;
+    checked_way(registration)?;
     let full = TargetName::from(name);
     let is_other_way =
         |data: &Data| doors::are_registered(data, &full) == registration.addresses.is_empty();
@@ -103,9 +102,46 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
 
 fn checked_name(name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || name == LOCAL || !name.chars().all(plain) {
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !begins_well || name == LOCAL || !name.chars().all(plain) {
         return Err(Error::usage(format!("'{name}' cannot be the full name of a target"))
-            .hint("letters, digits, '-', '_' and '.'"));
+            .hint("a letter or a digit, then letters, digits, '-', '_' and '.'"));
     }
     Ok(())
+}
+
+/// Whether what leads to the workers can be a word of ssh's or gcloud's: no option, and nothing that a shell on
+/// the way would understand.
+fn checked_way(registration: &Registration) -> Result<(), Error> {
+    let is_word = |text: &str, more: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphanumeric() || more.contains(c))
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c) || more.contains(c))
+    };
+    let refused = |what: &str, text: &str, hint: &str| {
+        Err(Error::usage(format!("'{text}' cannot be {what}")).hint(hint.to_owned()))
+    };
+    for address in &registration.addresses {
+        if !is_word(address, ":[]%") {
+            let hint = "HOST or HOST:PORT, with commas between them; the account: --ssh-user";
+            return refused("the address of a worker", address, hint);
+        }
+    }
+    let words = [
+        ("the account on workers", &registration.ssh_user),
+        ("a zone", &registration.zone),
+        ("a type", &registration.accelerator),
+    ];
+    for (what, text) in words {
+        if let Some(text) = text.as_deref().filter(|text| !is_word(text, "_@")) {
+            return refused(what, text, "letters, digits, '-', '_' and '.'");
+        }
+    }
+    match registration.ssh_key.as_deref().filter(|key| key.starts_with('-')) {
+        Some(key) => {
+            refused("the file of a key", key, "its path, as in: --ssh-key ~/.ssh/id_ed25519")
+        }
+        None => Ok(()),
+    }
 }

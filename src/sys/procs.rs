@@ -78,6 +78,24 @@ pub fn is_alive(pid: u32, start: u64) -> bool {
     raw_pid(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }
 
+/// The tmux servers of this account that somebody has stopped (as by SIGSTOP): they answer nobody and lose
+/// nothing.
+pub fn stopped_tmux_servers() -> Vec<u32> {
+    let uid = rustix::process::getuid().as_raw();
+    let table = Table::read().unwrap_or_default();
+    let servers = table.processes.values().filter(|process| process.is_tmux_server());
+    let is_stopped = |pid: &u32| {
+        let path = format!("/proc/{pid}/stat");
+        let is_ours = std::fs::metadata(&path).is_ok_and(|meta| meta.uid() == uid);
+        let stat = std::fs::read(path).unwrap_or_default();
+        let stat = String::from_utf8_lossy(&stat).into_owned();
+        let state =
+            stat.rsplit_once(')').and_then(|(_, tail)| tail.split_ascii_whitespace().next());
+        is_ours && state == Some("T")
+    };
+    servers.map(|server| server.pid).filter(is_stopped).collect()
+}
+
 /// The door to processes. Passed to whoever stops some or waits for their end, so that simulations own
 /// them.
 pub trait Processes: Send + Sync {

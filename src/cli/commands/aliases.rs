@@ -11,6 +11,14 @@ use crate::ops::{Error, aliases, ctx::user_of};
 
 fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;
+    // `ALIAS FULL USER`: of two users the last one is meant, and the first is refused as an alias.
+    if let [alias, full, owner] = words
+        && let Some(owner) = data.user(&UserName::from(owner.as_str()))
+    {
+        let mut sorted = Sorted::default();
+        sorted.rest = vec![alias.clone(), full.clone()];
+        return Ok((owner.name.clone(), sorted));
+    }
     let sorted = resolve::sort(words, &data)?;
     sorted.no_selector()?;
     let user = app.user(&data, sorted.user.clone())?;
@@ -20,11 +28,16 @@ fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
 /// `-a ALIAS FULL`.
 pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
     let (user, sorted) = sorted(app, words)?;
-    let [alias, full] = sorted.rest.as_slice() else {
-        return Err(Error::usage("an alias and what it stands for, please")
-            .hint("as in: tpu -a lr config.training.learning_rate"));
+    let (alias, full) = match (sorted.rest.as_slice(), words) {
+        ([alias, full], _) => (alias, full),
+        // A number or a user in the place of the alias: that is what is to be said.
+        ([_], [alias, full, ..]) => (alias, full),
+        _ => {
+            return Err(Error::usage("an alias and what it stands for, please")
+                .hint("as in: tpu -a lr config.training.learning_rate"));
+        }
     };
-    aliases::add(app.ctx()?, &user, alias, full)?;
+    aliases::add(app.ctx()?, &user, (alias, full), &resolve::command_words())?;
     Ok(Output::new(
         format!("{alias} stands for {full} now."),
         json!({ "user": user, "alias": alias, "full": full }),

@@ -6,6 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Register;
 use crate::cli::print::Output;
+use crate::cli::resolve;
 use crate::model::target::{Pricing, Registration};
 use crate::ops::{Error, targets};
 
@@ -15,7 +16,7 @@ pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("an alias and a full name, please")
             .hint("as in: tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2"));
     };
-    let known = targets::add_alias(app.ctx()?, alias, full)?;
+    let known = targets::add_alias(app.ctx()?, alias, full, &resolve::command_words())?;
     let mut notes = Vec::new();
     if !known {
         notes.push(format!(

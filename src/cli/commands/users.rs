@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{AddUser, Cli};
+use crate::cli::args::AddUser;
 use crate::cli::print::{Output, table};
 use crate::cli::resolve;
 use crate::ops::Error;
@@ -17,10 +17,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         tmux_name: args.tmux_name.clone(),
         dir: args.dir.clone(),
         time_zone: args.time_zone.clone(),
-        reserved: Cli::definitions()
-            .get_subcommands()
-            .map(|sub| sub.get_name().to_owned())
-            .collect(),
+        reserved: resolve::command_words(),
     };
     if args.name.is_none() {
         if !app.may_ask() {

@@ -4,6 +4,7 @@
 mod board;
 mod fix;
 mod left;
+mod machine;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use crate::model::job::{CLEANING, who};
 use crate::model::view::Whose;
 use crate::model::{audit, lineage, time};
 use crate::store::{StoreError, original};
+use crate::sys::files;
 use crate::text::counted;
 
 use super::{Ctx, Error, scripts, snapshot, watch};
@@ -76,14 +78,9 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
         TmuxFact::Down { place } => {
             fine(format!("no tmux server on {}; `tpu run` starts one", place.socket))
         }
-        TmuxFact::Unknown { reason } => Finding {
-            severity: Severity::Broken,
-            what: format!("tmux cannot be asked: {reason}"),
-            remedy: Some(
-                "install tmux 3.2 or later, and look at the rights of its socket".to_owned(),
-            ),
-        },
+        TmuxFact::Unknown { reason } => machine::silent_tmux(reason),
     });
+    machine::disks(ctx, &mut findings);
     original(ctx, &mut findings);
     settings(ctx, &mut findings);
     match ctx.store.read() {
@@ -281,7 +278,7 @@ pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
     let mut backups = ctx.store.backups();
     backups.sort();
     backups.reverse();
-    let good = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| Data::parse(&bytes).is_ok());
+    let good = |path: &PathBuf| files::read(path).is_ok_and(|bytes| Data::parse(&bytes).is_ok());
     let Some(backup) = backups.into_iter().filter(good).nth(n.saturating_sub(1)) else {
         return Err(Error::not_found(format!(
             "there is no {n}. good backup in {}",

@@ -1,0 +1,72 @@
+//! What everything stands on: room on the disks, and a tmux server that answers.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::statvfs;
+
+use crate::sys::procs;
+
+use super::{Ctx, Finding, Severity, warning};
+
+/// Less room than this will soon be none: a checkpoint is larger.
+const LITTLE: u64 = 100 << 20;
+
+/// A change needs so much beside the data file itself, for the journal and the archive.
+const MARGIN: usize = 4 << 10;
+
+/// Why tmux cannot be asked, and what to do.
+pub(super) fn silent_tmux(reason: &str) -> Finding {
+    let what = format!("tmux cannot be asked: {reason}");
+    let stopped: Vec<String> = procs::stopped_tmux_servers().iter().map(u32::to_string).collect();
+    let (what, remedy) = if stopped.is_empty() {
+        (what, "install tmux 3.2 or later, and look at the rights of its socket".to_owned())
+    } else {
+        let pids = stopped.join(" ");
+        let what = format!("{what}; a tmux server was stopped and stands still: process {pids}");
+        (what, format!("let it go on, nothing is lost: kill -CONT {pids}"))
+    };
+    Finding { severity: Severity::Broken, what, remedy: Some(remedy) }
+}
+
+/// Whether the next change can be written, and whether there is room for what jobs write.
+pub(super) fn disks(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let dir = ctx.store.paths().dir();
+    if !dir.is_dir() {
+        return;
+    }
+    if let Err(error) = try_to_write(ctx, dir) {
+        findings.push(Finding {
+            severity: Severity::Broken,
+            what: format!("the next change cannot be written in {}: {error}", dir.display()),
+            remedy: Some(format!("make room or look at the rights there: df -h {}", dir.display())),
+        });
+        return;
+    }
+    let settings = ctx.settings(None).unwrap_or_default();
+    let roots = [settings.log_root, settings.stage_root].into_iter().flatten().map(PathBuf::from);
+    for place in std::iter::once(dir.to_owned()).chain(roots) {
+        let Ok(disk) = statvfs(&place) else { continue };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free < LITTLE {
+            findings.push(warning(
+                format!("{} MB are left on the disk of {}", free >> 20, place.display()),
+                format!(
+                    "make room: df -h {}; `tpu clean` keeps logs and stage directories",
+                    place.display()
+                ),
+            ));
+        }
+    }
+}
+
+/// Writes as much as the next change would, and takes it away again.
+fn try_to_write(ctx: &Ctx, dir: &Path) -> std::io::Result<()> {
+    let disk = ctx.store.disk();
+    let size = disk.stat(ctx.store.paths().data()).map_or(0, |stat| stat.size);
+    let probe = dir.join(format!(".tpu-space-probe-{}", ctx.env.pid));
+    let bytes = vec![b'\n'; usize::try_from(size).unwrap_or(0).saturating_add(MARGIN)];
+    let written = disk.create(&probe, &bytes, 0o600);
+    // A half of it may be there.
+    drop(disk.remove(&probe));
+    written
+}

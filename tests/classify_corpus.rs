@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tpu::classify::report::{BlockReport, LineReport};
 use tpu::classify::{Classifier, Input};
+use tpu::model::exit::Exit;
 use tpu::model::facts::{Class, Phase, Progress, Verdict};
 
 #[derive(Deserialize)]
@@ -64,7 +65,11 @@ fn blocks() -> Vec<(Block, Vec<u8>)> {
 }
 
 fn read(text: &[u8], exit_code: Option<i32>) -> Verdict {
-    Classifier::builtin().classify(&Input { text, exit_code, api_state: None })
+    Classifier::builtin().classify(&Input {
+        text,
+        exit: exit_code.map(Exit::Program),
+        api_state: None,
+    })
 }
 
 /// Reads every block as `mangle` leaves it and lists the ones that are read wrong.
@@ -108,6 +113,31 @@ fn lines_on_their_own() {
         assert!(!healthy || verdict.class.failure().is_none(), "a false alarm: {}", line.text);
     }
     assert!(wrong.len() * 100 <= lines.len() * 3, "{}", wrong.join("\n"));
+}
+
+/// A script's 0 tells nothing of its program: each failure is told by its text, and no other end is called one.
+#[test]
+fn blocks_of_scripts_that_end_well() {
+    // Nothing but their exit codes says how these ended.
+    const SILENT: [&str; 2] = ["036-kill-9-silent.txt", "py-sigterm-silent.txt"];
+    for (block, text) in blocks() {
+        let start = "tpu: launch 0a1b2c \u{b7} job alice/1\n".as_bytes();
+        let end = b"tpu: job alice/1 ended with exit code 0 after 12 s\n";
+        let glued = [start, text.trim_ascii_end(), end].concat();
+        for text in [&text, &glued] {
+            let input = Input { text, exit: Some(Exit::Script(0)), api_state: None };
+            let verdict = Classifier::builtin().classify(&input);
+            let is_failure = !matches!(&*block.class, "running" | "finished" | "none");
+            let is_right = if is_failure && !SILENT.contains(&&*block.file) {
+                block.accepts(&verdict)
+            } else {
+                verdict.class.failure().is_none() || block.accepts(&verdict)
+            };
+            assert!(is_right, "{}: {} expected, {verdict:?}", block.file, block.class);
+            let line = verdict.evidence.map(|evidence| evidence.line).unwrap_or_default();
+            assert!(!line.contains("tpu: job"), "{}: {line}", block.file);
+        }
+    }
 }
 
 #[test]
@@ -234,7 +264,11 @@ fn numbers(progress: &Progress) -> BTreeMap<String, Option<f64>> {
 }
 
 fn check_case(case: &Case, text: &[u8]) {
-    let input = Input { text, exit_code: case.exit_code, api_state: case.api_state.as_deref() };
+    let input = Input {
+        text,
+        exit: case.exit_code.map(Exit::Program),
+        api_state: case.api_state.as_deref(),
+    };
     let verdict = Classifier::builtin().classify(&input);
     let said = || format!("{verdict:?}\nfor {}", String::from_utf8_lossy(text));
     assert!(

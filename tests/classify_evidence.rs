@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tpu::classify::{Classifier, Input};
+use tpu::model::exit::Exit;
 
 #[derive(Deserialize)]
 struct Cases {
@@ -36,7 +37,11 @@ fn the_words_that_say_why_come_first() {
     for case in cases() {
         // As a window shows it, and as a terminal writes it.
         for text in [case.text.clone(), case.text.replace('\n', "\r\n")] {
-            let input = Input { text: text.as_bytes(), exit_code: case.exit_code, api_state: None };
+            let input = Input {
+                text: text.as_bytes(),
+                exit: case.exit_code.map(Exit::Program),
+                api_state: None,
+            };
             let verdict = Classifier::builtin().classify(&input);
             let shown = verdict.evidence.as_ref().map(|e| e.line.as_str()).unwrap_or_default();
             let begins = case.shows.as_deref().is_none_or(|words| shown.starts_with(words));

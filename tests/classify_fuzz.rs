@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tpu::classify::{Classifier, Input, after_launch};
+use tpu::model::exit::Exit;
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
 
@@ -56,14 +57,15 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_have_a_verdict(text in text(), exit in prop::option::of(any::<i32>())) {
+    fn any_bytes_have_a_verdict(text in text(), code in prop::option::of(any::<i32>())) {
+        let exit = code.map(Exit::Program);
         let classifier = Classifier::builtin();
-        let verdict = classifier.classify(&Input { text: &text, exit_code: exit, api_state: None });
+        let verdict = classifier.classify(&Input { text: &text, exit, api_state: None });
         let lines = text.split(|b| *b == b'\n').count();
         if let Some(line) = verdict.evidence.and_then(|evidence| evidence.line_no) {
             prop_assert!((1..=lines).contains(&line));
         }
-        prop_assert_eq!(verdict.class.as_str() == "finished" || exit != Some(0), true);
+        prop_assert_eq!(verdict.class.as_str() == "finished" || code != Some(0), true);
     }
 
     #[test]
@@ -186,7 +188,8 @@ fn mutated_captures_have_a_verdict() {
 /// What holds of every text.
 fn check(text: &[u8], exit_code: Option<i32>) {
     let classifier = Classifier::builtin();
-    let verdict = classifier.classify(&Input { text, exit_code, api_state: None });
+    let verdict =
+        classifier.classify(&Input { text, exit: exit_code.map(Exit::Program), api_state: None });
     if let Some(line) = verdict.evidence.as_ref().and_then(|evidence| evidence.line_no) {
         assert!((1..=text.split(|b| *b == b'\n').count()).contains(&line), "{verdict:?}");
     }
@@ -210,7 +213,7 @@ fn hostile_megabytes_end() {
         ["a", "(", "Error ", "\u{1b}[", "\r", "[1] ", "1/", "100%|", "loss ", "epoch 1 ", "x: "]
     {
         let text = piece.repeat((1 << 20) / piece.len());
-        let input = Input { text: text.as_bytes(), exit_code: None, api_state: None };
+        let input = Input { text: text.as_bytes(), exit: None, api_state: None };
         let verdict = Classifier::builtin().classify(&input);
         assert!(verdict.evidence.is_none_or(|e| e.line.len() <= 2_000));
         assert!(!Classifier::builtin().classify_lines(text.as_bytes()).is_empty());

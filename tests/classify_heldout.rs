@@ -24,6 +24,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use tpu::classify::{Classifier, Input};
+use tpu::model::exit::Exit;
 use tpu::sys::env::Env;
 
 #[derive(Clone, Deserialize)]
@@ -139,7 +140,11 @@ fn blocks_of_every_class() {
     for Block { text, class, accept, exit_code, note } in read_set::<Block>("heldout/blocks.jsonl")
     {
         let text = text.as_bytes();
-        let verdict = classifier.classify(&Input { text, exit_code, api_state: None });
+        let verdict = classifier.classify(&Input {
+            text,
+            exit: exit_code.map(Exit::Program),
+            api_state: None,
+        });
         let found = verdict.class.as_str();
         if found != class && !accept.iter().any(|other| other == found) {
             wrong.push(format!("{note}: {class} expected, {found} by {:?}", verdict.evidence));

@@ -2,6 +2,7 @@
 //! with the place of the mistake.
 
 use tpu::classify::{Classifier, Input, Rule, Scope, Weight};
+use tpu::model::exit::Exit;
 use tpu::model::facts::{Class, Verdict};
 
 /// What the classifier says about an example, and by which rule: the way a reader of the rule would try
@@ -16,7 +17,7 @@ fn say(classifier: &Classifier, rule: &Rule, example: &str) -> (Class, Option<St
     let exit_code = (rule.weight == Weight::Retry).then_some(1);
     let text = example.as_bytes();
     let Verdict { class, evidence, .. } =
-        classifier.classify(&Input { text, exit_code, api_state: None });
+        classifier.classify(&Input { text, exit: exit_code.map(Exit::Program), api_state: None });
     (class, evidence.map(|evidence| evidence.rule))
 }
 
@@ -104,7 +105,10 @@ needs = ["lab.cause"]
     assert_eq!(errors, []);
     let class = |text: &str| {
         let text = text.as_bytes();
-        classifier.classify(&Input { text, exit_code: Some(1), api_state: None }).class.as_str()
+        classifier
+            .classify(&Input { text, exit: Some(Exit::Program(1)), api_state: None })
+            .class
+            .as_str()
     };
     assert_eq!(class("the loader gave up"), "none");
     assert_eq!(class("the loader gave up\nshard server gone"), "grpc");

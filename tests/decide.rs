@@ -87,7 +87,7 @@ fn decision(case: &Case) -> Decision {
     let target = case.api.as_ref().map(Api::fact);
     let facts = Facts {
         window: place::find(&job, "alice", &tmux),
-        exit: case.record.exit,
+        exit: case.record.exit.map(|code| job.exit(code)),
         verdict: case.text.as_ref().map(Text::verdict),
         target: target.as_ref(),
         now: now(),

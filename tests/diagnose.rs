@@ -50,7 +50,7 @@ fn check(case: &Case) -> Result<(), String> {
     let target = case.api.as_ref().map(Api::fact);
     let facts = Facts {
         window,
-        exit,
+        exit: exit.map(|code| job.exit(code)),
         verdict: case.text.as_ref().map(Text::verdict),
         target: target.as_ref(),
         now: scenario::now(),

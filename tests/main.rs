@@ -10,6 +10,7 @@ mod common;
 
 mod bad_input;
 mod board;
+mod callbacks;
 mod classify_corpus;
 mod classify_evidence;
 mod classify_fuzz;
@@ -74,6 +75,7 @@ mod remote_local;
 mod remote_ssh;
 mod resume;
 mod screen_asks;
+mod scripts;
 mod seat;
 mod sim;
 mod slow_cloud;

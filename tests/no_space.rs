@@ -64,14 +64,17 @@ const COMMANDS: [&str; 43] = [
 /// Jobs, a reservation and files to read.
 fn lab() -> TestEnv {
     let mut env = TestEnv::new();
-    env.code("alice", "staging.sh", "sleep 1000");
+    // A script, which calls back.
+    let script =
+        "tpu upd-log alice:3 \"$HOME\" \"$PWD\" local now; echo $$ >\"$HOME/pid\"; exec sleep 1000";
+    env.code("alice", "staging.sh", script);
     let none: [&str; 0] = [];
     env.start("true", &none);
     env.start(
         "mkdir \"$TPU_LOG_DIR/checkpoint_1\"; echo w >\"$TPU_LOG_DIR/checkpoint_1/w\"; exit 1",
         &none,
     );
-    env.start("echo $$ >\"$HOME/pid\"; exec sleep 1000", &none);
+    drop(env.tpu("run local alice -q").exits(0));
     env.start("echo 'RuntimeError: CUDA out of memory'; exec sleep 1000", &none);
     env.wait_status(1, "finished");
     env.wait_status(2, "error");

@@ -226,3 +226,50 @@ fn a_script_that_ends_without_finish_job_is_an_error() {
     drop(lab.env.tpu(&format!("finish-job username:{window} --force")).exits(0));
     assert_eq!(lab.env.job("username", window)["status"], "finished");
 }
+
+#[test]
+fn a_crash_without_a_summary_is_told_by_its_text() {
+    let lab = Lab::new();
+    let window = lab.run("config.crash=quiet");
+    let job = lab.wait_end(window, "error");
+    let pane = lab.env.pane("username", window);
+    assert!(pane.contains("Job failed") && !pane.contains("Run history"), "{pane}");
+    assert_eq!(
+        (&job["error"], &job["extra_msgs"]["launch"]["exit"]),
+        (&json!("python-error"), &json!(0))
+    );
+    let seen = lab.checked(window);
+    assert_eq!((&seen["status"], &seen["error"]), (&json!("error"), &json!("python-error")));
+    let evidence = seen["evidence"]["line"].as_str().unwrap();
+    assert!(evidence.contains("TypeError: train_step()"), "{seen:#}");
+}
+
+#[test]
+fn a_killed_peer_is_the_distributed_runtime_s_failure() {
+    let lab = Lab::new();
+    let said = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/corpus/blocks/087-jaxdist-worker-killed-leader.txt"
+    );
+    let window = lab.run(&format!("config.peer={said}"));
+    let job = lab.wait_end(window, "error");
+    assert_eq!((&job["error"], &job["extra_msgs"]["launch"]["exit"]), (&json!("grpc"), &json!(0)));
+    let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
+    assert!(std::fs::read_to_string(said).unwrap().contains(line), "{line}");
+    let seen = lab.checked(window);
+    assert_eq!((&seen["status"], &seen["error"]), (&json!("error"), &json!("grpc")));
+}
+
+/// Both are word for word those of the original's page. A test that needs them otherwise gets its own.
+#[test]
+fn the_scripts_are_as_they_were() {
+    let digest = |name: &str| {
+        let bytes = std::fs::read(format!("{SOURCE}/{name}")).unwrap();
+        // FNV-1a
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    };
+    assert_eq!(digest("staging.sh"), 0x5928_fbfe_423e_3928);
+    assert_eq!(digest("run_remote.sh"), 0xb023_57f8_9314_4056);
+}

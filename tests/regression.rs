@@ -207,6 +207,9 @@ fn a_copy_that_failed_half_way_is_no_stage_directory() {
     assert!(env.pane("alice", 1).contains("cannot copy"), "{}", env.pane("alice", 1));
     let stage = job["stage_dir"].as_str().unwrap();
     assert!(!Path::new(stage).exists(), "a resume would run what is there");
+    // What is printed is ours and no text of the job: the record says it.
+    assert_eq!(job["error"], "launch");
+    assert!(job["extra_msgs"]["verdict"]["line"].as_str().unwrap().contains("cannot copy"));
 }
 
 #[test]

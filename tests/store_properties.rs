@@ -97,7 +97,7 @@ proptest! {
             let user = data.user_mut(&id.user).unwrap();
             match mutation {
                 0 => {
-                    user.job_mut(id.window).unwrap().status = Status::Killed;
+                    user.job_mut(id.window).unwrap().status = Status::Killed(None);
                     jobs[at]["status"] = json!("killed");
                 }
                 1 => {

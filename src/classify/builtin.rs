@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::needles::{Needle, Needles};
-use super::rules::{Pattern, Rule, RuleFile, Scope, Weight};
+use super::rules::{FADE, Pattern, Rule, RuleFile, Scope, Weight};
 use crate::model::facts::{Class, Phase};
 
 /// What `build.rs` wrote: all rules, in the order of their file.
@@ -29,6 +29,7 @@ struct Written {
     phase: Option<Phase>,
     #[serde(default)]
     clears: Vec<String>,
+    fade: Option<usize>,
     note: String,
     examples: Vec<String>,
     #[serde(default)]
@@ -58,6 +59,7 @@ fn rule(written: Written) -> Rule {
         needs: written.needs,
         phase: written.phase,
         clears: written.clears.iter().map(|word| class(word)).collect(),
+        fade: written.fade.unwrap_or(FADE),
         note: written.note,
         examples: written.examples,
         counterexamples: written.counterexamples,

@@ -8,7 +8,7 @@ use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
 use super::timeline::{self, Sign};
 use super::{Input, LineVerdict};
-use crate::model::exit;
+use crate::model::exit::Exit;
 use crate::model::facts::{Class, ErrorKind, Evidence, Phase, Progress, Source, Verdict};
 
 /// Lines at the end that may say what a job is doing.
@@ -24,25 +24,26 @@ const STOPPING: [i32; 4] = [19, 20, 21, 22];
 /// Reads one block. What its newest numbers lack is taken from so many lines before them.
 pub(super) fn verdict(set: &RuleSet, input: &Input<'_>, numbers: usize) -> Verdict {
     let frames = Frames::block(input.text);
-    let exit = input.exit_code;
+    let exit = input.exit;
     let block = Block::read(set, &frames, (exit.is_some(), numbers));
-    let stopped = exit.is_some_and(|code| code != 0) || block.idle;
+    // A script that is over leaves nothing at work, whatever its code: what spoke of another try gave up.
+    let stopped = exit.is_some_and(|exit| !exit.is_success()) || block.idle;
+    let failed = exit.is_some_and(Exit::is_failure);
+    let signal = exit.filter(|exit| by_signal(*exit));
 
     // The order is the contract: the first line that has an answer gives it.
     let decided = api(input.api_state)
-        .or_else(|| (exit == Some(0)).then(exit_zero))
+        .or_else(|| exit.filter(|exit| exit.is_success()).map(by_code(Class::Finished)))
         .or_else(|| block.proof(&[ErrorKind::Preempted]))
         .or_else(|| block.finish_after_all(Weight::Proof))
         .or_else(|| block.proof(&[ErrorKind::Oom]))
         .or_else(|| block.proof(&[ErrorKind::Locked]))
         .or_else(|| block.first_failure())
         .or_else(|| block.finish(Weight::Proof))
-        .or_else(|| if exit.is_none() { block.finish(Weight::Hint) } else { None })
-        .or_else(|| {
-            block.hint(Weight::Hint, exit.is_none_or(|code| !by_signal(code) || code == ABORT))
-        })
+        .or_else(|| if failed { None } else { block.finish(Weight::Hint) })
+        .or_else(|| block.hint(Weight::Hint, signal.is_none_or(|exit| exit.code() == ABORT)))
         .or_else(|| block.hint(Weight::Retry, stopped))
-        .or_else(|| exit.filter(|code| by_signal(*code)).map(signal))
+        .or_else(|| signal.map(by_code(Class::Failed(ErrorKind::KilledBySignal))))
         .or_else(|| if exit.is_none() && !block.idle { block.alive() } else { None });
     let (class, evidence) = decided.map_or((Class::None, None), |(class, why)| (class, Some(why)));
     let phase = match class {
@@ -299,19 +300,15 @@ fn api(state: Option<&str>) -> Decided {
     gone.then_some((Class::Failed(ErrorKind::Preempted), why))
 }
 
-fn exit_zero() -> (Class, Evidence) {
-    (Class::Finished, Evidence::fact(Source::Exit, "exit-code", "exit code 0"))
+/// What an exit code decides.
+fn by_code(class: Class) -> impl Fn(Exit) -> (Class, Evidence) {
+    move |exit| (class, Evidence::fact(Source::Exit, "exit-code", exit.to_string()))
 }
 
 /// 128 + SIGABRT: how the distributed runtime ends a process that has lost its peers.
 const ABORT: i32 = 134;
 
-/// Whether a shell's exit code says that a signal ended the process.
-fn by_signal(code: i32) -> bool {
-    exit::signal_of(code).is_some_and(|signal| !STOPPING.contains(&signal))
-}
-
-fn signal(code: i32) -> (Class, Evidence) {
-    let why = Evidence::fact(Source::Exit, "exit-code", exit::in_words(code));
-    (Class::Failed(ErrorKind::KilledBySignal), why)
+/// Whether an exit code says that a signal ended the process.
+fn by_signal(exit: Exit) -> bool {
+    exit.signal().is_some_and(|signal| !STOPPING.contains(&signal))
 }

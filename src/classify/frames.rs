@@ -1,4 +1,5 @@
-//! From the bytes of a pane to logical lines: escapes out, redraws resolved, wraps joined, prefixes found.
+//! From the bytes of a pane to logical lines: escapes out, redraws resolved, our own words out, wraps joined,
+//! prefixes found.
 //!
 //! Start at [`Frames::block`]. Every rule reads what this file makes, so a launcher's prefix, a colour
 //! or the width of a window can hide nothing from a rule.
@@ -10,7 +11,7 @@ use std::ops::Range;
 use memchr::{memchr_iter, memrchr_iter};
 
 use super::prefix::{self, Prefix};
-use super::wrap;
+use super::{launch, wrap};
 use crate::text;
 
 /// A block is read from its last so many lines.
@@ -36,9 +37,9 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Reads the tail of a block and joins what a terminal's width had cut.
+    /// Reads the tail of a block without what `tpu` wrote into it, and joins what a terminal's width had cut.
     pub(super) fn block(text: &'a [u8]) -> Self {
-        wrap::join(Self::lines_of(tail(text, MAX_LINES)))
+        wrap::join(launch::without_ours(Self::lines_of(tail(text, MAX_LINES))))
     }
 
     /// Reads a text line by line, joining nothing.

@@ -4,7 +4,7 @@
 //! over by a lab's own file); the order in which evidence decides is the table in [`decide`].
 //!
 //! ```text
-//! bytes -> frames (escapes, redraws, wraps) -> scan (rules per line) -> decide (the table) -> Verdict
+//! bytes -> frames (escapes, redraws, our own words, wraps) -> scan (rules per line) -> decide (the table) -> Verdict
 //!                  prefix (workers, dates)      rules, needles           progress
 //! ```
 
@@ -29,13 +29,14 @@ mod wrap;
 
 use std::sync::OnceLock;
 
-pub use launch::after_launch;
+pub use launch::{after_launch, before_end, own_line};
 pub use rules::{PatternError, Rule, Scope, Weight};
 
 use frames::Frames;
 use rules::RuleFile;
 use scan::RuleSet;
 
+use crate::model::exit::Exit;
 use crate::model::facts::{Class, Verdict};
 
 /// What is known about one block of text.
@@ -43,8 +44,8 @@ use crate::model::facts::{Class, Verdict};
 pub struct Input<'a> {
     /// The text, as bytes of a terminal. See [`after_launch`] for where it should begin.
     pub text: &'a [u8],
-    /// The job's exit code, if it has ended.
-    pub exit_code: Option<i32>,
+    /// How the job has ended, if it has.
+    pub exit: Option<Exit>,
     /// The state of its target in the control plane's own word, such as `READY` or `PREEMPTED`.
     pub api_state: Option<&'a str>,
 }
@@ -96,7 +97,7 @@ impl Classifier {
 
     /// What each line of a text says on its own, blank ones too.
     pub fn classify_lines(&self, text: &[u8]) -> Vec<LineVerdict> {
-        decide::lines(&self.set, &Frames::lines_of(text))
+        decide::lines(&self.set, &launch::without_ours(Frames::lines_of(text)))
     }
 
     /// All rules, in the order of their files.

@@ -27,6 +27,10 @@ pub enum Scope {
     Tail,
 }
 
+/// Text after a failure that belongs to nothing known: more of it than this, in bytes, and the failure
+/// is an old one. What belongs to failures (indented frames, other workers) is not counted.
+pub(super) const FADE: usize = 4_500;
+
 /// How much a match proves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -67,6 +71,9 @@ pub struct Rule {
     pub phase: Option<Phase>,
     /// Classes whose earlier failures this text shows to be overcome.
     pub clears: Vec<Class>,
+    /// Bytes of other text after which such a failure is an old one. A shell goes on past what most of its
+    /// tools complain of.
+    pub fade: usize,
     /// Why the rule is as it is.
     pub note: String,
     /// Texts that it decides.
@@ -179,6 +186,7 @@ struct RawRule {
     phase: Option<Phase>,
     #[serde(default)]
     clears: Vec<Spanned<String>>,
+    fade: Option<usize>,
     #[serde(default)]
     note: String,
     #[serde(default)]
@@ -305,6 +313,7 @@ impl Reader<'_> {
                 needs: raw.needs.iter().map(|need| need.get_ref().clone()).collect(),
                 phase: raw.phase,
                 clears,
+                fade: raw.fade.unwrap_or(FADE),
                 note: raw.note,
                 examples: raw.examples,
                 counterexamples: raw.counterexamples,

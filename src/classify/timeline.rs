@@ -11,9 +11,6 @@ use super::scan::{Hit, RuleSet};
 use super::traceback;
 use crate::model::facts::Class;
 
-/// Text after a failure that belongs to nothing known: more of it than this, in bytes, and the failure
-/// is an old one. What belongs to failures (indented frames, other workers) is not counted.
-const FADE: usize = 4_500;
 /// A bar that is redrawn over several lines may show so many counts after its program said it is done.
 const LAST_DRAWS: usize = 3;
 
@@ -58,11 +55,12 @@ pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign
     let steps = steps(frames);
     let prompts = Prompts::read(frames);
     let quiet = Quiet::read(frames, &signs);
+    let is_old = |sign: &Sign| {
+        set.rules().get(sign.rule).is_some_and(|rule| quiet.after(sign.line) > rule.fade)
+    };
     let counting: Vec<Sign> = traceback::merge(frames, signs)
         .into_iter()
-        .filter(|sign| {
-            !cleared(sign) && !overcome(sign, &steps, ended) && quiet.after(sign.line) <= FADE
-        })
+        .filter(|sign| !cleared(sign) && !overcome(sign, &steps, ended) && !is_old(sign))
         .collect();
     prompts.newest(counting, &steps)
 }

@@ -9,6 +9,8 @@ use clap::{
     ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
 
+use crate::model::ids::JobId;
+
 mod board;
 mod callbacks;
 mod daemon;
@@ -162,6 +164,9 @@ pub struct Globals {
     /// Print this help
     #[arg(short, long, global = true, action = ArgAction::HelpShort)]
     pub help: Option<bool>,
+    /// The job into whose window this process prints, if it is one of its callbacks
+    #[arg(skip)]
+    pub window_of: Option<JobId>,
 }
 
 /// When to colour the output.

@@ -44,7 +44,9 @@ pub fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return print::usage_error(&error, &rewritten),
     };
-    let global = cli.global.clone();
+    let mut global = cli.global.clone();
+    let command = cli.command.as_ref();
+    global.window_of = command.and_then(|it| commands::callbacks::speaks_in_window_of(it, &env));
     if !clock::is_sane() {
         let error = Error::state("the clock of this machine shows a year beyond 9999")
             .hint("set it (`date` shows it); every time that is noted would be wrong");

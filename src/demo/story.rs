@@ -284,7 +284,7 @@ impl<'a> Story<'a> {
                 .map_err(|e| Error::failed(format!("cannot kill {}: {e}", process.pid)))?;
         }
         let view = self.until(job, "to show the signal", |view| {
-            view.failure() == Some(ErrorKind::KilledBySignal) && view.exit_code.is_some()
+            view.failure() == Some(ErrorKind::KilledBySignal) && view.exit.is_some()
         })?;
         let why = view.shown.evidence.map(|evidence| evidence.line).unwrap_or_default();
         self.say(&format!("{job} was killed in the middle: {} ({why})", view.shown.status));

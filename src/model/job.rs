@@ -1,124 +1,16 @@
-//! One attempt of a logical run: its record, its status, and the only function that changes a status.
+//! One attempt of a logical run: its record, and the only function that changes its status.
 
 use std::ffi::OsString;
-use std::fmt;
 
 use serde_json::Value;
 
+use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Place};
 use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
 use super::rules::Rules;
 pub use super::source::Raw;
+pub use super::status::Status;
 use super::time::Timestamp;
-
-/// The stored status. Each variant carries what only makes sense with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// `null`: the original's resumed jobs before their first callback.
-    Unset,
-    /// Claimed; the window opens or the code is being staged.
-    Starting,
-    /// The program has shown itself.
-    Running,
-    /// Final: it ended well.
-    Finished,
-    /// It failed, for this reason.
-    Error(ErrorKind),
-    /// Final: a person stopped it.
-    Killed,
-    /// Final: a child continues from its checkpoint. Holds the failure that led to it, if one did.
-    Resumed(Option<ErrorKind>),
-    /// Final: a child runs it again from scratch.
-    Rerunned(Option<ErrorKind>),
-}
-
-impl Status {
-    /// The word in the `status` field; `None` for `null`.
-    pub fn word(&self) -> Option<&'static str> {
-        match self {
-            Self::Unset => None,
-            Self::Starting => Some("starting"),
-            Self::Running => Some("running"),
-            Self::Finished => Some("finished"),
-            Self::Error(_) => Some("error"),
-            Self::Killed => Some("killed"),
-            Self::Resumed(_) => Some("resumed"),
-            Self::Rerunned(_) => Some("rerunned"),
-        }
-    }
-
-    /// The kind in the `error` field.
-    pub fn error(&self) -> Option<ErrorKind> {
-        match self {
-            Self::Error(kind) => Some(*kind),
-            Self::Resumed(kind) | Self::Rerunned(kind) => *kind,
-            Self::Unset | Self::Starting | Self::Running | Self::Finished | Self::Killed => None,
-        }
-    }
-
-    /// Puts the two stored fields together; `None` when the word is not one of ours.
-    pub fn from_fields(word: Option<&str>, error: Option<ErrorKind>) -> Option<Self> {
-        Some(match word {
-            None => Self::Unset,
-            Some("starting") => Self::Starting,
-            Some("running") => Self::Running,
-            Some("finished") => Self::Finished,
-            Some("error") => Self::Error(error.unwrap_or(ErrorKind::Unknown)),
-            Some("killed") => Self::Killed,
-            Some("resumed") => Self::Resumed(error),
-            Some("rerunned") => Self::Rerunned(error),
-            Some(_) => return None,
-        })
-    }
-
-    /// Whether an attempt with this status may still be at work.
-    pub fn is_live(&self) -> bool {
-        match self {
-            Self::Unset | Self::Starting | Self::Running => true,
-            Self::Finished
-            | Self::Error(_)
-            | Self::Killed
-            | Self::Resumed(_)
-            | Self::Rerunned(_) => false,
-        }
-    }
-
-    /// Whether a child goes on with the attempt, or has gone on.
-    pub fn is_superseded(&self) -> bool {
-        match self {
-            Self::Resumed(_) | Self::Rerunned(_) => true,
-            Self::Unset
-            | Self::Starting
-            | Self::Running
-            | Self::Finished
-            | Self::Error(_)
-            | Self::Killed => false,
-        }
-    }
-
-    /// Whether no text, refresh, callback or cloud state may change it any more.
-    pub fn is_final(&self) -> bool {
-        match self {
-            Self::Finished | Self::Killed | Self::Resumed(_) | Self::Rerunned(_) => true,
-            Self::Unset | Self::Starting | Self::Running | Self::Error(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Error(kind) => write!(f, "error: {kind}"),
-            Self::Unset
-            | Self::Starting
-            | Self::Running
-            | Self::Finished
-            | Self::Killed
-            | Self::Resumed(_)
-            | Self::Rerunned(_) => f.write_str(self.word().unwrap_or("starting")),
-        }
-    }
-}
 
 /// How a child relates to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -455,6 +347,16 @@ impl Job {
         JobId::new(self.user.clone(), self.windows_id)
     }
 
+    /// Whether it runs a command of which the exit code, the logs and the stage directory are ours.
+    pub fn is_native(&self) -> bool {
+        self.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native)
+    }
+
+    /// What an exit code of its command says of it.
+    pub fn exit(&self, code: i32) -> Exit {
+        Exit::of(self.launch.as_ref().map(|launch| launch.mode), code)
+    }
+
     /// Whether a kill has begun and is not complete: no rule fires on it, and nothing starts it again.
     pub fn is_being_killed(&self) -> bool {
         self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
@@ -499,7 +401,7 @@ impl Job {
             Event::Finished if live => Some(S::Finished),
             Event::FinishedByProof if live || matches!(status, S::Error(_)) => Some(S::Finished),
             Event::Failed(kind) if live || matches!(status, S::Error(_)) => Some(S::Error(*kind)),
-            Event::Killed if live || matches!(status, S::Error(_)) => Some(S::Killed),
+            Event::Killed if live || matches!(status, S::Error(_)) => Some(S::Killed(error)),
             Event::Superseded(how) if matches!(status, S::Error(_)) => {
                 Some(Self::superseded(*how, error))
             }
@@ -540,7 +442,8 @@ mod tests {
             Status::Running,
             Status::Finished,
             Status::Error(ErrorKind::Grpc),
-            Status::Killed,
+            Status::Killed(None),
+            Status::Killed(Some(ErrorKind::Oom)),
             Status::Resumed(Some(ErrorKind::Grpc)),
             Status::Rerunned(None),
         ]
@@ -572,7 +475,7 @@ mod tests {
         row(Event::Finished, &live, |_| Status::Finished);
         row(Event::FinishedByProof, &with_error, |_| Status::Finished);
         row(Event::Failed(oom), &with_error, |_| Status::Error(ErrorKind::Oom));
-        row(Event::Killed, &with_error, |_| Status::Killed);
+        row(Event::Killed, &with_error, |s| Status::Killed(s.error()));
         row(Event::Superseded(Succession::Resume), &[Status::Error(grpc)], |s| {
             Status::Resumed(s.error())
         });
@@ -585,13 +488,5 @@ mod tests {
     fn an_owner_is_named_so_that_a_person_can_find_it() {
         assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
         assert_eq!(who("somebody"), "somebody");
-    }
-
-    #[test]
-    fn the_two_stored_fields_make_one_status() {
-        for status in all_statuses() {
-            assert_eq!(Status::from_fields(status.word(), status.error()), Some(status));
-        }
-        assert_eq!(Status::from_fields(Some("paused"), None), None);
     }
 }

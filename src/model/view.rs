@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
 use super::ids::{JobId, TargetName, UserName, WindowId};
 use super::job::Status;
@@ -80,8 +81,8 @@ pub struct JobView {
     pub log_dir: Option<String>,
     /// Stage directory.
     pub stage_dir: Option<String>,
-    /// Exit code of its command.
-    pub exit_code: Option<i32>,
+    /// How its command has ended.
+    pub exit: Option<Exit>,
     /// Whether its window exists; `None` when that is unknown.
     pub window_alive: Option<bool>,
     /// Its pane, `%12`, when the window exists.
@@ -104,7 +105,7 @@ impl JobView {
             | Status::Starting
             | Status::Running
             | Status::Finished
-            | Status::Killed
+            | Status::Killed(_)
             | Status::Resumed(_)
             | Status::Rerunned(_) => None,
         }

@@ -324,7 +324,9 @@ impl Model {
         let mut found = Vec::new();
         for job in self.jobs().iter().filter(|job| job.leaf && job.id.user == *user) {
             let ended = match job.shown.status {
-                Status::Finished | Status::Error(_) | Status::Killed => job.shown.unknown.is_none(),
+                Status::Finished | Status::Error(_) | Status::Killed(_) => {
+                    job.shown.unknown.is_none()
+                }
                 Status::Unset
                 | Status::Starting
                 | Status::Running

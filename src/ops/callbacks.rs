@@ -1,15 +1,18 @@
 //! What scripts and launchers call back with: it has begun, it ended well, it failed, it has ended.
 
-use crate::classify::Input;
+use crate::model::data::Data;
+use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
-use crate::model::job::{Event, Job, LaunchMode, StartTime, Status, StoredVerdict};
+use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
 use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
 use crate::plan::place::Window;
 
 use super::ctx::{job_mut, job_of};
-use super::{Ctx, Error, logs, records, stage};
+use super::{Ctx, Error, logs, records, snapshot, stage};
+
+pub use crate::classify::own_line;
 
 /// Which job a callback is about: `$TPU_JOB` first, then the argument `SESSION:WINDOW`.
 pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
@@ -53,6 +56,14 @@ pub struct Begun {
 pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
     let now = ctx.clock.now();
     ctx.transact(|tx| {
+        let job = job_of(&tx.data, id)?;
+        may_be_told(job)?;
+        if job.is_native() {
+            return Err(Error::refused(format!(
+                "{id} runs a command: where it logs, where its code is and its target are known"
+            ))
+            .hint("nothing is left to be told; leave upd-log out of what `-- COMMAND` runs"));
+        }
         // An unset variable of a script comes as an empty word, and says nothing.
         let said = |word: &String| (!word.is_empty()).then(|| word.clone());
         let target = said(&begun.target).map(|word| match tx.data.resolve_target(&word) {
@@ -80,9 +91,15 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     if job.status == Status::Finished {
         return Ok(());
     }
+    may_be_told(job)?;
+    if job.is_native() {
+        may_be_corrected(ctx, &data, job, force)?;
+    }
     if force {
         return ctx.transact(|tx| {
-            job_mut(&mut tx.data, id)?.apply(&Event::FinishedByProof)?;
+            let job = job_mut(&mut tx.data, id)?;
+            may_be_told(job)?;
+            job.apply(&Event::FinishedByProof)?;
             records::note(tx, id, "finished", "by finish-job --force");
             Ok(())
         });
@@ -90,6 +107,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let contradiction = contradiction(ctx, job);
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        may_be_told(job)?;
         if contradiction.is_some() && is_proven(job) {
             return Ok(());
         }
@@ -118,27 +136,77 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     }
 }
 
+/// Whether a word about a job can change anything. Of what is final it says what is so.
+fn may_be_told(job: &Job) -> Result<(), Error> {
+    let (id, user) = (job.id(), &job.user);
+    if let Some(child) = job.child {
+        let refused = format!("{id} is {}: {user}/{child} goes on with it", job.status);
+        return Err(Error::refused(refused)
+            .hint(format!("nothing was changed; `tpu check {user}` shows both")));
+    }
+    if !matches!(job.status, Status::Killed(_)) {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{id} was killed, and stays so: nothing was changed"))
+        .hint(format!("to go on with it: tpu resume w={} {user} --force", job.windows_id)))
+}
+
+/// Whether a person may say that a command has ended well. While it runs nobody may: the job would be final,
+/// nobody could stop it, and it would hold its target. After its end its exit code has said how it ended, and
+/// whoever knows better has to insist.
+fn may_be_corrected(ctx: &Ctx, data: &Data, job: &Job, force: bool) -> Result<(), Error> {
+    let (id, window, user) = (job.id(), job.windows_id, &job.user);
+    if !snapshot::is_over(ctx, data, job) {
+        return Err(Error::refused(format!(
+            "{id} runs a command: its exit code will say how it ended, and nothing else does before"
+        ))
+        .hint(format!("nothing is left to be done; to stop it: tpu kill w={window} {user}")));
+    }
+    if force {
+        return Ok(());
+    }
+    let exit = records::exit_of(ctx, job);
+    let how = exit.map_or("nobody knows how".to_owned(), |exit| format!("with {exit}"));
+    Err(Error::refused(format!("{id} ran a command, which ended {how}"))
+        .hint(format!("if it did finish: tpu finish-job {user}:{window} --force")))
+}
+
 /// The failure that the output shows, if the newest word is a failure.
 fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
-    let texts = [logs::pane_text(ctx, job), logs::tail_of_output(job)];
-    texts.into_iter().flatten().find_map(|text| {
-        let verdict = classify(ctx, &text, None);
-        Some((kind_by_text(&verdict)?, verdict.evidence?))
-    })
+    printed(ctx, job, records::exit_of(ctx, job)).iter().find_map(failure)
+}
+
+/// What the output of a job says that has come to this end. Its log is read where its window shows no failure:
+/// a script may have printed into the one alone.
+fn printed(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Vec<Verdict> {
+    let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, exit);
+    let mut verdicts: Vec<Verdict> = logs::pane_text(ctx, job).map(read).into_iter().collect();
+    if verdicts.iter().all(|verdict| failure(verdict).is_none()) {
+        verdicts.extend(logs::tail_of_output(job).map(read));
+    }
+    verdicts
+}
+
+/// The failure that a text shows, and its line.
+fn failure(verdict: &Verdict) -> Option<(ErrorKind, Evidence)> {
+    Some((kind_by_text(verdict)?, verdict.evidence.clone()?))
 }
 
 /// The script says that its job failed; the text says why.
 pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = logs::pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
-    let verdict = text.map_or_else(Verdict::none, |text| classify(ctx, &text, exit_code));
-    let kind = kind_by_text(&verdict).unwrap_or(ErrorKind::Unknown);
-    let evidence = verdict.evidence.unwrap_or_else(|| {
-        Evidence::fact(Source::Exit, "fail-job", "the script said that it failed")
+    may_be_told(job)?;
+    // Whatever number a script tells, and if it tells none: it failed.
+    let exit = Exit::Script(exit_code.unwrap_or(1));
+    let shown = printed(ctx, job, Some(exit)).iter().find_map(failure);
+    let (kind, evidence) = shown.unwrap_or_else(|| {
+        let line = "the script said that it failed";
+        (ErrorKind::Unknown, Evidence::fact(Source::Exit, "fail-job", line))
     });
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
+        may_be_told(job)?;
         if is_proven(job) {
             return Ok(ErrorKind::Preempted);
         }
@@ -163,10 +231,20 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
         job.confirm_launch();
         Ok(job.clone())
     })?;
-    if job.launch.as_ref().is_none_or(|launch| launch.mode == LaunchMode::Script) {
+    if !job.is_native() {
         return Ok(());
     }
-    stage::prepare(ctx, &job)?;
+    if let Err(error) = stage::prepare(ctx, &job) {
+        // Its text would not say why: what is printed here is ours.
+        ctx.transact(|tx| {
+            let job = records::of_launch(&mut tx.data, &id, token)?;
+            may_begin(job)?;
+            records::fail_launch(job, &error.message)?;
+            records::note(tx, &id, "error", format!("launch: {}", error.message));
+            Ok(())
+        })?;
+        return Err(error);
+    }
     ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
         if job.is_being_killed() {
@@ -202,9 +280,12 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let now = ctx.clock.now();
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let text = logs::pane_text(ctx, job).or_else(|| logs::tail_of_output(job));
-    let verdict = text.map(|text| classify(ctx, &text, Some(code)));
-    let facts = Facts { window: Window::Gone, exit: Some(code), verdict, target: None, now };
+    let exit = Some(job.exit(code));
+    let mut verdicts = printed(ctx, job, exit);
+    let telling = verdicts.iter().position(|verdict| failure(verdict).is_some());
+    verdicts.drain(..telling.unwrap_or(0));
+    let verdict = verdicts.into_iter().next();
+    let facts = Facts { window: Window::Gone, exit, verdict, target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);
@@ -248,8 +329,4 @@ pub fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
         Error::not_found("no record belongs to this launch any more")
             .hint("the job was cleaned away; close this window")
     })
-}
-
-fn classify(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {
-    ctx.classifier().classify(&Input { text, exit_code, api_state: None })
 }

@@ -3,16 +3,18 @@
 use serde_json::{Value, json};
 
 use crate::classify::report::{BlockReport, LineReport};
-use crate::classify::{Classifier, Input, PatternError};
+use crate::classify::{Classifier, Input, PatternError, before_end};
+use crate::model::exit::Exit;
 use crate::model::facts::Verdict;
+use crate::model::view::JobView;
 
 use super::{Ctx, Error};
 
 /// What is known about a text beside the text.
 #[derive(Clone, Debug, Default)]
 pub struct Circumstances {
-    /// Exit code of the job.
-    pub exit_code: Option<i32>,
+    /// How the job has ended, if it has.
+    pub exit: Option<Exit>,
     /// State of its target, in the control plane's own word.
     pub api_state: Option<String>,
 }
@@ -21,12 +23,19 @@ pub struct Circumstances {
 pub fn block(ctx: &Ctx, text: &[u8], known: &Circumstances) -> Result<(Verdict, Value), Error> {
     let verdict = ctx.classifier().classify(&Input {
         text,
-        exit_code: known.exit_code,
+        exit: known.exit,
         api_state: known.api_state.as_deref(),
     });
     let report = serde_json::to_value(BlockReport::from(&verdict))
         .map_err(|e| Error::failed(format!("cannot write the verdict as JSON: {e}")))?;
     Ok((verdict, report))
+}
+
+/// What the last lines of a job's output say by themselves.
+pub fn tail(ctx: &Ctx, view: &JobView) -> Verdict {
+    let (text, id) = (view.tail.as_bytes(), view.id.to_string());
+    let text = if view.exit.is_some() { before_end(text, &id) } else { text };
+    ctx.classifier().classify(&Input { text, ..Input::default() })
 }
 
 /// One line of a text: its number, class, rule, and all of that as scripts read it.

@@ -37,7 +37,7 @@ impl Ends {
     fn includes(self, status: &Status) -> bool {
         match status {
             Status::Finished => self != Self::Failed,
-            Status::Error(_) | Status::Killed => self != Self::Finished,
+            Status::Error(_) | Status::Killed(_) => self != Self::Finished,
             Status::Unset
             | Status::Starting
             | Status::Running
@@ -422,7 +422,7 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     let unended = |job: &&Job| {
         // That its window has gone is an end that was noted, and not one of its processes.
         let open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-        open && job.status != Status::Killed || !workers::of_job(ctx, job).is_empty()
+        open && !matches!(job.status, Status::Killed(_)) || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {
         processes::stop(ctx, job, None, unreached(ctx, job)?)?;

@@ -87,7 +87,7 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
     let now = ctx.clock.now();
     let done = ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
-        if job.status == Status::Killed {
+        if matches!(job.status, Status::Killed(_)) {
             // Somebody else completed what had been begun.
             job.intent = None;
             return Ok(true);

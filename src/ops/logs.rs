@@ -1,10 +1,12 @@
 //! What a job has printed: its log file if it has one, else its window.
 
+use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::model::ids::JobId;
-use crate::model::job::Job;
+use crate::model::job::{Job, Launch};
+use crate::model::time::Timestamp;
 use crate::sys::files;
 
 use super::ctx::job_of;
@@ -49,9 +51,17 @@ pub fn log_file(job: &Job) -> Option<PathBuf> {
     job.log_dir.as_ref().map(|dir| Path::new(dir).join("output.log"))
 }
 
-/// The end of a job's log file, if it has one.
+/// The end of a job's log file, if it has one and this launch has written to it.
 pub fn tail_of_output(job: &Job) -> Option<Vec<u8>> {
-    read_tail(&log_file(job)?, TAIL_BYTES).ok()
+    let path = log_file(job)?;
+    let meta = path.metadata().ok().filter(fs::Metadata::is_file)?;
+    // A script may log where the attempt before it did.
+    let written = jiff::Timestamp::try_from(meta.modified().ok()?).ok()?;
+    let is_older = |launch: &Launch| Timestamp::from_jiff(written) < launch.at;
+    if job.launch.as_ref().is_some_and(is_older) {
+        return None;
+    }
+    read_tail(&path, TAIL_BYTES).ok()
 }
 
 /// The last `limit` bytes of a file.

@@ -1,6 +1,7 @@
 //! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
 //! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
 
+use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Source, TargetFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Job, Recovery, Status, StoredVerdict};
@@ -17,8 +18,8 @@ use super::{Ctx, Error, Kind, callbacks, records};
 /// Something that a record is to say.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
-    /// Its command has ended with this code.
-    Exited(i32),
+    /// Its command has ended in this way.
+    Exited(Exit),
     /// It has failed, and nothing of it is at work any more.
     Failed(ErrorKind),
     /// The program has shown itself.
@@ -67,8 +68,8 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     if job.is_being_killed() || view.shown.unknown.is_some() || job.child.is_some() {
         return changes;
     }
-    if let (Some(code), true) = (view.exit_code, job.status.is_live()) {
-        changes.push(Change::Exited(code));
+    if let (Some(exit), true) = (view.exit, job.status.is_live()) {
+        changes.push(Change::Exited(exit));
         return changes;
     }
     match (&job.status, &view.shown.status) {
@@ -112,8 +113,8 @@ fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
 /// Writes one change, if the record still is what was seen.
 fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), Error> {
     let id = &view.id;
-    if let Change::Exited(code) = change {
-        return callbacks::record_end(ctx, id, *code);
+    if let Change::Exited(exit) = change {
+        return callbacks::record_end(ctx, id, exit.code());
     }
     ctx.transact(|tx| {
         let now = tx.now;

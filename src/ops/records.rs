@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::model::data::Data;
+use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, PaneFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::{Event, Job, StoredVerdict};
@@ -60,6 +61,12 @@ pub fn is_of_this_file(ctx: &Ctx, pane: &PaneFact) -> bool {
             spec.split(|byte| *byte == 0).next() == Some(token.as_str().as_bytes())
         }),
     }
+}
+
+/// How the command of a job has ended, by its record or by what its launcher left.
+pub fn exit_of(ctx: &Ctx, job: &Job) -> Option<Exit> {
+    let code = job.launch.as_ref()?.exit.or_else(|| recorded_exit(ctx, job))?;
+    Some(job.exit(code))
 }
 
 /// The exit code that the launcher wrote beside itself, with the token of its launch: the directory may

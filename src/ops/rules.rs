@@ -1,6 +1,5 @@
 //! Tags, rules and withdrawn errors: small changes to one record.
 
-use crate::model::exit;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, StoredVerdict};
@@ -35,9 +34,9 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
             .hint(format!("tpu explain w={} {} says why", id.window, id.user)));
     };
     // Only what is at work can count as running again: an end stays one, whatever its text says.
-    let why = match (kind, view.exit_code, view.window_alive) {
+    let why = match (kind, view.exit, view.window_alive) {
         (ErrorKind::Preempted, ..) => Some("its target was taken away".to_owned()),
-        (_, Some(code), _) => Some(format!("it has ended: {}", exit::in_words(code))),
+        (_, Some(exit), _) => Some(format!("it has ended: {exit}")),
         (_, None, Some(false)) => Some("its window is gone".to_owned()),
         (_, None, Some(true) | None) => None,
     };

@@ -161,9 +161,10 @@ fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
     match &situation.shown.status {
         Status::Error(kind) => Ok(*kind),
         Status::Unset | Status::Starting | Status::Running => Err("nothing is wrong".into()),
-        status @ (Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_)) => {
-            Err(format!("it is {status}").into())
-        }
+        status @ (Status::Finished
+        | Status::Killed(_)
+        | Status::Resumed(_)
+        | Status::Rerunned(_)) => Err(format!("it is {status}").into()),
     }
 }
 

@@ -3,11 +3,11 @@
 //! In order of trust: what the control plane says, what the launcher recorded, what the text says. Not
 //! knowing is an answer of its own and changes nothing.
 
-use crate::model::exit;
+use crate::model::exit::Exit;
 use crate::model::facts::{
     Class, ErrorKind, Evidence, Origin, PaneFact, Phase, Progress, Source, TargetFact, Verdict,
 };
-use crate::model::job::{Job, LaunchMode, Status};
+use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
@@ -29,8 +29,8 @@ const EXIT_CODE: &str = "exit-code";
 pub struct Facts<'a> {
     /// Its window.
     pub window: Window<'a>,
-    /// Exit code of its command, from the pane option or the launcher's file.
-    pub exit: Option<i32>,
+    /// How its command has ended, from the pane option or the launcher's file.
+    pub exit: Option<Exit>,
     /// What the classifier read since the launch.
     pub verdict: Option<Verdict>,
     /// The latest answer of its target's control plane: a state, that the question failed
@@ -44,7 +44,7 @@ pub struct Facts<'a> {
 /// Concludes the status that is shown for `job`.
 pub fn diagnose(job: &Job, facts: &Facts<'_>) -> Shown {
     match &job.status {
-        Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => {
+        Status::Finished | Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => {
             Conclusion::stored(job)
         }
         Status::Error(kind) => errored(job, *kind, facts),
@@ -109,14 +109,14 @@ fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
         return Conclusion::unknown(job, &format!("not watched from here: {reason}"));
     }
     // What has ended well cannot be taken away any more: this fact outlasts whatever the target does.
-    if facts.exit == Some(0) && is_native(job) {
-        return Conclusion::new(Status::Finished, Some(exit_fact(0)));
+    if let Some(exit) = facts.exit.filter(|exit| exit.is_success()) {
+        return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
     }
     if let Some(evidence) = proof_of_preemption(job, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
-    if let Some(code) = facts.exit {
-        return ended(job, code, facts);
+    if let Some(exit) = facts.exit {
+        return ended(job, exit, facts);
     }
     match &facts.window {
         Window::Elsewhere(reason) | Window::Unknown(reason) => Conclusion::unknown(job, reason),
@@ -173,27 +173,19 @@ fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
 }
 
 /// The command has ended, and not for certain well.
-fn ended(job: &Job, code: i32, facts: &Facts<'_>) -> Conclusion {
-    let fact = exit_fact(code);
+fn ended(job: &Job, exit: Exit, facts: &Facts<'_>) -> Conclusion {
+    let fact = exit_fact(exit);
     let text = facts.verdict.as_ref().and_then(|verdict| {
         let evidence = verdict.evidence.clone().unwrap_or_else(|| fact.clone());
         Some((failure_by_text(job, verdict)?, evidence))
     });
     match text {
         // A shell's notice of a signal says less than the code, and in more words.
-        Some((ErrorKind::KilledBySignal, _)) | None if exit::signal_of(code).is_some() => {
+        Some((ErrorKind::KilledBySignal, _)) | None if exit.signal().is_some() => {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)
         }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
-        None if is_native(job) => Conclusion::failed(ErrorKind::Unknown, fact),
-        None => Conclusion::failed(
-            ErrorKind::Unknown,
-            Evidence::fact(
-                Source::Exit,
-                "no-finish-job",
-                format!("the script ended ({}) without `tpu finish-job`", exit::in_words(code)),
-            ),
-        ),
+        None => Conclusion::failed(ErrorKind::Unknown, unexplained(exit)),
     }
 }
 
@@ -204,8 +196,8 @@ fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
     // The text was taken for a failure while the command was at work; its end says better.
-    if let Some(code) = facts.exit.filter(|code| *code == 0 && is_native(job)) {
-        return Conclusion::new(Status::Finished, Some(exit_fact(code)));
+    if let Some(exit) = facts.exit.filter(|exit| exit.is_success()) {
+        return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
     }
     let Some(verdict) = &facts.verdict else { return Conclusion::stored(job) };
     if is_in_progress_again(job, kind, verdict, facts) {
@@ -289,11 +281,18 @@ fn proof_of_preemption(job: &Job, facts: &Facts<'_>) -> Option<Evidence> {
     answer::proof_of_preemption(job, facts.target?, facts.now)
 }
 
-/// Whether the exit code is that of the job's own command.
-fn is_native(job: &Job) -> bool {
-    job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native)
+fn exit_fact(exit: Exit) -> Evidence {
+    Evidence::fact(Source::Exit, EXIT_CODE, exit.to_string())
 }
 
-fn exit_fact(code: i32) -> Evidence {
-    Evidence::fact(Source::Exit, EXIT_CODE, exit::in_words(code))
+/// All there is to say of an end of which the text says nothing.
+fn unexplained(exit: Exit) -> Evidence {
+    match exit {
+        Exit::Program(_) => exit_fact(exit),
+        Exit::Script(_) => Evidence::fact(
+            Source::Exit,
+            "no-finish-job",
+            format!("the script ended ({}) without `tpu finish-job`", exit.in_words()),
+        ),
+    }
 }

@@ -1,5 +1,6 @@
 //! Jobs to draw and to filter, shared by the tests of the screen.
 
+use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
 use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
 use tpu::model::job::Status;
@@ -52,7 +53,7 @@ pub(crate) fn job(window: u32) -> JobView {
         age_s: Some(7_440),
         log_dir: Some("/data/logs/alice/20261120_115811".to_owned()),
         stage_dir: Some("/data/stage/alice/20261120_115811".to_owned()),
-        exit_code: None,
+        exit: None,
         window_alive: Some(true),
         pane_id: Some("%12".to_owned()),
         tail: "[worker 0] step 11900 loss 0.418 lr 1e-3 4.2 it/s\n\
@@ -110,7 +111,7 @@ pub(crate) fn oom(window: u32) -> JobView {
     });
     job.started_at = Some(Timestamp::from_second(NOW - 2_400));
     job.age_s = Some(2_400);
-    job.exit_code = Some(1);
+    job.exit = Some(Exit::Program(1));
     job.tail = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED:\n\
         Ran out of memory in memory space hbm. Used 21.9G of 7.48G hbm.\n"
         .into();
@@ -162,9 +163,9 @@ pub(crate) fn snapshot() -> Snapshot {
     starting.age_s = Some(4);
     starting.tail = "".into();
     let mut finished = ended(3, Status::Finished);
-    finished.exit_code = Some(0);
+    finished.exit = Some(Exit::Program(0));
     finished.tags = Some("paper".to_owned());
-    let killed = ended(4, Status::Killed);
+    let killed = ended(4, Status::Killed(None));
     let mut elsewhere = job(12);
     elsewhere.shown.unknown = Some("its window is on another host (lab-2)".to_owned());
     elsewhere.window_alive = None;

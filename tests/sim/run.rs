@@ -214,7 +214,7 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
         return leaf.is_being_killed().then(|| "its kill is not completed".to_owned());
     }
     match &leaf.status {
-        Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => None,
+        Status::Finished | Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => None,
         Status::Unset | Status::Starting | Status::Running => {
             (!is_working).then(|| format!("its program is {:?}", own.map(|p| (p.health, p.cause))))
         }

@@ -15,6 +15,9 @@ pub struct Classify {
     /// Exit code of the job
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub exit_code: Option<i32>,
+    /// The exit code is a script's, which may have hidden the program's: 0 says only that it is over
+    #[arg(long, requires = "exit_code")]
+    pub script: bool,
     /// State of the target
     #[arg(long, value_name = "STATE")]
     pub api_state: Option<String>,

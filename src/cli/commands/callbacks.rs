@@ -7,15 +7,29 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
-use crate::cli::args::{Finish, LauncherStep};
+use crate::cli::args::{Command, Finish, LauncherStep};
 use crate::cli::print::Output;
-use crate::model::ids::LaunchToken;
+use crate::model::ids::{JobId, LaunchToken};
 use crate::ops::callbacks::{self, Begun};
 use crate::ops::relay::{self, Relayed};
 use crate::ops::{Error, workers};
 use crate::sys::clock::SystemClock;
+use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
 use crate::sys::seat;
+
+/// The job into whose window a callback prints. Each of its lines is marked, so that no reader of the window takes
+/// it for the job's. What the other steps of the launcher print is the job's, the workers' and ssh's.
+pub(in crate::cli) fn speaks_in_window_of(command: &Command, env: &Env) -> Option<JobId> {
+    let is_callback = match command {
+        Command::UpdLog(_) | Command::FinishJob(_) | Command::FailJob(_) => true,
+        Command::Launcher(args) => {
+            matches!(args.step, LauncherStep::Begin { .. } | LauncherStep::Exited { .. })
+        }
+        _ => false,
+    };
+    env.non_empty("TPU_JOB").filter(|_| is_callback).and_then(JobId::parse)
+}
 
 /// `upd-log SESSION:WINDOW LOG STAGE TPU TIME`; the time is not used, as in the original.
 pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {

@@ -14,9 +14,10 @@ use crate::cli::print::{
 use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
+use crate::model::exit::Exit;
 use crate::model::facts::{Evidence, Source};
 use crate::model::view::{JobView, Snapshot, Whose};
-use crate::ops::classify::{self, Circumstances};
+use crate::ops::classify;
 use crate::ops::{Ctx, Error, snapshot};
 
 /// `check`: a block for each job.
@@ -119,16 +120,16 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
 }
 
 /// What the output says by itself, and the facts that outrank it where they say something else.
-fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
+fn text_alone(ctx: &Ctx, view: &JobView) -> String {
     if view.tail.is_empty() {
-        return Ok("text: none was read\n".to_owned());
+        return "text: none was read\n".to_owned();
     }
-    let (verdict, _) = classify::block(ctx, view.tail.as_bytes(), &Circumstances::default())?;
+    let verdict = classify::tail(ctx, view);
     let said = |evidence: &Evidence| (evidence.rule.clone(), evidence.line.trim().to_owned());
     let shown = view.shown.evidence.as_ref();
     if verdict.evidence.as_ref().map(said) == shown.map(said) {
         // The text is what decided, or it says the same.
-        return Ok(String::new());
+        return String::new();
     }
     let phase = verdict.phase.map(|phase| format!(", {}", phase.as_str())).unwrap_or_default();
     let class = verdict.class.as_str();
@@ -138,7 +139,7 @@ fn text_alone(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     if let Some(fact) = fact {
         text += &format!("outranks the text: {}\n", block::evidence(fact));
     }
-    Ok(text)
+    text
 }
 
 /// `explain`: why a job has the status it has.
@@ -156,14 +157,15 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     if let Some(reason) = &view.shown.unknown {
         text += &format!("unknown: {reason}\n");
     }
-    text += &text_alone(app.ctx()?, &view)?;
+    text += &text_alone(app.ctx()?, &view);
     text += &match view.window_alive {
         Some(true) => "window: open\n".to_owned(),
         Some(false) => "window: gone\n".to_owned(),
         None => "window: unknown\n".to_owned(),
     };
-    if let Some(code) = view.exit_code {
-        text += &format!("exit code: {code}\n");
+    if let Some(exit) = view.exit {
+        let whose = if matches!(exit, Exit::Script(_)) { " (the script's)" } else { "" };
+        text += &format!("exit code: {}{whose}\n", exit.code());
     }
     text += &format!("rules: {}\n", view.rules);
     text += &match &view.next {

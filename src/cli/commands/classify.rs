@@ -9,6 +9,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Classify;
 use crate::cli::print::{Output, block};
+use crate::model::exit::Exit;
 use crate::ops::classify::{self, Circumstances};
 use crate::ops::{Ctx, Error};
 
@@ -22,7 +23,9 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     if args.lines {
         return Ok(lines(app, ctx, &text));
     }
-    let known = Circumstances { exit_code: args.exit_code, api_state: args.api_state.clone() };
+    let whose = if args.script { Exit::Script } else { Exit::Program };
+    let known =
+        Circumstances { exit: args.exit_code.map(whose), api_state: args.api_state.clone() };
     let (verdict, report) = classify::block(ctx, &text, &known)?;
     let mut human = format!("{}\n", verdict.class.as_str());
     human += &verdict.phase.map_or(String::new(), |phase| format!("phase: {}\n", phase.as_str()));

@@ -220,7 +220,7 @@ fn color(status: &Status) -> AnsiColor {
     match status {
         Status::Unset | Status::Starting | Status::Running | Status::Finished => AnsiColor::Green,
         Status::Error(_) => AnsiColor::Red,
-        Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => AnsiColor::Yellow,
+        Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => AnsiColor::Yellow,
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
+use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Phase, Progress};
 use crate::model::ids::{TargetName, UserName, WindowId};
 use crate::model::rules::Rules;
@@ -108,7 +109,7 @@ impl<'a> Job<'a> {
             started_at: view.started_at.map(Timestamp::to_rfc3339),
             log_dir: view.log_dir.as_deref(),
             stage_dir: view.stage_dir.as_deref(),
-            exit_code: view.exit_code,
+            exit_code: view.exit.map(Exit::code),
             window_alive: view.window_alive,
         }
     }

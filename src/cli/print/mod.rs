@@ -14,6 +14,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Value, json};
 
+use crate::ops::callbacks::own_line;
 use crate::ops::error::did_you_mean;
 use crate::ops::{Error, Kind};
 use crate::text;
@@ -98,12 +99,24 @@ impl Serialize for Document<'_> {
     }
 }
 
+/// What is printed into the window of a job, marked as ours; anything else as it is.
+fn marked(text: &str, global: &Globals) -> String {
+    let Some(id) = global.window_of.as_ref().filter(|_| !global.json) else {
+        return text.to_owned();
+    };
+    // The mark names the job; to name it twice helps nobody.
+    let (id, subject) = (id.to_string(), format!("{id} "));
+    let said = |line| own_line(&id, str::strip_prefix(line, &subject).unwrap_or(line)) + "\n";
+    text.lines().map(said).collect()
+}
+
 /// Prints a result. A reader that has gone away is no failure.
 pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
     let colors = if global.json { ColorChoice::Never } else { choice(global.color) };
-    let written = to_stdout(&printed(output, global), colors);
+    let written = to_stdout(&marked(&printed(output, global), global), colors);
     for note in &output.notes {
-        to_stderr(&format!("{} {note}\n", paint(AnsiColor::Yellow, "note:")), global);
+        let note = format!("{} {note}\n", paint(AnsiColor::Yellow, "note:"));
+        to_stderr(&marked(&note, global), global);
     }
     match written {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
@@ -127,7 +140,7 @@ pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
         for line in hint.lines() {
             said += &format!("{} {}\n", paint(AnsiColor::Cyan, "hint:"), text::escape(line));
         }
-        to_stderr(&said, global);
+        to_stderr(&marked(&said, global), global);
     }
     ExitCode::from(error.kind.exit_code())
 }
@@ -213,6 +226,7 @@ impl Globals {
             verbose: false,
             color: Color::Auto,
             help: None,
+            window_of: None,
         }
     }
 }

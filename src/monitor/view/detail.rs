@@ -259,7 +259,7 @@ fn lineage(job: &JobView) -> String {
 fn started(model: &Model, job: &JobView) -> String {
     dotted([
         job.started_at.map(|at| model.setup.zone.stamp_alone(at)).unwrap_or_default(),
-        job.exit_code.map(|code| format!("exit code {code}")).unwrap_or_default(),
+        job.exit.map(|exit| exit.to_string()).unwrap_or_default(),
         job.pane_id.as_deref().map(|pane| format!("pane {}", outside(pane))).unwrap_or_default(),
     ])
 }

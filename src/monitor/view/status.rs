@@ -35,7 +35,7 @@ pub(super) fn counted(job: &JobView) -> Option<&'static str> {
         Status::Running => Some("running"),
         Status::Finished => Some("finished"),
         Status::Error(_) => Some("error"),
-        Status::Killed => Some("killed"),
+        Status::Killed(_) => Some("killed"),
         Status::Resumed(_) | Status::Rerunned(_) => None,
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn urgency(job: &JobView) -> u8 {
         (Status::Running, _) => 3,
         (Status::Unset | Status::Starting, _) => 4,
         (Status::Finished, _) => 5,
-        (Status::Killed, _) => 6,
+        (Status::Killed(_), _) => 6,
         (Status::Resumed(_) | Status::Rerunned(_), _) => 7,
     }
 }
@@ -80,12 +80,12 @@ pub(super) fn of(job: &JobView) -> Shown {
         },
         Status::Finished => looks("✓", Role::Finished, "finished"),
         Status::Error(_) => looks("▲", Role::Error, &status.to_string()),
-        Status::Killed => looks("○", Role::Killed, "killed"),
-        Status::Resumed(kind) => looks("↻", Role::Superseded, &superseded("resumed", *kind)),
-        Status::Rerunned(kind) => looks("↺", Role::Superseded, &superseded("rerun", *kind)),
+        Status::Killed(kind) => looks("○", Role::Killed, &because("killed", *kind)),
+        Status::Resumed(kind) => looks("↻", Role::Superseded, &because("resumed", *kind)),
+        Status::Rerunned(kind) => looks("↺", Role::Superseded, &because("rerun", *kind)),
     }
 }
 
-fn superseded(word: &str, kind: Option<crate::model::facts::ErrorKind>) -> String {
+fn because(word: &str, kind: Option<crate::model::facts::ErrorKind>) -> String {
     kind.map_or_else(|| word.to_owned(), |kind| format!("{word} ({kind})"))
 }

@@ -78,7 +78,7 @@ fn mark(job: &JobView) -> (&'static str, Role) {
         }
         Status::Resumed(None) | Status::Rerunned(None) => ("↻", Role::Superseded),
         Status::Finished => ("✓", Role::Finished),
-        Status::Killed => ("○", Role::Killed),
+        Status::Killed(_) => ("○", Role::Killed),
         Status::Running | Status::Starting | Status::Unset => ("●", Role::Running),
     }
 }

@@ -11,8 +11,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::classify::Input;
 use crate::model::data::{Data, User};
-use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
+use crate::model::exit::Exit;
+use crate::model::facts::{ErrorKind, PaneFact, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{Lineage, Links};
@@ -220,19 +222,30 @@ pub fn users_of_targets(
     let seen = windows_and_exits(ctx, &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
-        // What has outlived its window holds the device as well as any.
-        if seen.exit.is_none() && seen.window_has_ended() && has_processes(ctx, job) {
-            users.live.push(job.id());
-            continue;
-        }
-        let shown = diagnose(job, &seen.facts(ctx.clock.now()));
-        // A program whose text shows a failure may still hold the device: only its end frees it.
-        let over = !shown.status.is_live()
-            && (seen.exit.is_some() || seen.window_has_ended() && !is_being_opened(job))
-            && !workers::may_live(ctx, data, job);
-        if over { users.dead.push(job.id()) } else { users.live.push(job.id()) }
+        let list = if has_ended(ctx, data, job, seen) { &mut users.dead } else { &mut users.live };
+        list.push(job.id());
     }
     targets
+}
+
+/// Whether a job is over for certain: nothing of it is at work any more, here or on its workers.
+pub fn is_over(ctx: &Ctx, data: &Data, job: &Job) -> bool {
+    let Ok(user) = super::ctx::user_of(data, &job.user) else { return false };
+    let tmux = ctx.tmux.look();
+    let seen = windows_and_exits(ctx, &[(user, job)], &tmux);
+    seen.first().is_some_and(|seen| has_ended(ctx, data, job, seen))
+}
+
+fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen<'_>) -> bool {
+    // What has outlived its window holds the device as well as any.
+    if seen.exit.is_none() && seen.window_has_ended() && has_processes(ctx, job) {
+        return false;
+    }
+    let shown = diagnose(job, &seen.facts(ctx.clock.now()));
+    // A program whose text shows a failure may still hold the device: only its end frees it.
+    !shown.status.is_live()
+        && (seen.exit.is_some() || seen.window_has_ended() && !is_being_opened(job))
+        && !workers::may_live(ctx, data, job)
 }
 
 /// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
@@ -270,6 +283,16 @@ pub fn since_launch<'a>(job: &Job, text: &'a [u8]) -> &'a [u8] {
         Some(launch) => crate::classify::after_launch(text, launch.token.as_str()),
         None => text,
     }
+}
+
+/// What a text of a job says: the one way from text to verdict. `text` is what was read of its pane since the
+/// launch, or of its log; `exit` is how the job has ended, if it has.
+pub fn read_text(ctx: &Ctx, job: &Job, text: &[u8], exit: Option<Exit>) -> Verdict {
+    // Before the end no line is the last one, whatever a job prints.
+    let ended = job.launch.is_some() && exit.is_some();
+    let id = job.id().to_string();
+    let text = if ended { crate::classify::before_end(text, &id) } else { text };
+    ctx.classifier().classify(&Input { text, exit, api_state: None })
 }
 
 /// What every view of one look shares.
@@ -327,7 +350,7 @@ impl Viewer<'_> {
             age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
-            exit_code: seen.exit,
+            exit: seen.exit,
             window_alive: match &seen.window {
                 Window::Here(pane) => Some(!pane.dead),
                 Window::Gone | Window::Lost(_) => Some(false),

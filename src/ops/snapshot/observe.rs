@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::classify::{Input, stall};
+use crate::classify::stall;
 use crate::model::data::User;
+use crate::model::exit::Exit;
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
@@ -17,7 +18,7 @@ use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
 use crate::tmux::{Capture, Rest, Rows};
 
-use super::{newest, since_launch};
+use super::{newest, read_text, since_launch};
 
 /// Lines above the screen that a full reading reads first.
 pub(super) const TAIL: u32 = 70;
@@ -112,7 +113,7 @@ impl Memory {
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub(super) window: Window<'a>,
-    pub(super) exit: Option<i32>,
+    pub(super) exit: Option<Exit>,
     pub(super) verdict: Option<Verdict>,
     pub(super) tail: Arc<str>,
 }
@@ -218,9 +219,10 @@ fn window_and_exit<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -
         _ => None,
     };
     let by_record = job.launch.as_ref().and_then(|launch| launch.exit);
-    let exit = by_pane
+    let code = by_pane
         .or(by_record)
         .or_else(|| if is_open(job) { records::recorded_exit(ctx, job) } else { None });
+    let exit = code.map(|code| job.exit(code));
     Seen { window, exit, verdict: None, tail: Arc::default() }
 }
 
@@ -374,7 +376,7 @@ fn understood(
         let Some(text) = newest::joined(&old.tail, &rows) else { return false };
         let mut new = ctx.classifier().classify_newest(text.new.as_bytes());
         if newest::lacks(&new.progress, &old.verdict.progress) {
-            new = classified(ctx, text.new.as_bytes(), None);
+            new = read_text(ctx, job, text.new.as_bytes(), None);
         }
         let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
         (verdict, text.tail)
@@ -389,8 +391,8 @@ fn understood(
 
 /// What the text of a job says. Where that is a failure of which a person said that it is none, another one
 /// behind it counts.
-fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit_code: Option<i32>) -> Verdict {
-    let verdict = classified(ctx, text, exit_code);
+fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit: Option<Exit>) -> Verdict {
+    let verdict = read_text(ctx, job, text, exit);
     let ignored = job.verdict.as_ref().filter(|stored| stored.ignored);
     let said = verdict.evidence.as_ref();
     let Some(line) = ignored
@@ -402,14 +404,10 @@ fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit_code: Option<i32>) -> Verdict 
     let plain = crate::text::strip(text);
     let plain = String::from_utf8_lossy(&plain);
     let behind = plain.rfind(line.trim()).and_then(|at| plain.get(at + line.trim().len()..));
-    match behind.map(|behind| classified(ctx, behind.as_bytes(), exit_code)) {
+    match behind.map(|behind| read_text(ctx, job, behind.as_bytes(), exit)) {
         Some(newer) if newer.class.failure().is_some() => newer,
         _ => verdict,
     }
-}
-
-fn classified(ctx: &Ctx, text: &[u8], exit_code: Option<i32>) -> Verdict {
-    ctx.classifier().classify(&Input { text, exit_code, api_state: None })
 }
 
 /// Puts what was read of a pane where this look and the next ones find it.
@@ -460,6 +458,6 @@ fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {
 fn wants_text(job: &Job) -> bool {
     match &job.status {
         Status::Unset | Status::Starting | Status::Running | Status::Error(_) => true,
-        Status::Finished | Status::Killed | Status::Resumed(_) | Status::Rerunned(_) => false,
+        Status::Finished | Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => false,
     }
 }

@@ -277,7 +277,7 @@ fn job(window: u32, round: usize) -> JobView {
         age_s: Some(7_440),
         log_dir: Some(format!("/data/logs/alice/20261120_115811-{window}")),
         stage_dir: Some(format!("/data/stage/alice/20261120_115811-{window}")),
-        exit_code: None,
+        exit: None,
         window_alive: Some(true),
         pane_id: Some(format!("%{window}")),
         tail: format!("step {step} loss 0.412 lr 1e-3 4.2 it/s\n").repeat(40).into(),

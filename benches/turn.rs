@@ -84,7 +84,7 @@ fn counted(lab: &Lab) -> io::Result<(Ctx, Arc<AtomicUsize>)> {
     let ctx = ctx(lab);
     let lists = Arc::new(AtomicUsize::new(0));
     let cloud = Counting { cloud: fleet::simulator(&ctx), lists: Arc::clone(&lists) };
-    ctx.cloud.set(Box::new(cloud)).map_err(|_| io::Error::other("a cloud was chosen already"))?;
+    ctx.cloud.set(Arc::new(cloud)).map_err(|_| io::Error::other("a cloud was chosen already"))?;
     Ok((ctx, lists))
 }
 

@@ -1,6 +1,6 @@
 //! One curve for each run: from its first logged loss, the same in every place, whoever looks and whenever.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};

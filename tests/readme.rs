@@ -127,7 +127,6 @@ fn walk(is_second_user_there: bool) {
             drop(env.tpu("add-user bob").exits(0));
         }
         let wanted = plain(&example.printed.join("\n"), home);
-        let mut last = String::new();
         let run = || {
             let spawn = env.spawn_program("bash", &["-c", &command]).cwd(&code);
             let output = proc::run(&spawn).unwrap();
@@ -143,10 +142,6 @@ fn walk(is_second_user_there: bool) {
         } else if is_look {
             wait_for(&format!("{place}\n{wanted}"), || {
                 let printed = plain(&run().1, home);
-                if printed != last {
-                    eprintln!("{place}\n{printed}");
-                    last.clone_from(&printed);
-                }
                 (printed == wanted).then_some(())
             });
         } else {

@@ -112,15 +112,14 @@ impl Ctx {
 
     /// The same, for a thread that may outlive whoever asks.
     pub(super) fn shared_cloud(&self) -> &Arc<dyn Cloud> {
-        let door = self.cloud.get_or_init(|| {
+        self.cloud.get_or_init(|| {
             let settings = self.cloud_settings();
             match settings.cloud {
                 CloudKind::None => Arc::new(NoCloud) as Arc<dyn Cloud>,
                 CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
                 CloudKind::Google => Arc::new(self.google(settings)),
             }
-        });
-        door
+        })
     }
 
     /// The Cloud TPU API, as the settings want it. Nothing is asked yet.

@@ -1,7 +1,7 @@
 //! The classifier on what real programs printed: lines, captured blocks, and every block mangled.
 //!
-//! A new capture goes to `tests/data/captures/` with a line in its `blocks.jsonl`; a text that was
-//! read wrong goes to `tests/cases/classify/`.
+//! A new program goes to `tests/real`, which keeps what it prints; a text that was read wrong goes to
+//! `tests/cases/classify/`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 

@@ -100,7 +100,7 @@ proptest! {
 /// All captured blocks: what mutations begin with.
 fn captures() -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    let mut files: Vec<_> = ["corpus/blocks", "captures/blocks"]
+    let mut files: Vec<_> = ["corpus/blocks", "captures/blocks", "real"]
         .iter()
         .flat_map(|folder| std::fs::read_dir(data.join(folder)).expect("captures are checked in"))
         .map(|entry| entry.expect("a readable folder").path())

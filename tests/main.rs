@@ -64,6 +64,7 @@ mod original_lock;
 mod original_walk;
 mod races;
 mod readme;
+mod real;
 mod reapply;
 mod recipes;
 mod regression;

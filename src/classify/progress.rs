@@ -162,7 +162,9 @@ fn has_nan(body: &[u8]) -> bool {
 
 /// Progress bars. Returns whose it is, if there was one; another work's adds nothing.
 fn read_bars(body: &[u8], hints: u32, progress: &mut Progress) -> Option<Bar> {
-    let shared = || hinted(hints, hint::PERCENT, &p::TQDM, body);
+    let shared = || {
+        [&p::TQDM, &p::IGNITE].into_iter().find_map(|bar| hinted(hints, hint::PERCENT, bar, body))
+    };
     let bar = |regex| hinted(hints, hint::BAR, regex, body);
     let bars = [&p::COUNT, &p::SHARE_BAR, &p::RICH, &p::BAR];
     let caps = shared().or_else(|| bars.into_iter().find_map(bar))?;

@@ -195,7 +195,7 @@ static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
             (?:val(?:id(?:ation)?)?|eval(?:uation)?|test)(?:\ *[:(\[\]]|\ +(?:set|epoch|step|iter|batch|dataloader|results?|at|on|\d))
           | (?:validating|evaluating|testing|predicting|sanity\ check\w*)\b
           | (?:download|upload|fetch|extract|unpack|tokeniz|preprocess|generating|cach|scann|copying|resolv|install)\w*\b
-          | (?:loading|saving)\b | (?:map|filter)(?:\ \(num_proc=\d+\))?:\ +\d+% | running\ tokenizer
+          | wandb:\  | (?:loading|saving)\b | (?:map|filter)(?:\ \(num_proc=\d+\))?:\ +\d+% | running\ tokenizer
         ) | \ valid\ on\ ' | (?:epoch|iter)\((?:val|test)\) | \|\ *(?:validation|eval(?:uation)?|test)\ *\|",
     )
 });

@@ -30,7 +30,10 @@ patterns! {
     // Keras and rich bars: `46/200 ━━━ 2s 17ms/step`, `12/100 [==>....] - ETA: 5s - loss`. While an epoch
     // goes on, the time behind Keras's bar is what is left, at its end what it took.
     BAR = r"(?:^|[\ \x80-\xff])(?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?:(?:\xe2[\x80-\xbf]{2})+(?:\ +(?P<eta>\d+(?::\d\d)+|\d+s)\ +\d+(?:\.\d+)?[mu]?s/step)?|\[[=>.\ ]+\])";
-    RICH = r"\xe2[\x80-\xbf]{2}\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
+    // rich's bar, blank where it is not full: `training ━━━━━━        121/200 0:00:01`.
+    RICH = r"\xe2[\x80-\xbf]{2}\ +(?P<n>\d{1,9})/(?P<t>\d{1,9})\ \d+:\d\d";
+    // The bars of PyTorch-Ignite: `Epoch [3/3]: [47/50]  94%|###, loss=0.1 [00:00<00:00]`.
+    IGNITE = r"\[(?P<n>\d{1,9})/(?P<t>\d{1,9})\]\ +(?P<pc>\d{1,3})%\|[^|]*\[[\d:]+<(?P<eta>[\d:?]+)";
     // The bars of Ultralytics: `50% ━━━━━━────── 4/8 3.1it/s 1.3s<1.3s`.
     SHARE_BAR = r"(?P<pc>\d{1,3})%\ (?:\xe2[\x80-\xbf]{2})+\ (?P<n>\d{1,9})/(?P<t>\d{1,9})\ +(?P<rate>\d+(?:\.\d+)?)\ *(?P<per>it/s|s/it)";
     // The row under the heads of a table of YOLO: epoch, memory, losses, instances, size of pictures.

@@ -1,59 +1,136 @@
-import sys, time, random
-steps = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-mode = sys.argv[2] if len(sys.argv) > 2 else "ok"
-print(f"loading config from configs/base.yml, mode {mode}", flush=True)
-for i in range(1, steps + 1):
-    if mode == "keyerror" and i == steps // 2:
+"""A plain loop that prints its steps, and ends as its second word says."""
+import os
+import sys
+import time
+
+steps = int(sys.argv[1])
+end = sys.argv[2] if len(sys.argv) > 2 else "ok"
+print(f"loading config from configs/base.yml, mode {end}", flush=True)
+
+
+class BadBatch(Exception):
+    pass
+
+
+class Enough(Exception):
+    pass
+
+
+def bad(n):
+    raise BadBatch(f"cannot decode image {n}")
+
+
+def half_way():
+    if end == "keyerror":
         {"a": 1}["lr_schedule"]
-    if mode == "custom" and i == steps // 2:
-        class BadBatch(Exception): pass
+    elif end == "custom":
         raise BadBatch("batch 17 has 3 labels for 4 images")
-    if mode == "chain" and i == steps // 2:
+    elif end == "silent":
+        raise Enough
+    elif end == "cause":
         try:
             int("x")
-        except ValueError as e:
-            raise RuntimeError("cannot parse the label file") from e
-    if mode == "assert" and i == steps // 2:
-        assert i == 0
-    if mode == "recursion" and i == steps // 2:
-        def f(n): return f(n + 1)
-        f(0)
-    if mode == "exit3" and i == steps // 2:
+        except ValueError as error:
+            raise RuntimeError("cannot parse the label file") from error
+    elif end == "slip":
+        log = None
+        try:
+            {}["image"]
+        except KeyError:
+            log.close()
+    elif end == "assert":
+        assert len([1]) == 0
+    elif end == "recursion":
+        def deeper(n):
+            return deeper(n + 1)
+        deeper(0)
+    elif end == "code3":
         sys.exit(3)
-    if mode == "enoent" and i == steps // 2:
+    elif end == "text":
+        sys.exit("train.py: the checkpoint is of another model: give --fresh or another directory")
+    elif end == "enoent":
         open("/data/imagenet/train/shard-00017.tfrecord")
-    if mode == "enospc" and i == steps // 2:
-        f = open("/dev/full", "w"); f.write("x" * 100000); f.flush()
-    if mode == "emfile" and i == steps // 2:
-        fs = []
-        while True: fs.append(open("/dev/null"))
-    if mode == "mem" and i == steps // 2:
-        import numpy as np; np.ones((1 << 50,))
-    if mode == "mempy" and i == steps // 2:
+    elif end == "enospc":
+        with open("/dev/full", "w") as full:
+            full.write("x" * 100000)
+    elif end == "emfile":
+        files = []
+        while True:
+            files.append(open("/dev/null"))
+    elif end == "memory":
         bytearray(1 << 60)
-    if mode == "abort" and i == steps // 2:
-        import os; os.abort()
-    if mode == "segv" and i == steps // 2:
-        import faulthandler, ctypes; faulthandler.enable(); ctypes.string_at(0)
-    if mode == "handled" and i == steps // 2:
+    elif end == "array":
+        import numpy
+        numpy.ones((1 << 50,))
+    elif end == "abort":
+        os.abort()
+    elif end == "segv":
+        import ctypes
+        ctypes.string_at(0)
+    elif end == "faulthandler":
+        import ctypes
+        import faulthandler
+        faulthandler.enable()
+        ctypes.string_at(0)
+    elif end == "kill":
+        os.kill(os.getpid(), 9)
+    elif end == "term":
+        os.kill(os.getpid(), 15)
+    elif end == "interrupt":
+        os.kill(os.getpid(), 2)
+        time.sleep(1)
+    elif end == "pool":
+        import multiprocessing
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(bad, range(4))
+    elif end == "futures":
+        import concurrent.futures
+        import multiprocessing
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            list(pool.map(bad, range(4)))
+    elif end == "broken-pool":
+        import concurrent.futures
+        import multiprocessing
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            list(pool.map(os._exit, [7, 7]))
+    elif end == "handled":
         import traceback
-        try: {"a": 1}["lr_schedule"]
-        except KeyError: traceback.print_exc()
-    if mode == "nan" and i > steps // 2:
-        print(f"step {i}/{steps} loss nan lr 1e-3", flush=True); continue
-    if mode == "thread" and i == steps // 2:
+        try:
+            {"a": 1}["lr_schedule"]
+        except KeyError:
+            traceback.print_exc()
+    elif end == "thread":
         import threading
-        t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()
-    if mode == "pool" and i == steps // 2:
-        import multiprocessing as mp
-        def bad(n): raise ValueError(f"worker cannot decode image {n}")
-        import builtins; builtins.bad = bad
-        globals()["bad"] = bad
-        with mp.get_context("fork").Pool(2) as p: p.map(bad, range(4))
-    if mode == "hang" and i == steps: time.sleep(1000)
-    print(f"step {i}/{steps} loss {2.5 / i:.4f} lr 1e-3 error_rate 0.0 steps/s {100 + i}", flush=True)
+        thread = threading.Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+    elif end == "ignored":
+        class Loader:
+            def __del__(self):
+                raise TypeError("cannot close")
+        globals()["loader"] = Loader()
+    elif end == "group":
+        import asyncio
+
+        async def fetch():
+            raise BadBatch("batch 17 has 3 labels for 4 images")
+
+        async def all_of_them():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(fetch())
+        asyncio.run(all_of_them())
+    elif end == "scary":
+        for line in open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "scary.txt")):
+            print(line, end="", flush=True)
+
+
+for i in range(1, steps + 1):
+    if i == steps // 2:
+        half_way()
+    loss = float("nan") if end == "nan" and i > steps // 2 else 2.5 / i
+    print(f"step {i}/{steps} loss {loss:.4f} lr 1e-3 error_rate 0.0 steps/s {100 + i}", flush=True)
     time.sleep(0.01)
-if mode == "after":
+if end == "after":
     print("Training done", flush=True)
     raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-print("Training done" if mode == "done" else f"final loss {2.5 / steps:.4f}", flush=True)
+print("Training done" if end == "done" else f"final loss {2.5 / steps:.4f}", flush=True)

@@ -3,6 +3,7 @@
 //! A turn in which nothing is to be done is timed in this process, on real windows, step by step as
 //! `daemon::turn` takes it; memory is that of a real MONITOR.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use tpu::model::facts::TargetFact;
 use tpu::model::settings::CloudKind;
 use tpu::ops::board::line;
 use tpu::ops::launch::heal;
+use tpu::ops::layers::ControlPlane;
 use tpu::ops::snapshot::{Memory, survey};
 use tpu::ops::{Ctx, Error, fleet, record_facts, watch};
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -50,7 +52,7 @@ fn on_records(table: &mut Table) -> io::Result<()> {
     for jobs in SIZES {
         let lab = Lab::new()?;
         lab.write(&on_targets(&lab, jobs as usize, (TARGETS, "finished")))?;
-        let (ctx, _) = counted(&lab)?;
+        let (ctx, _) = counted(&lab);
         places.push((lab, ctx, Memory::default()));
     }
     let turns = places.iter_mut().map(|(_, ctx, memory)| || timed_turn(ctx, memory));
@@ -80,12 +82,12 @@ fn on_targets(lab: &Lab, jobs: usize, (targets, status): (usize, &str)) -> Value
 }
 
 /// The effects at this place, with a simulated control plane that counts the zones it is asked about.
-fn counted(lab: &Lab) -> io::Result<(Ctx, Arc<AtomicUsize>)> {
+fn counted(lab: &Lab) -> (Ctx, Arc<AtomicUsize>) {
     let ctx = ctx(lab);
     let lists = Arc::new(AtomicUsize::new(0));
     let cloud = Counting { cloud: fleet::simulator(&ctx), lists: Arc::clone(&lists) };
-    ctx.cloud.set(Arc::new(cloud)).map_err(|_| io::Error::other("a cloud was chosen already"))?;
-    Ok((ctx, lists))
+    let cloud = ControlPlane::fixed(Arc::new(cloud));
+    (Ctx { cloud, ..ctx }, lists)
 }
 
 /// One turn in which there is nothing to do.
@@ -97,7 +99,7 @@ fn idle_turn(ctx: &Ctx, memory: &mut Memory) -> Result<usize, Error> {
     let survey = survey(ctx, memory, Duration::ZERO)?;
     let written = record_facts::record_facts(ctx, &survey)?;
     let is_waited_for = line::carry_on(ctx)?;
-    watch::note_turn(ctx, since)?;
+    watch::note_turn(ctx, since, BTreeMap::new())?;
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }
 
@@ -112,7 +114,7 @@ fn timed_turn(ctx: &Ctx, memory: &mut Memory) -> io::Result<Duration> {
 
 /// Turns while every window is there and none prints.
 fn on_windows(table: &mut Table, lab: &Lab, panes: &Panes, targets: usize) -> io::Result<()> {
-    let (ctx, lists) = counted(lab)?;
+    let (ctx, lists) = counted(lab);
     let mut memory = Memory::default();
     // The first ones read every pane, and write down what they see.
     for _ in 0..3 {

@@ -430,12 +430,17 @@ fn the_plan_says_what_then_happens() {
     let next = &planned(resumed)["next"];
     assert_eq!(
         (&next["action"], &next["in_s"], &next["budget_left"]),
-        (&"resume".into(), &0.into(), &20.into())
+        (&"resume".into(), &Value::Null, &20.into()),
+        "nobody is there to do it"
     );
     assert_eq!(planned(passed)["next"]["action"], "pass");
     assert_eq!(planned(observed)["next"]["action"], "pass");
     assert_eq!(planned(running)["next"], Value::Null);
-    drop(text.says(&["resume now (20 left): the rule for grpc is resume", "nothing is wrong"]));
+    drop(text.says(&[
+        "resume (20 left): nothing by itself, since MONITOR does not run (tpu daemon start); the rule for \
+         grpc is resume",
+        "nothing is wrong",
+    ]));
     let check = lab.env.tpu("check alice").exits(0);
     drop(check.says(&["MONITOR does not run", "the rule for grpc is resume"]));
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use tpu::model::ids::{JobId, LaunchToken, WindowId};
 
 use crate::common::env::{Running, TestEnv, wait_gone};
+use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
 /// The one target.
@@ -24,22 +25,39 @@ case " $* " in
 esac
 "#;
 
+/// Has no checkpoint; the second attempt notes its words and goes on until `go` appears.
+const SLOW_STAGING: &str = r#"
+log=$HOME/logs/$TPU_LAUNCH
+mkdir -p "$log"
+tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
+[ -e "$HOME/first" ] || { echo $$ >"$HOME/first"; sleep 1000; }
+echo "$*" >>"$HOME/children"
+until [ -e "$HOME/go" ]; do sleep 0.02; done
+tpu finish-job "alice:0"
+"#;
+
 struct Lab {
     env: TestEnv,
 }
 
 impl Lab {
-    /// A job of alice at work on the target, under `rule`.
-    fn new(rule: &str) -> Self {
+    /// A target and nothing on it.
+    fn bare() -> Self {
         let mut env = TestEnv::new();
         env.set("TPU_USER", "alice");
         env.set("TPU_CLOUD", "sim");
-        env.code("alice", "staging.sh", STAGING);
         drop(env.tpu("sim list").exits(0).says(&[TARGET, "READY"]));
-        drop(env.tpu(&format!("run v2-1 alice rule={rule} -q")).exits(0));
-        env.wait_status(1, "running");
-        let _begun = env.wait_file("first");
         Self { env }
+    }
+
+    /// A job of alice at work on the target, under `rule`.
+    fn new(rule: &str) -> Self {
+        let lab = Self::bare();
+        lab.env.code("alice", "staging.sh", STAGING);
+        drop(lab.env.tpu(&format!("run v2-1 alice rule={rule} -q")).exits(0));
+        lab.env.wait_status(1, "running");
+        let _begun = lab.env.wait_file("first");
+        lab
     }
 
     fn monitor(&self, vars: &[(&str, &str)]) -> Running {
@@ -56,6 +74,16 @@ impl Lab {
     fn state(&self) -> String {
         let seen = self.env.tpu("check-status v2-1 --json").exits(0).json();
         seen["targets"][0]["raw_state"].as_str().unwrap().to_owned()
+    }
+
+    /// A job of alice on the target that has no checkpoint when it is preempted.
+    fn before_its_first_checkpoint() -> Self {
+        let lab = Self::bare();
+        lab.env.code("alice", "staging.sh", SLOW_STAGING);
+        drop(lab.env.tpu("run v2-1 alice rule=pre -q").exits(0));
+        lab.env.wait_status(1, "running");
+        let _begun = lab.env.wait_file("first");
+        lab
     }
 
     /// How often the simulated control plane has begun this with the target.
@@ -168,6 +196,114 @@ fn nothing_is_touched_on_a_doubt() {
     drop(lab.env.tpu("daemon plan").exits(0).says(&["the rule for preempted is pass"]));
     assert_eq!((lab.state().as_str(), lab.begun("delete")), ("PREEMPTED", 0));
     assert_eq!(lab.env.jobs("alice").len(), 1);
+    drop(monitor);
+}
+
+#[test]
+fn what_was_preempted_before_its_first_checkpoint_begins_again_from_nothing() {
+    let lab = Lab::before_its_first_checkpoint();
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    wait_until("the plan to say how", || {
+        let plan = lab.env.tpu("daemon plan").exits(0).to_string();
+        plan.contains("reapply") && plan.contains("from nothing, since there is no checkpoint yet")
+    });
+    let monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("ack").exits(0));
+    lab.went_on_once("from nothing");
+    let words = std::fs::read_to_string(lab.env.path("children")).unwrap();
+    assert!(!words.contains("load_from"), "{words}");
+    let child = lab.env.job("alice", 2);
+    assert_eq!((&child["stage"], &child["extra_msgs"]["father"]), (&1.into(), &1.into()));
+    drop(lab.env.tpu("-Ml").exits(0).says(&["resumed from nothing"]));
+    drop(monitor);
+}
+
+#[test]
+fn what_cannot_begin_again_is_not_promised_and_no_target_is_made_for_it() {
+    let lab = Lab::before_its_first_checkpoint();
+    let monitor = lab.monitor(&[]);
+    // Neither the copy that it ran from nor the directory is there any more.
+    let code = lab.env.path("code-alice");
+    std::fs::rename(&code, lab.env.path("moved-away")).unwrap();
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    assert_eq!(lab.env.wait_status(1, "error")["error"], "preempted");
+    let plan = lab.env.tpu("daemon plan --json").exits(0).json();
+    let next = &plan["jobs"][0]["next"];
+    assert_eq!((&next["action"], &next["in_s"]), (&"pass".into(), &Value::Null), "{plan:#}");
+    drop(lab.env.tpu("explain 1").exits(0).says(&["the directory of alice/1 is gone"]));
+    drop(lab.env.tpu("ack").exits(0));
+    wait_until("another turn", || lab.env.data()["ack_MONITOR"] == false);
+    assert_eq!((lab.begun("delete"), lab.begun("create")), (0, 0));
+    let counted = &lab.env.job("alice", 1)["extra_msgs"]["recovery"]["capacity"];
+    assert_eq!(counted.as_u64().unwrap_or(0), 0, "nothing was tried");
+    // Once it is back, so is the job.
+    std::fs::rename(lab.env.path("moved-away"), code).unwrap();
+    drop(lab.env.tpu("ack").exits(0));
+    lab.went_on_once("its directory is back");
+    drop(monitor);
+}
+
+#[test]
+fn of_two_that_were_preempted_on_one_target_one_comes_back_at_its_first_try() {
+    let lab = Lab::bare();
+    lab.env.code("alice", "staging.sh", &STAGING.replace(">\"$HOME/first\"", ">>\"$HOME/first\""));
+    drop(lab.env.tpu("run v2-1 alice rule=pre -q").exits(0));
+    lab.env.wait_status(1, "running");
+    drop(lab.env.tpu("run v2-1 alice rule=pre -q --force").exits(0));
+    lab.env.wait_status(2, "running");
+    wait_until("both", || lab.env.wait_file("first").split(|byte| *byte == b'\n').count() == 3);
+    let monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    let leaf = wait_for("a child at work", || {
+        let jobs = lab.env.jobs("alice");
+        jobs.into_iter()
+            .find(|job| job["windows_id"].as_u64() > Some(2) && job["status"] == "running")
+    });
+    assert_eq!(leaf["extra_msgs"]["recovery"]["capacity"], 1, "{leaf:#}");
+    let other = 3 - leaf["extra_msgs"]["father"].as_u64().unwrap();
+    drop(lab.env.tpu("ack").exits(0));
+    let held = format!("alice/{} uses {TARGET}", leaf["windows_id"]);
+    wait_until("the other one waits", || {
+        lab.env.tpu(&format!("explain {other}")).exits(0).to_string().contains(&held)
+    });
+    assert_eq!((lab.begun("delete"), lab.begun("create"), lab.children()), (1, 1, 1));
+    drop(monitor);
+}
+
+#[test]
+fn a_cloud_that_is_set_after_monitor_has_begun_is_used() {
+    for how in ["set-settings cloud sim alice", "the machine's file"] {
+        let mut lab = Lab::new("pre");
+        lab.env.unset("TPU_CLOUD");
+        let monitor = lab.monitor(&[]);
+        drop(lab.env.tpu("sim preempt v2-1").exits(0));
+        drop(lab.env.tpu("ack").exits(0));
+        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+        assert_eq!(lab.env.job("alice", 1)["status"], "running", "nobody can know");
+        if how.starts_with("set") {
+            drop(lab.env.tpu(how).exits(0));
+        } else {
+            let dir = lab.env.path("config/tpu");
+            std::fs::create_dir_all(&dir).unwrap();
+            write_file(&dir.join("settings.json"), r#"{"cloud": "sim"}"#);
+            drop(lab.env.tpu("ack").exits(0));
+        }
+        lab.went_on_once(how);
+        drop(monitor);
+    }
+}
+
+#[test]
+fn a_monitor_that_was_started_with_another_cloud_promises_nothing() {
+    let lab = Lab::new("pre");
+    let monitor = lab.monitor(&[("TPU_CLOUD", "none")]);
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    let why = "MONITOR works with cloud none and not with sim";
+    drop(lab.env.tpu("daemon plan").exits(0).says(&["pass: ", why]));
+    drop(lab.env.tpu("explain 1").exits(0).says(&[why]));
+    drop(lab.env.tpu("doctor").says(&["MONITOR works with cloud none, and this command with sim"]));
     drop(monitor);
 }
 

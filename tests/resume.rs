@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use tpu::sys::procs::Process;
@@ -148,8 +149,116 @@ fn an_ancestor_that_was_cleaned_away_still_has_its_checkpoint() {
     drop(plan.says(&[&format!("--config.load_from={source}").replace(env.root(), "[DIR]")]));
 }
 
+/// A job with a checkpoint whose resume was killed at a step of its launch: a child that never began.
+fn cut_short(point: &str) -> (TestEnv, Value) {
+    let env = TestEnv::new();
+    env.start(FAILS, &NONE);
+    let first = env.wait_status(1, "error");
+    let resume = env.start_tpu("resume w=1 alice", &[("FAILPOINTS", &format!("{point}=pause"))]);
+    wait_until("the claim", || env.jobs("alice").len() == 2);
+    if point == "launch-written" {
+        let launcher = env.state_of("alice", 2).join("launcher.sh");
+        wait_until("the files of the launch", || launcher.exists());
+    }
+    resume.kill();
+    (env, first)
+}
+
+fn load_from(job: &Value) -> String {
+    format!("--config.load_from={}", job["log_dir"].as_str().unwrap())
+}
+
 #[test]
-fn without_a_complete_checkpoint_the_way_is_a_rerun() {
+fn an_attempt_that_never_began_has_no_say_in_where_the_next_one_begins() {
+    for point in ["launch-claimed", "launch-written"] {
+        let (env, first) = cut_short(point);
+        // The same command, typed again.
+        drop(env.tpu("resume w=1 alice").exits(0).says(&["alice/2", "never began"]));
+        let child = env.wait_status(3, "error");
+        assert_eq!(words(&child), [load_from(&first)], "{point}");
+        let never = env.job("alice", 2);
+        assert_eq!((&never["status"], &never["error"]), (&"resumed".into(), &"launch".into()));
+        // Asked for in its own name it is the same.
+        drop(env.tpu("resume w=1 alice").exits(4).says(&["already goes on in window 2"]));
+    }
+}
+
+#[test]
+fn a_log_directory_that_is_gone_holds_no_checkpoint() {
+    let env = TestEnv::new();
+    env.start(FAILS, &NONE);
+    let first = env.wait_status(1, "error");
+    drop(env.tpu("resume w=1 alice").exits(0));
+    let second = env.wait_status(2, "error");
+    wait_until("its end", || env.job("alice", 2)["extra_msgs"]["launch"]["exit"].is_number());
+    std::fs::remove_dir_all(second["log_dir"].as_str().unwrap()).unwrap();
+    drop(env.tpu("resume w=2 alice").exits(0));
+    assert_eq!(words(&env.wait_status(3, "error")), [load_from(&first)]);
+}
+
+/// Continues a process that was stopped, whatever becomes of the test.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: u32) -> Self {
+        let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _continued = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[test]
+fn a_launch_that_tmux_did_not_carry_out_is_told_as_what_it_is_and_the_same_command_goes_on() {
+    let env = TestEnv::new();
+    env.start(FAILS, &NONE);
+    let first = env.wait_status(1, "error");
+    let said = std::thread::scope(|scope| {
+        let resume = scope.spawn(|| {
+            let spawn = env.spawn(&["resume", "w=1", "alice"]);
+            env.output(&spawn.env("FAILPOINTS", "launch-claimed=sleep(1000)"))
+        });
+        wait_until("the claim", || env.jobs("alice").len() == 2);
+        let _stopped = Stopped::new(env.tmux().server_pid().unwrap());
+        resume.join().unwrap()
+    });
+    let said = said.exits(6).says(&[
+        "alice/2 could not be started",
+        "its record stays, as error: launch, and alice/1 has been handed over to it",
+        "tpu resume w=1 alice",
+    ]);
+    assert!(!said.to_string().contains("nothing was"), "{said}");
+    drop(env.tpu("resume w=1 alice").exits(0));
+    assert_eq!(words(&env.wait_status(3, "error")), [load_from(&first)]);
+}
+
+#[test]
+fn what_has_nothing_to_resume_from_begins_anew_once_a_person_says_so() {
+    let env = TestEnv::new();
+    env.start(
+        "printf '%s\\n' \"$@\" >\"$TPU_LOG_DIR/words\"; pwd >\"$TPU_LOG_DIR/pwd\"; exit 1",
+        &NONE,
+    );
+    let first = env.wait_status(1, "error");
+    drop(env.tpu("resume w=1 alice").exits(4).says(&["nothing to resume from", "--yes"]));
+    drop(env.tpu("resume w=1 alice --dry-run").exits(0).says(&["1 (resumed from nothing)"]));
+    assert_eq!(env.jobs("alice").len(), 1);
+    drop(env.tpu("resume w=1 alice --yes").exits(0).says(&["resumed from nothing", "no complete"]));
+    let second = env.wait_status(2, "error");
+    assert_eq!(words(&second), [""], "no checkpoint is named that is not there");
+    assert_eq!((&second["stage"], &second["stage_dir"]), (&1.into(), &first["stage_dir"]));
+    let parent = env.job("alice", 1);
+    assert_eq!((&parent["status"], &parent["extra_msgs"]["child"]), (&"resumed".into(), &2.into()));
+    drop(env.tpu("history").exits(0).says(&["resumed from nothing"]));
+}
+
+#[test]
+fn without_a_complete_checkpoint_nothing_begins_unasked() {
     let env = TestEnv::new();
     let script = "cd \"$TPU_LOG_DIR\"; : >checkpoint_1; mkdir checkpoint_2 checkpoint_3.orbax-checkpoint-tmp-9; \
                   echo x >checkpoint_3.orbax-checkpoint-tmp-9/part; echo x >tmp_4; exit 1";
@@ -158,7 +267,7 @@ fn without_a_complete_checkpoint_the_way_is_a_rerun() {
     let before = env.data_bytes();
     env.tpu("resume w=1 alice")
         .exits(4)
-        .says(&["alice/1 has no complete checkpoint", "tpu rerun w=1 alice"]);
+        .says(&["alice/1 has nothing to resume from", "no complete checkpoint"]);
     assert_eq!(env.data_bytes(), before);
     assert_eq!(env.windows("alice"), [0, 1]);
     env.tpu("rerun w=1 alice").exits(0);

@@ -13,6 +13,7 @@ use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
 use crate::ops::ctx::Warnings;
+use crate::ops::layers::{Layers, Stack};
 use crate::ops::open::{Opening, open};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
@@ -62,8 +63,10 @@ impl App {
     }
 
     fn open(&self) -> Result<Ctx, Error> {
-        let layers = self.layers()?;
-        let refs: Vec<_> = layers.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
+        let reading = self.reading();
+        let layers = Layers::read_by(reading)?;
+        let stack = layers.now();
+        let refs: Vec<_> = stack.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
         let settings = Settings::merge(&refs)?;
         let ctx = open(Opening {
             data: self.data_path(&settings)?,
@@ -71,10 +74,10 @@ impl App {
             env: self.env.clone(),
             actor: self.name.clone(),
             tpu: Self::program(),
-            layers,
+            layers: Vec::new(),
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
         });
-        let ctx = Ctx { warnings: self.warnings.clone(), ..ctx };
+        let ctx = Ctx { layers, warnings: self.warnings.clone(), ..ctx };
         Ok(if self.global.dry_run { Ctx { store: ctx.store.rehearsing(), ..ctx } } else { ctx })
     }
 
@@ -142,39 +145,11 @@ impl App {
     }
 
     /// The machine's settings file, `--settings`, and what the environment sets.
-    fn layers(&self) -> Result<Vec<(Origin, Layer)>, Error> {
-        let mut layers = Vec::new();
-        if let Some(dir) = Self::config_dir() {
-            let path = dir.join("settings.json");
-            let origin = Origin::File(path.display().to_string());
-            layers.extend(read_layer(&path, &origin, true)?);
-        }
-        if let Some(path) = &self.global.settings {
-            let path = self.env.cwd.join(path);
-            let origin = Origin::Given(path.display().to_string());
-            layers.extend(read_layer(&path, &origin, false)?);
-        }
-        for (variable, key) in [
-            ("TPU_USER", "user"),
-            ("TPU_CLOUD", "cloud"),
-            ("TPU_PROJECT", "project"),
-            ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
-            ("TPU_CLOUD_AUTH", "cloud_auth"),
-        ] {
-            if let Some(value) = self.env.non_empty(variable) {
-                let origin = Origin::Environment(variable.to_owned());
-                let mut layer = Layer::default();
-                layer.set(key, value, &origin)?;
-                layers.push((origin, layer));
-            }
-        }
-        if let Some(cloud) = &self.global.cloud {
-            let origin = Origin::Flag("--cloud".to_owned());
-            let mut layer = Layer::default();
-            layer.set("cloud", cloud, &origin)?;
-            layers.push((origin, layer));
-        }
-        Ok(layers)
+    fn reading(&self) -> impl Fn() -> Result<Stack, Error> + Send + Sync + 'static {
+        let file = Self::config_dir().map(|dir| dir.join("settings.json"));
+        let given = self.global.settings.as_ref().map(|path| self.env.cwd.join(path));
+        let (env, cloud) = (self.env.clone(), self.global.cloud.clone());
+        move || layers(file.as_deref(), given.as_deref(), &env, cloud.as_deref())
     }
 
     /// `<config dir>/tpu`.
@@ -265,6 +240,45 @@ pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
             .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
     }
     Ok(stop)
+}
+
+/// Reads all layers, from the weakest to the strongest.
+fn layers(
+    file: Option<&Path>,
+    given: Option<&Path>,
+    env: &Env,
+    cloud: Option<&str>,
+) -> Result<Stack, Error> {
+    let mut layers = Vec::new();
+    if let Some(path) = file {
+        let origin = Origin::File(path.display().to_string());
+        layers.extend(read_layer(path, &origin, true)?);
+    }
+    if let Some(path) = given {
+        let origin = Origin::Given(path.display().to_string());
+        layers.extend(read_layer(path, &origin, false)?);
+    }
+    for (variable, key) in [
+        ("TPU_USER", "user"),
+        ("TPU_CLOUD", "cloud"),
+        ("TPU_PROJECT", "project"),
+        ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
+        ("TPU_CLOUD_AUTH", "cloud_auth"),
+    ] {
+        if let Some(value) = env.non_empty(variable) {
+            let origin = Origin::Environment(variable.to_owned());
+            let mut layer = Layer::default();
+            layer.set(key, value, &origin)?;
+            layers.push((origin, layer));
+        }
+    }
+    if let Some(cloud) = cloud {
+        let origin = Origin::Flag("--cloud".to_owned());
+        let mut layer = Layer::default();
+        layer.set("cloud", cloud, &origin)?;
+        layers.push((origin, layer));
+    }
+    Ok(layers)
 }
 
 /// Reads a settings file; one that need not be there is no layer if it is not.

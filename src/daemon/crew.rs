@@ -10,8 +10,8 @@ use crate::model::job::Succession;
 use crate::model::rules::Action;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::processes::Unreached;
-use crate::ops::resume::{self, Again, AgainRequest};
-use crate::ops::{Ctx, Error, kill, recover};
+use crate::ops::resume::{self, Again};
+use crate::ops::{Ctx, Error, kill, recover, watch};
 use crate::sys::clock::Clock;
 
 /// Actions at the same time. More wait for the next turn.
@@ -54,6 +54,8 @@ pub(super) struct Crew {
     at_work: BTreeMap<JobId, AtWork>,
     /// The last trouble with each job whose task has failed.
     trouble: BTreeMap<JobId, Trouble>,
+    /// Why the last try came to nothing, for each job that is to be tried again.
+    in_vain: BTreeMap<JobId, String>,
     report: Vec<String>,
 }
 
@@ -101,6 +103,21 @@ impl Crew {
     pub(super) fn keep(&mut self, wanted: impl Fn(&JobId) -> bool) {
         let at_work = &self.at_work;
         self.trouble.retain(|job, _| at_work.contains_key(job) || wanted(job));
+    }
+
+    /// Forgets why jobs were tried in vain that are not to be tried again.
+    pub(super) fn keep_in_vain(&mut self, planned: impl Fn(&JobId) -> bool) {
+        self.in_vain.retain(|job, _| planned(job));
+    }
+
+    /// What is tried in vain, for everybody who asks what will happen.
+    pub(super) fn troubles(&self, clock: &dyn Clock) -> BTreeMap<String, watch::Trouble> {
+        let now = clock.now();
+        let told = self.in_vain.iter().map(|(job, why)| {
+            let again = now.plus(self.rest_of(job, clock.monotonic()));
+            (job.to_string(), watch::Trouble { why: why.clone(), again })
+        });
+        told.collect()
     }
 
     /// Begins a task, unless the job or the whole crew is busy, or the job rests.
@@ -155,9 +172,14 @@ impl Crew {
     ) {
         let before = self.trouble.remove(&job);
         let error = match result {
-            Ok(line) => return self.report.push(line),
+            Ok(line) => {
+                self.in_vain.remove(&job);
+                return self.report.push(line);
+            }
             Err(error) => error,
         };
+        let why = error.message.lines().next().unwrap_or_default().to_owned();
+        self.in_vain.insert(job.clone(), why);
         let line = format!("{job}: {error}");
         if before.as_ref().is_none_or(|trouble| trouble.line != line) {
             self.report.push(line.clone());
@@ -189,7 +211,7 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
             Ok(format!("{id}: a kill was completed"))
         }
         Task::Again(how, reaction) => {
-            let request = AgainRequest { job: id.clone(), how, target: None, force: false };
+            let request = resume::by_rules(id, how);
             let again = resume::by_rule(ctx, &request, &reaction)?;
             Ok(brought_back(id, how.verb(), &reaction, again))
         }

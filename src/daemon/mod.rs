@@ -92,7 +92,7 @@ impl<'a> Monitor<'a> {
             }
             if rested && now >= next {
                 let turn = self.turn(cause);
-                cause = if turn.is_curious { Cause::Happened } else { Cause::Timed };
+                cause = turn.next_cause();
                 last = Some(ctx.clock.monotonic());
                 next = now + turn.rest;
                 pulse.has_live_jobs = turn.has_live_jobs;
@@ -109,6 +109,7 @@ impl<'a> Monitor<'a> {
     /// One turn, whatever it runs into.
     fn turn(&mut self, cause: Cause) -> Turn {
         let ctx = self.ctx;
+        let refreshed = ctx.refresh_settings();
         let turned = catch_unwind(AssertUnwindSafe(|| {
             turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
         }));
@@ -118,9 +119,9 @@ impl<'a> Monitor<'a> {
             Err(Error::failed("a turn was cut short by a defect of tpu")
                 .hint("please report what `tpu history` and this window show"))
         });
-        let noted = watch::note_turn(ctx, self.since);
+        let noted = watch::note_turn(ctx, self.since, self.crew.troubles(&*ctx.clock));
         let (turn, trouble) = match result {
-            Ok(turn) => (turn, noted.err()),
+            Ok(turn) => (turn, refreshed.err().or(noted.err())),
             Err(error) => (Turn::default(), Some(error)),
         };
         let trouble = trouble.map(|error| error.message);

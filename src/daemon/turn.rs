@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::facts::Progress;
+use crate::model::facts::{Progress, TargetState};
+use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, Succession};
 use crate::model::rules::Action;
+use crate::model::target::Pricing;
 use crate::ops::board::line;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::heal;
@@ -26,6 +28,11 @@ const IN_FLIGHT: Duration = Duration::from_secs(2);
 /// Between two looks for a target that somebody waits for, whose process a restart has ended.
 const IN_LINE: Duration = Duration::from_secs(15);
 
+/// Between two timed questions to the control plane, while a target is at work that can be taken away: its
+/// word may be the only sign. And while none is.
+const AT_RISK_EVERY: Duration = Duration::from_secs(10);
+const OTHERS_EVERY: Duration = Duration::from_secs(30);
+
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 
@@ -34,6 +41,8 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 pub(super) enum Cause {
     /// It was time for one.
     Timed,
+    /// It was time for one, and a target is at work that can be taken away.
+    AtRisk,
     /// Something has happened: an end, a lost connection, an `ack`, a command.
     Happened,
 }
@@ -42,8 +51,8 @@ impl Cause {
     /// How old an answer of the control plane may be that serves such a turn.
     fn answer_serves(self) -> Duration {
         match self {
-            Self::Timed => snapshot::ANSWER_SERVES,
-            Self::Happened => snapshot::ASKED_AT_MOST,
+            Self::Timed => OTHERS_EVERY,
+            Self::AtRisk | Self::Happened => snapshot::ASKED_AT_MOST,
         }
     }
 }
@@ -57,11 +66,24 @@ pub(super) struct Turn {
     pub(super) has_live_jobs: bool,
     /// Whether the next turn needs an answer of the control plane that this one did not have.
     pub(super) is_curious: bool,
+    /// Whether a target is at work that can be taken away.
+    pub(super) is_at_risk: bool,
+}
+
+impl Turn {
+    /// Why there is the next one, if nothing happens before it.
+    pub(super) fn next_cause(&self) -> Cause {
+        match (self.is_curious, self.is_at_risk) {
+            (true, _) => Cause::Happened,
+            (false, true) => Cause::AtRisk,
+            (false, false) => Cause::Timed,
+        }
+    }
 }
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { rest: AFTER_TROUBLE, has_live_jobs: true, is_curious: false }
+        Self { rest: AFTER_TROUBLE, has_live_jobs: true, is_curious: false, is_at_risk: true }
     }
 }
 
@@ -91,7 +113,7 @@ pub(super) fn turn(
     }
     let mut survey = snapshot::survey(ctx, memory, serves)?;
     if record_facts::record_facts(ctx, &survey)? > 0 {
-        survey = snapshot::survey(ctx, memory, snapshot::ANSWER_SERVES)?;
+        survey = snapshot::survey(ctx, memory, OTHERS_EVERY)?;
     }
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
@@ -103,7 +125,12 @@ pub(super) fn turn(
             || survey.decisions.iter().any(|of| of.job == job.id() && of.is_due(now))
     };
     crew.keep(|id| survey.data.job(id).is_some_and(is_due));
+    let planned =
+        |id: &JobId| survey.decisions.iter().any(|of| of.job == *id && of.action != Action::Pass);
+    crew.keep_in_vain(planned);
     let regular = u64::from(survey.data.monitor_config().checking_freq());
+    let is_at_risk = is_at_risk(&survey);
+    let regular = if is_at_risk { regular.min(AT_RISK_EVERY.as_secs()) } else { regular };
     let due_s = survey
         .decisions
         .iter()
@@ -122,7 +149,18 @@ pub(super) fn turn(
     Ok(Turn {
         rest: if is_curious { rest.min(snapshot::ASKED_AT_MOST) } else { rest },
         is_curious,
+        is_at_risk,
         has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
+    })
+}
+
+/// Whether a job is at work on a target that can be taken away.
+fn is_at_risk(survey: &Survey) -> bool {
+    survey.data.jobs().filter(|job| job.status.is_live()).any(|job| {
+        let known = survey.data.target(&job.tpu).map(|target| target.pricing);
+        let seen = survey.fleet.fact(&survey.data, &job.tpu);
+        let is_watched = seen.state != TargetState::NotWatched;
+        is_watched && (known.is_some_and(Pricing::is_reclaimable) || seen.pricing.is_reclaimable())
     })
 }
 

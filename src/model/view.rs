@@ -40,6 +40,9 @@ pub struct Next {
     pub budget_left: Option<u32>,
     /// Why, or why not, in words.
     pub reason: String,
+    /// Whether nothing happens only for now: what is waited for comes by itself.
+    #[serde(skip)]
+    pub waits: bool,
 }
 
 /// One job as it stands now.

@@ -65,7 +65,8 @@ impl Bridge {
     }
 
     fn again(&self, job: &JobId, how: Succession) -> Result<String, Problem> {
-        let request = AgainRequest { job: job.clone(), how, target: None, force: false };
+        let request =
+            AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false };
         let again = resume::again(&self.ctx, &request)?;
         let mut toast = format!("{job} goes on in window {}", again.launched.job.window);
         for warning in again.warnings {
@@ -191,6 +192,8 @@ impl Backend for Bridge {
             .unwrap_or_else(PoisonError::into_inner)
             .clone_from(&scope.whose.only().cloned());
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be understood is said by the command that set it, and by `doctor`.
+        drop(self.ctx.refresh_settings());
         Ok(snapshot::look(&self.ctx, &mut memory, &scope.whose)?)
     }
 

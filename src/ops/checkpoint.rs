@@ -12,7 +12,9 @@ pub enum Checkpoints {
     Newest(u64, String),
     /// The directories can be read and hold none.
     None,
-    /// They cannot be read from here (`gs://…`, another host), for this reason.
+    /// `log_dir` is not on this machine. Whether that means anything depends on whose directory it is.
+    NotHere,
+    /// They cannot be read from here (`gs://…`, no right to), for this reason.
     Unknown(String),
 }
 
@@ -22,8 +24,11 @@ pub fn find(log_dir: &str, pattern: Option<&Regex>) -> Checkpoints {
         return Checkpoints::Unknown(format!("{log_dir} is not on this machine's file system"));
     }
     let root = Path::new(log_dir);
-    if !root.is_dir() {
-        return Checkpoints::Unknown(format!("{log_dir} cannot be seen from here"));
+    match fs::metadata(root) {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return Checkpoints::Unknown(format!("{log_dir} is no directory")),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Checkpoints::NotHere,
+        Err(e) => return Checkpoints::Unknown(format!("{log_dir} cannot be seen from here: {e}")),
     }
     let mut newest: Option<(u64, String)> = None;
     for dir in [root.to_owned(), root.join("checkpoints")] {
@@ -110,6 +115,13 @@ mod tests {
         fs::File::create(nested.join("weights")).unwrap();
         assert_eq!(find(log, None), Checkpoints::Newest(20, "checkpoint_20".to_owned()));
         assert!(matches!(find("gs://bucket/run", None), Checkpoints::Unknown(_)));
-        assert!(matches!(find("/no/such/dir", None), Checkpoints::Unknown(_)));
+        assert_eq!(find("/no/such/dir", None), Checkpoints::NotHere);
+        drop(fs::File::create(dir.path().join("file")).unwrap());
+        let below = |name: &str| find(dir.path().join(name).to_str().unwrap(), None);
+        assert!(matches!(below("file"), Checkpoints::Unknown(_)));
+        assert!(
+            matches!(below("file/run"), Checkpoints::Unknown(_)),
+            "a part of it is no directory"
+        );
     }
 }

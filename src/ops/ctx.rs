@@ -11,7 +11,7 @@ use crate::cloud::retry;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::settings::{CloudKind, Layer, Origin, Settings};
+use crate::model::settings::{CloudKind, Origin, Settings};
 use crate::model::time::Zone;
 use crate::store::{Store, Tx};
 use crate::sys::clock::Clock;
@@ -22,6 +22,7 @@ use crate::sys::threads::Threads;
 use crate::tmux::Tmux;
 
 use super::error::{Error, did_you_mean};
+use super::layers::{ControlPlane, Layers, Wanted};
 
 /// Every effect a use case may have.
 pub struct Ctx {
@@ -46,13 +47,13 @@ pub struct Ctx {
     /// Name given with `--tmux-socket`, passed on to callbacks.
     pub tmux_socket: Option<String>,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
-    pub layers: Vec<(Origin, Layer)>,
+    pub layers: Layers,
     /// The lab's own patterns, laid over the built-in ones if the file is there.
     pub patterns: Option<PathBuf>,
     /// The classifier, prepared when it is first needed.
     pub classifier: OnceLock<Option<Classifier>>,
-    /// The control plane, chosen by the settings when it is first needed.
-    pub cloud: OnceLock<Arc<dyn Cloud>>,
+    /// The control plane that the settings ask for, opened when it is first needed.
+    pub cloud: ControlPlane,
     /// What a person should know, although nothing failed.
     pub warnings: Warnings,
 }
@@ -105,21 +106,33 @@ impl Ctx {
         own.as_ref().unwrap_or_else(|| Classifier::builtin())
     }
 
-    /// The control plane that the settings name.
-    pub fn cloud(&self) -> &dyn Cloud {
-        &**self.shared_cloud()
+    /// The control plane that the settings name now.
+    pub fn cloud(&self) -> Arc<dyn Cloud> {
+        self.numbered_cloud().0
     }
 
-    /// The same, for a thread that may outlive whoever asks.
-    pub(super) fn shared_cloud(&self) -> &Arc<dyn Cloud> {
-        self.cloud.get_or_init(|| {
+    /// The same with a number: answers of another one say nothing about this one's targets.
+    pub(super) fn numbered_cloud(&self) -> (Arc<dyn Cloud>, u64) {
+        let open = || -> Arc<dyn Cloud> {
             let settings = self.cloud_settings();
             match settings.cloud {
                 CloudKind::None => Arc::new(NoCloud) as Arc<dyn Cloud>,
                 CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
                 CloudKind::Google => Arc::new(self.google(settings)),
             }
-        })
+        };
+        self.cloud.get(|| Wanted::by(&self.cloud_settings()), open)
+    }
+
+    /// The control plane that the settings name now, in words.
+    pub fn cloud_in_words(&self) -> String {
+        Wanted::by(&self.cloud_settings()).in_words()
+    }
+
+    /// Takes anew what was set since the last time; to be called by whoever runs for long. What cannot be
+    /// understood leaves the settings as they were.
+    pub fn refresh_settings(&self) -> Result<(), Error> {
+        self.layers.refresh()
     }
 
     /// The Cloud TPU API, as the settings want it. Nothing is asked yet.
@@ -162,7 +175,8 @@ impl Ctx {
     /// The settings that hold for a user, or for nobody in particular.
     pub fn settings(&self, user: Option<&User>) -> Result<Settings, Error> {
         let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
-        let layers = self.layers.iter().map(|(origin, layer)| (origin.clone(), layer));
+        let layers = self.layers.now();
+        let layers = layers.iter().map(|(origin, layer)| (origin.clone(), layer));
         Ok(Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?)
     }
 

@@ -53,7 +53,7 @@ impl Fleet {
     /// Asks about all zones and waits no longer than people do; a late answer is taken by the next look that
     /// has the same `question`. `None` if there was no answer.
     pub(super) fn glance(ctx: &Ctx, question: &mut Option<Question>) -> Option<Self> {
-        let cloud = ctx.shared_cloud();
+        let cloud = &ctx.cloud();
         // What answers on this machine is not kept waiting for.
         if cloud.kind() != CloudKind::Google {
             return Some(Self::ask(ctx));

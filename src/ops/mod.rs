@@ -60,6 +60,7 @@ pub mod watch;
 pub mod checkpoint;
 pub mod doors;
 pub mod fleet;
+pub mod layers;
 pub mod lease;
 pub mod panes;
 pub mod processes;
@@ -67,6 +68,7 @@ pub mod pulse;
 pub mod records;
 pub mod scripts;
 pub mod stage;
+pub mod start;
 pub mod workers;
 
 pub use ctx::Ctx;

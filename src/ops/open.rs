@@ -14,6 +14,7 @@ use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
 use super::ctx::Warnings;
+use super::layers::{ControlPlane, Layers};
 
 /// What the effects are built from.
 #[derive(Clone, Debug)]
@@ -52,10 +53,10 @@ pub fn open(opening: Opening) -> Ctx {
         actor,
         tpu,
         tmux_socket,
-        layers,
+        layers: Layers::fixed(layers),
         patterns,
         classifier: OnceLock::new(),
-        cloud: OnceLock::new(),
+        cloud: ControlPlane::default(),
         warnings: Warnings::default(),
     }
 }

@@ -6,7 +6,6 @@ use crate::model::job::Lease;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next};
 use crate::plan::decide::Decision;
-use crate::plan::next;
 
 use super::snapshot::{self, Memory};
 use super::{Ctx, Error};
@@ -16,7 +15,7 @@ use super::{Ctx, Error};
 pub struct Entry {
     /// How it stands.
     pub view: JobView,
-    /// What would happen if MONITOR turned now; `None` if nothing is wrong.
+    /// What happens by itself; `None` if nothing is wrong.
     pub next: Option<Next>,
     /// Why nothing is to be done, where nothing is wrong.
     pub reason: String,
@@ -47,7 +46,7 @@ pub fn plan_from(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Plan, 
     let at = survey.snapshot.at;
     let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();
     let entry = |(view, decision): (JobView, Decision)| Entry {
-        next: next::next(&decision, at),
+        next: view.next.clone(),
         reason: decision.reason,
         lease: lease(&view).filter(|lease| lease.until > at),
         view,

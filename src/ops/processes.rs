@@ -119,7 +119,8 @@ fn note_unseen(ctx: &Ctx, job: &Job, error: &Error) -> Result<(), Error> {
     Ok(())
 }
 
-fn stop_here(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
+/// Stops those on this machine alone.
+pub fn stop_here(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>) -> Result<usize, Error> {
     stop::stop((&*ctx.clock, &*ctx.procs), || look(ctx, job, pane)).map_err(|error| match error {
         StopError::Look(e) => unreadable(&e),
         StopError::Signal { .. } => Error::refused(error.to_string())

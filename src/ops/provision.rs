@@ -242,7 +242,7 @@ fn bring(
                 }
                 let request = numbered(request, asked);
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
-                    adopt::create(ctx.cloud(), spec, &request)
+                    adopt::create(&*ctx.cloud(), spec, &request)
                 })?;
                 // Should it be gone again, asking for the same would answer that it was done.
                 asked += 1;
@@ -524,7 +524,7 @@ fn call(
     go_on: &mut dyn FnMut() -> Result<(), Error>,
     ask: impl Fn(&dyn Cloud) -> Result<Operation, CloudError>,
 ) -> Result<(), Stop> {
-    let operation = persistently(&*ctx.clock, &*ctx.random, || ask(ctx.cloud()))?;
+    let operation = persistently(&*ctx.clock, &*ctx.random, || ask(&*ctx.cloud()))?;
     finish(ctx, go_on, operation)
 }
 

@@ -3,12 +3,14 @@
 //! The intent stands in the leaf before anything is asked of a control plane, with what it costs; every
 //! step after that follows from the state of the target. Whoever finds the intent of a dead owner goes on.
 
+use std::time::Duration;
+
 use crate::cloud::{RequestId, Verb};
 use crate::model::facts::{ErrorKind, Evidence, Source, TargetState};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job, StoredVerdict, Succession};
 use crate::model::rules::Action;
-use crate::plan::answer::TAKEN;
+use crate::plan::answer::{self, TAKEN};
 use crate::plan::budget;
 
 use super::ctx::{job_mut, job_of};
@@ -16,8 +18,12 @@ use super::fleet::Fleet;
 use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision::{self, Wish};
-use super::resume::{self, Again, AgainRequest};
-use super::{Ctx, Error, Kind, records};
+use super::resume::{self, Again};
+use super::{Ctx, Error, Kind, processes, records, snapshot};
+
+/// What is left of other jobs has so long to end, and is looked at so often.
+const LEAVE: Duration = Duration::from_secs(20);
+const LEAVE_POLL: Duration = Duration::from_millis(500);
 
 /// A lease is renewed when it has less than this many seconds left.
 const RENEW_S: u64 = 20;
@@ -25,14 +31,17 @@ const RENEW_S: u64 = 20;
 /// Carries out `reapply`, `wait` or `restart` for a lineage, and then resumes it.
 pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Result<Again, Error> {
     let lease = lease::take(ctx, id, |job| resume::still_holds(job, &reaction.seen))?;
+    let request = resume::by_rules(id, Succession::Resume);
+    // Nothing is made anew for what could not begin there.
+    resume::could_begin(ctx, &request)
+        .map_err(|error| resume::not_made(ctx, &lease, reaction, error))?;
     let done = intend(ctx, &lease, action, reaction).and_then(|()| {
         fail::fail_point!("reapply-intended");
         provide(ctx, &lease, action)?;
         fail::fail_point!("reapply-ready");
+        others_leave(ctx, &lease)?;
         let data = ctx.data()?;
         let reaction = Reaction { seen: job_of(&data, id)?.clone(), ..reaction.clone() };
-        let how = Succession::Resume;
-        let request = AgainRequest { job: id.clone(), how, target: None, force: false };
         resume::by_rule_under(ctx, &request, &reaction, &lease)
     });
     done.map_err(|error| given_up(ctx, &lease, error))
@@ -69,11 +78,32 @@ fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Resul
     })
 }
 
+/// Waits for what is left of other jobs from which the target was taken as well: each lineage that is
+/// brought back stops its own.
+fn others_leave(ctx: &Ctx, lease: &Held) -> Result<(), Error> {
+    let until = ctx.clock.monotonic() + LEAVE;
+    let name = job_of(&*ctx.data()?, &lease.job)?.tpu.clone();
+    while ctx.clock.monotonic() < until {
+        let left = snapshot::users_of_target(ctx, &*ctx.data()?, &name).left;
+        if left.iter().all(|job| *job == lease.job) {
+            break;
+        }
+        may_go_on(ctx, lease)?;
+        ctx.clock.sleep(LEAVE_POLL);
+    }
+    Ok(())
+}
+
 /// Makes the target usable.
 fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, &lease.job)?;
     let name = &job.tpu;
+    let seen = Fleet::ask(ctx).fact(&data, name);
+    if answer::is_taken(&seen) {
+        // What attends here to machines that are gone only keeps others from the next ones.
+        processes::stop_here(ctx, job, None)?;
+    }
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;
         let seen = Fleet::ask(ctx).fact(&data, name);

@@ -1,16 +1,13 @@
 //! `resume` and `rerun`: a new attempt that succeeds an old one, once.
 
-use crate::model::data::{Data, User};
+use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::target::Target;
-
-use regex::Regex;
-
-use super::checkpoint::{self, Checkpoints};
 use crate::plan::budget;
+use crate::plan::start::{self as plan_start, Start};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
@@ -21,6 +18,7 @@ use super::lease::{self, Held};
 use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
+use super::start::{self, Code};
 use super::{Ctx, Error, Kind, processes, records};
 
 /// `tpu resume` or `tpu rerun`, resolved.
@@ -34,6 +32,8 @@ pub struct AgainRequest {
     pub target: Option<String>,
     /// Go on where a check would refuse.
     pub force: bool,
+    /// Start from scratch where there is nothing to resume from; a person is asked before.
+    pub from_nothing: bool,
 }
 
 /// What came of it.
@@ -48,18 +48,55 @@ pub struct Again {
 /// Starts the successor of a job.
 pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     heal::heal(ctx)?;
-    let (plan, warnings) = plan(ctx, request)?;
+    let typed = request;
+    let request = &meant(ctx, typed)?;
+    let (plan, mut warnings) = plan_with(ctx, request, Provided::Already)?;
     fail::fail_point!("resume-planned");
     let lease = lease::take(ctx, &request.job, |_| Ok(()))?;
     let launched = under_lease(ctx, request, &plan, &lease)?;
+    if request.job != typed.job {
+        let (parent, child) = (&typed.job, &request.job);
+        warnings.push(format!("{child}, which was to go on for {parent}, never began"));
+    }
     Ok(Again { launched, warnings })
+}
+
+/// The same request about the attempt that is meant: where the one that was named has a child that never
+/// began, the same command typed again goes on from that child.
+fn meant(ctx: &Ctx, request: &AgainRequest) -> Result<AgainRequest, Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &request.job.user)?;
+    let lineage = Lineage::of(user, request.job.window).map(|l| l.windows).unwrap_or_default();
+    let below = lineage.iter().skip_while(|window| **window != request.job.window).skip(1);
+    let below: Vec<&Job> = below.filter_map(|window| user.job(*window)).collect();
+    let window = match below.last() {
+        Some(leaf) if below.iter().all(|job| start::never_began(job)) => leaf.windows_id,
+        Some(_) | None => request.job.window,
+    };
+    Ok(AgainRequest { job: JobId { window, ..request.job.clone() }, ..request.clone() })
+}
+
+/// Where a person's request would begin; `None` for a rerun.
+pub fn start_of(ctx: &Ctx, request: &AgainRequest) -> Result<Option<Start>, Error> {
+    heal::heal(ctx)?;
+    let request = meant(ctx, request)?;
+    let data = ctx.data()?;
+    let user = user_of(&data, &request.job.user)?;
+    let job = job_of(&data, &request.job)?;
+    start::of(ctx, user, job, request.how).map(|(start, _)| start)
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the new attempt; to be followed by
 /// [`again`].
 pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
-    let (plan, _) = plan_with(ctx, request, Provided::Later)?;
+    let (plan, _) = plan_with(ctx, &meant(ctx, request)?, Provided::Later)?;
     provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
+}
+
+/// What a rule asks for: the same target, nothing that a check refuses, and from scratch where there is
+/// nothing to resume from.
+pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
+    AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: true }
 }
 
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
@@ -77,7 +114,7 @@ pub(super) fn by_rule_under(
     reaction: &Reaction,
     lease: &Held,
 ) -> Result<Again, Error> {
-    let (mut plan, warnings) = plan(ctx, request)?;
+    let (mut plan, warnings) = plan_with(ctx, request, Provided::Already)?;
     if let Some(parent) = plan.parent.as_mut() {
         parent.reaction = Some(reaction.clone());
     }
@@ -125,8 +162,13 @@ pub(super) fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
         .hint("it is looked at again"))
 }
 
+/// Refuses where the successor that a rule asks for could not be started even if its target were usable.
+pub(super) fn could_begin(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
+    plan_with(ctx, request, Provided::LaterByRule).map(drop)
+}
+
 /// Counts a reaction that came to nothing, so that it is repeated later and not for ever.
-fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error {
+pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error {
     let counted = ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, &lease.job)?;
@@ -151,7 +193,7 @@ fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Error) -> Error
 
 /// Checks a request and completes it to a plan; also what a person should know.
 pub fn plan(ctx: &Ctx, request: &AgainRequest) -> Result<(LaunchPlan, Vec<String>), Error> {
-    plan_with(ctx, request, Provided::Already)
+    plan_with(ctx, &meant(ctx, request)?, Provided::Already)
 }
 
 fn plan_with(
@@ -167,27 +209,32 @@ fn plan_with(
     let target = target(&data, job, request)?;
     let machine = match provided {
         Provided::Already => check::usable(ctx, &data, &target, mode(job), request.force)?,
-        Provided::Later => None,
+        Provided::Later | Provided::LaterByRule => None,
     };
-    let known_dead = check::free(ctx, &data, &target, Some(id), request.force)?;
-    let mut warnings = Vec::new();
-    let (stage_dir, lineage_args) = match request.how {
-        Succession::Resume => {
-            let stage = stage_dir(job)?;
-            (Some(stage), resume_args(ctx, user, job, request, &mut warnings)?)
-        }
-        Succession::Rerun => (None, Vec::new()),
+    let known_dead = check::free(ctx, &data, &target, Some(id), (provided, request.force))?;
+    let (start, code) = start::of(ctx, user, job, request.how)?;
+    if let Some(Start::Nothing(looked)) = &start
+        && !(request.from_nothing || request.force)
+    {
+        return Err(Error::refused(format!(
+            "{id} has nothing to resume from: {}",
+            plan_start::nowhere(looked)
+        ))
+        .hint(format!(
+            "start it again from scratch: tpu resume w={} {} --yes",
+            id.window, id.user
+        )));
+    }
+    let stage_dir = match code {
+        Code::Staged(dir) => Some(dir),
+        Code::AsItIs => None,
     };
     let mode = mode(job);
     let dir = match (&stage_dir, mode) {
         (Some(stage), LaunchMode::Script) => stage.clone(),
         _ => job.job_dir.clone(),
     };
-    // A native resume needs the copy of the code alone.
-    if stage_dir.is_none() && !std::path::Path::new(&dir).is_dir() {
-        return Err(Error::not_found(format!("the directory of {id} is gone: {dir}"))
-            .hint("bring it back, or start the code from where it is now: tpu run"));
-    }
+    let is_from_nothing = start.as_ref().is_some_and(Start::is_from_nothing);
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -202,12 +249,12 @@ fn plan_with(
         mode,
         command: job.command.clone(),
         configs: configs(job),
-        lineage_args,
+        lineage_args: start.as_ref().map(|start| resume_args(job, start)).unwrap_or_default(),
         stage: match request.how {
             Succession::Resume => job.stage + 1,
             Succession::Rerun => 0,
         },
-        parent: Some(parent),
+        parent: Some(Parent { from_nothing: is_from_nothing, ..parent }),
         stage_dir,
         roots: check::roots(ctx, user)?,
         history: HISTORY,
@@ -217,7 +264,7 @@ fn plan_with(
         ticket: None,
         env: files::read_environment(ctx, id),
     };
-    Ok((plan, warnings))
+    Ok((plan, start.and_then(|start| start.remark()).into_iter().collect()))
 }
 
 /// Whether the job may have a successor now.
@@ -259,6 +306,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         seen: job.status.clone(),
         failed: unrecorded_failure(&view),
         forced: !failed,
+        from_nothing: false,
         reaction: None,
     })
 }
@@ -287,14 +335,7 @@ fn still_at_work(ctx: &Ctx, job: &Job, pane_id: Option<&str>) -> Result<(), Erro
 fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Error> {
     let current = data.resolve_target(job.tpu.as_str());
     let Some(typed) = &request.target else {
-        return current.ok_or_else(|| {
-            Error::not_found(format!(
-                "the target {} of {} is not known any more",
-                job.tpu,
-                job.id()
-            ))
-            .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
-        });
+        return current.ok_or_else(|| start::unknown_target(job));
     };
     let target = check::resolve_target(data, typed)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
@@ -309,111 +350,19 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     Ok(target)
 }
 
-/// The stage directory that the parent ran from.
-fn stage_dir(job: &Job) -> Result<String, Error> {
-    let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
-    let Some(dir) = &job.stage_dir else {
-        return Err(
-            Error::refused(format!("{} never reported a stage directory", job.id())).hint(rerun)
-        );
-    };
-    if !std::path::Path::new(dir).is_dir() {
-        return Err(Error::not_found(format!(
-            "the stage directory of {} is gone: {dir}",
-            job.id()
-        ))
-        .hint(rerun));
-    }
-    Ok(dir.clone())
-}
-
-/// `--config.load_from=…` and its companions, computed from the lineage and never stored.
-fn resume_args(
-    ctx: &Ctx,
-    user: &User,
-    job: &Job,
-    request: &AgainRequest,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<String>, Error> {
-    let source = checkpoint_source(ctx, user, job, request, warnings)?;
+/// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
+/// nothing has none.
+fn resume_args(job: &Job, start: &Start) -> Vec<String> {
+    let Some(source) = start.directory() else { return Vec::new() };
     let mut args = vec![format!("--config.load_from={source}")];
     if job.log_stage {
         args.push(format!("--config.stage={}", job.stage + 1));
     }
-    let wandb = std::path::Path::new(&source).join("wandb_run_id.txt");
+    let wandb = std::path::Path::new(source).join("wandb_run_id.txt");
     if let Ok(id) = crate::sys::files::read_to_string(&wandb) {
         args.push(format!("--config.wandb_resume_id={}", id.trim()));
     }
-    Ok(args)
-}
-
-/// The log directory of the youngest attempt of the lineage that has a complete checkpoint.
-fn checkpoint_source(
-    ctx: &Ctx,
-    user: &User,
-    job: &Job,
-    request: &AgainRequest,
-    warnings: &mut Vec<String>,
-) -> Result<String, Error> {
-    let pattern = checkpoint_pattern(ctx, user)?;
-    let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
-    let upwards = lineage.iter().rev().skip_while(|window| **window != job.windows_id);
-    let kept = upwards.filter_map(|window| user.job(*window)?.log_dir.clone());
-    let first = lineage.first().and_then(|window| user.job(*window)).unwrap_or(job);
-    let mut looked = Vec::new();
-    for log in kept.chain(cleaned_away(ctx, first)) {
-        match checkpoint::find(&log, pattern.as_ref()) {
-            Checkpoints::Newest(..) => return Ok(log),
-            Checkpoints::Unknown(reason) => {
-                warnings.push(format!("whether there is a checkpoint is unknown: {reason}"));
-                return Ok(log);
-            }
-            Checkpoints::None => looked.push(log),
-        }
-    }
-    let rerun = format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user);
-    if request.force
-        && let Some(log) = &job.log_dir
-    {
-        warnings.push("no complete checkpoint was found: it may begin at the start".to_owned());
-        return Ok(log.clone());
-    }
-    let place = if looked.is_empty() {
-        "no log directory was ever reported".to_owned()
-    } else {
-        format!("looked in {}", looked.join(", "))
-    };
-    Err(Error::refused(format!("{} has no complete checkpoint ({place})", job.id())).hint(rerun))
-}
-
-/// The log directories of the attempts before `first` whose records are in the archive, the youngest first.
-/// Cleaning an ancestor away must not cost its leaf the checkpoint.
-fn cleaned_away(ctx: &Ctx, first: &Job) -> impl Iterator<Item = String> {
-    let (user, mut child, mut father) = (first.user.clone(), first.windows_id, first.father);
-    let mut archived = ctx.store.archived();
-    std::iter::from_fn(move || {
-        loop {
-            let wanted = father?;
-            // A parent is archived before its child or with it, and then written first; a line that cannot
-            // be read ends the search, not the resume.
-            let job = archived.next()?.ok()?.job;
-            if job.user == user && job.windows_id == wanted && job.child == Some(child) {
-                (child, father) = (job.windows_id, job.father);
-                if job.log_dir.is_some() {
-                    return job.log_dir;
-                }
-            }
-        }
-    })
-}
-
-/// The setting for unusual names of checkpoints.
-fn checkpoint_pattern(ctx: &Ctx, user: &User) -> Result<Option<Regex>, Error> {
-    let Some(text) = ctx.settings(Some(user))?.checkpoint_pattern else { return Ok(None) };
-    Regex::new(&text).map(Some).map_err(|e| {
-        Error::usage(format!("the setting checkpoint_pattern is no regular expression: {e}"))
-            .hint("the step is its first group: ^weights-(\\d+)$")
-    })
+    args
 }
 
 /// How the parent was launched; records of the original ran a script.

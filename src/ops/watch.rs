@@ -3,6 +3,7 @@
 //! That there is one at most is held by a lock that dies with it. What it says about itself stands in a
 //! note beside the lock; the note counts while its writer lives.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,21 @@ pub struct Note {
     pub since: Timestamp,
     /// When its last turn ended.
     pub turned: Timestamp,
+    /// The control plane that it works with, in words.
+    #[serde(default)]
+    pub cloud: Option<String>,
+    /// What it tries in vain, by the job that it is about.
+    #[serde(default)]
+    pub troubles: BTreeMap<String, Trouble>,
+}
+
+/// A try that came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// Why.
+    pub why: String,
+    /// It is not tried again before.
+    pub again: Timestamp,
 }
 
 /// Names the place that this process looks at (host, account, tmux socket) in plain letters. One data file
@@ -68,13 +84,19 @@ pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
 }
 
 /// Says that this process is MONITOR and has just turned.
-pub fn note_turn(ctx: &Ctx, since: Timestamp) -> Result<(), Error> {
+pub fn note_turn(
+    ctx: &Ctx,
+    since: Timestamp,
+    troubles: BTreeMap<String, Trouble>,
+) -> Result<(), Error> {
     let note = Note {
         owner: lease::me(&ctx.env),
         pid: ctx.env.pid,
         start: ctx.env.started,
         since,
         turned: ctx.clock.now(),
+        cloud: Some(ctx.cloud_in_words()),
+        troubles,
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();
     let path = ctx.store.paths().daemon_note(&place(ctx));
@@ -97,7 +119,12 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
 
 /// The same in short.
 pub fn health(ctx: &Ctx) -> MonitorHealth {
-    match running(ctx) {
+    health_of(ctx, running(ctx).as_ref())
+}
+
+/// How the MONITOR is that said this about itself, if one did.
+pub fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
+    match note {
         Some(note) => {
             MonitorHealth::Running { turn_age_s: ctx.clock.now().seconds_since(note.turned) }
         }

@@ -11,6 +11,7 @@ use super::backoff;
 use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
 use super::diagnose::Facts;
 use super::place::Window;
+use super::start::Start;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, WindowId};
 use crate::model::job::{Intent, Job, KILLING, LaunchMode, Lease, Status, who};
@@ -74,6 +75,8 @@ pub struct Decision {
     /// Whether the lineage is over: its budget is used up, or it dies as soon as it is started.
     /// `reason` then belongs into `Recovery::stopped`.
     pub stopped: bool,
+    /// Whether nothing is done only for now: what is waited for comes by itself.
+    pub waits: bool,
 }
 
 impl Decision {
@@ -83,15 +86,52 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// The same, once it is known where the successor of `job` would begin. What could not begin is not
+    /// announced; what somebody has begun is carried on, so that it is given up with a reason.
+    #[must_use]
+    pub fn beginning_at(self, job: &Job, start: Result<Option<Start>, String>) -> Self {
+        let reason = match start {
+            Err(_) if begun(job).is_some() => return self,
+            Err(why) => {
+                let reason = format!("{}, but {why}", self.reason);
+                return Self {
+                    action: Action::Pass,
+                    not_before: None,
+                    budget_left: None,
+                    reason,
+                    ..self
+                };
+            }
+            Ok(None | Some(Start::Checkpoint(_))) => return self,
+            Ok(Some(Start::Perhaps(_, why))) => {
+                format!("whether there is a checkpoint is unknown: {why}")
+            }
+            Ok(Some(Start::Nothing(_))) => {
+                "from nothing, since there is no checkpoint yet".to_owned()
+            }
+        };
+        Self { reason: format!("{}; {reason}", self.reason), ..self }
+    }
+}
+
 /// Why nothing is done.
 struct Held {
     reason: String,
     stopped: bool,
+    waits: bool,
+}
+
+impl Held {
+    /// For now: somebody acts, or an answer is to come.
+    fn for_now(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), stopped: false, waits: true }
+    }
 }
 
 impl<T: Into<String>> From<T> for Held {
     fn from(reason: T) -> Self {
-        Self { reason: reason.into(), stopped: false }
+        Self { reason: reason.into(), stopped: false, waits: false }
     }
 }
 
@@ -113,6 +153,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         not_before: None,
         budget_left: None,
         stopped: false,
+        waits: false,
     };
     let kind = match failure(situation) {
         Ok(kind) => kind,
@@ -125,8 +166,8 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         .and_then(|choice| is_free(situation).map(|()| choice));
     let choice = match chosen {
         Ok(choice) => choice,
-        Err(held) => {
-            return Decision { reason: held.reason, stopped: held.stopped, ..decision };
+        Err(Held { reason, stopped, waits }) => {
+            return Decision { reason, stopped, waits, ..decision };
         }
     };
     decision.event = Some(choice.event);
@@ -138,8 +179,8 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         let Choice { action, reason, .. } = choice;
         return Decision { action, reason, not_before: Some(now), ..decision };
     }
-    if let Err(held) = may_go_on(job, &standing, &choice) {
-        return Decision { reason: held.reason, stopped: held.stopped, ..decision };
+    if let Err(Held { reason, stopped, waits }) = may_go_on(job, &standing, &choice) {
+        return Decision { reason, stopped, waits, ..decision };
     }
     let row = standing.row(budget);
     let last = standing.last_action_at();
@@ -188,16 +229,17 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
             return Err(format!("only a MONITOR at its own place acts on it: {reason}").into());
         }
         Window::Unknown(reason) => {
-            return Err(format!("nothing while its window cannot be looked at: {reason}").into());
+            let why = format!("nothing while its window cannot be looked at: {reason}");
+            return Err(Held::for_now(why));
         }
         Window::Here(_) | Window::Gone | Window::Lost(_) => {}
     }
     let age_s = facts.now.seconds_since(situation.looked_at);
     if age_s > LOOK_LIMIT_S {
-        return Err(format!("nothing on what was seen {age_s} s ago").into());
+        return Err(Held::for_now(format!("nothing on what was seen {age_s} s ago")));
     }
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
-        return Err(Held { reason: stopped.clone(), stopped: true });
+        return Err(Held { reason: stopped.clone(), stopped: true, waits: false });
     }
     // Whoever acts by a rule does so under the lease. One who lives and has given it back could not
     // complete what was begun.
@@ -211,11 +253,12 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     if let Some(intent) = &job.intent
         && (intent.action == KILLING || under_way(intent))
     {
-        return Err(format!("{} is under way, begun by {}", intent.action, who(&intent.by)).into());
+        let why = format!("{} is under way, begun by {}", intent.action, who(&intent.by));
+        return Err(Held::for_now(why));
     }
     let held = job.lease.as_ref().filter(|lease| is_held(situation, lease, owners.lease));
     match held {
-        Some(lease) => Err(format!("{} is acting on it", who(&lease.owner)).into()),
+        Some(lease) => Err(Held::for_now(format!("{} is acting on it", who(&lease.owner)))),
         None => Ok(()),
     }
 }
@@ -240,8 +283,8 @@ fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
     match facts.target {
         Some(target) if target.state == TargetState::NotWatched => unwatched(job, choice, target),
         Some(target) if answer::is_fresh(target, facts.now) => watched(job, choice, target),
-        Some(_) => Err(format!("the last answer about {} is too old", job.tpu).into()),
-        None => Err(format!("nobody has asked about {} yet", job.tpu).into()),
+        Some(_) => Err(Held::for_now(format!("the last answer about {} is too old", job.tpu))),
+        None => Err(Held::for_now(format!("nobody has asked about {} yet", job.tpu))),
     }
 }
 
@@ -258,7 +301,8 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
     let judgement = answer::judgement(job, facts.target, facts.now);
     if let (Judgement::Open(why), true) = (&judgement, some_rule_acts) {
-        return Err(format!("no rule fires before it is known what happened: {why}").into());
+        let why = format!("no rule fires before it is known what happened: {why}");
+        return Err(Held::for_now(why));
     }
     let action = job.rules.action(kind);
     if action == Action::Pass {
@@ -309,12 +353,14 @@ fn watched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Hel
                 taken_since(job, event, target)
             }
         },
-        TargetState::Pending => Err(format!("{name} is on its way: {}", target.raw_state).into()),
-        TargetState::Deleting => Err(format!("{name} is still being deleted").into()),
+        TargetState::Pending => {
+            Err(Held::for_now(format!("{name} is on its way: {}", target.raw_state)))
+        }
+        TargetState::Deleting => Err(Held::for_now(format!("{name} is still being deleted"))),
         TargetState::Stopped if action == Action::Restart => Ok(choice),
         TargetState::Stopped => Err(format!("somebody has stopped {name}").into()),
         TargetState::NotWatched | TargetState::Unknown => {
-            Err(format!("the state of {name} is unknown ({})", target.raw_state).into())
+            Err(Held::for_now(format!("the state of {name} is unknown ({})", target.raw_state)))
         }
     }
 }
@@ -366,11 +412,11 @@ fn taken_since(job: &Job, event: ErrorKind, target: &TargetFact) -> Result<Choic
 fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
     let tpu = &situation.job.tpu;
     if let Some(rival) = situation.rivals.first() {
-        return Err(format!("{rival} uses {tpu}").into());
+        return Err(Held::for_now(format!("{rival} uses {tpu}")));
     }
     match situation.owners.target {
         Some((lease, alive)) if is_held(situation, lease, alive) => {
-            Err(format!("{} is working on {tpu}", who(&lease.owner)).into())
+            Err(Held::for_now(format!("{} is working on {tpu}", who(&lease.owner))))
         }
         Some(_) | None => Ok(()),
     }
@@ -390,5 +436,55 @@ fn may_go_on(job: &Job, standing: &Standing, choice: &Choice) -> Result<(), Held
     Err(Held {
         reason: format!("stopped after {}: {why}; `{again}` begins anew", choice.event),
         stopped: true,
+        waits: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{TargetName, UserName};
+
+    fn job() -> Job {
+        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned())
+    }
+
+    fn reapply(job: &Job) -> Decision {
+        Decision {
+            job: job.id(),
+            event: Some(ErrorKind::Preempted),
+            action: Action::Reapply,
+            reason: "the rule for preempted is reapply".to_owned(),
+            not_before: Some(Timestamp::from_second(1_000)),
+            budget_left: Some(9),
+            stopped: false,
+            waits: false,
+        }
+    }
+
+    #[test]
+    fn where_a_successor_would_begin_is_said_and_what_could_not_begin_is_not_announced() {
+        let job = job();
+        let planned = |start| reapply(&job).beginning_at(&job, start);
+        assert_eq!(planned(Ok(None)), reapply(&job));
+        assert_eq!(planned(Ok(Some(Start::Checkpoint("/log".to_owned())))), reapply(&job));
+        let anew = planned(Ok(Some(Start::Nothing(Vec::new()))));
+        assert_eq!(anew.action, Action::Reapply);
+        assert!(anew.reason.ends_with("from nothing, since there is no checkpoint yet"));
+        let perhaps = planned(Ok(Some(Start::Perhaps("gs://b".to_owned(), "far away".to_owned()))));
+        assert!(perhaps.reason.contains("is unknown: far away"), "{}", perhaps.reason);
+        let held = planned(Err("its directory is gone".to_owned()));
+        assert_eq!((held.action, held.not_before, held.budget_left), (Action::Pass, None, None));
+        assert_eq!(held.reason, "the rule for preempted is reapply, but its directory is gone");
+    }
+
+    #[test]
+    fn what_was_begun_is_carried_on_so_that_it_is_given_up_with_a_reason() {
+        let (action, by) = ("reapply".to_owned(), "h:b:1:2".to_owned());
+        let intent = Intent { action, at: Timestamp::from_second(900), by };
+        let job = Job { intent: Some(intent), ..job() };
+        let carried = reapply(&job).beginning_at(&job, Err("its directory is gone".to_owned()));
+        assert_eq!(carried, reapply(&job));
+    }
 }

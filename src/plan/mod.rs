@@ -14,4 +14,5 @@ pub mod decide;
 pub mod diagnose;
 pub mod next;
 pub mod place;
+pub mod start;
 pub mod types;

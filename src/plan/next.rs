@@ -13,7 +13,35 @@ pub fn without_monitor(next: Next) -> Next {
     } else {
         next.reason
     };
-    Next { in_s: None, reason, ..next }
+    Next { in_s: None, reason, waits: false, ..next }
+}
+
+/// The same while MONITOR works with another control plane than whoever looks: what follows from the word
+/// of the one does not follow from that of the other.
+pub fn by_another_cloud(next: &Next, (its, ours): (&str, &str)) -> Next {
+    let reason = format!(
+        "MONITOR works with cloud {its} and not with {ours}, so what it does cannot be told from here (tpu \
+         daemon stop, then tpu daemon start); {}",
+        next.reason
+    );
+    Next {
+        action: Action::Pass.as_str().to_owned(),
+        in_s: None,
+        budget_left: None,
+        waits: false,
+        reason,
+    }
+}
+
+/// The same after a try of MONITOR that came to nothing, for this reason; the next one is not before
+/// `again`.
+pub fn after_trouble(next: Next, (why, again): (&str, Timestamp), now: Timestamp) -> Next {
+    if next.action == Action::Pass.as_str() {
+        return next;
+    }
+    let reason = format!("{}; the last try came to nothing: {why}", next.reason);
+    let in_s = next.in_s.map(|seconds| seconds.max(again.seconds_since(now)));
+    Next { in_s, reason, ..next }
 }
 
 /// What a decision means at `now`. `None` when nothing is wrong, or nothing can happen any more.
@@ -24,5 +52,6 @@ pub fn next(decision: &Decision, now: Timestamp) -> Option<Next> {
         in_s: decision.not_before.map(|at| at.seconds_since(now)),
         budget_left: decision.budget_left,
         reason: decision.reason.clone(),
+        waits: decision.waits,
     })
 }

@@ -137,6 +137,7 @@ pub(crate) fn plan() -> Plan {
         in_s: Some(0),
         budget_left: Some(9_998),
         reason: "the target was preempted".to_owned(),
+        waits: false,
     });
     let until = Timestamp::from_second(NOW + 24);
     let mut acting = entry(acting, "the target was preempted");

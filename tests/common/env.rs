@@ -76,6 +76,11 @@ impl TestEnv {
         self.vars.insert(name.into(), value.into());
     }
 
+    /// The opposite.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.vars.remove(OsStr::new(name));
+    }
+
     /// Below the directory of the test.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.tmux.dir().join(below)

@@ -108,6 +108,7 @@ pub(crate) fn oom(window: u32) -> JobView {
         in_s: None,
         budget_left: None,
         reason: "the program's own errors are not retried".to_owned(),
+        waits: false,
     });
     job.started_at = Some(Timestamp::from_second(NOW - 2_400));
     job.age_s = Some(2_400);
@@ -138,6 +139,7 @@ pub(crate) fn grpc(window: u32) -> JobView {
         in_s: Some(40),
         budget_left: Some(17),
         reason: "second try, after 40 s".to_owned(),
+        waits: false,
     });
     job.started_at = Some(Timestamp::from_second(NOW - 86_400));
     job.age_s = Some(90_000);

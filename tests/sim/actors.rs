@@ -204,9 +204,15 @@ fn token(job: &Job) -> String {
     job.launch.as_ref().map_or_else(String::new, |launch| launch.token.as_str().to_owned())
 }
 
-fn again(world: &Arc<World>, host: usize, job: JobId, how: Succession, target: Option<String>) {
+pub(crate) fn again(
+    world: &Arc<World>,
+    host: usize,
+    job: JobId,
+    how: Succession,
+    target: Option<String>,
+) {
     let _pid = call(world, &start(host, Purpose::Again), move |ctx| {
-        let request = AgainRequest { job, how, target, force: false };
+        let request = AgainRequest { job, how, target, force: false, from_nothing: true };
         drop(resume::again(ctx, &request));
     });
 }

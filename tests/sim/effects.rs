@@ -319,6 +319,23 @@ impl Me {
         state.purpose(self.pid).is_some() && state.chance(state.faults.tmux)
     }
 
+    /// Whether a window stays closed: its opener dies before, or tmux does not hear him.
+    fn is_not_opened(&self) -> bool {
+        use tpu::sys::random::Random as _;
+        let mut state = self.world.state();
+        let chance = state.faults.unopened;
+        if !state.chance(chance) {
+            return false;
+        }
+        if state.rng.below(2) == 0 {
+            state.kill(self.pid, "before its window opens");
+            drop(state);
+            die()
+        }
+        state.note(Some(self.pid), "tmux does not hear it");
+        true
+    }
+
     fn lost(what: &str) -> TmuxError {
         TmuxError::TimedOut { command: what.to_owned(), seconds: 10 }
     }
@@ -347,6 +364,9 @@ impl Tmux for Me {
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
         self.step(&format!("open window {} for {}", window.index, window.job));
         self.world.state().acts(self.pid, "opens a window");
+        if self.is_not_opened() {
+            return Err(Self::lost("new-window"));
+        }
         let pane = self.tmux().open_window(window)?;
         launcher::begin(&self.world, self.pid, window, &pane);
         if self.answer_is_lost() {

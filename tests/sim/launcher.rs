@@ -1,11 +1,13 @@
 //! What runs in a job's window: the launcher as `assets/launcher.sh` has it, and a user's script that
 //! works, makes progress, and fails as the world has it fail.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tpu::model::facts::{PaneFact, TmuxFact};
 use tpu::model::ids::{JobId, LaunchToken};
+use tpu::model::target::LOCAL;
 use tpu::ops::callbacks::{self, Begun};
 use tpu::ops::{Ctx, Error};
 use tpu::store::Paths;
@@ -15,7 +17,8 @@ use super::effects::Me;
 use super::observer::{Cause, Health, Program};
 use super::tpu::{Start, call};
 use super::world::{Pid, Purpose, Role, World};
-use super::{CODE, DATA, LOG};
+use super::{CODE, DATA, LOG, lineages};
+use crate::common::tmux::write_file;
 
 /// How a program behaves.
 #[derive(Clone, Copy, Debug)]
@@ -130,10 +133,43 @@ impl Launcher {
         self.tmux().set_text(&self.pane.pane_id, all);
     }
 
+    /// What its environment file says.
+    fn variable(&self, name: &str) -> Option<String> {
+        let pairs = self.file("env")?;
+        pairs
+            .iter()
+            .find_map(|pair| Some(pair.split_once('=').filter(|(n, _)| *n == name)?.1.to_owned()))
+    }
+
+    fn is_native(&self) -> bool {
+        self.file("spec").is_some_and(|spec| spec.get(2).is_some_and(|mode| mode == "native"))
+    }
+
+    /// Where the program keeps its work: a directory on the real disk, if the world has any. It begins from
+    /// the newest that its lineage has, and from no other.
+    fn log_dir(&self, words: &[String], lineage: u32) -> PathBuf {
+        let Some(logs) = self.me.world.state().logs.clone() else { return LOG.into() };
+        let named = self.variable("TPU_LOG_DIR").map(PathBuf::from);
+        let log = named.unwrap_or_else(|| logs.join("scripts").join(self.token.as_str()));
+        std::fs::create_dir_all(&log).expect("a directory for logs");
+        let loads = words.iter().find_map(|word| word.strip_prefix("--config.load_from="));
+        let mut state = self.me.world.state();
+        state.observer.loaded.push(loads.is_some());
+        let known = state.observer.lineages.entry(lineage).or_default();
+        let newest = lineages::newest(&known.logs).map(|dir| dir.to_string_lossy().into_owned());
+        known.logs.push(log.clone());
+        if loads != newest.as_deref() {
+            state.violation(format!(
+                "11: lineage {lineage} begins at {loads:?}, and has {newest:?}"
+            ));
+        }
+        log
+    }
+
     /// The program, from its start to its end; its exit code.
     fn attend(&self, words: &[String]) -> i32 {
         let after = |prefix: &str| words.iter().find_map(|word| word.strip_prefix(prefix));
-        let target = after("ka=").unwrap_or("local").to_owned();
+        let target = after("ka=").unwrap_or(LOCAL).to_owned();
         let lineage = after("--config.lineage=").and_then(|text| text.parse().ok()).unwrap_or(0);
         let number = {
             let mut state = self.me.world.state();
@@ -148,6 +184,7 @@ impl Launcher {
                 last_words: "",
                 exit: 0,
                 ended: None,
+                kept: false,
             });
             if let Some(proc) = state.proc_mut(pid) {
                 proc.role = Role::Program(number);
@@ -157,23 +194,36 @@ impl Launcher {
             self.write("pid", &format!("{} {}\n", pid.pid, pid.start));
             number
         };
+        let log = self.log_dir(words, lineage);
         // A target that is not there, or not any more, is noticed by the first word to it.
-        if self.me.world.word(&target) != "READY" {
+        if target != LOCAL && self.me.world.word(&target) != "READY" {
             let words = "ssh: connect to host 10.0.0.2 port 22: Connection refused\n";
             self.me.world.state().fail(number, Cause::Grpc, words, 255);
         }
         self.show("starting\n");
         let job = self.job.to_string();
-        let begun = Begun { log_dir: LOG.to_owned(), stage_dir: CODE.to_owned(), target };
-        let _heard: bool = self.call(move |ctx| {
-            let id = callbacks::subject(ctx, &job)?;
-            callbacks::upd_log(ctx, &id, &begun)
-        });
-        self.work(number, lineage)
+        let log_dir = log.to_string_lossy().into_owned();
+        let begun = Begun { log_dir, stage_dir: CODE.to_owned(), target };
+        // A command has nothing to say: its launcher knows all that.
+        let _heard: bool = self.is_native()
+            || self.call(move |ctx| {
+                let id = callbacks::subject(ctx, &job)?;
+                callbacks::upd_log(ctx, &id, &begun)
+            });
+        self.work(number, lineage, &log)
+    }
+
+    /// A checkpoint, where the world has a disk for it.
+    fn keep(&self, log: &Path, step: u64) {
+        if self.me.world.state().logs.is_some() {
+            let dir = log.join(format!("checkpoint_{step}"));
+            std::fs::create_dir_all(&dir).expect("a checkpoint");
+            write_file(&dir.join("weights"), "w");
+        }
     }
 
     /// Works until it ends, in one way or another.
-    fn work(&self, number: usize, lineage: u32) -> i32 {
+    fn work(&self, number: usize, lineage: u32, log: &Path) -> i32 {
         let mut step = 0;
         let mut since = self.me.world.state().now;
         let mut fresh = 0.0;
@@ -197,11 +247,15 @@ impl Launcher {
             state.observer.lineages.entry(lineage).or_default().worked += passed;
             let (keeps, mistake) = (state.habits.keeps_s, state.habits.mistake);
             let known = state.observer.lineages.entry(lineage).or_default();
-            if fresh >= keeps || known.kept + fresh >= known.needs {
+            let keeps_now = fresh >= keeps || known.kept + fresh >= known.needs;
+            if keeps_now {
                 known.kept += fresh;
                 fresh = 0.0;
             }
             let is_done = known.kept >= known.needs;
+            if let Some(program) = state.observer.programs.get_mut(number).filter(|_| keeps_now) {
+                program.kept = true;
+            }
             let has_mistake = state.chance(mistake);
             if has_mistake {
                 let words = "Traceback (most recent call last):\n  File \"main.py\", line 61, in \
@@ -209,6 +263,9 @@ impl Launcher {
                 state.fail(number, Cause::Mistake, words, 1);
             }
             drop(state);
+            if keeps_now {
+                self.keep(log, step);
+            }
             self.show(&format!("step {step} loss 0.41\n"));
             if is_done && !has_mistake {
                 return self.finish(number, lineage);
@@ -218,10 +275,12 @@ impl Launcher {
 
     fn finish(&self, number: usize, lineage: u32) -> i32 {
         let job = self.job.to_string();
-        let said = self.call(move |ctx| {
-            let id = callbacks::subject(ctx, &job)?;
-            callbacks::finish_job(ctx, &id, false)
-        });
+        // A command's exit code says it.
+        let said = self.is_native()
+            || self.call(move |ctx| {
+                let id = callbacks::subject(ctx, &job)?;
+                callbacks::finish_job(ctx, &id, false)
+            });
         let mut state = self.me.world.state();
         let pid = state.observer.programs.get_mut(number).map(|program| {
             program.cause.get_or_insert(Cause::Finished);

@@ -10,12 +10,15 @@ mod day;
 mod effects;
 mod launcher;
 mod line;
+mod lineages;
 mod observer;
+mod promises;
 mod run;
 mod tpu;
 mod world;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ::tpu::sys::clock::{Clock as _, SystemClock};
 use run::{Outcome, Story, play};
@@ -114,6 +117,42 @@ fn in_a_day_of_waiting_nobody_starves_and_nobody_gets_two() {
     assert!(longest_s < 4 * 3_600, "somebody starved: {longest_s} s");
     // As many as there are other targets may be quicker by one look.
     assert!(overtaken <= 2, "{overtaken} overtook somebody");
+}
+
+/// Plays worlds of lineages, and says what they were through.
+fn come_back(seeds: std::ops::Range<u64>, unopened: u64) -> lineages::Told {
+    let mut all: Option<lineages::Told> = None;
+    for seed in seeds {
+        let told = lineages::play(seed, unopened);
+        let clue = told.outcome.trace.join("\n");
+        assert_eq!(told.outcome.broken, None, "seed {seed}\n{clue}");
+        all = Some(match all {
+            Some(all) => all.and(told),
+            None => told,
+        });
+    }
+    all.expect("some seeds")
+}
+
+#[test]
+fn a_preemption_that_only_the_control_plane_tells_of_is_seen_within_ten_seconds() {
+    let told = come_back(1_000..1_001, 0);
+    // A turn takes its time as well.
+    assert!(
+        told.seen_after > Duration::ZERO && told.seen_after <= Duration::from_secs(13),
+        "{told}"
+    );
+}
+
+/// What `./x prove lineages` runs: `TPU_SIM_LINEAGES` of them at least.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn lineages_as_asked() {
+    let asked = std::env::var("TPU_SIM_LINEAGES").ok().and_then(|text| text.parse::<u64>().ok());
+    let Some(asked) = asked else { return };
+    let clock = SystemClock::new();
+    let told = come_back(0..asked.div_ceil(lineages::EACH), 300_000);
+    println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -59,6 +59,8 @@ pub(crate) struct Program {
     pub(crate) last_words: &'static str,
     pub(crate) exit: i32,
     pub(crate) ended: Option<Duration>,
+    /// Whether it has kept any of its work.
+    pub(crate) kept: bool,
 }
 
 /// What a person began with one `run`.
@@ -80,6 +82,8 @@ pub(crate) struct Lineage {
     /// How long it was down in all, and how long somebody who knows everything would have been.
     pub(crate) was_down: f64,
     pub(crate) had_to: f64,
+    /// Where its attempts keep their work, in the order in which they began.
+    pub(crate) logs: Vec<PathBuf>,
 }
 
 /// Everything that was seen.
@@ -93,6 +97,8 @@ pub(crate) struct Observer {
     durable: BTreeMap<String, String>,
     /// How often MONITOR's rules did something, for the figures.
     pub(crate) deletes: u32,
+    /// Whether each program that keeps its work on the disk began from what an earlier one had kept.
+    pub(crate) loaded: Vec<bool>,
 }
 
 impl Observer {
@@ -354,7 +360,8 @@ impl State {
                 "1: lineage {lineage} begins again, and is at work ({health:?})"
             ));
         }
-        if let Some((other, ..)) = others.iter().find(|(_, other, _)| *other == target) {
+        let on_it = |other: &str| other == target && target != tpu::model::target::LOCAL;
+        if let Some((other, ..)) = others.iter().find(|(_, other, _)| on_it(other)) {
             self.violation(format!("2: lineage {lineage} begins on {target}, where {other} is"));
         }
         let known = self.observer.lineages.entry(lineage).or_default();

@@ -17,6 +17,7 @@ use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::observer::{Cause, Health};
+use super::promises::Promises;
 use super::tpu::{fleet, new_fleet, target, to_its_end};
 use super::world::{Faults, Pid, TrueTime, Work, World};
 use super::{CODE, DATA};
@@ -47,6 +48,7 @@ impl Story {
             disk: [0, 0, 2_000, 10_000].get(pick(&random, 4)).copied().unwrap_or(0),
             tmux: [0, 0, 5_000, 30_000].get(pick(&random, 4)).copied().unwrap_or(0),
             monitor: [0, 500, 2_000].get(pick(&random, 3)).copied().unwrap_or(0),
+            unopened: 0,
         };
         let chaos = Duration::from_secs(30 + random.below(100));
         Self { seed, hosts, targets: 2, chaos, faults, print: false }
@@ -155,9 +157,21 @@ fn settle(world: &Arc<World>) {
         // A clock that was an hour ahead has left marks that are an hour ahead.
         state.now + Duration::from_secs(if state.jumped { 6_000 } else { 2_400 })
     };
+    let hosts = world.state().hosts.len();
+    let promises: Vec<Promises> = (0..hosts).map(|_| Promises::default()).collect();
     loop {
         actors::wait(world, Duration::from_secs(20));
-        let Some(open) = unsettled(world) else { break };
+        let open = unsettled(world);
+        if open.is_none() {
+            // Where nothing is left to be done, nothing is announced.
+            for (host, promises) in promises.iter().enumerate() {
+                promises.read(world, host);
+            }
+            if promises.iter().all(Promises::are_kept) {
+                break;
+            }
+        }
+        let open = open.unwrap_or_else(|| "something is announced".to_owned());
         if world.state().now > patience {
             let hosts = world.state().hosts.len();
             (0..hosts).for_each(|host| actors::plan(world, host));

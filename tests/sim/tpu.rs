@@ -11,6 +11,7 @@ use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
 use tpu::ops::ctx::Warnings;
+use tpu::ops::layers::{ControlPlane, Layers};
 use tpu::store::fake::FakeDisk;
 use tpu::store::{Store, Who};
 use tpu::sys::clock::Clock;
@@ -85,10 +86,15 @@ fn context(me: &Me, start: &Start) -> Ctx {
     let mut layer = Layer::default();
     let origin = Origin::Flag("--cloud".to_owned());
     layer.set("cloud", "sim", &origin).expect("'sim' is a cloud");
+    if let Some(logs) = &me.world.state().logs {
+        for (key, below) in [("log_root", "log"), ("stage_root", "stage")] {
+            let root = logs.join(below).to_string_lossy().into_owned();
+            layer.set(key, &root, &origin).expect("a root is a text");
+        }
+    }
     let door =
         Door { me: me.clone(), cloud: fleet(&me.world.cloud_disk, Arc::new(Wire(me.clone()))) };
-    let cloud = OnceLock::new();
-    let _empty: Result<(), _> = cloud.set(Arc::new(door) as Arc<dyn tpu::cloud::Cloud>);
+    let cloud = ControlPlane::fixed(Arc::new(door));
     let monitor = start.purpose == Purpose::Monitor;
     Ctx {
         store: Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who),
@@ -101,7 +107,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         actor: if monitor { "MONITOR".to_owned() } else { "tpu".to_owned() },
         tpu: "/usr/bin/tpu".into(),
         tmux_socket: None,
-        layers: vec![(origin, layer)],
+        layers: Layers::fixed(vec![(origin, layer)]),
         patterns: None,
         classifier: OnceLock::new(),
         cloud,

@@ -116,6 +116,8 @@ pub(crate) struct Faults {
     pub(crate) tmux: u64,
     /// Of each MONITOR: its death is near.
     pub(crate) monitor: u64,
+    /// Of a window that is to be opened: its opener dies before, or tmux does not answer.
+    pub(crate) unopened: u64,
 }
 
 /// What is to run next to those who run.
@@ -155,6 +157,8 @@ pub(crate) struct State {
     pub(crate) calm: bool,
     /// Whether a clock has jumped.
     pub(crate) jumped: bool,
+    /// Where programs keep their work on the real disk, if they do.
+    pub(crate) logs: Option<PathBuf>,
 }
 
 pub(crate) struct World {
@@ -246,6 +250,7 @@ impl World {
             most_steps: MOST_STEPS,
             calm: false,
             jumped: false,
+            logs: None,
         };
         Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet })
     }

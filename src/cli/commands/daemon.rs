@@ -103,7 +103,7 @@ pub(in crate::cli) fn plan(app: &App) -> Outcome {
 /// What is planned for one job, on one line.
 fn line(entry: &Entry) -> String {
     let Some(next) = &entry.next else { return entry.reason.clone() };
-    let Next { action, in_s, budget_left, reason } = next;
+    let Next { action, in_s, budget_left, reason, .. } = next;
     let when = match in_s {
         Some(0) => " now".to_owned(),
         Some(seconds) => format!(" in {}", time::age(*seconds)),

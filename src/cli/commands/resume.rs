@@ -12,6 +12,7 @@ use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Error, ctx::job_of};
+use crate::plan::start::{self, Start};
 
 /// From the last checkpoint.
 pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
@@ -25,7 +26,7 @@ pub(in crate::cli) fn rerun(app: &App, args: &Again) -> Outcome {
 
 fn again(app: &App, args: &Again, how: Succession) -> Outcome {
     let ctx = app.ctx()?;
-    let request = request(app, args, how)?;
+    let request = from_nothing(app, request(app, args, how)?)?;
     if app.global.dry_run {
         let (plan, warnings) = resume::plan(ctx, &request)?;
         let words: Vec<String> =
@@ -58,6 +59,23 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
     Ok(Output::new(text, json).notes(again.warnings))
 }
 
+/// Asks whether to start from scratch, where there is nothing to resume from.
+fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error> {
+    let ctx = app.ctx()?;
+    if request.from_nothing || app.global.dry_run || !app.may_ask() {
+        let from_nothing = request.from_nothing || app.global.dry_run;
+        return Ok(AgainRequest { from_nothing, ..request });
+    }
+    // What speaks against it is said by the resume itself.
+    let Ok(Some(Start::Nothing(looked))) = resume::start_of(ctx, &request) else {
+        return Ok(request);
+    };
+    let (job, why) = (&request.job, start::nowhere(&looked));
+    let question = format!("{job} has nothing to resume from: {why}. Start it again from scratch?");
+    let from_nothing = app.confirm(&question)?;
+    Ok(AgainRequest { from_nothing, ..request })
+}
+
 fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Error> {
     let data = app.ctx()?.data()?;
     let mut sorted = resolve::sort(&args.words, &data)?;
@@ -70,5 +88,6 @@ fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Err
     let window = sorted.one_window()?;
     let user = app.user(&data, sorted.user.take())?;
     let job = job_of(&data, &JobId::new(user, window))?.id();
-    Ok(AgainRequest { job, how, target, force: args.force })
+    let from_nothing = app.global.yes;
+    Ok(AgainRequest { job, how, target, force: args.force, from_nothing })
 }

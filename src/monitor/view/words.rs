@@ -100,6 +100,10 @@ pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
         }
         Some(_) | None => match &job.intent {
             Some(action) => format!("under way: {}", outside(action)),
+            None if job.next.as_ref().is_some_and(|next| next.waits) && !off => {
+                let why = job.next.as_ref().map(|next| outside(&next.reason)).unwrap_or_default();
+                format!("not yet: {why}")
+            }
             None => "nothing will happen by itself".to_owned(),
         },
     }

@@ -83,6 +83,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
     machine::disks(ctx, &mut findings);
     original(ctx, &mut findings);
     settings(ctx, &mut findings);
+    in_vain(ctx, &mut findings);
     match ctx.store.read() {
         Ok(data) => {
             findings.push(fine(format!(
@@ -151,6 +152,23 @@ fn settings(ctx: &Ctx, findings: &mut Vec<Finding>) {
         let remedy = error.hint.unwrap_or_else(|| "tpu get-settings --origin".to_owned());
         findings.push(warning(error.message, remedy));
     }
+    let its = watch::running(ctx).and_then(|note| note.cloud);
+    let ours = ctx.cloud_in_words();
+    if let Some(its) = its.filter(|its| *its != ours) {
+        findings.push(warning(
+            format!("MONITOR works with cloud {its}, and this command with {ours}"),
+            "start it as this command is started: tpu daemon stop, then tpu daemon start",
+        ));
+    }
+}
+
+/// What MONITOR tries in vain.
+fn in_vain(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let troubles = watch::running(ctx).map(|note| note.troubles).unwrap_or_default();
+    findings.extend(troubles.iter().map(|(job, trouble)| {
+        let what = format!("MONITOR tries to bring {job} back, in vain: {}", trouble.why);
+        warning(what, "tpu daemon plan; once that is mended: tpu ack")
+    }));
 }
 
 /// Users' scripts that start their command again when a connection breaks.

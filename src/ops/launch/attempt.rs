@@ -70,7 +70,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     });
     let pane = match opened {
         Ok(pane) => pane,
-        Err(error) => return Err(give_up(ctx, &id, &token, error)),
+        Err(error) => return Err(give_up(ctx, plan, &id, &token, &error)),
     };
     fail::fail_point!("launch-opened");
     confirm(ctx, &id, &token, &pane, place.server_pid)?;
@@ -133,7 +133,9 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
     user.push_job(job);
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
-    records::note(tx, &id, how, format!("on {}", plan.target.name));
+    let is_from_nothing = plan.parent.as_ref().is_some_and(|parent| parent.from_nothing);
+    let from = if is_from_nothing { ", resumed from nothing" } else { "" };
+    records::note(tx, &id, how, format!("on {}{from}", plan.target.name));
     Ok(id)
 }
 
@@ -344,7 +346,7 @@ fn confirm(
 ///
 /// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
 /// through, the job runs, whatever tmux said.
-fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
+fn give_up(ctx: &Ctx, plan: &LaunchPlan, id: &JobId, token: &LaunchToken, error: &Error) -> Error {
     let written = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, id, token)?;
         if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
@@ -361,13 +363,18 @@ fn give_up(ctx: &Ctx, id: &JobId, token: &LaunchToken, error: Error) -> Error {
             .hint(format!("`tpu check {}` shows it", id.user));
     }
     let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };
-    let mut message = format!("{id} could not be started: {error}");
-    if let Err(also) = written {
-        message += &format!("\nand its record could not be marked: {also}");
-    }
-    Error {
-        kind,
-        message,
-        hint: error.hint.or(Some(format!("tpu resume or tpu rerun w={}", id.window))),
-    }
+    let stands = match &written {
+        Ok(_) => "its record stays, as error: launch".to_owned(),
+        Err(also) => format!("its record could not be marked, and will be: {also}"),
+    };
+    let (of_parent, next) = match &plan.parent {
+        Some(Parent { window, how, .. }) => (
+            format!(", and {}/{window} has been handed over to it", id.user),
+            format!("tpu {} w={window} {}", how.verb(), id.user),
+        ),
+        None => (String::new(), format!("tpu rerun w={} {}", id.window, id.user)),
+    };
+    // What the error itself says to do is about a world in which nothing was changed.
+    Error::new(kind, format!("{id} could not be started: {error}\n{stands}{of_parent}"))
+        .hint(format!("once that is mended: {next} (it goes on from there)"))
 }

@@ -44,11 +44,13 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         (Some(target), Provided::Already) => {
             note(&mut problems, usable(ctx, &data, target, mode, request.force)).flatten()
         }
-        (None, _) | (_, Provided::Later) => None,
+        (None, _) | (_, Provided::Later | Provided::LaterByRule) => None,
     };
     let known_dead = target
         .as_ref()
-        .and_then(|target| note(&mut problems, free(ctx, &data, target, None, request.force)))
+        .and_then(|target| {
+            note(&mut problems, free(ctx, &data, target, None, (provided, request.force)))
+        })
         .unwrap_or_default();
     if let Some(target) = target.as_ref().filter(|target| target.exclusive && !request.force) {
         note(&mut problems, board::may_take(&data, &target.name, &user.name, ctx.clock.now()));
@@ -227,6 +229,8 @@ pub enum Provided {
     Already,
     /// Whoever checks makes it usable before anything is started.
     Later,
+    /// The same, by rules: each lineage from which the target was taken stops what is left of it first.
+    LaterByRule,
 }
 
 /// Jobs can be started on the target, by its control plane's word; native mode also needs a way to its
@@ -283,13 +287,14 @@ pub fn free(
     data: &Data,
     target: &Target,
     but: Option<&JobId>,
-    force: bool,
+    (provided, force): (Provided, bool),
 ) -> Result<Vec<JobId>, Error> {
     if !target.exclusive || force {
         return Ok(Vec::new());
     }
     let users = snapshot::users_of_target(ctx, data, &target.name);
-    match users.live.iter().find(|job| Some(*job) != but) {
+    let left = users.left.iter().filter(|_| provided != Provided::LaterByRule);
+    match users.live.iter().chain(left).find(|job| Some(*job) != but) {
         Some(job) => {
             Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
                 "kill it (tpu kill w={} {}), take another target, or use --force",

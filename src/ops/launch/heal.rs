@@ -105,8 +105,9 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             .launch
             .as_ref()
             .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S)
-            // Whoever was opening it is dead: nobody will, and the next MONITOR goes on from here.
-            || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false));
+            // Whoever was opening it is dead: nobody will, and whoever comes next goes on from here.
+            || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false))
+            || job.lease.as_ref().is_some_and(|l| lease::is_alive(ctx, &l.owner) == Some(false));
         match place::find(job, session, &tmux) {
             Window::Here(_) => cures.push(Cure::Adopt(job.id())),
             Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),

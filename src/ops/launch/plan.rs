@@ -84,9 +84,18 @@ pub struct Parent {
     pub failed: Option<(ErrorKind, StoredVerdict)>,
     /// It need not have failed.
     pub forced: bool,
+    /// It is resumed, and there is nothing to resume from: the new one does everything anew.
+    pub from_nothing: bool,
     /// What MONITOR answers with the new attempt; `None` if a person asked for it, which begins the
     /// counts anew.
     pub reaction: Option<Reaction>,
+}
+
+impl Parent {
+    /// How it is succeeded, for people and for the journal.
+    pub fn in_words(&self) -> &'static str {
+        if self.from_nothing { "resumed from nothing" } else { self.how.verb() }
+    }
 }
 
 /// A failure that a rule answers. It is counted when the attempt is claimed, in the same transaction.
@@ -162,7 +171,7 @@ impl LaunchPlan {
             text += &line("tag", tag);
         }
         if let Some(parent) = &self.parent {
-            text += &line("parent", &format!("{} ({})", parent.window, parent.how.verb()));
+            text += &line("parent", &format!("{} ({})", parent.window, parent.in_words()));
         }
         if !self.monitor {
             text += &line("monitor", "observes only");

@@ -14,16 +14,18 @@ use std::time::Duration;
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, PaneFact, TmuxFact, Verdict};
+use crate::model::facts::{ErrorKind, PaneFact, TargetFact, TargetState, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{Lineage, Links};
+use crate::model::rules::Action;
+use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
-use crate::model::view::{JobView, MonitorHealth, Orphan, Snapshot, TmuxHealth, Whose};
+use crate::model::view::{JobView, Next, Orphan, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
-use crate::plan::{backoff, next};
+use crate::plan::{answer, backoff, next};
 use crate::tmux::Look;
 
 use super::fleet::Fleet;
@@ -131,7 +133,8 @@ fn look_once(
     let now = ctx.clock.now();
     let seen = observe(ctx, memory, &jobs, (&tmux, rest));
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
-    let viewer = Viewer { ctx, data, now, monitor: watch::health(ctx), fleet };
+    let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());
+    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
     let links: HashMap<&UserName, Links<'_>> =
         data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
     let lineage = |user: &User, job: &Job| {
@@ -162,7 +165,7 @@ fn look_once(
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
         },
-        monitor: viewer.monitor,
+        monitor: watch::health_of(ctx, viewer.monitor.as_ref()),
     };
     Ok(Looked { snapshot, decisions, fleet: viewer.fleet, has_ended })
 }
@@ -176,7 +179,8 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], (&tmux, rest));
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = Memory::default().fleet(ctx, ANSWER_SERVES);
-        let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor: watch::health(ctx), fleet };
+        let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());
+        let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor, cloud, fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let (view, _) = viewer.view(job, lineage, seen);
         Ok((view, seen.has_ended(job)))
@@ -190,6 +194,9 @@ pub struct TargetUsers {
     pub live: Vec<JobId>,
     /// Jobs whose records look live and whose facts say that they are over.
     pub dead: Vec<JobId>,
+    /// Jobs from which the target was taken, by its control plane's word, and of which something may still
+    /// run here: they use nothing of it, and nothing begins beside them.
+    pub left: Vec<JobId>,
 }
 
 /// Sorts the jobs whose records claim `target` into living and dead.
@@ -222,7 +229,14 @@ pub fn users_of_targets(
     let seen = windows_and_exits(ctx, &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
-        let list = if has_ended(ctx, data, job, seen) { &mut users.dead } else { &mut users.live };
+        let has_left = || !seen.window_has_ended() || has_processes(ctx, job);
+        let list = if was_taken(job) && seen.exit.is_none() && has_left() {
+            &mut users.left
+        } else if has_ended(ctx, data, job, seen) {
+            &mut users.dead
+        } else {
+            &mut users.live
+        };
         list.push(job.id());
     }
     targets
@@ -246,6 +260,11 @@ fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen<'_>) -> bool {
     !shown.status.is_live()
         && (seen.exit.is_some() || seen.window_has_ended() && !is_being_opened(job))
         && !workers::may_live(ctx, data, job)
+}
+
+/// Whether the target was taken from a job for certain.
+fn was_taken(job: &Job) -> bool {
+    job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
 }
 
 /// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
@@ -300,7 +319,10 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
-    monitor: MonitorHealth,
+    /// The MONITOR that runs, as it says of itself.
+    monitor: Option<watch::Note>,
+    /// The control plane that answered, in words.
+    cloud: String,
     fleet: Arc<Fleet>,
 }
 
@@ -328,10 +350,8 @@ impl Viewer<'_> {
             },
             jitter: backoff::jitter_of(job),
         });
-        let next = match (next::next(&decision, now), &self.monitor) {
-            (Some(next), MonitorHealth::NotRunning) => Some(next::without_monitor(next)),
-            (next, _) => next,
-        };
+        let decision = self.with_start(job, decision);
+        let next = next::next(&decision, now).map(|next| self.promised(next, job, &target));
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
@@ -366,6 +386,32 @@ impl Viewer<'_> {
             shown,
         };
         (view, decision)
+    }
+
+    /// What follows from a decision, given the MONITOR that is to act on it.
+    fn promised(&self, next: Next, job: &Job, target: &TargetFact) -> Next {
+        let Some(monitor) = &self.monitor else { return next::without_monitor(next) };
+        // No control plane has a say about this machine, nor about registered ones.
+        let has_cloud = job.tpu.as_str() != LOCAL && target.endpoints.is_empty()
+            || target.state != TargetState::NotWatched;
+        if let Some(its) = monitor.cloud.as_ref().filter(|its| **its != self.cloud && has_cloud) {
+            return next::by_another_cloud(&next, (its, &self.cloud));
+        }
+        match monitor.troubles.get(&job.id().to_string()) {
+            Some(trouble) => next::after_trouble(next, (&trouble.why, trouble.again), self.now),
+            None => next,
+        }
+    }
+
+    /// A decision, once it is known where what it would start would begin, and what came of the last try.
+    fn with_start(&self, job: &Job, decision: Decision) -> Decision {
+        if decision.action == Action::Pass {
+            return decision;
+        }
+        let Ok(user) = super::ctx::user_of(self.data, &job.user) else { return decision };
+        let known = (self.data, &*self.fleet);
+        let start = super::start::outlook(self.ctx, known, user, job, decision.action);
+        decision.beginning_at(job, start.map_err(|error| error.message))
     }
 }
 

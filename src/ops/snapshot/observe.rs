@@ -62,6 +62,8 @@ pub struct Memory {
     fleet: Option<(Duration, Arc<Fleet>)>,
     /// What the control plane was asked and has not answered yet.
     question: Option<Question>,
+    /// The number of the control plane that said so.
+    cloud: u64,
     /// Whether of a job that goes on only the newest rows are read.
     is_of_a_screen: bool,
     /// Looks so far.
@@ -79,6 +81,10 @@ impl Memory {
     /// What the control plane says, asked now unless it was asked less than `age` ago.
     pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
         let now = ctx.clock.monotonic();
+        let (_, cloud) = ctx.numbered_cloud();
+        if self.cloud != cloud {
+            (self.cloud, self.fleet, self.question) = (cloud, None, None);
+        }
         if let Some((asked, fleet)) = &self.fleet
             && now < *asked + age
         {

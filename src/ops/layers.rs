@@ -1,0 +1,128 @@
+//! What lies over the settings of data.json, and the control plane that follows from all of them. Both are
+//! taken anew while a program runs: MONITOR and the screen see a setting that was made after their start.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+
+use crate::cloud::Cloud;
+use crate::model::settings::{CloudAuth, CloudKind, Layer, Origin, Settings};
+
+use super::Error;
+
+/// Settings with where they come from, from the weakest to the strongest.
+pub type Stack = Vec<(Origin, Layer)>;
+
+/// Reads them all once more.
+type Reading = Box<dyn Fn() -> Result<Stack, Error> + Send + Sync>;
+
+/// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
+pub struct Layers {
+    now: Mutex<Arc<Stack>>,
+    read: Option<Reading>,
+}
+
+impl Layers {
+    /// Layers that stay as they are.
+    pub fn fixed(layers: Stack) -> Self {
+        Self { now: Mutex::new(Arc::new(layers)), read: None }
+    }
+
+    /// Layers that were read by `read`, and can be again.
+    pub fn read_by(
+        read: impl Fn() -> Result<Stack, Error> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let fixed = Self::fixed(read()?);
+        Ok(Self { read: Some(Box::new(read)), ..fixed })
+    }
+
+    /// As they are.
+    pub fn now(&self) -> Arc<Stack> {
+        Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads them anew. What cannot be read or understood leaves them as they were.
+    pub(super) fn refresh(&self) -> Result<(), Error> {
+        if let Some(read) = &self.read {
+            let layers = read()?;
+            *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(layers);
+        }
+        Ok(())
+    }
+}
+
+/// Which control plane the settings ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    kind: CloudKind,
+    endpoint: Option<String>,
+    project: Option<String>,
+    auth: CloudAuth,
+    node: Map<String, Value>,
+}
+
+impl Wanted {
+    pub(super) fn by(settings: &Settings) -> Self {
+        Self {
+            kind: settings.cloud,
+            endpoint: settings.cloud_endpoint.clone(),
+            project: settings.project.clone(),
+            auth: settings.cloud_auth,
+            node: settings.cloud_node.clone(),
+        }
+    }
+
+    /// For people: `google, project lab`.
+    pub(super) fn in_words(&self) -> String {
+        let mut words = self.kind.as_str().to_owned();
+        // The others know neither.
+        if self.kind == CloudKind::Google {
+            words += &self.project.as_ref().map(|p| format!(", project {p}")).unwrap_or_default();
+            words += &self.endpoint.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+        }
+        words
+    }
+}
+
+/// The control plane that is at work.
+#[derive(Default)]
+pub struct ControlPlane(Mutex<Option<Open>>);
+
+/// One that is open.
+struct Open {
+    /// For what; `None`: it is this one, whatever the settings say.
+    wanted: Option<Wanted>,
+    cloud: Arc<dyn Cloud>,
+    /// How many were open before.
+    number: u64,
+}
+
+impl ControlPlane {
+    /// This one, whatever the settings say.
+    pub fn fixed(cloud: Arc<dyn Cloud>) -> Self {
+        Self(Mutex::new(Some(Open { wanted: None, cloud, number: 0 })))
+    }
+
+    /// The one that is wanted now, opened if it is another one than until now, and its number.
+    pub(super) fn get(
+        &self,
+        wanted: impl FnOnce() -> Wanted,
+        open: impl FnOnce() -> Arc<dyn Cloud>,
+    ) -> (Arc<dyn Cloud>, u64) {
+        let mut door = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Open { wanted: None, cloud, number }) = &*door {
+            return (Arc::clone(cloud), *number);
+        }
+        let wanted = Some(wanted());
+        let number = match &*door {
+            Some(known) if known.wanted == wanted => {
+                return (Arc::clone(&known.cloud), known.number);
+            }
+            Some(other) => other.number + 1,
+            None => 0,
+        };
+        let cloud = open();
+        *door = Some(Open { wanted, cloud: Arc::clone(&cloud), number });
+        (cloud, number)
+    }
+}

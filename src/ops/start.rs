@@ -1,0 +1,195 @@
+//! Where a successor begins: at the newest checkpoint of its lineage or at the start, and in which copy of
+//! the code. What is planned and what is done ask here, so that nothing is announced that cannot be done.
+
+use std::path::Path;
+
+use regex::Regex;
+
+use crate::model::data::{Data, User};
+use crate::model::facts::ErrorKind;
+use crate::model::ids::WindowId;
+use crate::model::job::{Job, LaunchMode, Succession};
+use crate::model::lineage::Lineage;
+use crate::model::rules::Action;
+use crate::plan::start::Start;
+
+use super::checkpoint::{self, Checkpoints};
+use super::fleet::Fleet;
+use super::provision::{self, Wish};
+use super::{Ctx, Error, board};
+
+/// Where the code of a successor comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// The copy that an attempt of its lineage ran from.
+    Staged(String),
+    /// The directory of the job as it is now.
+    AsItIs,
+}
+
+/// Where a successor of `job` would begin, and with which code. Fails where none can be made.
+pub fn of(
+    ctx: &Ctx,
+    user: &User,
+    job: &Job,
+    how: Succession,
+) -> Result<(Option<Start>, Code), Error> {
+    if how == Succession::Rerun {
+        return Ok((None, as_it_is(job)?));
+    }
+    let attempts = attempts(ctx, user, job);
+    let start = source(ctx, user, job, &attempts)?;
+    let code = if start.is_from_nothing() {
+        match job.stage_dir.as_ref().filter(|dir| Path::new(dir).is_dir()) {
+            Some(staged) => Code::Staged(staged.clone()),
+            None => as_it_is(job)?,
+        }
+    } else {
+        Code::Staged(staged(job, &attempts.known)?)
+    };
+    Ok((Some(start), code))
+}
+
+/// Why an action on `job` would come to nothing, or where its successor would begin: everything that a
+/// record, a directory or a setting decides, before anything is done or made.
+pub fn outlook(
+    ctx: &Ctx,
+    (data, fleet): (&Data, &Fleet),
+    user: &User,
+    job: &Job,
+    action: Action,
+) -> Result<Option<Start>, Error> {
+    let name = &job.tpu;
+    let target = data.resolve_target(name.as_str()).ok_or_else(|| unknown_target(job))?;
+    if target.exclusive {
+        board::may_take(data, name, &user.name, ctx.clock.now())?;
+    }
+    if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {
+        provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;
+    }
+    let how = if action == Action::Rerun { Succession::Rerun } else { Succession::Resume };
+    of(ctx, user, job, how).map(|(start, _)| start)
+}
+
+/// The target of an attempt is in no register any more.
+pub fn unknown_target(job: &Job) -> Error {
+    Error::not_found(format!("the target {} of {} is not known any more", job.tpu, job.id()))
+        .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
+}
+
+/// Whether an attempt was claimed and never got a window: it has no say in what its lineage has reached.
+pub fn never_began(job: &Job) -> bool {
+    let is_open =
+        job.launch.as_ref().is_some_and(|launch| !launch.confirmed && launch.exit.is_none());
+    is_open && job.status.error() == Some(ErrorKind::Launch)
+}
+
+/// The attempts from one up to the first of its lineage.
+struct Attempts {
+    /// Those whose records are there or in the archive, the youngest first.
+    known: Vec<Job>,
+    /// The attempt before the oldest of them, if its record is nowhere.
+    lost: Option<WindowId>,
+}
+
+fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
+    let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
+    let upwards = lineage.iter().rev().skip_while(|window| **window != job.windows_id);
+    let mut known: Vec<Job> = upwards.filter_map(|window| user.job(*window).cloned()).collect();
+    // Cleaning an ancestor away must not cost its leaf the checkpoint. A parent is archived before its
+    // child or with it, and then written first; a line that cannot be read ends the search.
+    let mut archived = None;
+    while let Some(first) = known.last()
+        && let Some(father) = first.father
+    {
+        let archived = archived.get_or_insert_with(|| ctx.store.archived());
+        let (owner, child) = (first.user.clone(), first.windows_id);
+        let is_it =
+            |job: &Job| job.user == owner && job.windows_id == father && job.child == Some(child);
+        let found = archived.map_while(Result::ok).map(|archived| archived.job).find(is_it);
+        match found {
+            Some(found) => known.push(found),
+            None => return Attempts { known, lost: Some(father) },
+        }
+    }
+    Attempts { known, lost: None }
+}
+
+/// The youngest attempt with a complete checkpoint, or with a directory that may hold one.
+fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Start, Error> {
+    let pattern = checkpoint_pattern(ctx, user)?;
+    let mut looked = Vec::new();
+    for attempt in attempts.known.iter().filter(|attempt| !never_began(attempt)) {
+        let Some(log) = &attempt.log_dir else { continue };
+        match checkpoint::find(log, pattern.as_ref()) {
+            Checkpoints::Newest(..) => return Ok(Start::Checkpoint(log.clone())),
+            Checkpoints::Unknown(reason) => return Ok(Start::Perhaps(log.clone(), reason)),
+            Checkpoints::NotHere if !would_be_here(ctx, attempt, log) => {
+                return Ok(Start::Perhaps(log.clone(), format!("{log} cannot be seen from here")));
+            }
+            Checkpoints::NotHere | Checkpoints::None => looked.push(log.clone()),
+        }
+    }
+    match attempts.lost {
+        None => Ok(Start::Nothing(looked)),
+        Some(window) => Err(Error::refused(format!(
+            "whether {} has a checkpoint is unknown: the record of window {window}, before it, is gone",
+            job.id()
+        ))
+        .hint(rerun(job))),
+    }
+}
+
+/// Whether a log directory would be seen from here if it were there: it is on this machine by our own doing
+/// or its script's, and the disk on which it would be is there.
+fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
+    let is_of_this_host = job.place.as_ref().is_some_and(|p| p.host == ctx.env.hostname);
+    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
+    let is_ours = is_native || job.tpu.as_str() == crate::model::target::LOCAL;
+    let path = Path::new(log);
+    let has_disk = path.starts_with(ctx.store.paths().state())
+        || path.ancestors().skip(1).take(2).any(Path::is_dir);
+    is_of_this_host && is_ours && has_disk
+}
+
+/// The copy of the code that the lineage ran from last.
+fn staged(job: &Job, attempts: &[Job]) -> Result<String, Error> {
+    // What never began may name a copy that was never made.
+    let began = attempts.iter().find(|attempt| {
+        !never_began(attempt) || attempt.stage_dir.as_ref().is_some_and(|d| Path::new(d).is_dir())
+    });
+    let Some(dir) = began.and_then(|attempt| attempt.stage_dir.as_ref()) else {
+        return Err(Error::refused(format!("{} never reported a stage directory", job.id()))
+            .hint(rerun(job)));
+    };
+    if !Path::new(dir).is_dir() {
+        return Err(Error::not_found(format!(
+            "the stage directory of {} is gone: {dir}",
+            job.id()
+        ))
+        .hint(rerun(job)));
+    }
+    Ok(dir.clone())
+}
+
+/// The directory of the job, which must be there.
+fn as_it_is(job: &Job) -> Result<Code, Error> {
+    if Path::new(&job.job_dir).is_dir() {
+        return Ok(Code::AsItIs);
+    }
+    Err(Error::not_found(format!("the directory of {} is gone: {}", job.id(), job.job_dir))
+        .hint("bring it back, or start the code from where it is now: tpu run"))
+}
+
+fn rerun(job: &Job) -> String {
+    format!("start from scratch: tpu rerun w={} {}", job.windows_id, job.user)
+}
+
+/// The setting for unusual names of checkpoints.
+fn checkpoint_pattern(ctx: &Ctx, user: &User) -> Result<Option<Regex>, Error> {
+    let Some(text) = ctx.settings(Some(user))?.checkpoint_pattern else { return Ok(None) };
+    Regex::new(&text).map(Some).map_err(|e| {
+        Error::usage(format!("the setting checkpoint_pattern is no regular expression: {e}"))
+            .hint("the step is its first group: ^weights-(\\d+)$")
+    })
+}

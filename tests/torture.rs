@@ -87,7 +87,7 @@ fn vandalise(lock: &std::path::Path, draw: &dyn Random) {
     match draw.below(3) {
         0 => drop(std::fs::remove_file(lock)),
         1 => {
-            drop(std::fs::write(&other, ""));
+            drop(std::fs::File::create(&other));
             drop(std::fs::rename(&other, lock));
         }
         _ => {

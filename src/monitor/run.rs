@@ -100,7 +100,9 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
     };
     let scope = Scope { whose: options.whose };
     let mut model = Model::new(setup, scope.clone(), backend.now(), options.select);
-    odd.into_iter().for_each(|problem| complain(&mut model, problem));
+    for problem in odd {
+        complain(&mut model, problem);
+    }
 
     let (events, happened) = channel();
     let _signals = SignalFeed::start(events.clone())?;

@@ -261,12 +261,11 @@ impl Disk for OsDisk {
         }
         let mut guarded = lock.guarded.and_then(open_guarded).map(fd_lock::RwLock::new);
         let behind = match guarded.as_mut().map(fd_lock::RwLock::try_write) {
-            None => None,
             Some(Ok(behind)) => Some(behind),
             // Its holder works under a lock file that is gone. It will replace what we have opened.
             Some(Err(e)) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Locked::Busy),
-            // A file system without such locks: the lock file is all there is.
-            Some(Err(_)) => None,
+            // Nothing to guard yet, or a file system without such locks: the lock file is all there is.
+            Some(Err(_)) | None => None,
         };
         if let (Some(behind), Some(path)) = (&behind, lock.guarded)
             && !is_at(behind, path)?

@@ -18,7 +18,7 @@ pub struct NoFile(&'static str);
 impl NoFile {
     /// Whether an error says so.
     pub fn is_behind(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+        error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).is_some()
     }
 }
 

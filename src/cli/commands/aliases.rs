@@ -28,14 +28,10 @@ fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
 /// `-a ALIAS FULL`.
 pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
     let (user, sorted) = sorted(app, words)?;
-    let (alias, full) = match (sorted.rest.as_slice(), words) {
-        ([alias, full], _) => (alias, full),
-        // A number or a user in the place of the alias: that is what is to be said.
-        ([_], [alias, full, ..]) => (alias, full),
-        _ => {
-            return Err(Error::usage("an alias and what it stands for, please")
-                .hint("as in: tpu -a lr config.training.learning_rate"));
-        }
+    // Or a number or a user in the place of the alias: that is what is to be said.
+    let (([alias, full], _) | ([_], [alias, full, ..])) = (sorted.rest.as_slice(), words) else {
+        return Err(Error::usage("an alias and what it stands for, please")
+            .hint("as in: tpu -a lr config.training.learning_rate"));
     };
     aliases::add(app.ctx()?, &user, (alias, full), &resolve::command_words())?;
     Ok(Output::new(

@@ -53,7 +53,7 @@ fn the_story_comes_true_and_leaves_nothing_behind() {
 fn each_thing_that_is_broken_on_purpose_is_noticed() {
     std::thread::scope(|scope| {
         for (what, expectation) in [
-            ("resume", "expected alice/2 to be brought back"),
+            ("resume", "to begin at a checkpoint"),
             ("reapply", "expected alice/2 to be brought back"),
             ("classify", "expected bob/2 to be out of memory"),
         ] {

@@ -54,7 +54,7 @@ fn every_command_of_one_person_reads_the_same_clock() {
     data["users"]["alice"]["settings"]["time_zone"] = json!("Europe/Berlin");
     env.write_data(&data);
     env.set("TPU_USER", "alice");
-    drop(env.tpu("add-tpu-alias v9 lab-tpuvm-v2-32-1").exits(0));
+    drop(env.tpu("add-tpu-alias spare lab-tpuvm-v2-32-1").exits(0));
     drop(env.tpu("set-settings show_length 300 bob").exits(0));
     drop(env.tpu("set-settings show_length 300 alice").exits(0));
     let whole = |env: &TestEnv, zone| {

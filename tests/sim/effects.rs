@@ -286,6 +286,10 @@ impl Processes for Me {
             };
             processes.push((process, 1000, proc.environ.clone()));
         }
+        let now = state.own_time(self.pid);
+        if let Some(proc) = state.proc_mut(self.pid) {
+            proc.listed = Some(now);
+        }
         Ok(Table::simulated(processes))
     }
 
@@ -528,7 +532,17 @@ impl super::world::State {
     pub(crate) fn acts(&mut self, me: Pid, what: &str) {
         let now = self.own_time(me);
         let looked = self.proc(me).and_then(|proc| proc.looked);
-        let age = looked.map(|at| now.saturating_sub(at));
+        self.rests_on(what, looked.map(|at| now.saturating_sub(at)));
+    }
+
+    /// A process signals another: that rests on the process table, which is read anew before each signal.
+    pub(crate) fn signals(&mut self, me: Pid) {
+        let now = self.own_time(me);
+        let listed = self.proc(me).and_then(|proc| proc.listed);
+        self.rests_on("signals", listed.map(|at| now.saturating_sub(at)));
+    }
+
+    fn rests_on(&mut self, what: &str, age: Option<Duration>) {
         if age.is_none_or(|age| age > Duration::from_secs(65)) {
             self.violation(format!("7: a process {what}, and has looked {age:?} ago"));
         }

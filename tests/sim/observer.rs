@@ -259,7 +259,7 @@ impl State {
 
     /// A signal arrives. Whether there was somebody to get it.
     pub(crate) fn signalled(&mut self, me: Pid, victim: Pid, signal: Signal) -> bool {
-        self.acts(me, "signals");
+        self.signals(me);
         if !self.is_alive(victim) {
             return false;
         }

@@ -84,6 +84,8 @@ pub(crate) struct Proc {
     pub(crate) frozen: Duration,
     /// When it last heard from tmux, and from the control plane, in its own running time.
     pub(crate) looked: Option<Duration>,
+    /// When it last read the process table, in its own running time.
+    pub(crate) listed: Option<Duration>,
     pub(crate) asked: BTreeMap<String, Duration>,
     /// What it last read of the data file under the lock.
     pub(crate) base: Option<u64>,
@@ -450,6 +452,7 @@ impl State {
             ends: None,
             frozen: Duration::ZERO,
             looked: None,
+            listed: None,
             asked: BTreeMap::new(),
             base: None,
         };

@@ -53,9 +53,13 @@ impl Clock for Me {
 
     fn sleep(&self, duration: Duration) {
         let length = {
-            let state = self.world.state();
+            let mut state = self.world.state();
             let lazy = if duration < Duration::from_secs(1) { state.lazy } else { Duration::ZERO };
             let extra = state.rng_below(lazy);
+            // It oversleeps because the world plays a long day quickly: it stands still, and does not work.
+            if let Some(proc) = state.proc_mut(self.pid) {
+                proc.frozen += extra;
+            }
             duration + extra
         };
         self.world.sleep(self.pid, length);

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tpu::cloud::sim::Event;
 use tpu::model::ids::{JobId, UserName};
-use tpu::model::job::Status;
+use tpu::model::job::{Job, Status};
 use tpu::model::time::Timestamp;
 use tpu::ops::board::line::{self, Patience, Wish};
 use tpu::ops::launch::LaunchRequest;
@@ -182,7 +183,7 @@ fn tidy(world: &Arc<World>) {
         actors::wait(world, Duration::from_secs(600));
         let Some(data) = actors::data(world) else { continue };
         let failed = data.jobs().filter(|job| matches!(job.status, Status::Error(_)));
-        let failed: Vec<JobId> = failed.map(tpu::model::job::Job::id).collect();
+        let failed: Vec<JobId> = failed.map(Job::id).collect();
         for job in failed.into_iter().filter(|job| done.insert(job.clone())) {
             let _pid = call(world, &actors::start(0, Purpose::Other), move |ctx| {
                 drop(kill::kill_one(ctx, &job, Unreached::Refuse));
@@ -246,12 +247,26 @@ fn look(world: &Arc<World>, book: &Book) {
         let waiter = book.entry(number.unwrap_or(0)).or_default();
         waiter.joined.get_or_insert((ticket.since, rank));
     }
-    for job in data.jobs() {
+    // Who got a target that went at once may have been cleared away since the last look.
+    let archived = archived(world);
+    for job in data.jobs().chain(&archived) {
         let (Some(number), Some(launch)) = (actors::lineage_of(job), &job.launch) else { continue };
         let waiter = book.entry(number).or_default();
         waiter.launches.insert(launch.token.as_str().to_owned());
         waiter.started.get_or_insert(launch.at);
     }
+}
+
+/// The newest records of the archive: more than are cleared away between two looks.
+fn archived(world: &World) -> Vec<Job> {
+    let bytes = world.disk.bytes(&super::archive()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.lines().rev().take(20).filter_map(|line| serde_json::from_str(line).ok());
+    let job = |line: Value| {
+        let user = UserName::from(line["user"].as_str()?);
+        Job::from_value(&line["job"], &user).ok()
+    };
+    lines.filter_map(job).collect()
 }
 
 fn sum_up(world: &Arc<World>, book: &Book) -> Day {

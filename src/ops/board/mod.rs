@@ -57,8 +57,8 @@ impl Board {
 pub fn look(ctx: &Ctx) -> Result<Board, Error> {
     let data = ctx.data()?;
     let users = snapshot::users_of_targets(ctx, &data, |_| true);
-    let live = users.into_iter().filter(|(_, users)| !users.live.is_empty());
-    let live: HashMap<_, _> = live.map(|(target, users)| (target, users.live)).collect();
+    let present = users.into_iter().map(|(target, users)| (target, users.present()));
+    let live: HashMap<_, _> = present.filter(|(_, jobs)| !jobs.is_empty()).collect();
     let fleet = Fleet::ask(ctx);
     let targets: HashMap<_, _> = plan::known(&data, live.keys())
         .into_iter()
@@ -131,8 +131,8 @@ pub fn release(
 ) -> Result<(TargetName, bool), Error> {
     let data = ctx.data()?;
     let name = target(&data, typed)?.name;
-    let live = snapshot::users_of_target(ctx, &data, &name).live;
-    if let Some(job) = live.first() {
+    let present = snapshot::users_of_target(ctx, &data, &name).present();
+    if let Some(job) = present.first() {
         return Err(Error::refused(format!("{name} is in use by {job}")).hint(format!(
             "when it ends the target is free by itself; tpu kill w={} {}",
             job.window, job.user

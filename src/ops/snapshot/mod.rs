@@ -199,6 +199,15 @@ pub struct TargetUsers {
     pub left: Vec<JobId>,
 }
 
+impl TargetUsers {
+    /// The jobs beside which nothing new begins: those at work, and those of which something is left.
+    pub fn present(self) -> Vec<JobId> {
+        let Self { mut live, left, .. } = self;
+        live.extend(left);
+        live
+    }
+}
+
 /// Sorts the jobs whose records claim `target` into living and dead.
 pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
     let mut all = users_of_targets(ctx, data, |job| job.tpu == *target);

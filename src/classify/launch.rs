@@ -197,7 +197,7 @@ mod tests {
     fn what_a_job_says_after_our_word_is_its_own() {
         for line in [
             "tpu: RuntimeError: Connection reset by peer",
-            "tpu: kmh-tpuvm-v2-32-1",
+            "tpu: lab-tpuvm-v2-32-1",
             "tpu: job failed: out of memory",
             "tpu: worker 3 does not answer: Connection refused",
             "tpu: job alice/7 ended with exit code 0 after a RuntimeError",

@@ -75,7 +75,9 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
 /// Whatever a panel has let through: nothing that a terminal would act on leaves the frame.
 fn harmless(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        if cell.symbol().contains(text::is_unsafe) {
+        // Most cells hold one printable character of ASCII.
+        let is_plain = matches!(cell.symbol().as_bytes(), [b' '..=b'~']);
+        if !is_plain && cell.symbol().contains(text::is_unsafe) {
             cell.set_symbol("\u{fffd}");
         }
     }

@@ -286,10 +286,12 @@ pub fn may_be_at_work(job: &Job) -> bool {
 /// people know it by where that was copied from.
 fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[WindowId]) -> &'a str {
     let is_copy = |job: &Job| job.stage_dir.as_ref() == Some(&job.job_dir);
+    if !is_copy(job) {
+        return &job.job_dir;
+    }
     let attempts = lineage.iter().filter_map(|window| data.user(&job.user)?.job(*window));
     let named = attempts.take_while(|other| other.windows_id != job.windows_id);
-    let named = named.filter(|other| !is_copy(other)).last().filter(|_| is_copy(job));
-    &named.unwrap_or(job).job_dir
+    &named.filter(|other| !is_copy(other)).last().unwrap_or(job).job_dir
 }
 
 /// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would

@@ -68,7 +68,7 @@ fn read(text: &[u8], exit_code: Option<i32>) -> Verdict {
     Classifier::builtin().classify(&Input {
         text,
         exit: exit_code.map(Exit::Program),
-        api_state: None,
+        ..Input::default()
     })
 }
 
@@ -125,7 +125,7 @@ fn blocks_of_scripts_that_end_well() {
         let end = b"tpu: job alice/1 ended with exit code 0 after 12 s\n";
         let glued = [start, text.trim_ascii_end(), end].concat();
         for text in [&text, &glued] {
-            let input = Input { text, exit: Some(Exit::Script(0)), api_state: None };
+            let input = Input { text, exit: Some(Exit::Script(0)), ..Input::default() };
             let verdict = Classifier::builtin().classify(&input);
             let is_failure = !matches!(&*block.class, "running" | "finished" | "none");
             let is_right = if is_failure && !SILENT.contains(&&*block.file) {
@@ -268,6 +268,7 @@ fn check_case(case: &Case, text: &[u8]) {
         text,
         exit: case.exit_code.map(Exit::Program),
         api_state: case.api_state.as_deref(),
+        ..Input::default()
     };
     let verdict = Classifier::builtin().classify(&input);
     let said = || format!("{verdict:?}\nfor {}", String::from_utf8_lossy(text));

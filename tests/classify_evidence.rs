@@ -40,7 +40,7 @@ fn the_words_that_say_why_come_first() {
             let input = Input {
                 text: text.as_bytes(),
                 exit: case.exit_code.map(Exit::Program),
-                api_state: None,
+                ..Input::default()
             };
             let verdict = Classifier::builtin().classify(&input);
             let shown = verdict.evidence.as_ref().map(|e| e.line.as_str()).unwrap_or_default();

@@ -60,7 +60,7 @@ proptest! {
     fn any_bytes_have_a_verdict(text in text(), code in prop::option::of(any::<i32>())) {
         let exit = code.map(Exit::Program);
         let classifier = Classifier::builtin();
-        let verdict = classifier.classify(&Input { text: &text, exit, api_state: None });
+        let verdict = classifier.classify(&Input { text: &text, exit, ..Input::default() });
         let lines = text.split(|b| *b == b'\n').count();
         if let Some(line) = verdict.evidence.and_then(|evidence| evidence.line_no) {
             prop_assert!((1..=lines).contains(&line));
@@ -188,8 +188,11 @@ fn mutated_captures_have_a_verdict() {
 /// What holds of every text.
 fn check(text: &[u8], exit_code: Option<i32>) {
     let classifier = Classifier::builtin();
-    let verdict =
-        classifier.classify(&Input { text, exit: exit_code.map(Exit::Program), api_state: None });
+    let verdict = classifier.classify(&Input {
+        text,
+        exit: exit_code.map(Exit::Program),
+        ..Input::default()
+    });
     if let Some(line) = verdict.evidence.as_ref().and_then(|evidence| evidence.line_no) {
         assert!((1..=text.split(|b| *b == b'\n').count()).contains(&line), "{verdict:?}");
     }
@@ -213,7 +216,7 @@ fn hostile_megabytes_end() {
         ["a", "(", "Error ", "\u{1b}[", "\r", "[1] ", "1/", "100%|", "loss ", "epoch 1 ", "x: "]
     {
         let text = piece.repeat((1 << 20) / piece.len());
-        let input = Input { text: text.as_bytes(), exit: None, api_state: None };
+        let input = Input { text: text.as_bytes(), exit: None, ..Input::default() };
         let verdict = Classifier::builtin().classify(&input);
         assert!(verdict.evidence.is_none_or(|e| e.line.len() <= 2_000));
         assert!(!Classifier::builtin().classify_lines(text.as_bytes()).is_empty());

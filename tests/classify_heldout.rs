@@ -143,7 +143,7 @@ fn blocks_of_every_class() {
         let verdict = classifier.classify(&Input {
             text,
             exit: exit_code.map(Exit::Program),
-            api_state: None,
+            ..Input::default()
         });
         let found = verdict.class.as_str();
         if found != class && !accept.iter().any(|other| other == found) {

@@ -16,8 +16,11 @@ fn say(classifier: &Classifier, rule: &Rule, example: &str) -> (Class, Option<St
     // What counts only once a job has stopped is shown to one that has.
     let exit_code = (rule.weight == Weight::Retry).then_some(1);
     let text = example.as_bytes();
-    let Verdict { class, evidence, .. } =
-        classifier.classify(&Input { text, exit: exit_code.map(Exit::Program), api_state: None });
+    let Verdict { class, evidence, .. } = classifier.classify(&Input {
+        text,
+        exit: exit_code.map(Exit::Program),
+        ..Input::default()
+    });
     (class, evidence.map(|evidence| evidence.rule))
 }
 
@@ -106,7 +109,7 @@ needs = ["lab.cause"]
     let class = |text: &str| {
         let text = text.as_bytes();
         classifier
-            .classify(&Input { text, exit: Some(Exit::Program(1)), api_state: None })
+            .classify(&Input { text, exit: Some(Exit::Program(1)), ..Input::default() })
             .class
             .as_str()
     };

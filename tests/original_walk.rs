@@ -25,6 +25,7 @@ tpu upd-log "$here" "$log" "$PWD" "${1#ka=}" now
 echo "step 1/100 loss 0.5"
 case " $* " in
   *mode=busy*) sleep 1000 ;;
+  *mode=talks*) seq -f 'the weather of day %g is fair' 1 2600; sleep 1000 ;;
   *mode=fail*) echo 'DEADLINE_EXCEEDED: failed to connect to all addresses (grpc_status:14)'; exit 3 ;;
   *) tpu finish-job "$here" ;;
 esac
@@ -252,6 +253,44 @@ fn the_monitor_s_flags_and_its_interval() {
     walk.terminal.shows("killed");
     walk.terminal.press("q");
     walk.ends(0, &[]);
+}
+
+#[test]
+fn how_much_output_decides_a_status_and_how_much_is_shown() {
+    let walk = Walk::new();
+    walk.types("tpu set-settings monitor_after_run False xibo", 0, &[]);
+    walk.types("tpu run v2-32-6 xibo mode=talks", 0, &["Started xibo/1"]);
+    wait_until("all is printed", || {
+        walk.env.pane_id("xibo", 1).is_some_and(|pane| {
+            walk.env.tmux().run(&["capture-pane", "-p", "-t", &pane]).contains("day 2600 is")
+        })
+    });
+    // `show_length`: characters of output that are shown.
+    for (length, first, before) in [("200", 2_599, 2_598), ("800", 2_591, 2_590)] {
+        walk.types(&format!("tpu set-settings show_length {length} xibo"), 0, &[]);
+        let (first, before) = (format!("day {first} is"), format!("day {before} is"));
+        let text = walk.types("tpu check xibo -v", 0, &["day 2600 is", &first]);
+        assert!(!text.contains(&before), "show_length is {length}:\n{text}");
+    }
+    // `monitor_length`: characters of output that decide a status. Behind its only step the job has printed
+    // more lines than are read anyway.
+    for length in ["800", "50000"] {
+        walk.types(&format!("tpu set-settings monitor_length {length} xibo"), 0, &[]);
+        let text = walk.types("tpu check xibo", 0, &["Status: running"]);
+        assert!(!text.contains("step 1/100"), "monitor_length is {length}:\n{text}");
+    }
+    walk.begins("tpu monitor xibo");
+    walk.terminal.shows("day 2600 is");
+    walk.env.tpu("set-settings monitor_length 200000 xibo").exits(0);
+    walk.terminal.shows("step 1/100");
+    walk.terminal.press("q");
+    walk.ends(0, &[]);
+    walk.types("tpu check xibo", 0, &["Status: running · step 1/100 · 1 % · loss 0.5"]);
+    // A few characters hide nothing that counts in any case.
+    walk.types("tpu set-settings monitor_length 1 xibo", 0, &[]);
+    walk.types("tpu run v2-32-2 xibo mode=fail rule=pass", 0, &["Started xibo/2"]);
+    walk.is("xibo", 2, "error");
+    assert_eq!(walk.env.job("xibo", 2)["error"], "grpc");
 }
 
 #[test]

@@ -23,7 +23,7 @@ const STOPPING: [i32; 4] = [19, 20, 21, 22];
 
 /// Reads one block. What its newest numbers lack is taken from so many lines before them.
 pub(super) fn verdict(set: &RuleSet, input: &Input<'_>, numbers: usize) -> Verdict {
-    let frames = Frames::block(input.text);
+    let frames = Frames::block(input.text, input.reach);
     let exit = input.exit;
     let block = Block::read(set, &frames, (exit.is_some(), numbers));
     // A script that is over leaves nothing at work, whatever its code: what spoke of another try gave up.

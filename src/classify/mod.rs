@@ -48,6 +48,8 @@ pub struct Input<'a> {
     pub exit: Option<Exit>,
     /// The state of its target in the control plane's own word, such as `READY` or `PREEMPTED`.
     pub api_state: Option<&'a str>,
+    /// Characters at its end that count, however many lines they are. The last 2 000 lines count anyway.
+    pub reach: u32,
 }
 
 /// What one line says on its own.

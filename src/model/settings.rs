@@ -184,7 +184,7 @@ settings! {
     monitor_after_run: bool = true, read::flag;
     /// Seconds between two refreshes of the monitor.
     monitor_upd_time: u32 = 5, positive;
-    /// Characters of output that decide a status in the original; kept for its sake.
+    /// Characters of output that decide a status, where they reach further back than what is read anyway.
     monitor_length: u32 = 800, read::number;
     /// Whether output is shown although the status is known.
     monitor_verbose: bool = false, read::flag;

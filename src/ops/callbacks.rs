@@ -179,10 +179,14 @@ fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
 /// What the output of a job says that has come to this end. Its log is read where its window shows no failure:
 /// a script may have printed into the one alone.
 fn printed(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Vec<Verdict> {
-    let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, exit);
-    let mut verdicts: Vec<Verdict> = logs::pane_text(ctx, job).map(read).into_iter().collect();
+    let data = ctx.data();
+    let user = data.as_ref().ok().and_then(|data| data.user(&job.user));
+    let reach = user.map_or(0, |user| snapshot::reach(ctx, user));
+    let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, (exit, reach));
+    let mut verdicts: Vec<Verdict> =
+        logs::pane_text(ctx, job, reach).map(read).into_iter().collect();
     if verdicts.iter().all(|verdict| failure(verdict).is_none()) {
-        verdicts.extend(logs::tail_of_output(job).map(read));
+        verdicts.extend(logs::tail_of_output(job, reach).map(read));
     }
     verdicts
 }

@@ -25,6 +25,7 @@ pub fn block(ctx: &Ctx, text: &[u8], known: &Circumstances) -> Result<(Verdict, 
         text,
         exit: known.exit,
         api_state: known.api_state.as_deref(),
+        ..Input::default()
     });
     let report = serde_json::to_value(BlockReport::from(&verdict))
         .map_err(|e| Error::failed(format!("cannot write the verdict as JSON: {e}")))?;

@@ -64,7 +64,7 @@ fn attempts(user: &User, window: WindowId) -> Vec<WindowId> {
 fn of_attempt(ctx: &Ctx, memory: &mut Memory, job: &Job) -> io::Result<Vec<Point>> {
     let file = logs::log_file(job).and_then(|path| Some((files::open(&path).ok()?, path)));
     let Some((mut file, path)) = file else {
-        let text = if job.status.is_live() { logs::pane_text(ctx, job) } else { None };
+        let text = if job.status.is_live() { logs::pane_text(ctx, job, 0) } else { None };
         let text = text.unwrap_or_default();
         let text = snapshot::since_launch(job, &text);
         return read(ctx, &mut Cursor::new(text), text.len() as u64);

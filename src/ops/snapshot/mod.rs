@@ -315,14 +315,20 @@ pub fn since_launch<'a>(job: &Job, text: &'a [u8]) -> &'a [u8] {
     }
 }
 
+/// Characters of output that decide the status of a user's jobs, where they reach further back than what is
+/// read anyway: the setting `monitor_length`.
+pub fn reach(ctx: &Ctx, user: &User) -> u32 {
+    ctx.settings(Some(user)).unwrap_or_default().monitor_length
+}
+
 /// What a text of a job says: the one way from text to verdict. `text` is what was read of its pane since the
-/// launch, or of its log; `exit` is how the job has ended, if it has.
-pub fn read_text(ctx: &Ctx, job: &Job, text: &[u8], exit: Option<Exit>) -> Verdict {
+/// launch, or of its log; `exit` is how the job has ended, if it has; `reach` is its user's [`reach`].
+pub fn read_text(ctx: &Ctx, job: &Job, text: &[u8], (exit, reach): (Option<Exit>, u32)) -> Verdict {
     // Before the end no line is the last one, whatever a job prints.
     let ended = job.launch.is_some() && exit.is_some();
     let id = job.id().to_string();
     let text = if ended { crate::classify::before_end(text, &id) } else { text };
-    ctx.classifier().classify(&Input { text, exit, api_state: None })
+    ctx.classifier().classify(&Input { text, exit, api_state: None, reach })
 }
 
 /// What every view of one look shares.

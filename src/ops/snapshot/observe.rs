@@ -9,6 +9,7 @@ use crate::classify::stall;
 use crate::model::data::User;
 use crate::model::exit::Exit;
 use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
+use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 use crate::ops::fleet::{Fleet, Question};
@@ -18,7 +19,7 @@ use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
 use crate::tmux::{Capture, Rest, Rows};
 
-use super::{newest, read_text, since_launch};
+use super::{newest, reach, read_text, since_launch};
 
 /// Lines above the screen that a full reading reads first.
 pub(super) const TAIL: u32 = 70;
@@ -42,7 +43,7 @@ pub(super) struct Reading {
     is_joined: bool,
 }
 
-/// Changes when a pane prints, is resized, or its job ends.
+/// Changes when a pane prints, is resized, or its job ends; and with how much of it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     pub(super) server: u32,
@@ -52,6 +53,8 @@ pub(super) struct Fingerprint {
     cursor_x: u32,
     pub(super) size: (u32, u32),
     pub(super) exit: Option<i32>,
+    /// What its user has set: see [`super::reach`].
+    reach: u32,
 }
 
 /// What earlier looks have read of each pane, and what the control plane last said. An empty one makes the
@@ -182,7 +185,7 @@ pub(super) fn observe<'a>(
     };
     let mut seen = windows_and_exits(ctx, jobs, tmux);
     memory.looks = memory.looks.wrapping_add(1);
-    let changed = changed_panes(memory, jobs, &mut seen, server);
+    let changed = changed_panes(memory, jobs, &mut seen, (ctx, server));
     let others = read_rows(ctx, memory, jobs, (&mut seen, rest), changed);
     read(ctx, memory, jobs, &mut seen, others);
     let undecided = further_back(memory, &seen);
@@ -243,15 +246,17 @@ fn changed_panes(
     memory: &Memory,
     jobs: &[(&User, &Job)],
     seen: &mut [Seen<'_>],
-    server: u32,
+    (ctx, server): (&Ctx, u32),
 ) -> Vec<Wanted> {
     let mut wanted = Vec::new();
-    for (index, ((_, job), seen)) in jobs.iter().zip(seen.iter_mut()).enumerate() {
+    let mut reaches: HashMap<&UserName, u32> = HashMap::new();
+    for (index, ((user, job), seen)) in jobs.iter().zip(seen.iter_mut()).enumerate() {
         let Window::Here(pane) = &seen.window else { continue };
         if !wants_text(job) {
             continue;
         }
-        let fingerprint = fingerprint(server, pane);
+        let reach = *reaches.entry(&user.name).or_insert_with(|| reach(ctx, user));
+        let fingerprint = fingerprint(server, pane, reach);
         match memory.readings.get(&pane.pane_id) {
             // What was put together is read as a whole in time, also when nothing is printed any more.
             Some(reading)
@@ -278,7 +283,9 @@ fn further_back(memory: &Memory, seen: &[Seen<'_>]) -> Vec<Wanted> {
         }
         if let Some(reading) = memory.readings.get(&pane.pane_id) {
             let fingerprint = reading.fingerprint;
-            wanted.push(Wanted { index, capture: capture(pane, WIDE), fingerprint });
+            // A line has one character at least, its end.
+            let lines = WIDE.max(fingerprint.reach);
+            wanted.push(Wanted { index, capture: capture(pane, lines), fingerprint });
         }
     }
     wanted
@@ -304,7 +311,7 @@ fn read(
             continue;
         };
         let text = since_launch(job, &text);
-        let verdict = judged(ctx, job, text, seen.exit);
+        let verdict = judged(ctx, job, text, (seen.exit, fingerprint.reach));
         let text = String::from_utf8_lossy(text);
         let is_wrapped = newest::has_wrapped(&text, fingerprint.size.0);
         let tail = newest::last_lines(&text);
@@ -382,13 +389,13 @@ fn understood(
         let Some(text) = newest::joined(&old.tail, &rows) else { return false };
         let mut new = ctx.classifier().classify_newest(text.new.as_bytes());
         if newest::lacks(&new.progress, &old.verdict.progress) {
-            new = read_text(ctx, job, text.new.as_bytes(), None);
+            new = read_text(ctx, job, text.new.as_bytes(), (None, fingerprint.reach));
         }
         let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
         (verdict, text.tail)
     } else {
         let text = since_launch(job, rows.trim_end().as_bytes());
-        let verdict = judged(ctx, job, text, seen.exit);
+        let verdict = judged(ctx, job, text, (seen.exit, fingerprint.reach));
         (verdict, newest::last_lines(&String::from_utf8_lossy(text)))
     };
     remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false), is_new);
@@ -397,8 +404,8 @@ fn understood(
 
 /// What the text of a job says. Where that is a failure of which a person said that it is none, another one
 /// behind it counts.
-fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit: Option<Exit>) -> Verdict {
-    let verdict = read_text(ctx, job, text, exit);
+fn judged(ctx: &Ctx, job: &Job, text: &[u8], known: (Option<Exit>, u32)) -> Verdict {
+    let verdict = read_text(ctx, job, text, known);
     let ignored = job.verdict.as_ref().filter(|stored| stored.ignored);
     let said = verdict.evidence.as_ref();
     let Some(line) = ignored
@@ -410,7 +417,7 @@ fn judged(ctx: &Ctx, job: &Job, text: &[u8], exit: Option<Exit>) -> Verdict {
     let plain = crate::text::strip(text);
     let plain = String::from_utf8_lossy(&plain);
     let behind = plain.rfind(line.trim()).and_then(|at| plain.get(at + line.trim().len()..));
-    match behind.map(|behind| read_text(ctx, job, behind.as_bytes(), exit)) {
+    match behind.map(|behind| read_text(ctx, job, behind.as_bytes(), known)) {
         Some(newer) if newer.class.failure().is_some() => newer,
         _ => verdict,
     }
@@ -448,7 +455,7 @@ fn usual_pause(old: Option<&Reading>, new: &Fingerprint) -> Option<Duration> {
     old.usual.max((pause > 0).then_some(Duration::from_secs(pause)))
 }
 
-fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {
+fn fingerprint(server: u32, pane: &PaneFact, reach: u32) -> Fingerprint {
     Fingerprint {
         server,
         activity: pane.activity,
@@ -457,6 +464,7 @@ fn fingerprint(server: u32, pane: &PaneFact) -> Fingerprint {
         cursor_x: pane.cursor_x,
         size: (pane.width, pane.height),
         exit: pane.exit,
+        reach,
     }
 }
 

@@ -250,6 +250,7 @@ fn job(window: u32, round: usize) -> JobView {
         dir: (Some(1), format!("/home/alice/project-{}", window % 7)),
         target: TargetName::from(format!("lab-tpuvm-v2-32-preemptible-{window}").as_str()),
         target_label: format!("v2-32-p{window}"),
+        target_unknown: None,
         zone: Some("europe-west4-a".to_owned()),
         tags: (window.is_multiple_of(3)).then(|| format!("sweep-{window}")),
         shown: Shown {

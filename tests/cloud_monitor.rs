@@ -9,8 +9,9 @@ use tpu::cloud::Trouble;
 use tpu::cloud::sim::{Call, Event, Timing};
 use tpu::sys::env::Env;
 
-use crate::common::env::{Running, TestEnv};
+use crate::common::env::{Running, TPU, TestEnv};
 use crate::common::rest::Served;
+use crate::common::terminal::Terminal;
 use crate::common::wait::{wait_at_most, wait_for, wait_until};
 
 /// Leaves a checkpoint and stays; from a checkpoint it counts itself and goes on until `go` appears.
@@ -112,6 +113,49 @@ fn lines(env: &TestEnv, name: &str) -> usize {
 fn failing(class: Trouble, call: Call, times: u32) -> Event {
     let (target, zone, for_s) = (None, None, None);
     Event::Error { class, call: Some(call), target, zone, times: Some(times), for_s }
+}
+
+#[test]
+fn while_it_is_silent_what_was_known_stays_with_its_age_and_nothing_is_done() {
+    let lab = Lab::new(1);
+    let silence = failing(Trouble::Transient, Call::List, u32::MAX);
+    lab.pull(&silence);
+    // Nobody has asked it before.
+    drop(lab.env.tpu("check alice").exits(0).says(&[
+        "Status: running",
+        "its target is unknown: ",
+        "; nothing was heard before",
+    ]));
+    lab.pull(&Event::Calm);
+    let _monitor = lab.monitor();
+    lab.turn();
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{TPU} monitor alice"));
+    terminal.shows("running");
+    assert!(!terminal.screen().contains("its target is unknown"), "{}", terminal.screen());
+
+    lab.pull(&silence);
+    let known = regex::Regex::new("its target is unknown: .*; it was READY [0-9]+[smh]").unwrap();
+    for line in ["check alice", "explain 1"] {
+        let text = lab.env.tpu(line).exits(0).says(&["running"]).to_string();
+        assert!(known.is_match(&text), "{text}");
+    }
+    let job = &lab.env.tpu("check alice --json").exits(0).json()["jobs"][0];
+    assert_eq!(job["status"], "running", "{job}");
+    assert!(job["target_unknown"].as_str().unwrap().contains("it was READY"), "{job}");
+    terminal.press("C-l");
+    // The panel is narrow.
+    terminal.shows("was READY");
+    terminal.shows("running");
+    lab.turn();
+    let changes = lab.count("POST", "") + lab.count("DELETE", "");
+    assert_eq!((changes, lab.children()), (0, 0), "{:#?}", lab.served.asked());
+    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+
+    lab.pull(&Event::Calm);
+    terminal.press("C-l");
+    terminal.until("the screen knows again", || !terminal.screen().contains("is unknown"));
+    terminal.press("q");
 }
 
 #[test]

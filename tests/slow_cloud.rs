@@ -5,18 +5,24 @@ use std::io::Write as _;
 use std::net::TcpListener;
 use std::time::Duration;
 
+use serde_json::json;
+
+use tpu::model::facts::{TargetFact, TargetState};
+use tpu::model::ids::TargetName;
+use tpu::model::time::Timestamp;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::common::env::TestEnv;
 use crate::common::server::Server;
+use crate::common::tmux::write_file;
 
-/// What a look says of a job whose target's control plane stands at this address.
-fn look(address: &str) -> String {
+/// What is looked at: a job whose target's control plane stands at this address.
+fn lab(address: &str) -> TestEnv {
     let mut env = TestEnv::new();
     let mut data = env.two_users();
     let mut record = env.record("alice", 1, "finished");
     record["tpu"] = "lab-tpuvm-v2-32-1".into();
-    data["users"]["alice"]["job_data"] = serde_json::json!([record]);
+    data["users"]["alice"]["job_data"] = json!([record]);
     env.write_data(&data);
     for (name, value) in [
         ("TPU_CLOUD", "google"),
@@ -26,17 +32,44 @@ fn look(address: &str) -> String {
     ] {
         env.set(name, value);
     }
+    env
+}
+
+/// Looks at it.
+fn look(address: &str) {
+    let env = lab(address);
     // Each request may take a minute: without a limit of its own the command would be over time here.
     for line in ["check alice", "check-simp", "explain 1"] {
-        drop(env.tpu(line).exits(0).says(&["no answer within 3 s"]));
+        drop(
+            env.tpu(line).exits(0).says(&["no answer within 3 s; nothing was heard of it before"]),
+        );
     }
-    env.tpu("check alice").exits(0).to_string()
 }
 
 #[test]
 fn one_that_accepts_and_never_answers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     look(&format!("http://{}", silent.local_addr().unwrap()));
+}
+
+#[test]
+fn what_monitor_has_heard_is_told_with_its_age() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let env = lab(&address);
+    let an_hour_ago = Timestamp::from_second(SystemClock::new().now().as_second() - 3_700);
+    let name = TargetName::new("lab-tpuvm-v2-32-1");
+    let heard = TargetFact::new(name, TargetState::Ready, "READY", an_hour_ago);
+    let cloud = format!("google, project lab at {address}");
+    let kept = |cloud: &str| json!({ "cloud": cloud, "targets": [heard] }).to_string();
+    std::fs::create_dir_all(env.path("tpu-state")).unwrap();
+    write_file(&env.path("tpu-state/heard.json"), &kept(&cloud));
+    drop(env.tpu("check alice").exits(0).says(&["within 3 s; what is known is 1h 01m old"]));
+    // What another control plane has said is no word about these targets; nor is what nobody can read.
+    for other in [kept("google, project other"), "{".to_owned()] {
+        write_file(&env.path("tpu-state/heard.json"), &other);
+        drop(env.tpu("check alice").exits(0).says(&["nothing was heard of it before"]));
+    }
 }
 
 #[test]

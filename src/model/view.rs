@@ -60,6 +60,8 @@ pub struct JobView {
     pub target: TargetName,
     /// The shortest alias of the target, else its full name.
     pub target_label: String,
+    /// Why nobody knows how its target is now, and what was last heard of it.
+    pub target_unknown: Option<String>,
     /// Zone of the target, if known.
     pub zone: Option<String>,
     /// Tags.

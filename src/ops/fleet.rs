@@ -16,9 +16,10 @@ use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::LOCAL;
-use crate::model::time::Timestamp;
+use crate::model::time::{self, Timestamp};
 use crate::store::Who;
 
+use super::heard::Heard;
 use super::{Ctx, Error, Kind};
 
 /// How long a look waits for a control plane before it goes on without it.
@@ -31,14 +32,22 @@ pub(super) struct Question {
     answer: Receiver<Vec<ZoneAnswer>>,
 }
 
+fn late() -> String {
+    format!("no answer within {} s", PATIENCE.as_secs())
+}
+
 /// The answers of one round of questions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Fleet {
     kind: CloudKind,
     /// Every target by name; another zone may have another one of the same.
     known: HashMap<TargetName, Vec<TargetFact>>,
     zones: BTreeMap<String, Result<Timestamp, CloudError>>,
     asked_at: Timestamp,
+    /// Why there was no answer since, where these are the answers of an earlier round.
+    unanswered: Option<String>,
+    /// What was heard before of targets about which nothing was said now.
+    before: Heard,
 }
 
 impl Fleet {
@@ -75,10 +84,62 @@ impl Fleet {
         }
     }
 
+    /// The same answers, to which the control plane has added nothing since.
+    pub(super) fn left_alone(&self) -> Self {
+        Self { unanswered: Some(late()), ..self.clone() }
+    }
+
+    /// With what was heard before, for the zones that have said nothing now.
+    #[must_use]
+    pub(super) fn after(mut self, before: impl FnOnce() -> Heard) -> Self {
+        if self.zones.values().any(Result::is_err) {
+            self.before = before();
+        }
+        self
+    }
+
+    /// Whether a control plane has said something that others cannot hear at once by themselves.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        self.kind == CloudKind::Google && self.zones.values().any(Result::is_ok)
+    }
+
+    /// Everything that was heard, whenever that was.
+    pub(super) fn heard(&self) -> Heard {
+        let now = self.targets().map(|fact| (fact.name.clone(), fact.clone()));
+        self.before.clone().into_iter().chain(now).collect()
+    }
+
+    /// Why nobody knows how a target is now, and what was last heard of it. `None` where its control plane has
+    /// just answered, and where none has a say.
+    pub(super) fn doubt(&self, fact: &TargetFact, now: Timestamp) -> Option<String> {
+        let is_silent = || self.zones.values().any(Result::is_err);
+        let (why, known) = match (fact.state, &self.unanswered) {
+            (TargetState::Unknown, _) if is_silent() => {
+                (&fact.raw_state, self.before.get(&fact.name))
+            }
+            (TargetState::Unknown | TargetState::NotWatched, _) | (_, None) => return None,
+            (_, Some(why)) => (why, Some(fact)),
+        };
+        let known = known.map_or("nothing was heard before".to_owned(), |fact| {
+            let age = time::age(now.seconds_since(fact.observed_at));
+            format!("it was {} {age} ago", fact.raw_state)
+        });
+        Some(format!("{why}; {known}"))
+    }
+
+    /// For whoever has waited in vain: how old is what is known.
+    pub(super) fn late(&self, now: Timestamp) -> String {
+        let newest = self.before.values().map(|fact| fact.observed_at).max();
+        let known = newest.map_or_else(
+            || "nothing was heard of it before".to_owned(),
+            |at| format!("what is known is {} old", time::age(now.seconds_since(at))),
+        );
+        format!("the cloud said nothing: {}; {known}", late())
+    }
+
     /// What is known where a control plane has not answered: nothing, and why.
     pub(super) fn unanswered(ctx: &Ctx) -> Self {
-        let waited = format!("no answer within {} s", PATIENCE.as_secs());
-        let error = CloudError::new(Trouble::Transient, "list targets", waited);
+        let error = CloudError::new(Trouble::Transient, "list targets", late());
         let answer = ZoneAnswer {
             zone: EVERYWHERE.to_owned(),
             answer: Answer::Unknown { error, last: None },
@@ -87,7 +148,14 @@ impl Fleet {
     }
 
     fn of(kind: CloudKind, answers: Vec<ZoneAnswer>, asked_at: Timestamp) -> Self {
-        let mut fleet = Self { kind, known: HashMap::new(), zones: BTreeMap::new(), asked_at };
+        let mut fleet = Self {
+            kind,
+            known: HashMap::new(),
+            zones: BTreeMap::new(),
+            asked_at,
+            unanswered: None,
+            before: Heard::new(),
+        };
         for answer in answers {
             let said = match answer.answer {
                 Answer::Facts { targets, observed_at } => {

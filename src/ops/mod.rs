@@ -60,6 +60,7 @@ pub mod watch;
 pub mod checkpoint;
 pub mod doors;
 pub mod fleet;
+mod heard;
 pub mod layers;
 pub mod lease;
 pub mod panes;

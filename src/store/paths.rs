@@ -123,6 +123,11 @@ impl Paths {
         self.state().join("recipes").join(plain(target.as_str()))
     }
 
+    /// What MONITOR last heard of the targets from their control plane.
+    pub fn heard(&self) -> PathBuf {
+        self.state().join("heard.json")
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")

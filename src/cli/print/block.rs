@@ -158,6 +158,10 @@ pub(in crate::cli) fn status(job: &JobView) -> String {
         parts.push(format!("in window {child}"));
     }
     parts.extend(progress(&shown.progress));
+    if let Some(why) = &job.target_unknown {
+        let text = format!("its target is unknown: {}", escape(why));
+        parts.push(paint(AnsiColor::Yellow, &text));
+    }
     parts.extend(job.age_s.map(time::age));
     parts.join(" · ")
 }

@@ -111,13 +111,15 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     if !behind {
         lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
     }
-    if let Some(reason) = &job.shown.unknown {
-        let text = format!("nothing certain can be said: {}", outside(reason));
-        lines.extend(
-            wrap(&text, width)
-                .into_iter()
-                .map(|line| Line::from(span(line, style(model, Role::Unknown)))),
-        );
+    let uncertain = [
+        (&job.shown.unknown, "nothing certain can be said"),
+        (&job.target_unknown, "its target is unknown"),
+    ];
+    for (reason, what) in uncertain {
+        let text = reason.as_ref().map(|reason| format!("{what}: {}", outside(reason)));
+        let wrapped = text.map(|text| wrap(&text, width)).unwrap_or_default();
+        let unknown = |line| Line::from(span(line, style(model, Role::Unknown)));
+        lines.extend(wrapped.into_iter().map(unknown));
     }
     if job.failure().is_some() {
         lines.extend(failure(model, job, width));

@@ -376,6 +376,11 @@ impl Viewer<'_> {
             lineage,
             target: job.tpu.clone(),
             target_label: data.target_label(&job.tpu),
+            target_unknown: if shown.status.is_live() {
+                self.fleet.doubt(&target, now)
+            } else {
+                None
+            },
             zone: data.target(&job.tpu).and_then(|target| target.zone),
             tags: job.job_tags.clone(),
             stored: job.status.clone(),

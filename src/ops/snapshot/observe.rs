@@ -13,6 +13,7 @@ use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 use crate::ops::fleet::{Fleet, Question};
+use crate::ops::heard::{self, Heard};
 use crate::ops::watch;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
@@ -93,20 +94,33 @@ impl Memory {
         {
             return Arc::clone(fleet);
         }
-        let fleet =
-            if ctx.actor == watch::ACTOR { Arc::new(Fleet::ask(ctx)) } else { self.glance(ctx) };
+        let fleet = if ctx.actor == watch::ACTOR { self.ask(ctx) } else { self.glance(ctx) };
         self.fleet = Some((now, Arc::clone(&fleet)));
         fleet
+    }
+
+    /// MONITOR waits for the answer, and writes down for others what it has heard.
+    fn ask(&self, ctx: &Ctx) -> Arc<Fleet> {
+        let fleet = Fleet::ask(ctx).after(|| self.before(ctx));
+        if fleet.is_worth_keeping() {
+            heard::keep(ctx, fleet.heard().values());
+        }
+        Arc::new(fleet)
+    }
+
+    /// What was heard in earlier looks, else by MONITOR.
+    fn before(&self, ctx: &Ctx) -> Heard {
+        self.fleet.as_ref().map_or_else(|| heard::last(ctx), |(_, fleet)| fleet.heard())
     }
 
     /// A person who looks is not kept waiting: then what was known before is shown, with its age.
     fn glance(&mut self, ctx: &Ctx) -> Arc<Fleet> {
         match (Fleet::glance(ctx, &mut self.question), &self.fleet) {
-            (Some(fleet), _) => Arc::new(fleet),
-            (None, Some((_, known))) => Arc::clone(known),
+            (Some(fleet), _) => Arc::new(fleet.after(|| self.before(ctx))),
+            (None, Some((_, known))) => Arc::new(known.left_alone()),
             (None, None) => {
-                let fleet = Fleet::unanswered(ctx);
-                ctx.warn(fleet.silent().map(|(_, why)| format!("the cloud said nothing: {why}")));
+                let fleet = Fleet::unanswered(ctx).after(|| self.before(ctx));
+                ctx.warn([fleet.late(ctx.clock.now())]);
                 Arc::new(fleet)
             }
         }

@@ -1,7 +1,7 @@
 //! `plan::diagnose` against the table of spec/jobs.md §1–2, one case of `tests/cases/diagnose/*.toml` each.
 
 use serde::Deserialize;
-use tpu::model::facts::{Phase, Source};
+use tpu::model::facts::{Phase, Progress, Source, Verdict};
 use tpu::plan::diagnose::{Facts, diagnose};
 use tpu::plan::place::{self, Window};
 
@@ -72,4 +72,36 @@ fn check(case: &Case) -> Result<(), String> {
             .is_none_or(|part| contains(evidence.map(|e| e.line.as_str()), Some(part.as_str())))
         && shown.phase == expected.phase;
     if same { Ok(()) } else { Err(format!("expected {expected:?}, shows {shown:?}")) }
+}
+
+/// How far it came is what its record keeps, once it is over; before, it is what its text shows, and nothing where
+/// that is not to be seen: what was kept at an error that was none is old.
+#[test]
+fn the_numbers_of_what_is_over_are_those_of_its_record() {
+    let table = [
+        ("finished", Some(300), Some(9), Some(300)),
+        ("finished", Some(300), None, Some(300)),
+        ("finished", None, Some(9), Some(9)),
+        ("error: oom", Some(300), Some(9), Some(300)),
+        ("killed", Some(300), None, Some(300)),
+        ("resumed: grpc", Some(300), None, Some(300)),
+        ("running", Some(300), Some(9), Some(9)),
+        ("running", Some(300), None, None),
+        ("finished", None, None, None),
+    ];
+    for (status, kept, read, wanted) in table {
+        let step = |step| Progress { step, steps_per_s: Some(2.0), ..Progress::default() };
+        let record = format!("status = {status:?}\nlaunch = \"script\"");
+        let mut job = toml::from_str::<Record>(&record).unwrap().job();
+        job.reached = kept.map(|kept| step(Some(kept)).reached());
+        let verdict = read.map(|read| Verdict { progress: step(Some(read)), ..Verdict::none() });
+        let tmux = Tmux::default().fact(&job);
+        let window = place::find(&job, "alice", &tmux);
+        let facts = Facts { window, exit: None, verdict, target: None, now: scenario::now() };
+        let shown = diagnose(&job, &facts);
+        let case = format!("{status}, {kept:?}, {read:?}");
+        assert_eq!(shown.progress.step, wanted, "{case}");
+        let speed = shown.progress.steps_per_s.is_some();
+        assert_eq!(speed, wanted.is_some() && status == "running", "{case}");
+    }
 }

@@ -63,6 +63,7 @@ mod original;
 mod original_lock;
 mod original_walk;
 mod races;
+mod reached;
 mod readme;
 mod real;
 mod reapply;

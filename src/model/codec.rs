@@ -63,6 +63,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.lease = extra.with("lease", extras::read_lease)?;
         job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
+        job.reached = extra.with("reached", extras::read_reached)?;
         // The original's own key: whatever else stands there is not ours to understand.
         job.notes = extra.get("spreadsheet_notes").and_then(Json::as_str).map(Cow::into_owned);
     }
@@ -200,7 +201,7 @@ fn same_extras(a: &Job, b: &Job) -> bool {
     (a.father, a.child) == (b.father, b.child)
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
-        && a.notes == b.notes
+        && (&a.reached, &a.notes) == (&b.reached, &b.notes)
 }
 
 fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
@@ -220,6 +221,11 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("lease", lease, extras::write_lease);
     extra!("recovery", recovery, extras::write_recovery);
     extra!("verdict", verdict, extras::write_verdict);
+    // Replaced whole: a number that the newest text does not show is none of its numbers.
+    if was.is_some_and(|was| was.reached != job.reached) {
+        map.shift_remove("reached");
+    }
+    extra!("reached", reached, extras::write_reached);
     extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)
 }

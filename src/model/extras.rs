@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use super::facts::{ErrorKind, Place};
+use super::facts::{ErrorKind, Place, Progress};
 use super::ids::LaunchToken;
 use super::job::{Intent, Launch, LaunchMode, Lease, Mark, Recovery, StoredVerdict};
 use super::read::{self, DataError, Fields, Json, Path};
@@ -155,6 +155,38 @@ pub(super) fn write_verdict(verdict: &StoredVerdict) -> Value {
     })
 }
 
+/// How far a job had come at its end.
+pub(super) fn read_reached(value: Json<'_>, path: &Path<'_>) -> Result<Progress, DataError> {
+    let fields = Fields::new(value, path)?;
+    let progress = Progress {
+        epoch: fields.with("epoch", read::real)?,
+        epochs: fields.with("epochs", read::real)?,
+        step: fields.with("step", read::large)?,
+        total: fields.with("total", read::large)?,
+        percent: fields.with("percent", read::real)?,
+        loss: fields.with("loss", read::real)?,
+        lr: fields.with("lr", read::real)?,
+        ..Progress::default()
+    };
+    Ok(progress.reached())
+}
+
+/// How far a job had come, for the file: the numbers that there are.
+pub(super) fn write_reached(reached: &Progress) -> Value {
+    let Progress { epoch, epochs, step, total, percent, loss, lr, .. } = reached;
+    let members = [
+        ("epoch", json!(epoch)),
+        ("epochs", json!(epochs)),
+        ("step", json!(step)),
+        ("total", json!(total)),
+        ("percent", json!(percent)),
+        ("loss", json!(loss)),
+        ("lr", json!(lr)),
+    ];
+    let known = members.into_iter().filter(|(_, number)| !number.is_null());
+    Value::Object(known.map(|(name, number)| (name.to_owned(), number)).collect())
+}
+
 /// A kind of error in any spelling.
 pub(super) fn read_kind(value: Json<'_>, path: &Path<'_>) -> Result<ErrorKind, DataError> {
     read::one_of(value, path, ErrorKind::parse, "a kind of error such as grpc")
@@ -231,5 +263,42 @@ mod tests {
         assert_eq!(read.recovery, Some(recovery));
         job.recovery = None;
         assert_eq!(job.to_value()["extra_msgs"], json!({ "father": 3 }));
+    }
+
+    #[test]
+    fn how_far_a_job_came_reads_back_whatever_the_numbers_are() {
+        let owner = UserName::from("alice");
+        let record = json!({ "windows_id": 7, "extra_msgs": { "father": 3 } });
+        let reals = [0.0, -1.5, 1e-320, f64::MAX, f64::MIN, f64::NAN, f64::INFINITY, 0.1 + 0.2];
+        for (real, step) in reals.into_iter().zip([0, 1, u64::MAX].into_iter().cycle()) {
+            let mut job = Job::from_value(&record, &owner).unwrap();
+            job.keep_reached(&Progress {
+                epoch: Some(real),
+                step: Some(step),
+                loss: Some(real),
+                steps_per_s: Some(2.0),
+                eta_s: Some(60.0),
+                ..Progress::default()
+            });
+            let kept = real.is_finite().then_some(real);
+            let wanted =
+                Progress { epoch: kept, step: Some(step), loss: kept, ..Progress::default() };
+            let written = job.to_value();
+            assert_eq!(Job::from_value(&written, &owner).unwrap().reached, Some(wanted), "{real}");
+            let members = written["extra_msgs"]["reached"].as_object().unwrap();
+            assert!(members.values().all(Value::is_number), "{members:?}");
+        }
+    }
+
+    #[test]
+    fn newer_numbers_take_the_place_of_all_the_older_ones() {
+        let owner = UserName::from("alice");
+        let record =
+            json!({ "windows_id": 7, "extra_msgs": { "reached": { "step": 5, "loss": 0.5 } } });
+        let mut job = Job::from_value(&record, &owner).unwrap();
+        job.keep_reached(&Progress { eta_s: Some(60.0), ..Progress::default() });
+        assert_eq!(job.to_value(), record, "nothing that outlasts it was read");
+        job.keep_reached(&Progress { step: Some(6), ..Progress::default() });
+        assert_eq!(job.to_value()["extra_msgs"], json!({ "reached": { "step": 6 } }));
     }
 }

@@ -239,17 +239,38 @@ impl Progress {
     }
 
     /// Takes what this lacks from something older: the counters, the loss, the learning rate and the speed.
-    /// A total belongs to its own counter, a percentage and an ETA to their own moment.
+    /// A total belongs to its own counter (an epoch that was named before is the same), a percentage and an ETA
+    /// to their own moment.
     pub fn fill_from(&mut self, older: &Self) {
         if self.step.is_none() {
             (self.step, self.total) = (older.step, older.total);
         }
         if self.epoch.is_none() {
             (self.epoch, self.epochs) = (older.epoch, older.epochs);
+        } else if self.epoch == older.epoch {
+            self.epochs = self.epochs.or(older.epochs);
         }
         self.loss = self.loss.or(older.loss);
         self.lr = self.lr.or(older.lr);
         self.steps_per_s = self.steps_per_s.or(older.steps_per_s);
+    }
+
+    /// What of this outlasts the run: how far it came and its last numbers. What has ended has neither a speed nor
+    /// an end to come, and what is no number cannot be kept as one.
+    #[must_use]
+    pub fn reached(&self) -> Self {
+        let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
+        Self {
+            epoch: finite(self.epoch),
+            epochs: finite(self.epochs),
+            step: self.step,
+            total: self.total,
+            percent: finite(self.percent),
+            loss: finite(self.loss),
+            lr: finite(self.lr),
+            steps_per_s: None,
+            eta_s: None,
+        }
     }
 
     /// Forgets what was read of another counter than the one that is meant.

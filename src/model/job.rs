@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::facts::{ErrorKind, Evidence, Place};
+use super::facts::{ErrorKind, Evidence, Place, Progress};
 use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
 use super::rules::Rules;
 pub use super::source::Raw;
@@ -275,6 +275,8 @@ pub struct Job {
     pub recovery: Option<Recovery>,
     /// The line that decided its failure (`extra_msgs.verdict`): rule and text.
     pub verdict: Option<StoredVerdict>,
+    /// How far it had come at its end (`extra_msgs.reached`).
+    pub reached: Option<Progress>,
     /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
     pub log_stage: bool,
     /// Notes about the run (`extra_msgs.spreadsheet_notes`, the original's key).
@@ -335,6 +337,7 @@ impl Job {
             lease: None,
             recovery: None,
             verdict: None,
+            reached: None,
             log_stage: false,
             notes: None,
             command: None,
@@ -369,6 +372,15 @@ impl Job {
         let is_news = !std::mem::replace(&mut launch.confirmed, true);
         if is_news && !self.is_being_killed() {
             self.intent = None;
+        }
+    }
+
+    /// Keeps how far it has come, since it ends and its text may go. Where nothing can be read any more, what
+    /// was kept before stays.
+    pub fn keep_reached(&mut self, progress: &Progress) {
+        let reached = progress.reached();
+        if !reached.is_empty() {
+            self.reached = Some(reached);
         }
     }
 

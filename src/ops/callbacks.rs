@@ -2,15 +2,16 @@
 
 use crate::model::data::Data;
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, Evidence, Source, Verdict};
+use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
 use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
-use crate::plan::diagnose::{Facts, diagnose, kind_by_text};
+use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::Window;
 
 use super::ctx::{job_mut, job_of};
-use super::{Ctx, Error, logs, records, snapshot, stage};
+use super::printed::Printed;
+use super::{Ctx, Error, records, snapshot, stage};
 
 pub use crate::classify::own_line;
 
@@ -95,16 +96,18 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     if job.is_native() {
         may_be_corrected(ctx, &data, job, force)?;
     }
+    let printed = Printed::by_now(ctx, job);
     if force {
         return ctx.transact(|tx| {
             let job = job_mut(&mut tx.data, id)?;
             may_be_told(job)?;
             job.apply(&Event::FinishedByProof)?;
+            job.keep_reached(&printed.numbers());
             records::note(tx, id, "finished", "by finish-job --force");
             Ok(())
         });
     }
-    let contradiction = contradiction(ctx, job);
+    let contradiction = printed.failure();
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         may_be_told(job)?;
@@ -124,6 +127,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
                 records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
             }
         }
+        job_mut(&mut tx.data, id)?.keep_reached(&printed.numbers());
         Ok(())
     })?;
     match contradiction {
@@ -171,31 +175,6 @@ fn may_be_corrected(ctx: &Ctx, data: &Data, job: &Job, force: bool) -> Result<()
         .hint(format!("if it did finish: tpu finish-job {user}:{window} --force")))
 }
 
-/// The failure that the output shows, if the newest word is a failure.
-fn contradiction(ctx: &Ctx, job: &Job) -> Option<(ErrorKind, Evidence)> {
-    printed(ctx, job, records::exit_of(ctx, job)).iter().find_map(failure)
-}
-
-/// What the output of a job says that has come to this end. Its log is read where its window shows no failure:
-/// a script may have printed into the one alone.
-fn printed(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Vec<Verdict> {
-    let data = ctx.data();
-    let user = data.as_ref().ok().and_then(|data| data.user(&job.user));
-    let reach = user.map_or(0, |user| snapshot::reach(ctx, user));
-    let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, (exit, reach));
-    let mut verdicts: Vec<Verdict> =
-        logs::pane_text(ctx, job, reach).map(read).into_iter().collect();
-    if verdicts.iter().all(|verdict| failure(verdict).is_none()) {
-        verdicts.extend(logs::tail_of_output(job, reach).map(read));
-    }
-    verdicts
-}
-
-/// The failure that a text shows, and its line.
-fn failure(verdict: &Verdict) -> Option<(ErrorKind, Evidence)> {
-    Some((kind_by_text(verdict)?, verdict.evidence.clone()?))
-}
-
 /// The script says that its job failed; the text says why.
 pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKind, Error> {
     let data = ctx.data()?;
@@ -203,8 +182,8 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     may_be_told(job)?;
     // Whatever number a script tells, and if it tells none: it failed.
     let exit = Exit::Script(exit_code.unwrap_or(1));
-    let shown = printed(ctx, job, Some(exit)).iter().find_map(failure);
-    let (kind, evidence) = shown.unwrap_or_else(|| {
+    let printed = Printed::before(ctx, job, Some(exit));
+    let (kind, evidence) = printed.failure().unwrap_or_else(|| {
         let line = "the script said that it failed";
         (ErrorKind::Unknown, Evidence::fact(Source::Exit, "fail-job", line))
     });
@@ -215,6 +194,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
             return Ok(ErrorKind::Preempted);
         }
         job.apply(&Event::Failed(kind))?;
+        job.keep_reached(&printed.numbers());
         job.verdict = Some(StoredVerdict::new(kind, Some(&evidence)));
         records::note(tx, id, "error", format!("{kind}: {}", evidence.line));
         Ok(kind)
@@ -285,10 +265,8 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     let exit = Some(job.exit(code));
-    let mut verdicts = printed(ctx, job, exit);
-    let telling = verdicts.iter().position(|verdict| failure(verdict).is_some());
-    verdicts.drain(..telling.unwrap_or(0));
-    let verdict = verdicts.into_iter().next();
+    let printed = Printed::before(ctx, job, exit);
+    let verdict = printed.telling().cloned();
     let facts = Facts { window: Window::Gone, exit, verdict, target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
@@ -301,6 +279,8 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         // A successor may have ended it already.
         launch.ended.get_or_insert(now);
         job.confirm_launch();
+        // Whatever became of it meanwhile, this is the last that it printed.
+        job.keep_reached(&printed.numbers());
         // Whoever kills it writes the status; a final one stays. An error that the text had shown while
         // the command was at work gives way to a good end, and to nothing else.
         let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;

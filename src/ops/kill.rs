@@ -12,6 +12,7 @@ use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::heal;
+use super::printed::Printed;
 use super::processes::Unreached;
 use super::{Ctx, Error, lease, orphans, processes, records};
 
@@ -76,6 +77,8 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
     let (pane, _) = window(ctx, &data, job)?;
     let mut stopped = processes::stop(ctx, job, pane.as_ref(), unreached)?;
     fail::fail_point!("kill-stopped");
+    // All that it will ever print, while its window still shows it.
+    let reached = Printed::by_now(ctx, job).numbers();
     // That takes its time: what is closed is what is there now.
     let (pane, server) = window(ctx, &data, job)?;
     if let Some(pane) = &pane {
@@ -96,6 +99,7 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
             return Ok(false);
         }
         job.apply(&Event::Killed)?;
+        job.keep_reached(&reached);
         job.intent = None;
         // Its launcher may have gone with the window before it could say so.
         if let Some(launch) = job.launch.as_mut() {

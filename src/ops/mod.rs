@@ -64,6 +64,7 @@ mod heard;
 pub mod layers;
 pub mod lease;
 pub mod panes;
+pub mod printed;
 pub mod processes;
 pub mod pulse;
 pub mod records;

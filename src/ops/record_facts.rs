@@ -2,7 +2,7 @@
 //! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
 
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, Source, TargetFact};
+use crate::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Job, Recovery, Status, StoredVerdict};
 use crate::model::time::Timestamp;
@@ -12,6 +12,7 @@ use crate::plan::budget;
 use crate::plan::decide::Decision;
 
 use super::ctx::{job_mut, job_of};
+use super::printed::Printed;
 use super::snapshot::Survey;
 use super::{Ctx, Error, Kind, callbacks, records};
 
@@ -90,7 +91,8 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         (Status::Error(_), Status::Running) => changes.push(Change::Withdrawn),
         _ => {}
     }
-    let is_new = job.recovery.as_ref().is_some_and(|recovery| !recovery.progressed);
+    let is_new = !job.status.is_final()
+        && job.recovery.as_ref().is_some_and(|recovery| !recovery.progressed);
     if is_new && budget::has_progressed(job, &view.shown.progress) {
         changes.push(Change::Progressed);
     }
@@ -116,6 +118,10 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
     if let Change::Exited(exit) = change {
         return callbacks::record_end(ctx, id, exit.code());
     }
+    let reached = match change {
+        Change::Failed(_) => reached(ctx, seen, view),
+        _ => Progress::default(),
+    };
     ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, id)?;
@@ -127,6 +133,7 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
                 let verdict = StoredVerdict::new(*kind, view.shown.evidence.as_ref());
                 let text = format!("{kind}: {}", verdict.line);
                 job.verdict = Some(verdict);
+                job.keep_reached(&reached);
                 // After a restart of the machine nobody knows when it ended.
                 if view.window_alive == Some(false)
                     && *kind == ErrorKind::Lost
@@ -166,6 +173,12 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
         records::note(tx, id, kind, text);
         Ok(())
     })
+}
+
+/// How far a job came that has failed: by its window, and where that has gone by its log.
+fn reached(ctx: &Ctx, job: &Job, view: &JobView) -> Progress {
+    let shown = &view.shown.progress;
+    if shown.is_empty() { Printed::by_now(ctx, job).numbers() } else { shown.clone() }
 }
 
 /// Whether its window went with its server or its machine.

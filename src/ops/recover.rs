@@ -65,6 +65,7 @@ fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Resul
             let rule = if reaction.event == ErrorKind::Preempted { TAKEN } else { "decided" };
             let fact = Evidence::fact(Source::Api, rule, line);
             job.verdict = Some(StoredVerdict::new(reaction.event, Some(&fact)));
+            job.keep_reached(&reaction.progress);
         }
         job.intent =
             Some(Intent { action: action.as_str().to_owned(), at, by: lease.owner.clone() });

@@ -305,6 +305,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         how: request.how,
         seen: job.status.clone(),
         failed: unrecorded_failure(&view),
+        reached: view.shown.progress,
         forced: !failed,
         from_nothing: false,
         reaction: None,

@@ -50,7 +50,7 @@ pub fn diagnose(job: &Job, facts: &Facts<'_>) -> Shown {
         Status::Error(kind) => errored(job, *kind, facts),
         Status::Unset | Status::Starting | Status::Running => live(job, facts),
     }
-    .shown(facts)
+    .shown(job, facts)
 }
 
 /// A status with its reason, before phase and progress are added.
@@ -84,12 +84,16 @@ impl Conclusion {
         Self { unknown: Some(reason.to_owned()), ..Self::stored(job) }
     }
 
-    fn shown(self, facts: &Facts<'_>) -> Shown {
-        let (phase, progress) = match &facts.verdict {
-            Some(verdict) => (verdict.phase, verdict.progress.clone()),
-            None => (None, Progress::default()),
+    fn shown(self, job: &Job, facts: &Facts<'_>) -> Shown {
+        let read = facts.verdict.as_ref().map(|verdict| &verdict.progress);
+        let (phase, progress) = if self.status.is_live() {
+            let phase = facts.verdict.as_ref().and_then(|verdict| verdict.phase);
+            (phase, read.cloned().unwrap_or_default())
+        } else {
+            // What was kept at the end outranks a window in which anything may have happened since.
+            let reached = job.reached.clone().or_else(|| read.map(Progress::reached));
+            (None, reached.unwrap_or_default())
         };
-        let phase = if self.status.is_live() { phase } else { None };
         let starting = matches!(self.status, Status::Starting | Status::Unset);
         let phase = phase.or(starting.then_some(Phase::Staging));
         Shown {

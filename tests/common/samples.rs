@@ -80,6 +80,7 @@ pub(crate) fn ended(window: u32, status: Status) -> JobView {
     let mut job = job(window);
     job.shown.status = status.clone();
     job.shown.phase = None;
+    job.shown.progress = job.shown.progress.reached();
     job.stored = status;
     job.window_alive = Some(false);
     job.pane_id = None;
@@ -166,6 +167,8 @@ pub(crate) fn snapshot() -> Snapshot {
     starting.age_s = Some(4);
     starting.tail = "".into();
     let mut finished = ended(3, Status::Finished);
+    finished.shown.progress.step = finished.shown.progress.total;
+    finished.shown.progress.epoch = finished.shown.progress.epochs;
     finished.exit = Some(Exit::Program(0));
     finished.tags = Some("paper".to_owned());
     let killed = ended(4, Status::Killed(None));

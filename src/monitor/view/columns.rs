@@ -4,6 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::spans::{outside, span};
 use super::{status, style, words};
+use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::JobView;
 use crate::monitor::model::Model;
@@ -302,8 +303,9 @@ fn status_text(job: &JobView) -> String {
 
 /// A bar and a share where there is room, else the share alone.
 fn progress(cell: &Cell<'_>) -> Line<'static> {
-    let ended = !cell.job.shown.status.is_live() && cell.job.failure().is_none();
-    let Some(fraction) = cell.job.shown.progress.fraction().filter(|_| !ended) else {
+    // Of what another attempt continues, that one tells how far it is.
+    let goes_on = matches!(cell.job.shown.status, Status::Resumed(_) | Status::Rerunned(_));
+    let Some(fraction) = cell.job.shown.progress.fraction().filter(|_| !goes_on) else {
         return Line::default();
     };
     let percent = format!("{:>5}", words::percent(fraction));

@@ -174,6 +174,7 @@ fn succeed(
         job.apply(&Event::Failed(*kind))?;
         job.verdict = Some(verdict.clone());
     }
+    job.keep_reached(&parent.reached);
     if let Some(launch) = job.launch.as_mut().filter(|launch| launch.confirmed) {
         // Its processes have been stopped: whatever its window still says, it is over.
         launch.ended.get_or_insert(claim.now);

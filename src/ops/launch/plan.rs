@@ -82,6 +82,8 @@ pub struct Parent {
     pub seen: Status,
     /// The failure that the facts show and the record does not know yet.
     pub failed: Option<(ErrorKind, StoredVerdict)>,
+    /// How far it came.
+    pub reached: Progress,
     /// It need not have failed.
     pub forced: bool,
     /// It is resumed, and there is nothing to resume from: the new one does everything anew.

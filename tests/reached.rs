@@ -1,0 +1,229 @@
+//! How far a run came outlasts it: the loss, the last step and the totals stand in its record, whatever becomes
+//! of its window and of its text.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::common::env::TestEnv;
+use crate::common::wait::wait_until;
+
+const NONE: [&str; 0] = [];
+
+/// What a program prints while it is at work.
+const PRINTS: &str = "echo 'epoch 2/3 step 200/300 loss 0.5 lr 1e-3 4.2 it/s'; echo 'epoch 3/3 step 300/300 loss 0.25 lr 1e-3 4.2 it/s'";
+
+/// What is shown of a job of alice.
+fn shown(env: &TestEnv, window: u64) -> Value {
+    let seen = env.tpu("check alice --json").exits(0).json();
+    let jobs = seen["jobs"].as_array().unwrap();
+    jobs.iter().find(|job| job["window"] == window).unwrap_or_else(|| panic!("{seen:#}")).clone()
+}
+
+/// What stands in the record of a job, and is shown of it, after [`PRINTS`]. A run that is over has neither a
+/// speed nor an end to come.
+#[track_caller]
+fn has_come_all_the_way(env: &TestEnv, window: u64) {
+    let wanted = json!({
+        "epoch": 3.0, "epochs": 3.0, "step": 300, "total": 300, "percent": null, "loss": 0.25,
+        "lr": 0.001, "steps_per_s": null, "eta_s": null,
+    });
+    assert_eq!(shown(env, window)["progress"], wanted, "{:#}", env.job("alice", window));
+    drop(env.tpu("check alice").exits(0).says(&["epoch 3/3", "step 300/300", "loss 0.25"]));
+}
+
+/// Waits until the launcher has written how the job ended.
+fn wait_end(env: &TestEnv, window: u64) -> Value {
+    wait_until("its end", || env.job("alice", window)["extra_msgs"]["launch"]["exit"].is_number());
+    env.job("alice", window)
+}
+
+fn close(env: &TestEnv, window: u64) {
+    drop(env.tmux().run(&["kill-pane", "-t", &env.pane_id("alice", window).unwrap()]));
+}
+
+/// Closes the window, ends the server, and archives the record: the numbers stay through all of it.
+#[track_caller]
+fn stay(env: &TestEnv, window: u64) {
+    has_come_all_the_way(env, window);
+    if env.has_window("alice", window) {
+        close(env, window);
+        has_come_all_the_way(env, window);
+    }
+    env.tmux().kill_server();
+    has_come_all_the_way(env, window);
+    drop(env.tmux().run(&["new-session", "-d", "-s", "alice"]));
+    has_come_all_the_way(env, window);
+    drop(env.tpu("clean alice -y --force").exits(0));
+    let archive = env.data_path().parent().map(|dir| dir.join("tpu-state/archive.jsonl")).unwrap();
+    let archive = std::fs::read_to_string::<PathBuf>(archive).unwrap();
+    let lines = archive.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kept: Vec<Value> = lines
+        .filter(|line| line["job"]["windows_id"] == window)
+        .map(|line| line["job"]["extra_msgs"]["reached"].clone())
+        .collect();
+    let [kept] = kept.as_slice() else { panic!("archived once: {archive}") };
+    assert_eq!((&kept["step"], &kept["loss"]), (&json!(300), &json!(0.25)));
+}
+
+#[test]
+fn of_a_command_that_has_ended_well() {
+    let env = TestEnv::new();
+    let window = env.start(PRINTS, &NONE);
+    drop(env.wait_status(window, "finished"));
+    stay(&env, window);
+}
+
+#[test]
+fn of_a_command_that_has_failed() {
+    let env = TestEnv::new();
+    let window = env.start(&format!("{PRINTS}; exit 3"), &NONE);
+    drop(env.wait_status(window, "error"));
+    stay(&env, window);
+}
+
+#[test]
+fn of_a_script_however_it_tells_its_end() {
+    for (tells, status) in [
+        ("tpu finish-job \"$TPU_JOB\"", "finished"),
+        ("tpu finish-job \"$TPU_JOB\" --force", "finished"),
+        ("tpu fail-job \"$TPU_JOB\"", "error"),
+        ("true", "error"),
+    ] {
+        let env = TestEnv::new();
+        env.code("alice", "staging.sh", &format!("{PRINTS} | tee log\n{tells}\n"));
+        drop(env.tpu("run local alice -q").exits(0));
+        assert_eq!(wait_end(&env, 1)["status"], status, "{tells}");
+        stay(&env, 1);
+    }
+}
+
+/// It says so while its script goes on for long: what was reached is kept then, and not only at the end.
+#[test]
+fn of_a_script_that_tells_its_end_before_it_ends() {
+    for tells in ["finish-job", "finish-job --force", "fail-job"] {
+        let env = TestEnv::new();
+        let script = format!("{PRINTS}\ntpu {tells} \"$TPU_JOB\"; clear; exec sleep 1000\n");
+        env.code("alice", "staging.sh", &script);
+        drop(env.tpu("run local alice -q").exits(0));
+        wait_until(tells, || {
+            matches!(env.job("alice", 1)["status"].as_str(), Some("finished" | "error"))
+        });
+        has_come_all_the_way(&env, 1);
+        drop(env.tmux().run(&["kill-pane", "-t", &env.pane_id("alice", 1).unwrap()]));
+        has_come_all_the_way(&env, 1);
+    }
+}
+
+#[test]
+fn of_a_job_that_was_killed() {
+    let env = TestEnv::new();
+    let window =
+        env.start(&format!("{PRINTS}; echo ready >\"$HOME/ready\"; exec sleep 1000"), &NONE);
+    drop(env.wait_file("ready"));
+    has_printed(&env, window);
+    drop(env.tpu("kill w=1 alice -y").exits(0));
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+    stay(&env, window);
+}
+
+/// A script of which only the window shows anything.
+#[test]
+fn of_a_script_that_was_killed() {
+    let env = TestEnv::new();
+    env.code("alice", "staging.sh", &format!("{PRINTS}\nexec sleep 1000\n"));
+    drop(env.tpu("run local alice -q").exits(0));
+    has_printed(&env, 1);
+    drop(env.tpu("kill w=1 alice -y").exits(0));
+    stay(&env, 1);
+}
+
+fn has_printed(env: &TestEnv, window: u64) {
+    wait_until("the last step", || env.pane("alice", window).contains("step 300/300"));
+}
+
+#[test]
+fn of_an_attempt_that_another_continues() {
+    for how in ["resume w=1 alice --yes", "rerun w=1 alice"] {
+        let env = TestEnv::new();
+        let script = format!(
+            "[ -e \"$HOME/again\" ] && exec sleep 1000; {PRINTS}; touch \"$HOME/again\"; exit 3"
+        );
+        let window = env.start(&script, &NONE);
+        drop(env.wait_status(window, "error"));
+        drop(env.tpu(how).exits(0));
+        close(&env, window);
+        has_come_all_the_way(&env, window);
+        drop(env.wait_status(2, "running"));
+        drop(env.tpu("kill w=2 alice -y").exits(0));
+        let child = env.job("alice", 2);
+        assert!(
+            child["extra_msgs"].get("reached").is_none(),
+            "what it did itself counts: {child:#}"
+        );
+    }
+}
+
+/// Nobody saw how it ended: its window is gone, its log is there.
+#[test]
+fn of_a_job_whose_window_was_closed() {
+    let env = TestEnv::new();
+    let window = env.start(&format!("{PRINTS}; exec sleep 1000"), &NONE);
+    has_printed(&env, window);
+    let _monitor = env.start_tpu("daemon run", &[]);
+    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    let pane = env.pane_id("alice", window).unwrap();
+    drop(env.tmux().run(&["kill-pane", "-t", &pane]));
+    drop(env.wait_status(window, "error"));
+    has_come_all_the_way(&env, window);
+}
+
+/// What a person does in the window afterwards is none of the job's numbers.
+#[test]
+fn what_is_typed_in_its_window_afterwards_changes_nothing() {
+    for end in ["exit 0", "exit 3"] {
+        let env = TestEnv::new();
+        let window = env.start(&format!("{PRINTS}; {end}"), &NONE);
+        drop(wait_end(&env, window));
+        let pane = env.pane_id("alice", window).unwrap();
+        let types = "clear; echo step 9/10 loss 9.5";
+        drop(env.tmux().run(&["send-keys", "-t", &pane, types, "Enter"]));
+        wait_until("the other's step", || {
+            env.pane("alice", window).lines().any(|line| line == "step 9/10 loss 9.5")
+        });
+        has_come_all_the_way(&env, window);
+    }
+}
+
+/// A number that is none, or larger than any that can be kept, is not kept; the record stays one.
+#[test]
+fn numbers_that_are_none_are_not_kept() {
+    for numbers in [
+        "step 99999999999999999999999999999999/99999999999999999999999999999999999 loss 1e999",
+        "epoch 1e400/1e999 step 5/5 loss -1e500",
+        "step 18446744073709551615/18446744073709551615 loss 1e308",
+        "step 18446744073709551616/5 loss nan",
+    ] {
+        let env = TestEnv::new();
+        let window = env.start(&format!("echo '{numbers}'"), &NONE);
+        drop(env.wait_status(window, "finished"));
+        let before = shown(&env, window);
+        let record = env.job("alice", window);
+        assert!(record.to_string().len() < 4_000, "{record:#}");
+        drop(env.tpu("add-tag 1 kept alice").exits(0));
+        assert_eq!(shown(&env, window)["progress"], before["progress"], "{numbers}");
+        let reached = env.job("alice", window)["extra_msgs"]["reached"].clone();
+        let all = reached.as_object().into_iter().flatten();
+        assert!(all.clone().all(|(_, value)| value.is_number()), "{numbers}: {reached}");
+    }
+}
+
+/// A run of which nothing was read has no numbers, and nothing of that stands in its record.
+#[test]
+fn nothing_is_made_up() {
+    let env = TestEnv::new();
+    let window = env.start("echo hello", &NONE);
+    let record = env.wait_status(window, "finished");
+    assert!(record["extra_msgs"].get("reached").is_none(), "{record:#}");
+    assert!(shown(&env, window)["progress"].is_null());
+}

@@ -8,10 +8,22 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub mod transcript;
 
-/// A number of things: `1 job`, `2 jobs`.
+/// A number of things: `1 job`, `2 jobs`, `2 processes`, `2 directories`.
 pub fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+    format!("{count} {}", several(count, what))
+}
+
+/// The word for so many things, without their number.
+fn several(count: usize, what: &str) -> String {
+    let is_vowel = |c: char| "aeiou".contains(c);
+    if count == 1 {
+        return what.to_owned();
+    }
+    match what.strip_suffix('y').filter(|stem| !stem.ends_with(is_vowel)) {
+        Some(stem) => format!("{stem}ies"),
+        None if what.ends_with('s') => format!("{what}es"),
+        None => format!("{what}s"),
+    }
 }
 
 /// Columns that `text` takes on a terminal.
@@ -233,6 +245,18 @@ fn escape_len(after: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn things_are_counted() {
+        let said = |count, what| counted(count, what);
+        assert_eq!(said(1, "job"), "1 job");
+        assert_eq!(said(0, "job"), "0 jobs");
+        assert_eq!(said(2, "process"), "2 processes");
+        assert_eq!(said(1, "directory"), "1 directory");
+        assert_eq!(said(3, "directory"), "3 directories");
+        assert_eq!(said(2, "alias"), "2 aliases");
+        assert_eq!(said(2, "key"), "2 keys");
+    }
 
     #[test]
     fn cuts_count_columns_not_bytes() {

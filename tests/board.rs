@@ -168,7 +168,7 @@ fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     assert_eq!(env.jobs("u2").len(), 1);
     assert_eq!(env.jobs("u1").len(), 0);
     // The place of the dead is cleared away by whoever comes next, or by the doctor.
-    drop(env.tpu("doctor").exits(0).says(&["1 places in the line"]));
+    drop(env.tpu("doctor").exits(0).says(&["in the line for targets: 1 place of processes"]));
     drop(env.tpu("doctor --fix").exits(0).says(&["fixed cleared 1 dead places"]));
     assert_eq!(line(), 0);
 }

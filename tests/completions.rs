@@ -83,10 +83,12 @@ fn quoted(words: &[&str]) -> String {
 }
 
 /// Runs every case through `script`, which makes of one case what the shell would offer, one a line.
-fn offers(shell: &str, script: impl Fn(&[&str]) -> String) {
+fn offers(shell: &str, script: Script) {
     let env = lab();
     for (words, wanted, unwanted) in CASES {
         let Some(text) = in_shell(&env, shell, &script(words)) else { return };
+        // zsh is given a colon of the word itself with a backslash.
+        let text = text.replace("\\:", ":");
         // Behind the word there may be a blank, or its description.
         let offered: Vec<&str> =
             text.lines().filter_map(|line| line.split(['\t', ':']).next()).map(str::trim).collect();
@@ -103,39 +105,135 @@ fn offers(shell: &str, script: impl Fn(&[&str]) -> String) {
     assert!(called.is_empty(), "a completion asked tmux");
 }
 
+/// What a shell would offer for these words, one a line: [`in_shell`] runs it.
+type Script = fn(&[&str]) -> String;
+
+fn bash(words: &[&str]) -> String {
+    format!(
+        "source <(tpu completions bash)\n\
+         COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9\n\
+         function_name=$(complete -p tpu | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
+         \"$function_name\" tpu \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\" 2>/dev/null\n\
+         printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        quoted(words)
+    )
+}
+
+/// zsh completes only at its own line editor: compdef and _describe are replaced by what they are given.
+fn zsh(words: &[&str]) -> String {
+    format!(
+        "compdef() {{ the_function=$1 }}\n\
+         _describe() {{ while [[ $1 == -* ]]; do shift; done; shift; print -rl -- ${{(P)1}} }}\n\
+         source <(tpu completions zsh)\n\
+         words=({}); CURRENT=${{#words}}\n\
+         $the_function",
+        quoted(words)
+    )
+}
+
+fn fish(words: &[&str]) -> String {
+    let (last, before) = words.split_last().unwrap();
+    format!("tpu completions fish | source\ncomplete -C '{} {last}'", before.join(" "))
+}
+
 #[test]
 fn bash_offers_what_is_there() {
-    offers("bash", |words| {
-        format!(
-            "source <(tpu completions bash)\n\
-             COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9\n\
-             function_name=$(complete -p tpu | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n\
-             \"$function_name\" tpu \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\" 2>/dev/null\n\
-             printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            quoted(words)
-        )
-    });
+    offers("bash", bash);
 }
 
 #[test]
 fn zsh_offers_what_is_there() {
-    // zsh completes only at its own line editor: compdef and _describe are replaced by what they are given.
-    offers("zsh", |words| {
-        format!(
-            "compdef() {{ the_function=$1 }}\n\
-             _describe() {{ while [[ $1 == -* ]]; do shift; done; shift; print -l -- ${{(P)1}} }}\n\
-             source <(tpu completions zsh)\n\
-             words=({}); CURRENT=${{#words}}\n\
-             $the_function",
-            quoted(words)
-        )
-    });
+    offers("zsh", zsh);
 }
 
 #[test]
 fn fish_offers_what_is_there() {
-    offers("fish", |words| {
-        let (last, before) = words.split_last().unwrap();
-        format!("tpu completions fish | source\ncomplete -C '{} {last}'", before.join(" "))
+    offers("fish", fish);
+}
+
+/// Names that a file of others can hold: what a shell would run, split or expand, what a terminal would act on.
+const HOSTILE: &[&str] = &[
+    "v9$(touch pwned)",
+    "v9`touch pwned`",
+    "v9;touch pwned",
+    "v9|x",
+    "v9&x",
+    "v9>pwned",
+    "v9 two",
+    "v9'q",
+    "v9\"q",
+    "v9\\q",
+    "v9*",
+    "v9{a,b}",
+    "v9!x",
+    "v9\u{1b}]0;title\u{7}",
+    "v9\u{9b}2J",
+    "v9\u{202e}x",
+    "v9\nv9x",
+    "v9\u{b}v9x",
+    "v9\tx",
+    "v9[1]",
+    "v9~x",
+    "v9#x",
+];
+
+/// Only what is a word to every shell is offered, and no description does anything to a terminal.
+fn offers_no_harm(shell: &str, script: Script) {
+    let env = lab();
+    let mut data = env.data();
+    for name in HOSTILE.iter().chain(&["v9-good"]) {
+        data["tpu_aliases"][name] = json!("lab\u{1b}]0;title\u{7}\u{202e}$(touch pwned)");
+        data["users"]["alice"]["config_aliases"][name] = json!("config\u{9b}2J.`touch pwned`");
+    }
+    let tags = HOSTILE.iter().chain(&["v9-good"]).enumerate().map(|(at, tag)| {
+        let mut record = env.record("alice", 20 + at as u64, "finished");
+        record["job_tags"] = json!(tag);
+        record["tpu"] = json!("t\u{1b}]0;title\u{7}");
+        record
     });
+    data["users"]["alice"]["job_data"] = tags.collect();
+    data["users"]["alice"]["working_dir"]["3"] = json!("/code/\u{1b}[2J\u{202e}");
+    env.write_data(&data);
+    for (words, wanted) in [
+        (&["tpu", "run", "v9"][..], "v9-good"),
+        (&["tpu", "del-config-alias", "alice", "v9"], "v9-good"),
+        (&["tpu", "run", "local", "alice", "v9"], "v9-good="),
+        (&["tpu", "kill", "alice", "tag:v9"], "v9-good"),
+        (&["tpu", "logs", "alice", "2"], "20"),
+        (&["tpu", "get-dir", "alice", ""], "3"),
+    ] {
+        let Some(text) = in_shell(&env, shell, &script(words)) else { return };
+        let wanted_there = text.lines().any(|line| line.contains(wanted));
+        assert!(wanted_there, "{shell}: {words:?} does not offer {wanted}:\n{text}");
+        let acts = |c: char| c.is_control() && !"\n\t".contains(c) || c == '\u{202e}';
+        assert!(!text.contains(acts), "{shell}: {words:?}: {text:?}");
+        // Only a description may hold what is no plain word.
+        // zsh escapes a colon of the word itself.
+        for line in text.lines().map(|line| line.replace("\\:", "-")) {
+            let offered = match shell {
+                "fish" => line.split('\t').next().unwrap_or_default(),
+                "zsh" => line.split(':').next().unwrap_or_default(),
+                _ => &*line,
+            };
+            let odd = |c: char| !c.is_ascii_alphanumeric() && !"-=:".contains(c);
+            assert!(!offered.trim_end().contains(odd), "{shell}: {words:?} offers {offered:?}");
+        }
+    }
+    let pwned = env.path("pwned").exists();
+    assert!(!pwned, "{shell} has run a name");
+}
+
+#[test]
+fn bash_offers_no_harm() {
+    offers_no_harm("bash", bash);
+}
+
+#[test]
+fn zsh_offers_no_harm() {
+    offers_no_harm("zsh", zsh);
+}
+
+#[test]
+fn fish_offers_no_harm() {
+    offers_no_harm("fish", fish);
 }

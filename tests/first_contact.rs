@@ -31,7 +31,7 @@ fn before_any_set_up_run_says_what_is_missing_and_how_to_get_it() {
     let env = nothing_yet();
     drop(env.tpu("run local -- true").exits(5).says(&["no data file", "tpu init"]));
     drop(env.tpu("add-user carol").exits(0));
-    drop(env.tpu("run local -- true").exits(3).says(&["no directory 1", "tpu set-cur 1 carol"]));
+    drop(env.tpu("run local -- true").exits(3).says(&["no directory 1", "tpu init --name carol"]));
     drop(env.tpu("set-cur 1").exits(0));
     drop(env.tpu("run").exits(2).says(&[
         "on which target?",
@@ -67,6 +67,27 @@ fn init_makes_user_settings_and_scripts_once() {
 }
 
 #[test]
+fn whoever_was_added_begins_with_init_and_takes_over_nobody_s_account() {
+    let env = nothing_yet();
+    let begin = |name: &str| {
+        let code = env.path(&format!("code-{name}"));
+        std::fs::create_dir_all(&code).unwrap();
+        env.tpu(&format!("init --no-input --name {name} --dir {}", code.display()))
+    };
+    drop(begin("alice").exits(0).says(&["Added user alice", "Wrote user = \"alice\""]));
+    let next = "in the directory of your code: tpu init --name zoe";
+    drop(env.tpu("add-user zoe").exits(0).says(&[next]));
+    for line in ["run local zoe -- true", "ls zoe", "doctor"] {
+        let said = env.tpu(line).to_string();
+        assert!(said.contains(next), "{line}: {said}");
+        assert!(!said.contains("set-cur"), "{line}: {said}");
+    }
+    drop(begin("zoe").exits(0).says(&["User zoe is there already; made ", "go on meaning alice"]));
+    drop(env.tpu("run local zoe -q -- true").exits(0).says(&["Started zoe/1"]));
+    drop(env.tpu("run local -q -- true").exits(0).says(&["Started alice/1"]));
+}
+
+#[test]
 fn moving_in_reports_and_changes_nothing() {
     let env = TestEnv::new();
     let mut data = env.two_users();
@@ -96,12 +117,12 @@ fn moving_in_reports_and_changes_nothing() {
     let before = files();
     let line = format!("init --from {}", dir.display());
     drop(env.tpu(&line).exits(0).says(&[
-        "user alice: tmux session alice, 1 directories, 1 error, 1 running",
+        "user alice: tmux session alice, 1 directory, 1 error, 1 running",
         "keys of others, which stay: lab_wiki",
         "legacy.json: 2 archived jobs",
-        "queue.json: 1 tasks wait",
+        "queue.json: 1 task in line",
         "lock.json: locked by bob",
-        "1 records spell it staage_dir",
+        "spelt staage_dir in 1 record",
         "checking_freq 600 was never read by the original",
         "nothing now",
     ]));

@@ -164,7 +164,7 @@ fn quickstart() {
     {
         walk.answers(question, answer);
     }
-    walk.ends(0, &["hanhong", "tpu set-cur 1 hanhong"]);
+    walk.ends(0, &["hanhong", "tpu init --name hanhong"]);
     let code = walk.env.path("code-xibo-1");
     walk.types(&format!("cd {} && tpu set-cur 1 hanhong", code.display()), 0, &["code-xibo-1"]);
     walk.watches("tpu run v2-32-p2 xibo mode=busy", &["r resume", "▸ 1", "running"]);

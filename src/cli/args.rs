@@ -109,7 +109,7 @@ Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
           daemon start              bring jobs back by their rules (MONITOR)
-Set up:   ls, set-cur 1, -a, -ta    directories, config aliases, target aliases
+Set up:   ls, set-cur 2, -a, -ta    directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
           help --all                every command
@@ -297,7 +297,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu list-users\n  tpu -lu --json")]
     ListUsers,
     /// Make the current directory a slot
-    #[command(after_help = "Examples:\n  tpu set-cur 1\n  tpu set-cur 2 alice")]
+    #[command(after_help = "Examples:\n  tpu set-cur 2\n  tpu set-cur 2 alice")]
     SetCur(Words),
     /// Make a path a slot
     #[command(

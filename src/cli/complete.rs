@@ -19,6 +19,7 @@ use crate::model::target::LOCAL;
 use crate::ops::Error;
 use crate::ops::launch::check::SPECIAL_KEYS;
 use crate::sys::env::Env;
+use crate::text;
 
 use super::app::App;
 use super::args::{Cli, Globals};
@@ -242,8 +243,11 @@ impl Line {
             }
         }
         all.into_iter()
-            .filter(|(word, _)| word.starts_with(&*current))
-            .map(|(word, help)| CompletionCandidate::new(word).help(help.map(Into::into)))
+            .filter(|(word, _)| word.starts_with(&*current) && is_plain(word))
+            .map(|(word, help)| {
+                let help = help.map(|help| text::escape(&help).into_owned().into());
+                CompletionCandidate::new(word).help(help)
+            })
             .collect()
     }
 
@@ -268,7 +272,7 @@ impl Line {
             Users => data
                 .users()
                 .iter()
-                .map(|user| (user.name.to_string(), Some(format!("{} jobs", user.jobs().len()))))
+                .map(|user| (user.name.to_string(), Some(text::counted(user.jobs().len(), "job"))))
                 .collect(),
             Windows => owner
                 .into_iter()
@@ -280,7 +284,7 @@ impl Line {
                     let tag =
                         job.job_tags.as_ref().map(|tag| format!(" #{tag}")).unwrap_or_default();
                     let told = format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
-                    (window, Some(crate::text::escape(&told).into_owned()))
+                    (window, Some(told))
                 })
                 .collect(),
             Targets => {
@@ -297,9 +301,7 @@ impl Line {
             Slots => owner
                 .into_iter()
                 .flat_map(|user| &user.working_dir)
-                .map(|(slot, path)| {
-                    (slot.to_string(), Some(crate::text::escape(path).into_owned()))
-                })
+                .map(|(slot, path)| (slot.to_string(), Some(path.clone())))
                 .collect(),
             Aliases => owner
                 .into_iter()
@@ -322,12 +324,17 @@ impl Line {
                 all
             }
             Settings => KEYS.iter().map(|key| ((*key).to_owned(), None)).collect(),
-            Types => {
-                ["v2", "v3", "v4", "v5e", "v5p", "v6e", "v*"].map(|t| (t.to_owned(), None)).into()
-            }
+            Types => ["v2", "v3", "v4", "v5e", "v5p", "v6e"].map(|t| (t.to_owned(), None)).into(),
             Rules => NAMED.map(|rule| (rule.to_owned(), None)).into(),
         }
     }
+}
+
+/// Whether a word is nothing but a word to every shell and terminal. Any other is not offered: bash puts what it
+/// is given into the command line as it is, where a name with `$(…)` in it would be run.
+fn is_plain(word: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/_-.,+=:@%".contains(c);
+    word.chars().all(is_plain) && !word.starts_with('-')
 }
 
 /// clap's definitions with what the words can be.

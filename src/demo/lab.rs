@@ -158,7 +158,8 @@ fn last_words(ctx: &Ctx) -> Result<(), Error> {
             return Ok(());
         }
         if ctx.clock.monotonic() >= deadline + PATIENCE {
-            return Err(Error::failed(format!("{} processes of the demo do not end", left.len())));
+            let left = crate::text::counted(left.len(), "process");
+            return Err(Error::failed(format!("of the demo {left} cannot be ended")));
         }
         if ctx.clock.monotonic() >= deadline {
             for process in left {

@@ -21,6 +21,7 @@ use crate::ops::processes::Unreached;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot, workers};
 use crate::sys::procs::{self, Process, Signal, Table};
+use crate::text::counted;
 
 use super::lab::{self, ALICE, BOB, FLEET};
 
@@ -185,8 +186,8 @@ impl<'a> Story<'a> {
             )));
         }
         self.say(&format!(
-            "{alias} is taken away, and {} processes of {job} die with it: tpu sim preempt {alias}",
-            at_work.len()
+            "{alias} is taken away, and with it {} of {job}: tpu sim preempt {alias}",
+            counted(at_work.len(), "process")
         ));
         Ok(())
     }
@@ -373,13 +374,14 @@ impl<'a> Story<'a> {
         let left = processes::of_job(self.ctx, &record, None)?;
         if !left.is_empty() {
             return Err(Error::failed(format!(
-                "expected {job} to be stopped, {} processes live",
-                left.len()
+                "expected {job} to be stopped, there is still {}",
+                counted(left.len(), "process")
             )));
         }
         self.say(&format!(
-            "{job} was stopped: tpu kill w={} ({} processes)",
-            job.window, killed.processes
+            "{job} was stopped: tpu kill w={} ({})",
+            job.window,
+            counted(killed.processes, "process")
         ));
         let cleaned = clean::clean(self.ctx, &job.user, clean::Extent::of(clean::Ends::All))?;
         self.say(&format!("bob cleans up: tpu clean bob. {}", cleaned.summary()));

@@ -35,6 +35,11 @@ pub struct Beginning {
     pub settings: Option<(PathBuf, Vec<(String, Value)>)>,
 }
 
+/// What somebody does next whose code is not known yet.
+pub fn how_to_begin(user: &UserName) -> String {
+    format!("in the directory of your code: tpu init --name {user}")
+}
+
 /// Does what is not done yet; says what it did, one sentence each.
 pub fn begin(ctx: &Ctx, beginning: &Beginning) -> Result<Vec<String>, Error> {
     let mut said = Vec::new();

@@ -105,7 +105,12 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
         if let Some(launch) = job.launch.as_mut() {
             launch.ended.get_or_insert(now);
         }
-        records::note(tx, id, "killed", format!("{stopped} processes stopped"));
+        records::note(
+            tx,
+            id,
+            "killed",
+            format!("{} stopped", crate::text::counted(stopped, "process")),
+        );
         Ok(true)
     })?;
     if !done {

@@ -13,6 +13,7 @@ use crate::model::target::LOCAL;
 use crate::model::time;
 use crate::store::disk::Disk;
 use crate::store::{Paths, original};
+use crate::text::counted;
 
 use super::{Ctx, Error};
 
@@ -119,7 +120,8 @@ fn beside(ctx: &Ctx, disk: &dyn Disk, paths: &Paths) -> Vec<String> {
     };
     match list("legacy.json") {
         Some(Ok(n)) => said.push(format!(
-            "legacy.json: {n} archived jobs; it stays the original's, tpu archives into tpu-state/archive.jsonl"
+            "legacy.json: {}; it stays the original's, tpu archives into tpu-state/archive.jsonl",
+            counted(n, "archived job")
         )),
         Some(Err(why)) => said.push(format!("legacy.json {why}; nobody needs it to go on")),
         None => {}
@@ -127,7 +129,8 @@ fn beside(ctx: &Ctx, disk: &dyn Disk, paths: &Paths) -> Vec<String> {
     match list("queue.json") {
         Some(Ok(0)) => said.push("queue.json: nothing waits".to_owned()),
         Some(Ok(n)) => said.push(format!(
-            "queue.json: {n} tasks wait; tpu leaves them to the original, and waits with: tpu run TYPE --wait"
+            "queue.json: {} in line; tpu leaves that to the original, and waits with: tpu run TYPE --wait",
+            counted(n, "task")
         )),
         Some(Err(why)) => said.push(format!("queue.json {why}; the original's queue stands still")),
         None => {}
@@ -185,7 +188,8 @@ fn remarks(ctx: &Ctx, data: &Data, raw: &Value, words: &[String]) -> Vec<String>
     let live = data.jobs().filter(|job| job.status.is_live()).count();
     if live > 0 {
         said.push(format!(
-            "{live} jobs look alive in the file; their windows are found by session and number: tpu check"
+            "alive by the file: {}, with windows that are found by session and number: tpu check",
+            counted(live, "job")
         ));
     }
     let recover =
@@ -193,7 +197,8 @@ fn remarks(ctx: &Ctx, data: &Data, raw: &Value, words: &[String]) -> Vec<String>
     let recover = recover.filter(|job| job.monitor).count();
     if recover > 0 {
         said.push(format!(
-            "{recover} failed jobs have nobody who continues them; before `tpu daemon start` look at: tpu daemon plan"
+            "continued by nobody: {}; before `tpu daemon start` look at: tpu daemon plan",
+            counted(recover, "failed job")
         ));
     }
     let misspelt = raw["users"].as_object().into_iter().flatten().flat_map(|(_, user)| {
@@ -205,7 +210,8 @@ fn remarks(ctx: &Ctx, data: &Data, raw: &Value, words: &[String]) -> Vec<String>
     });
     let misspelt = misspelt.count();
     if misspelt > 0 {
-        said.push(format!("{misspelt} records spell it staage_dir; that is understood and stays"));
+        let records = counted(misspelt, "record");
+        said.push(format!("spelt staage_dir in {records}: that is understood and stays"));
     }
     let freq = raw["monitor_config"]["checking_freq"].as_u64();
     if let Some(freq) =

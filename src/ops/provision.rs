@@ -414,7 +414,8 @@ pub fn insist(
                 Ok(fact) => return Ok(fact),
                 Err(Stop::Cloud(error)) if error.trouble == Trouble::NoCapacity && left > 0 => {
                     let every = insistence.every.as_secs();
-                    tell(&format!("{error}; asked again in {every} s, {left} times at most"));
+                    let tries = crate::text::counted(left as usize, "more try");
+                    tell(&format!("{error}; asked again in {every} s, {tries} at most"));
                     ctx.clock.sleep(insistence.every);
                     // What was there is deleted by now.
                     anew = false;

@@ -153,7 +153,10 @@ impl Log {
     /// Writes what can be written; what cannot is said there, once something can be written again.
     fn write(&mut self, bytes: &[u8]) {
         if self.lost > 0 {
-            let gap = format!("tpu: {} bytes could not be written here\n", self.lost);
+            let gap = format!(
+                "tpu: {} could not be written here\n",
+                crate::text::counted(self.lost, "byte")
+            );
             if self.put(gap.as_bytes()) > 0 {
                 self.lost += bytes.len();
                 return;

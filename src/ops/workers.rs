@@ -319,7 +319,8 @@ fn carry_once(
     if without.is_empty() {
         return Ok(these(&lost));
     }
-    drop(writeln!(out, "tpu: copying {dir} to {} of {} workers", without.len(), workers.len()));
+    let all = crate::text::counted(workers.len(), "worker");
+    drop(writeln!(out, "tpu: copying {dir} to {} of {all}", without.len()));
     let words = ["-z", "-C", dir, "."].map(OsStr::new);
     let packed = reach::pack(ctx, dir, &words)?;
     // Under its name there is a whole copy or none. Workers may share their disk with each other: the first

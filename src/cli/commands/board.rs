@@ -18,6 +18,7 @@ use crate::ops::error::did_you_mean;
 use crate::ops::{Error, board};
 use crate::plan::board::{Row, Standing, is_of};
 use crate::plan::types::TypeExpr;
+use crate::text::counted;
 
 /// One of the commands about the board.
 pub(in crate::cli) fn run(app: &App, command: &Board) -> Outcome {
@@ -272,7 +273,7 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
         SheetFormat::Json => sheet::from_json(&bytes)?,
     };
     let imported = sheet::import(app.ctx()?, &rows)?;
-    let text = format!("{} of {} rows taken.", imported.taken.len(), rows.len());
+    let text = format!("{} of {} taken.", imported.taken.len(), counted(rows.len(), "row"));
     let refused: Vec<Value> =
         imported.refused.iter().map(|(place, why)| json!({ "place": place, "why": why })).collect();
     let notes = imported

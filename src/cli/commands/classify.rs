@@ -12,6 +12,7 @@ use crate::cli::print::{Output, block};
 use crate::model::exit::Exit;
 use crate::ops::classify::{self, Circumstances};
 use crate::ops::{Ctx, Error};
+use crate::text::counted;
 
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
@@ -79,7 +80,7 @@ fn check_patterns(file: Option<&Path>) -> Outcome {
         .map_err(|_| Error::usage(format!("{} is no UTF-8", path.display())))?;
     let rules = classify::check_patterns(&text, &path.display().to_string())?;
     Ok(Output::new(
-        format!("{}: good; {rules} rules in all.", path.display()),
+        format!("{}: good; {} in all.", path.display(), counted(rules, "rule")),
         json!({ "rules": rules }),
     ))
 }

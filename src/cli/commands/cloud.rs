@@ -21,6 +21,7 @@ use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
 use crate::ops::rehearse::{self, Remake};
 use crate::ops::{Error, Kind, fleet};
+use crate::text::counted;
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
@@ -174,7 +175,8 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
         }
         SimEvent::Play { file } => {
             let steps = simulator.play(&read_story(file)?, &file.display().to_string())?;
-            let text = format!("The story of {} begins: {steps} steps.", file.display());
+            let text =
+                format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
             return Ok(Output::new(text, json!({ "steps": steps })));
         }
         SimEvent::Cut(of) => (name(&of.target), fleet::Pull::Cut),

@@ -9,6 +9,7 @@ use crate::cli::app::App;
 use crate::cli::print::Output;
 use crate::cli::resolve::{self, Sorted};
 use crate::model::ids::UserName;
+use crate::ops::init;
 use crate::ops::{Error, ctx::user_of, dirs};
 
 /// The words of a command that takes slots.
@@ -22,7 +23,7 @@ fn slots(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
 fn one(sorted: &Sorted) -> Result<u32, Error> {
     match sorted.numbers.as_slice() {
         [slot] => Ok(*slot),
-        [] => Err(Error::usage("which slot?").hint("a number, as in: tpu set-cur 1")),
+        [] => Err(Error::usage("which slot?").hint("a number, as in: tpu set-cur 2")),
         _ => Err(Error::usage("one slot at a time, please").hint("as in: tpu get-dir 2")),
     }
 }
@@ -65,7 +66,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
     let data = app.ctx()?.data()?;
     let owner = user_of(&data, &user)?;
     let text = if owner.working_dir.is_empty() {
-        format!("{user} has no directories. In the directory of your code: tpu set-cur 1 {user}")
+        format!("{user} has no directories. Begin {}", init::how_to_begin(&user))
     } else {
         lines(&owner.working_dir)
     };

@@ -8,10 +8,12 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Cli, Init};
 use crate::cli::print::Output;
+use crate::model::ids::UserName;
 use crate::model::time::LOCAL;
 use crate::ops::init::{self, Beginning};
 use crate::ops::users::NewUser;
-use crate::ops::{Error, movein};
+use crate::ops::{Ctx, Error, movein};
+use crate::text::counted;
 
 /// Begins.
 pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
@@ -56,7 +58,13 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Err(Error::usage("which name?").hint("as in: tpu init --name alice"));
     };
-    let mut values = vec![("user".to_owned(), json!(name))];
+    // Whoever shares an account with others does not begin by taking it over.
+    let acts_for =
+        app.ctx()?.settings(None)?.user.filter(|user| *user != name && is_user(app, user));
+    let mut values = Vec::new();
+    if acts_for.is_none() {
+        values.push(("user".to_owned(), json!(name)));
+    }
     if let Some(data) = &app.global.data {
         values.push(("data".to_owned(), json!(app.env.cwd.join(data))));
     }
@@ -72,12 +80,20 @@ fn begin(app: &App, args: &Init) -> Outcome {
         scripts,
         settings: App::config_dir().map(|dir| (dir.join("settings.json"), values)),
     };
-    let said = init::begin(app.ctx()?, &beginning)?;
+    let mut said = init::begin(app.ctx()?, &beginning)?;
+    said.extend(acts_for.map(|user| {
+        format!("Commands of this account that name nobody go on meaning {user}: name {name}, or export TPU_USER={name}.")
+    }));
     let text = format!(
         "{}\nNext: tpu run local -- python3 main.py, then tpu monitor. `tpu tldr` shows more.",
         said.join("\n")
     );
     Ok(Output::new(text, json!({ "user": name, "done": said })))
+}
+
+fn is_user(app: &App, name: &str) -> bool {
+    let data = app.ctx().and_then(Ctx::data);
+    data.is_ok_and(|data| data.user(&UserName::from(name)).is_some())
 }
 
 /// Asks; an empty answer is the default.
@@ -96,11 +112,14 @@ fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
             user.jobs.iter().map(|(status, count)| format!("{count} {status}")).collect();
         let jobs = if jobs.is_empty() { "no jobs".to_owned() } else { jobs.join(", ") };
         text += &format!(
-            "  user {}: tmux session {}, {} directories, {jobs}\n",
-            user.name, user.tmux_name, user.dirs
+            "  user {}: tmux session {}, {}, {jobs}\n",
+            user.name,
+            user.tmux_name,
+            counted(user.dirs, "directory")
         );
     }
-    text += &format!("  {} targets, {} aliases\n", report.targets, report.aliases);
+    let (targets, aliases) = (counted(report.targets, "target"), counted(report.aliases, "alias"));
+    text += &format!("  {targets}, {aliases}\n");
     if !report.unknown_keys.is_empty() {
         text += &format!("  keys of others, which stay: {}\n", report.unknown_keys.join(", "));
     }

@@ -18,6 +18,7 @@ use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::{Error, Kind};
 use crate::plan::board::Row;
+use crate::text::counted;
 
 /// For whoever has no targets yet.
 const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the \
@@ -180,7 +181,8 @@ fn import(app: &App, template: Option<&str>) -> Outcome {
     let plan = inventory::compare(ctx, template)?;
     let mut text: String = plan.changes.iter().map(difference).collect();
     if plan.changes.is_empty() {
-        text = format!("Nothing to import: all {} targets are known as they are.\n", plan.seen);
+        let seen = counted(plan.seen, "target");
+        text = format!("Nothing to import: of {seen} each is known as it is.\n");
     }
     let mut notes = silences(&plan.silent);
     if !plan.absent.is_empty() {
@@ -208,11 +210,12 @@ fn import(app: &App, template: Option<&str>) -> Outcome {
         return answer(false, text);
     }
     app.tell(text.trim_end());
-    if !app.confirm(&format!("Register {} targets so?", plan.changes.len()))? {
+    let targets = counted(plan.changes.len(), "target");
+    if !app.confirm(&format!("Register {targets} so?"))? {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
     inventory::import(ctx, &plan)?;
-    answer(true, format!("Imported {} targets.", plan.changes.len()))
+    answer(true, format!("Imported {targets}."))
 }
 
 fn difference(change: &Change) -> String {

@@ -7,8 +7,11 @@ use crate::cli::app::App;
 use crate::cli::args::AddUser;
 use crate::cli::print::{Output, table};
 use crate::cli::resolve;
+use crate::model::ids::UserName;
 use crate::ops::Error;
+use crate::ops::init;
 use crate::ops::users::{self, NewUser};
+use crate::text::counted;
 
 /// Adds a user; asks for the name if none is given.
 pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
@@ -31,8 +34,9 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
     }
     users::add(app.ctx()?, &new)?;
     let text = format!(
-        "Added user {}. Next, in the directory of your code: tpu set-cur 1 {}",
-        new.name, new.name
+        "Added user {}. Next: {}",
+        new.name,
+        init::how_to_begin(&UserName::from(new.name.as_str()))
     );
     Ok(Output::new(text, json!({ "user": new.name })))
 }
@@ -50,7 +54,7 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
             .hint("add -y to remove without a question"));
     }
     let archived = users::delete(app.ctx()?, &name)?;
-    let text = format!("Removed user {name}; {archived} records are in the archive.");
+    let text = format!("Removed user {name}; in the archive: {}.", counted(archived, "record"));
     Ok(Output::new(text, json!({ "user": name, "archived": archived })))
 }
 

@@ -19,6 +19,7 @@ use crate::ops::recipes::{self, Request, StepEnd};
 use crate::ops::rehearse;
 use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
+use crate::text::counted;
 use crate::text::{self, escape};
 
 /// One of them.
@@ -272,7 +273,7 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
     let named = if of.all_users { reach::strangers(ctx, &target.name)? } else { Vec::new() };
     if !named.is_empty() {
         app.tell(table(&named).trim_end());
-        let question = format!("End these {} processes of others?", named.len());
+        let question = format!("End {} of others?", counted(named.len(), "process"));
         if !(app.global.yes || app.may_ask() && app.confirm(&question)?) {
             return Err(Error::new(Kind::Interrupted, "nothing was ended")
                 .hint("-y ends them without a question"));
@@ -281,7 +282,8 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
     let how = Sweep { force: of.force, strangers: of.all_users };
     let swept = reach::sweep(ctx, &target.name, how, &named)?;
     let ours: usize = swept.stopped.values().sum();
-    let mut text = format!("Ended {ours} processes of {} launches", swept.stopped.len());
+    let launches = counted(swept.stopped.len(), "launch");
+    let mut text = format!("Ended {} of {launches}", counted(ours, "process"));
     if of.all_users {
         text += &format!(" and {} of others", swept.ended);
     }
@@ -352,7 +354,8 @@ fn copy(app: &App, of: &Copy) -> Outcome {
         }
     };
     let done = ends.iter().filter(|end| end.code == Ok(0)).count();
-    let text = format!("Copied {} for {done} of {} workers.", of.from, ends.len());
+    let all = counted(ends.len(), "worker");
+    let text = format!("Copied {} for {done} of {all}.", of.from);
     let workers: Vec<Value> = ends.iter().map(as_json).collect();
     let output = Output::new(text, json!({ "workers": workers })).notes(complaints(&ends, true));
     Ok(Output { code: code(&ends), ..output })

@@ -12,6 +12,7 @@ use crate::monitor::message::{Door, Effect, Problem};
 use crate::monitor::model::{Log, Model, Overlay};
 use crate::monitor::pane::PaneText;
 use crate::monitor::view::layout::Layout;
+use crate::text::counted;
 
 /// Columns by which the arrows scroll sideways.
 const SIDE_STEP: usize = 8;
@@ -314,8 +315,7 @@ fn copy(model: &mut Model, height: usize) -> Vec<Effect> {
     if lines.is_empty() {
         return Vec::new();
     }
-    let what =
-        if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", lines.len()) };
+    let what = counted(lines.len(), "line");
     let copied = lines.join("\n");
     note(
         model,

@@ -54,7 +54,7 @@ fn cut_off(mut lines: Vec<String>, room: usize) -> Vec<String> {
     if lines.len() > room && room > 0 {
         let missing = lines.len() - room + 1;
         lines.truncate(room - 1);
-        lines.push(format!("… and {missing} lines more"));
+        lines.push(format!("… and {} more", crate::text::counted(missing, "line")));
     }
     lines.truncate(room);
     lines
@@ -128,17 +128,17 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
 /// Title, what will happen, and the word on the button.
 fn words_for(question: &Confirm) -> (String, String, &'static str) {
     let count = question.jobs.len();
-    let jobs = if count == 1 { "job" } else { "jobs" };
+    let jobs = crate::text::counted(count, "job");
     match &question.act {
         Act::Kill(_) => (
-            format!("Stop {count} {jobs}?"),
+            format!("Stop {jobs}?"),
             "Their processes are stopped, their windows are closed, and no rule brings them back. \
              Checkpoints and logs stay."
                 .to_owned(),
             "Stop",
         ),
         Act::Clean(user) => (
-            format!("Clean {count} {jobs} of {}?", outside(user.as_str())),
+            format!("Clean {jobs} of {}?", outside(user.as_str())),
             "Their windows are closed and their records go to the archive. Checkpoints and logs stay."
                 .to_owned(),
             "Clean",
@@ -149,7 +149,7 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
             (lines.join(", then ") + "?", String::new(), "Run it")
         }
         Act::Resume(_) | Act::Rerun(_) | Act::Tag(..) => {
-            (format!("Go on with {count} {jobs}?"), String::new(), "Yes")
+            (format!("Go on with {jobs}?"), String::new(), "Yes")
         }
     }
 }

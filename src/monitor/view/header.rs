@@ -67,8 +67,7 @@ fn parts(model: &Model) -> Vec<Part> {
     parts.push(left(14, outside(&model.scope.whose.to_string()), Role::Title));
     if let Some(snapshot) = &model.snapshot {
         let total = snapshot.jobs.iter().filter(|job| status::counted(job).is_some()).count();
-        let jobs = if total == 1 { "job" } else { "jobs" };
-        parts.push(left(5, format!("{total} {jobs}"), Role::Header));
+        parts.push(left(5, crate::text::counted(total, "job"), Role::Header));
         for (glyph, word, role) in status::COUNTED {
             let count =
                 snapshot.jobs.iter().filter(|job| status::counted(job) == Some(word)).count();

@@ -124,8 +124,8 @@ fn foot_line(model: &Model) -> Line<'static> {
     let hidden = hidden.filter(|job| !filter.matches(job)).count();
     line.push_span(span(format!(" {shown} of {leaves} · /{} ", outside(filter.text())), title));
     if hidden > 0 {
-        let errors = if hidden == 1 { "error" } else { "errors" };
-        line.push_span(span(format!("· ▲ {hidden} {errors} hidden "), style(model, Role::Error)));
+        let errors = text::counted(hidden, "error");
+        line.push_span(span(format!("· ▲ {errors} hidden "), style(model, Role::Error)));
     }
     line
 }

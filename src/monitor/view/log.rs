@@ -18,6 +18,7 @@ use crate::monitor::model::{Log, Model};
 use crate::monitor::pane::{PaneText, folded};
 use crate::monitor::theme::Role;
 use crate::text;
+use crate::text::counted;
 
 /// Draws the log into its area.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
@@ -100,8 +101,10 @@ fn position(model: &Model, log: &Log, room: usize) -> Line<'static> {
     let column = if log.left > 0 { format!("column {}", log.left + 1) } else { String::new() };
     let where_ = match lines {
         0 => String::new(),
-        _ if lines < all => format!("{}–{last} of {lines} of {all} lines", log.top + 1),
-        _ => format!("{}–{last} of {lines} lines", log.top + 1),
+        _ if lines < all => {
+            format!("{}–{last} of {lines} of {}", log.top + 1, counted(all, "line"))
+        }
+        _ => format!("{}–{last} of {}", log.top + 1, counted(lines, "line")),
     };
     let filter = match log.filter.text() {
         _ if log.filter.is_empty() => String::new(),

@@ -10,8 +10,8 @@ use crate::ops::board::line;
 pub(super) fn look(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
     let ghosts = ghosts(ctx, data);
     if ghosts > 0 {
-        let what =
-            format!("{ghosts} places in the line for targets belong to processes that are dead");
+        let places = crate::text::counted(ghosts, "place");
+        let what = format!("in the line for targets: {places} of processes that are dead");
         findings.push(warning(what, "nobody waits for them; tpu doctor --fix clears them away"));
     }
     for name in strangers(data) {

@@ -14,6 +14,7 @@ use crate::model::facts::TmuxFact;
 use crate::model::job::{CLEANING, who};
 use crate::model::view::Whose;
 use crate::model::{audit, lineage, time};
+use crate::ops::init;
 use crate::store::{StoreError, original};
 use crate::sys::files;
 use crate::text::counted;
@@ -264,7 +265,7 @@ fn users(data: &Data, findings: &mut Vec<Finding>) {
         if user.working_dir.is_empty() {
             findings.push(warning(
                 format!("{} has no directory", user.name),
-                format!("in the directory of the code: tpu set-cur 1 {}", user.name),
+                init::how_to_begin(&user.name),
             ));
         }
         for (slot, path) in &user.working_dir {
@@ -282,10 +283,10 @@ fn users(data: &Data, findings: &mut Vec<Finding>) {
             lineage::lineages(user).iter().filter_map(lineage::Lineage::leaf).collect();
         findings.extend((!leaves.is_empty()).then(|| {
             fine(format!(
-                "{} has {} runs in {} attempts",
+                "{} has {} in {}",
                 user.name,
-                leaves.len(),
-                user.jobs().len()
+                counted(leaves.len(), "run"),
+                counted(user.jobs().len(), "attempt")
             ))
         }));
     }

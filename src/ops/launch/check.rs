@@ -13,6 +13,7 @@ use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet::Fleet;
+use crate::ops::init;
 use crate::ops::{Ctx, Error, doors, snapshot};
 
 use super::LaunchRequest;
@@ -115,7 +116,7 @@ fn directory(user: &User, slot: u32) -> Result<String, Error> {
         let known: Vec<String> =
             user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
         let hint = if known.is_empty() {
-            format!("in the directory of your code: tpu set-cur {slot} {}", user.name)
+            init::how_to_begin(&user.name)
         } else {
             format!("{} has {}", user.name, known.join(", "))
         };

@@ -158,10 +158,10 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     Recovery { quick, progressed: false, judged: None, stopped: None, ..counts }
 }
 
-/// Children in a row that died at once, `job` included. A preemption says nothing about the program: it
-/// neither counts nor ends the row.
+/// Children in a row that died at once, `job` included. A preemption says nothing about the program, nor
+/// does an attempt whose program never began: they neither count nor end the row.
 fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
-    if kind == ErrorKind::Preempted || kind == ErrorKind::NoCapacity {
+    if matches!(kind, ErrorKind::Preempted | ErrorKind::NoCapacity | ErrorKind::Launch) {
         return before;
     }
     let lasted_s = job.launch.as_ref().and_then(|launch| {
@@ -212,6 +212,8 @@ mod tests {
         assert_eq!(quick(None, ErrorKind::Lost), 2, "nobody knows when it ended");
         assert_eq!(quick(Some(5), ErrorKind::Preempted), 2, "that was not the program");
         assert_eq!(quick(Some(900), ErrorKind::Preempted), 2);
+        assert_eq!(quick(Some(5), ErrorKind::Launch), 2, "its program never began");
+        assert_eq!(quick(Some(900), ErrorKind::Launch), 2);
     }
 
     #[test]

@@ -109,6 +109,9 @@ fn begin(world: &Arc<World>, blows: &Blows) {
             0 => vec![Blow::Early],
             1 => vec![Blow::Early, Blow::Late],
             2 => vec![Blow::Late, Blow::Early],
+            // A command is struck by failures, and each blow may fall within the first minute of an attempt:
+            // a third in a row would rightly end its lineage.
+            _ if is_native => vec![Blow::Early, Blow::Early],
             _ => vec![Blow::Early, Blow::Early, Blow::Late],
         };
         blows.lock().unwrap_or_else(PoisonError::into_inner).insert(number, (plan, 0));

@@ -144,6 +144,17 @@ fn a_preemption_that_only_the_control_plane_tells_of_is_seen_within_ten_seconds(
     );
 }
 
+/// Of a million windows so many are not opened, in the worlds of lineages whose attempts may never begin.
+const UNOPENED: u64 = 300_000;
+
+/// A share of what `./x prove lineages` runs whole.
+#[test]
+fn what_is_struck_early_or_never_begins_comes_back_once_from_the_newest_checkpoint() {
+    let told = come_back(0..2, UNOPENED);
+    assert!(told.early > 15 && told.never_began > 20, "the worlds were too quiet: {told}");
+    assert!(told.from_nothing > 10 && told.from_checkpoint > 10, "{told}");
+}
+
 /// What `./x prove lineages` runs: `TPU_SIM_LINEAGES` of them at least.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
@@ -151,7 +162,7 @@ fn lineages_as_asked() {
     let asked = std::env::var("TPU_SIM_LINEAGES").ok().and_then(|text| text.parse::<u64>().ok());
     let Some(asked) = asked else { return };
     let clock = SystemClock::new();
-    let told = come_back(0..asked.div_ceil(lineages::EACH), 300_000);
+    let told = come_back(0..asked.div_ceil(lineages::EACH), UNOPENED);
     println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
 }
 

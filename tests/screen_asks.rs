@@ -1,10 +1,9 @@
-//! What a screen asks of tmux all day: the newest rows of a window that prints on, one pane by itself, a
-//! pulse now and then. It sees what a full reading sees.
+//! What a screen asks of tmux all day: the windows that have changed, one pane by itself, a pulse now and
+//! then. It sees what a first look sees.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 use tpu::tmux::fake::FakeTmux;
-use tpu::tmux::{Capture, NewWindow, Rows, Tmux, TmuxError};
+use tpu::tmux::{Capture, NewWindow, Tmux, TmuxError};
 
 use crate::common::env::{TPU, TestEnv};
 
@@ -30,19 +29,15 @@ use crate::common::env::{TPU, TestEnv};
 struct Watched {
     tmux: FakeTmux,
     clock: Arc<ManualClock>,
-    /// What was asked beside rows and captures.
+    /// What was asked beside captures.
     asked: Mutex<Vec<&'static str>>,
-    rows: Mutex<Vec<Rows>>,
     captures: Mutex<Vec<Capture>>,
-    /// What a pane holds once it was looked at and before its rows are read.
-    meanwhile: Mutex<Option<(String, String)>>,
 }
 
 impl Watched {
-    /// Rows and captures since the last call.
-    fn read(&self) -> (Vec<Rows>, Vec<Capture>) {
-        let (mut rows, mut captures) = (self.rows.lock().unwrap(), self.captures.lock().unwrap());
-        (std::mem::take(&mut *rows), std::mem::take(&mut *captures))
+    /// Captures since the last call.
+    fn read(&self) -> Vec<Capture> {
+        std::mem::take(&mut *self.captures.lock().unwrap())
     }
 }
 
@@ -80,14 +75,6 @@ impl Tmux for Watched {
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
         self.captures.lock().unwrap().extend(panes.iter().cloned());
         self.tmux.capture(panes)
-    }
-
-    fn rows(&self, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        self.rows.lock().unwrap().extend(wanted.iter().cloned());
-        if let Some((pane, text)) = self.meanwhile.lock().unwrap().take() {
-            self.tmux.set_text(&pane, text);
-        }
-        self.tmux.rows(wanted)
     }
 
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
@@ -147,9 +134,7 @@ impl Scene {
             tmux: FakeTmux::new(place, Arc::<ManualClock>::clone(&clock)),
             clock: Arc::clone(&clock),
             asked: Mutex::default(),
-            rows: Mutex::default(),
             captures: Mutex::default(),
-            meanwhile: Mutex::default(),
         });
         tmux.tmux.open_by_hand("alice", 7, "run");
         let ctx = Ctx {
@@ -167,7 +152,7 @@ impl Scene {
         };
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };
         let pane = panes.into_iter().find(|pane| pane.window_index == 7).unwrap().pane_id;
-        let (screen, text) = (Memory::of_a_screen(), String::new());
+        let (screen, text) = (Memory::default(), String::new());
         Self { env, ctx, tmux, clock, pane, screen, text }
     }
 
@@ -179,13 +164,13 @@ impl Scene {
     }
 
     /// The job as the screen sees it, and what was read for that.
-    fn screen(&mut self) -> (JobView, (Vec<Rows>, Vec<Capture>)) {
+    fn screen(&mut self) -> (JobView, Vec<Capture>) {
         self.tmux.read();
         let job = seen(&self.ctx, &mut self.screen);
         (job, self.tmux.read())
     }
 
-    /// What was asked since the last call, beside rows and captures.
+    /// What was asked since the last call, beside captures.
     fn asked(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.tmux.asked.lock().unwrap())
     }
@@ -217,46 +202,11 @@ fn shown(job: &JobView) -> String {
 }
 
 #[test]
-fn a_window_that_prints_on_is_read_from_where_it_was() {
-    let mut scene = Scene::new();
-    scene.train(100);
-    let mut few = 0;
-    for step in 100..124_u32 {
-        scene.print(&format!("step {step}/9999 loss 0.4 lr 0.001 1.5 it/s\n"));
-        let (job, (rows, captures)) = scene.screen();
-        assert_eq!(job.shown.progress.step, Some(step.into()));
-        assert_eq!(job.tail.lines().count(), 40);
-        assert_eq!(shown(&job), shown(&scene.full()), "step {step}");
-        assert_eq!((rows.len(), captures), (1, Vec::new()), "one question");
-        few += usize::from(rows[0].count() < 20);
-    }
-    assert_eq!(few, 22, "all but every twelfth time");
-}
-
-#[test]
-fn what_is_printed_between_the_look_and_the_reading_is_no_reason_to_read_all() {
-    for lines in 0..4 {
-        let mut scene = Scene::new();
-        scene.train(100);
-        scene.print("step 100/9999 loss 0.4 lr 0.001 1.5 it/s\n");
-        for line in 0..lines {
-            writeln!(scene.text, "step {}/9999 loss 0.4 lr 0.001 1.5 it/s", 101 + line).unwrap();
-        }
-        let later = (scene.pane.clone(), scene.text.clone());
-        *scene.tmux.meanwhile.lock().unwrap() = Some(later);
-        let (job, (rows, captures)) = scene.screen();
-        assert_eq!((rows.len(), captures), (1, Vec::new()), "{lines} lines");
-        assert!(rows[0].count() < 20, "{lines} lines");
-        assert_eq!(shown(&job), shown(&scene.full()), "{lines} lines");
-    }
-}
-
-#[test]
 fn what_has_not_changed_is_not_read() {
     let mut scene = Scene::new();
     scene.train(100);
     let (job, read) = scene.screen();
-    assert_eq!(read, (Vec::new(), Vec::new()));
+    assert_eq!(read, []);
     assert_eq!(shown(&job), shown(&scene.full()));
 }
 
@@ -302,71 +252,6 @@ fn a_screen_that_was_cleared_is_read_anew() {
 }
 
 #[test]
-fn lines_as_wide_as_the_window_are_left_to_tmux() {
-    let mut scene = Scene::new();
-    scene.train(100);
-    for step in 100..103 {
-        scene.print(&format!("step {step}/9999 loss 0.4 {}\n", "x".repeat(180)));
-        let (job, (_, captures)) = scene.screen();
-        assert_eq!(captures.len(), 1, "tmux joins");
-        assert_eq!(shown(&job), shown(&scene.full()));
-    }
-}
-
-#[test]
-fn a_number_is_known_as_long_as_a_full_reading_finds_it_and_soon_forgotten_then() {
-    let mut scene = Scene::new();
-    scene.train(100);
-    scene.print("epoch 3/10 begins\n");
-    let (mut full, mut ours) = (0, 0);
-    for step in 100..160 {
-        scene.print(&format!("step {step}/9999 loss 0.4 lr 0.001 1.5 it/s\n"));
-        ours += u32::from(scene.screen().0.shown.progress.epoch == Some(3.0));
-        full += u32::from(scene.full().shown.progress.epoch == Some(3.0));
-    }
-    assert_eq!(full, 30);
-    assert!((full..full + 12).contains(&ours), "{ours}");
-}
-
-/// What a terminal would show of a line.
-fn on_a_terminal(line: &str) -> String {
-    let plain = tpu::text::strip(line.as_bytes()).into_owned();
-    let plain = String::from_utf8_lossy(&plain).into_owned();
-    let last = plain.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
-    last.chars().filter(|c| !c.is_control()).collect()
-}
-
-#[test]
-fn what_programs_print_is_seen_as_by_a_full_reading() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/captures/blocks");
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() > 5, "{files:?}");
-    let mut wrong = String::new();
-    for (n, file) in files.iter().enumerate() {
-        let mut scene = Scene::new();
-        scene.train(60);
-        let text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
-        let lines: Vec<String> = text.lines().map(on_a_terminal).collect();
-        for (step, piece) in lines.chunks(1 + n % 7).take(40).enumerate() {
-            scene.print(&(piece.join("\n") + "\n"));
-            let (job, _) = scene.screen();
-            let mut full = scene.full();
-            // Numbers that a full reading has just lost sight of may still be known.
-            full.shown.progress.fill_from(&job.shown.progress);
-            let (ours, full) = (shown(&job), shown(&full));
-            if ours != full {
-                let name = file.file_name().unwrap().display();
-                write!(wrong, "{name}, piece {step}:\n{ours}\nbut\n{full}\n").unwrap();
-                break;
-            }
-        }
-    }
-    assert_eq!(wrong, "");
-}
-
-#[test]
 fn who_has_a_target_is_told_by_windows_and_exits_alone() {
     let mut scene = Scene::new();
     scene.train(100);
@@ -381,7 +266,7 @@ fn who_has_a_target_is_told_by_windows_and_exits_alone() {
     scene.tmux.read();
     scene.asked();
     assert_eq!(had(&scene), 1, "its program may still hold the device");
-    assert_eq!((scene.tmux.read(), scene.asked()), ((Vec::new(), Vec::new()), vec!["look"]));
+    assert_eq!((scene.tmux.read(), scene.asked()), (Vec::new(), vec!["look"]));
     scene.tmux.tmux.end_program(&scene.pane);
     assert_eq!(had(&scene), 0);
 }

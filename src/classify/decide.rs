@@ -14,18 +14,18 @@ use crate::model::facts::{Class, ErrorKind, Evidence, Phase, Progress, Source, V
 /// Lines at the end that may say what a job is doing.
 const LIVING: usize = 200;
 /// Lines from which numbers that the newest line lacks are taken.
-pub(super) const NUMBERS: usize = 30;
+const NUMBERS: usize = 30;
 /// Longest piece of a line that is kept as evidence, in bytes.
 const QUOTE: usize = 400;
 
 /// Signals that stop a process and do not end it, with their usual numbers on Linux: STOP, TSTP, TTIN, TTOU.
 const STOPPING: [i32; 4] = [19, 20, 21, 22];
 
-/// Reads one block. What its newest numbers lack is taken from so many lines before them.
-pub(super) fn verdict(set: &RuleSet, input: &Input<'_>, numbers: usize) -> Verdict {
+/// Reads one block.
+pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
     let frames = Frames::block(input.text, input.reach);
     let exit = input.exit;
-    let block = Block::read(set, &frames, (exit.is_some(), numbers));
+    let block = Block::read(set, &frames, exit.is_some());
     // A script that is over leaves nothing at work, whatever its code: what spoke of another try gave up.
     let stopped = exit.is_some_and(|exit| !exit.is_success()) || block.idle;
     let failed = exit.is_some_and(Exit::is_failure);
@@ -115,7 +115,7 @@ struct Block<'a> {
 type Decided = Option<(Class, Evidence)>;
 
 impl<'a> Block<'a> {
-    fn read(set: &'a RuleSet, frames: &'a Frames<'a>, (ended, numbers): (bool, usize)) -> Self {
+    fn read(set: &'a RuleSet, frames: &'a Frames<'a>, ended: bool) -> Self {
         let idle = timeline::ends_at_prompt(frames);
         let signs = timeline::signs(set, frames, ended || idle);
         let mut block = Self {
@@ -128,12 +128,12 @@ impl<'a> Block<'a> {
             living: None,
             idle,
         };
-        block.read_end(numbers);
+        block.read_end();
         block
     }
 
     /// The newest numbers and activity, read backwards from the end.
-    fn read_end(&mut self, numbers: usize) {
+    fn read_end(&mut self) {
         let end = self.frames.len();
         for line in (0..end).rev() {
             let far = end - line > LIVING;
@@ -142,7 +142,7 @@ impl<'a> Block<'a> {
             {
                 self.newest = Some(line);
                 self.diverged = shown.diverged;
-                self.fill_numbers(line, shown, numbers);
+                self.fill_numbers(line, shown);
             }
             if self.living.is_none() && !far {
                 self.living = self.set.living(self.frames, line);
@@ -155,10 +155,10 @@ impl<'a> Block<'a> {
 
     /// Programs print epoch, step and rate on lines of their own: what the newest line lacks comes
     /// from the ones shortly before it.
-    fn fill_numbers(&mut self, newest: usize, shown: Shown, numbers: usize) {
+    fn fill_numbers(&mut self, newest: usize, shown: Shown) {
         let mut inner = shown.is_nameless;
         self.progress = shown.progress;
-        for line in (newest.saturating_sub(numbers)..newest).rev() {
+        for line in (newest.saturating_sub(NUMBERS)..newest).rev() {
             let Some(wanted) = Wanted::beside(&self.progress, inner) else { return };
             if !wanted.may_be_in(self.frames.line(line)) {
                 continue;

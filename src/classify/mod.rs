@@ -87,14 +87,7 @@ impl Classifier {
 
     /// What a block of text says about its job.
     pub fn classify(&self, input: &Input<'_>) -> Verdict {
-        decide::verdict(&self.set, input, decide::NUMBERS)
-    }
-
-    /// What the newest lines of a job that goes on say by themselves: as [`Self::classify`], but with the
-    /// numbers of the newest line that has any, and none from the lines before it. To find those is the
-    /// dear part, and whoever has read the text before knows them.
-    pub fn classify_newest(&self, text: &[u8]) -> Verdict {
-        decide::verdict(&self.set, &Input { text, ..Input::default() }, 0)
+        decide::verdict(&self.set, input)
     }
 
     /// What each line of a text says on its own, blank ones too.

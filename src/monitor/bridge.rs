@@ -51,7 +51,7 @@ impl Bridge {
             ctx,
             flags,
             user: Mutex::new(None),
-            memory: Mutex::new(snapshot::Memory::of_a_screen()),
+            memory: Mutex::new(snapshot::Memory::default()),
             plan_memory: Mutex::default(),
             pulse: Mutex::default(),
             curves: Mutex::default(),

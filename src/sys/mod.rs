@@ -5,9 +5,9 @@
 //! tmux. `clippy.toml` lists the methods that only these files may call.
 
 pub mod clock;
-pub mod dialog;
 pub mod env;
 pub mod files;
+mod pipes;
 pub mod proc;
 pub mod procs;
 pub mod random;

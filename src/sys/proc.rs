@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use super::dialog::Dialog;
+use super::pipes;
 
 /// What a program reads on its standard input.
 #[derive(Clone, Debug)]
@@ -329,7 +329,7 @@ pub enum ProcError {
 /// SIGKILL and is reaped.
 pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
     let (stdin, to_write) = spawn.input()?;
-    Dialog::begin(spawn, stdin)?.finish(to_write)
+    pipes::exchange(spawn, stdin, to_write)
 }
 
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's

@@ -10,7 +10,7 @@ use tmux_interface::{
     SourceFile, SwitchClient, TmuxCommand,
 };
 
-use super::{Capture, NewWindow, Rows, formats, quote};
+use super::{Capture, NewWindow, formats, quote};
 use crate::model::facts::PaneFact;
 
 /// Columns and rows of a window that nobody looks at: wide, so that the lines of jobs are not wrapped.
@@ -71,38 +71,8 @@ fn line(command: &TmuxCommand<'_>) -> String {
 /// The server, then all panes of all sessions. On a server without a session the second part fails with
 /// "no current target".
 pub(super) fn look() -> Chain {
-    let [server, panes] = look_commands(formats::PANE);
-    Chain::new(&server).then(&panes)
-}
-
-fn look_commands(panes: &'static str) -> [TmuxCommand<'static>; 2] {
     let server = DisplayMessage::new().print().message(formats::SERVER).build();
-    [server, ListPanes::new().all().format(panes).build()]
-}
-
-/// The same; then `mark`, and the commands in the file at `path`.
-pub(super) fn look_and_read(mark: &str, path: &str) -> Chain {
-    let end = DisplayMessage::new().print().message(mark).build();
-    look().then(&end).then(&SourceFile::new().path(path).build())
-}
-
-/// What to put into a file to look.
-pub(super) fn look_lines() -> String {
-    lines_of(&look_commands(formats::PANE))
-}
-
-/// What to put into a file to look again at panes that are known.
-pub(super) fn look_again_lines() -> String {
-    lines_of(&look_commands(formats::PANE_AGAIN))
-}
-
-fn lines_of(commands: &[TmuxCommand<'static>]) -> String {
-    commands.iter().map(|command| line(command) + "\n").collect()
-}
-
-/// What to put into a file to have the one at `path` read.
-pub(super) fn read_line(path: &str) -> String {
-    line(&SourceFile::new().path(path).build()) + "\n"
+    Chain::new(&server).then(&ListPanes::new().all().format(formats::PANE).build())
 }
 
 /// Sets the options that jobs rely on, on a session that exists, and lists its windows.
@@ -233,7 +203,7 @@ pub(super) fn source_stdin() -> Chain {
 
 /// What to put into a file to read panes; `mark` is printed after each.
 pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
-    let end = end_line(mark);
+    let end = line(&DisplayMessage::new().print().message(mark).build()) + "\n";
     let mut lines = String::with_capacity(panes.len() * 80);
     for pane in panes {
         lines.push_str(&line(&capture_pane(pane)));
@@ -243,39 +213,9 @@ pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
     lines
 }
 
-/// What to put into a file to have `mark` printed.
-pub(super) fn end_line(mark: &str) -> String {
-    line(&DisplayMessage::new().print().message(mark).build()) + "\n"
-}
-
-/// What to put into a file to read rows.
-pub(super) fn rows_lines(wanted: &[Rows]) -> String {
-    let mut lines = String::with_capacity(wanted.len() * 48);
-    for rows in wanted {
-        let capture = CapturePane::new()
-            .stdout()
-            .start_line(rows.from.to_string())
-            .end_line(rows.to.to_string())
-            .target_pane(rows.pane_id.as_str())
-            .build();
-        lines.push_str(&line(&capture));
-        lines.push('\n');
-    }
-    lines
-}
-
 /// Which panes there are and how each is, in as few words as tell a change.
 pub(super) fn pulse() -> Chain {
-    Chain::new(&pulse_command())
-}
-
-fn pulse_command() -> TmuxCommand<'static> {
-    ListPanes::new().all().format(formats::PULSE).build()
-}
-
-/// What to put into a file to take the pulse.
-pub(super) fn pulse_lines() -> String {
-    line(&pulse_command()) + "\n"
+    Chain::new(&ListPanes::new().all().format(formats::PULSE).build())
 }
 
 /// Reads the pane only if it is still what it was at the last look, and still where it was: a window of

@@ -2,11 +2,10 @@
 //! tests, which can also close windows behind a job's back and count what was asked.
 
 use std::collections::BTreeMap;
-use std::iter::repeat;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::oneshot::check_session_name;
-use super::{Capture, NewWindow, Rows, Tmux, TmuxError, formats};
+use super::{Capture, NewWindow, Tmux, TmuxError, formats};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::sys::clock::Clock;
@@ -313,24 +312,6 @@ impl Tmux for FakeTmux {
             Some(formats::without_blank_end(last_lines(&window.text, lines)))
         });
         Ok(texts.collect())
-    }
-
-    fn rows(&self, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        let mut server = self.server();
-        server.check("capture-pane")?;
-        let read = wanted.iter().map(|rows| {
-            let window = server.window_of_pane(&rows.pane_id)?;
-            let top = i64::try_from(window.fact.history_size).unwrap_or(0);
-            let there = -top..=i64::from(HEIGHT) - 1;
-            if !there.contains(&rows.from) || !there.contains(&rows.to) {
-                return None;
-            }
-            let first = usize::try_from(top + rows.from).ok()?;
-            let written = last_lines(&window.text, None);
-            let lines = written.split_inclusive(|byte| *byte == b'\n').chain(repeat(&b"\n"[..]));
-            Some(lines.skip(first).take(rows.count()).flatten().copied().collect())
-        });
-        Ok(read.collect())
     }
 
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {

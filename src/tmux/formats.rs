@@ -8,22 +8,10 @@ use super::Occupant;
 use crate::model::facts::{PaneFact, Place};
 use crate::model::ids::{JobId, LaunchToken};
 
-/// What a pane does, and what it is known by.
-macro_rules! standing {
-    () => {
-        "#{window_index} #{pane_id} #{pane_pid} #{pane_dead} #{window_activity} #{history_size} \
-         #{cursor_y} #{cursor_x} #{pane_width} #{pane_height}"
-    };
-}
-
 /// One line of it describes one pane; [`pane`] reads it.
-pub(super) const PANE: &str =
-    concat!(standing!(), " #{window_id} #{session_name}:#{@tpu_exit}:#{@tpu_launch}:#{@tpu_job}");
-
-/// One line of it describes one pane that was described before; [`pane_again`] reads it. Each field costs a
-/// server with a thousand windows more than a millisecond (measured with tmux 3.3a).
-pub(super) const PANE_AGAIN: &str =
-    concat!(standing!(), " #{session_name}:#{@tpu_exit}:#{@tpu_launch}");
+pub(super) const PANE: &str = "#{window_index} #{pane_id} #{pane_pid} #{pane_dead} #{window_activity} \
+     #{history_size} #{cursor_y} #{cursor_x} #{pane_width} #{pane_height} #{window_id} \
+     #{session_name}:#{@tpu_exit}:#{@tpu_launch}:#{@tpu_job}";
 
 /// One line of it changes when a pane's job ends; nobody reads it. The server's pid tells a pane of an
 /// earlier server from one of this one with the same id.
@@ -59,47 +47,9 @@ pub(super) fn pane(line: &str) -> Result<PaneFact, Unreadable> {
 }
 
 fn pane_fields(line: &str) -> Option<PaneFact> {
-    let (standing, rest) = standing(line)?;
-    let (window_id, names) = rest.split_once(' ')?;
-    let mut names = names.splitn(4, ':');
-    Some(PaneFact {
-        window_id: id(window_id, '@')?,
-        session: names.next()?.to_owned(),
-        exit: names.next()?.parse().ok(),
-        launch: Some(names.next()?).filter(|token| !token.is_empty()).map(LaunchToken::new),
-        job: JobId::parse(names.next()?),
-        ..standing
-    })
-}
-
-/// Reads a line of [`PANE_AGAIN`]. `None` unless it is of the pane `known`, in its place, with its program and
-/// of its launch: then its window and its job are what they were.
-pub(super) fn pane_again(line: &str, known: &PaneFact) -> Option<PaneFact> {
-    let (standing, rest) = standing(line)?;
-    let mut names = rest.splitn(3, ':');
-    let session = names.next()?;
-    let exit = names.next()?.parse().ok();
-    let launch = names.next()?;
-    let number = |pane: &PaneFact| (pane.window_index, pane.pane_pid);
-    let is_it = number(&standing) == number(known)
-        && standing.pane_id == known.pane_id
-        && session == known.session
-        && launch == known.launch.as_ref().map_or("", |token| token.as_str());
-    is_it.then(|| PaneFact {
-        window_id: known.window_id.clone(),
-        session: known.session.clone(),
-        exit,
-        launch: known.launch.clone(),
-        job: known.job.clone(),
-        ..standing
-    })
-}
-
-/// Reads the fields that both lines begin with, and what follows them.
-fn standing(line: &str) -> Option<(PaneFact, &str)> {
-    let mut fields = line.splitn(11, ' ');
+    let mut fields = line.splitn(12, ' ');
     let mut next = || fields.next();
-    let standing = PaneFact {
+    let fact = PaneFact {
         window_index: next()?.parse().ok()?,
         pane_id: id(next()?, '%')?,
         pane_pid: next()?.parse().ok()?,
@@ -110,13 +60,20 @@ fn standing(line: &str) -> Option<(PaneFact, &str)> {
         cursor_x: next()?.parse().ok()?,
         width: next()?.parse().ok()?,
         height: next()?.parse().ok()?,
+        window_id: id(next()?, '@')?,
         session: String::new(),
-        window_id: String::new(),
-        job: None,
-        launch: None,
         exit: None,
+        launch: None,
+        job: None,
     };
-    Some((standing, next()?))
+    let mut names = next()?.splitn(4, ':');
+    Some(PaneFact {
+        session: names.next()?.to_owned(),
+        exit: names.next()?.parse().ok(),
+        launch: Some(names.next()?).filter(|token| !token.is_empty()).map(LaunchToken::new),
+        job: JobId::parse(names.next()?),
+        ..fact
+    })
 }
 
 /// An id as tmux gives them: a mark and a number.
@@ -173,22 +130,6 @@ pub(super) fn captures(output: &[u8], mark: &str, count: usize) -> Option<Vec<Op
     (blocks.len() == count && block.is_empty()).then_some(blocks)
 }
 
-/// Cuts an answer into blocks of so many lines each; `None` unless it has exactly as many lines.
-pub(super) fn blocks(output: &[u8], counts: impl Iterator<Item = usize>) -> Option<Vec<Vec<u8>>> {
-    let mut rest = output;
-    let mut blocks = Vec::new();
-    for count in counts {
-        let end = match count.checked_sub(1) {
-            None => 0,
-            Some(last) => memchr::memchr_iter(b'\n', rest).nth(last)? + 1,
-        };
-        let (block, behind) = rest.split_at_checked(end)?;
-        blocks.push(block.to_vec());
-        rest = behind;
-    }
-    rest.is_empty().then_some(blocks)
-}
-
 /// Drops the blank lines at the end: the part of the screen that nothing was written to.
 pub(super) fn without_blank_end(mut text: Vec<u8>) -> Vec<u8> {
     let used = text.trim_ascii_end().len();
@@ -226,36 +167,6 @@ mod tests {
     fn a_pane_that_is_no_job_is_read() {
         let fact = pane("0 %0 1 1 5 0 0 0 80 24 @0 a:::").unwrap();
         assert_eq!((fact.job, fact.launch, fact.exit, fact.dead), (None, None, None, true));
-    }
-
-    #[test]
-    fn a_pane_is_known_again_by_its_place_and_its_program() {
-        let known = pane("7 %34 4711 0 5 250 49 3 200 50 @12 al ice:143:ab12:alice/7").unwrap();
-        let again = pane_again("7 %34 4711 1 9 251 48 2 100 25 al ice:0:ab12", &known).unwrap();
-        let same = PaneFact {
-            dead: true,
-            activity: 9,
-            history_size: 251,
-            cursor_y: 48,
-            cursor_x: 2,
-            width: 100,
-            height: 25,
-            exit: Some(0),
-            ..known.clone()
-        };
-        assert_eq!(again, same);
-        for other in [
-            "8 %34 4711 0 5 250 49 3 200 50 al ice:143:ab12",
-            "7 %35 4711 0 5 250 49 3 200 50 al ice:143:ab12",
-            "7 %34 4712 0 5 250 49 3 200 50 al ice:143:ab12",
-            "7 %34 4711 0 5 250 49 3 200 50 alice:143:ab12",
-            "7 %34 4711 0 5 250 49 3 200 50 al ice:143:cd34",
-            "7 %34 4711 0 5 250 49 3 200 50 al ice:143:",
-            "7 %34 4711 0 5 250 49 3 200 50 al ice:143",
-            "7 %34 4711 0 5 250 49 3 200 50",
-        ] {
-            assert_eq!(pane_again(other, &known), None, "{other}");
-        }
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The tmux server: sessions, windows, panes, and nothing about jobs.
 //!
 //! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one (one `tmux` process per call, several
-//! commands in one; looks that follow each other share theirs), and `fake::FakeTmux` plays a server in
-//! memory. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server still
+//! commands in one), and `fake::FakeTmux` plays a server in memory. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server still
 //! agrees about whose they are: a target such as `=alice:42` may resolve to a window *named* `420run` (seen
 //! on tmux 3.3a) and serves only to create.
 
@@ -84,24 +83,6 @@ pub struct Capture {
     pub colours: bool,
 }
 
-/// Rows of a pane, counted from the top of its screen; rows of the history are negative.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
-    /// Pane id, `%12`.
-    pub pane_id: String,
-    /// The first row.
-    pub from: i64,
-    /// The last row.
-    pub to: i64,
-}
-
-impl Rows {
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        usize::try_from(self.to - self.from + 1).unwrap_or(0)
-    }
-}
-
 /// Who is in a pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
@@ -109,29 +90,6 @@ pub struct Occupant {
     pub program: String,
     /// How many clients show its window now.
     pub watchers: u32,
-}
-
-/// What a look saw, and the rest of the call that it was made with.
-pub struct Look<'a> {
-    /// All panes of all sessions.
-    pub fact: TmuxFact,
-    /// Reads on in the same call. Dropped, it leaves the call to the next look.
-    pub rest: Box<dyn Rest + 'a>,
-}
-
-/// A call that has been answered in part and waits for what else is to be asked.
-pub trait Rest {
-    /// Reads rows as [`Tmux::rows`] does.
-    fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError>;
-}
-
-/// A call of its own for what is asked after a look.
-struct NextCall<'a, T: ?Sized>(&'a T);
-
-impl<T: Tmux + ?Sized> Rest for NextCall<'_, T> {
-    fn rows(self: Box<Self>, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        self.0.rows(wanted)
-    }
 }
 
 /// A window to open.
@@ -159,13 +117,6 @@ pub trait Tmux: Send + Sync {
     /// and a question that failed are facts of their own.
     fn look(&self) -> TmuxFact;
 
-    /// Looks as [`Tmux::look`] does, and keeps the call open for reading what the look makes worth reading.
-    /// Whoever looks at many windows reads some of them nearly always, and a call of its own costs a server
-    /// with a thousand windows as much as half a look.
-    fn look_and_read_on(&self) -> Look<'_> {
-        Look { fact: self.look(), rest: Box::new(NextCall(self)) }
-    }
-
     /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
     /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,
     /// a wide default size). Starts a server if none runs, with the caller's environment (minus
@@ -179,17 +130,6 @@ pub trait Tmux: Send + Sync {
     /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined, blank
     /// lines at the end (the unused part of the screen) are left out, every line ends in a newline.
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
-
-    /// Reads rows of panes in one call, in order: one line for each row, as it stands there. A wrapped line
-    /// is as many rows as it takes; of its end no blank is kept.
-    ///
-    /// For many small questions: the server does a third of the work of [`Tmux::capture`], which it needs
-    /// for marks between the panes and for more rows. Without marks the answer can be told apart only if
-    /// every row is there. `None` if not: a pane is gone, or smaller than it was. Also where rows cannot
-    /// be read, as by default; then [`Tmux::capture`] reads.
-    fn rows(&self, _wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        Ok(None)
-    }
 
     /// Reads one pane as [`Tmux::capture`] does, if it is still what and where it was at a look: for one
     /// pane, another look at everything would be too dear. `Changed` if not.

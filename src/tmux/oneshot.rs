@@ -1,23 +1,18 @@
-//! The real tmux: one `tmux` process per call, several commands in one call. `look` is the call that goes
-//! on: what it lists decides what else it is asked, and the next look may be made with it too.
-
-mod look;
+//! The real tmux: one `tmux` process per call, several commands in one call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::commands::{self, Chain};
-use super::{Capture, Look, NewWindow, Occupant, Rows, Tmux, TmuxError, formats, version};
+use super::{Capture, NewWindow, Occupant, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
 use crate::sys::random::{OsRandom, Random as _};
-use look::Reader;
 
 /// How long a server may take for one call. A healthy one needs milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,7 +30,7 @@ const NOT_FOR_SERVERS: [&str; 8] = [
     "TPU_WORKER",
 ];
 
-/// The tmux server of one socket, asked by one process per call; looks that follow each other share one.
+/// The tmux server of one socket, asked by one process per call.
 #[derive(Debug)]
 pub struct OneShot {
     /// Socket name (`tmux -L`).
@@ -52,10 +47,6 @@ pub struct OneShot {
     timeout: Duration,
     /// Whether the program is new enough, once somebody had to know.
     version: OnceLock<Result<(), String>>,
-    /// The call of the last look, if the next one can be made with it.
-    reader: Mutex<Option<Reader>>,
-    /// How often in a row a call that should have gone on did not.
-    broken: AtomicU32,
 }
 
 impl OneShot {
@@ -83,8 +74,6 @@ impl OneShot {
             mark: format!("tpu-mark-{}", OsRandom.hex(12)),
             timeout: TIMEOUT,
             version: OnceLock::new(),
-            reader: Mutex::new(None),
-            broken: AtomicU32::new(0),
         }
     }
 
@@ -192,11 +181,6 @@ impl Tmux for OneShot {
         self.try_look().unwrap_or_else(|error| self.failure(&error))
     }
 
-    fn look_and_read_on(&self) -> Look<'_> {
-        let (fact, rest) = self.begin_look();
-        Look { fact, rest: Box::new(rest) }
-    }
-
     fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
         check_session_name(session)?;
         self.check_version()?;
@@ -266,16 +250,6 @@ impl Tmux for OneShot {
             .ok_or_else(|| self.refusal("capture-pane", &output))
     }
 
-    fn rows(&self, wanted: &[Rows]) -> Result<Option<Vec<Vec<u8>>>, TmuxError> {
-        if wanted.is_empty() {
-            return Ok(Some(Vec::new()));
-        }
-        let chain = commands::source_stdin();
-        let spawn = self.spawn(chain.into_args()).stdin(commands::rows_lines(wanted));
-        let output = run("capture-pane", &spawn)?;
-        Ok(if output.status.success() { look::rows_in(&output.stdout, wanted) } else { None })
-    }
-
     fn capture_known(
         &self,
         pane: &PaneFact,
@@ -300,12 +274,8 @@ impl Tmux for OneShot {
 
     fn pulse(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let anew = || {
-            let output = run("list-panes", &self.spawn(commands::pulse().into_args()))?;
-            Ok([output.stdout, output.stderr].concat())
-        };
-        match self.pulse_on().unwrap_or_else(anew) {
-            Ok(said) => said.hash(&mut hasher),
+        match run("list-panes", &self.spawn(commands::pulse().into_args())) {
+            Ok(output) => (output.stdout, output.stderr).hash(&mut hasher),
             Err(error) => error.to_string().hash(&mut hasher),
         }
         hasher.finish()
@@ -361,6 +331,34 @@ impl Tmux for OneShot {
 }
 
 impl OneShot {
+    fn try_look(&self) -> Result<TmuxFact, TmuxError> {
+        let chain = commands::look();
+        let name = chain.name();
+        let output = run(&name, &self.spawn(chain.into_args()))?;
+        // The server has introduced itself, and then there is not one pane that could be "current".
+        let is_empty = output.complaint() == "no current target" && !output.stdout.is_empty();
+        if !output.status.success() && !is_empty {
+            return Err(self.refusal(&name, &output));
+        }
+        let text = output.text();
+        let mut lines = text.lines();
+        let place = formats::server(lines.next().unwrap_or_default(), &self.here)
+            .map_err(|problem| self.unreadable("list-panes", &problem))?;
+        let panes = lines
+            .map(formats::pane)
+            .collect::<Result<_, _>>()
+            .map_err(|problem| self.unreadable("list-panes", &problem))?;
+        Ok(TmuxFact::Up { place, panes })
+    }
+
+    /// A look that failed, as a fact.
+    fn failure(&self, error: &TmuxError) -> TmuxFact {
+        match error {
+            TmuxError::NoServer { .. } => TmuxFact::Down { place: self.here.clone() },
+            other => TmuxFact::Unknown { reason: other.to_string() },
+        }
+    }
+
     /// Whether a client's `$TMUX` (`<socket>,<pid>,<session>`) names this server.
     fn is_inside(&self, tmux: &str) -> bool {
         let socket = tmux.rsplitn(3, ',').nth(2).unwrap_or(tmux);

@@ -10,7 +10,7 @@ use tpu::model::time::Timestamp;
 use tpu::sys::clock::ManualClock;
 use tpu::tmux::fake::FakeTmux;
 use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, Look, Rows, Tmux, TmuxError};
+use tpu::tmux::{Capture, Tmux, TmuxError};
 
 use super::{all_of, job_window, up, windows};
 use crate::common::tmux::PrivateTmux;
@@ -145,9 +145,6 @@ promises! {
     an_option_is_set_only_if_it_is_still_the_one,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
     a_capture_goes_as_far_back_as_asked,
-    rows_are_read_as_they_stand_or_not_at_all,
-    a_look_reads_on_what_it_has_seen,
-    what_goes_after_a_look_is_not_read_on,
     a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was,
     the_pulse_tells_windows_and_ends_and_nothing_else,
     a_window_closed_by_hand_leaves_the_others_where_they_are,
@@ -387,73 +384,6 @@ fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
     let (screen, _) = count(Some(0));
     assert!((40..=50).contains(&screen), "{screen}");
     assert_eq!(count(Some(70)).0, screen + 70);
-}
-
-fn rows_are_read_as_they_stand_or_not_at_all(world: &dyn World) {
-    let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000).unwrap();
-    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
-    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
-    let lines: Vec<String> = (1..=100).map(|n| format!("line {n}")).collect();
-    world.show(&one, &format!("{}\n", lines.join("\n")));
-    world.show(&two, "first\n\n実験  \n");
-    let seen = up(tmux).1;
-    let history = seen.iter().find(|pane| pane.pane_id == one.pane_id).unwrap().history_size;
-    let top = i64::try_from(history).unwrap();
-    let rows = |pane: &PaneFact, from, to| Rows { pane_id: pane.pane_id.clone(), from, to };
-    let text = |read: &[u8]| String::from_utf8(read.to_vec()).unwrap();
-    let bottom = i64::from(one.height) - 1;
-    let read = tmux
-        .rows(&[rows(&two, 0, 3), rows(&one, -top, 1 - top), rows(&one, bottom - 2, bottom)])
-        .unwrap()
-        .unwrap();
-    let read: Vec<String> = read.iter().map(|block| text(block)).collect();
-    assert_eq!(read[1], "line 1\nline 2\n");
-    assert_eq!(read[2].lines().count(), 3, "{read:?}");
-    assert!(read[2].trim_end().ends_with("line 99\nline 100"), "{read:?}");
-    let trimmed: Vec<&str> = read[0].lines().map(str::trim_end).collect();
-    assert_eq!(trimmed, ["first", "", "実験", ""], "blank rows are rows");
-    let gone = PaneFact { pane_id: "%99".to_owned(), ..one.clone() };
-    for missing in [rows(&gone, 0, 1), rows(&two, -1, 1), rows(&one, 0, bottom + 1)] {
-        let asked = [rows(&two, 0, 1), missing, rows(&one, 0, 1)];
-        assert_eq!(tmux.rows(&asked).unwrap(), None, "{asked:?}");
-    }
-    assert_eq!(tmux.rows(&[]).unwrap(), Some(Vec::new()));
-}
-
-fn a_look_reads_on_what_it_has_seen(world: &dyn World) {
-    let tmux = world.tmux();
-    let nowhere = tmux.look_and_read_on();
-    assert!(matches!(nowhere.fact, TmuxFact::Down { .. }), "{:?}", nowhere.fact);
-    tmux.ensure_session("alice", 10_000).unwrap();
-    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
-    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
-    world.show(&one, "first\n\nthird\n");
-    world.show(&two, "実験\n");
-    let rows = |pane: &PaneFact, to| Rows { pane_id: pane.pane_id.clone(), from: 0, to };
-    let Look { fact, rest } = tmux.look_and_read_on();
-    let TmuxFact::Up { place, panes } = fact else { panic!("{fact:?}") };
-    assert_eq!((place, panes), up(tmux));
-    let read = rest.rows(&[rows(&two, 0), rows(&one, 2)]).unwrap().unwrap();
-    assert_eq!(read, ["実験\n".as_bytes(), "first\n\nthird\n".as_bytes()]);
-    assert_eq!(tmux.look_and_read_on().rest.rows(&[]).unwrap(), Some(Vec::new()));
-    let height = i64::from(one.height);
-    assert_eq!(tmux.look_and_read_on().rest.rows(&[rows(&one, height)]).unwrap(), None);
-}
-
-fn what_goes_after_a_look_is_not_read_on(world: &dyn World) {
-    let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000).unwrap();
-    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
-    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
-    let rows = |pane: &PaneFact| Rows { pane_id: pane.pane_id.clone(), from: 0, to: 2 };
-    let look = tmux.look_and_read_on();
-    world.close_by_hand("alice", 1);
-    assert_eq!(look.rest.rows(&[rows(&two), rows(&one), rows(&two)]).unwrap(), None);
-    let look = tmux.look_and_read_on();
-    world.stop();
-    let read = look.rest.rows(&[rows(&two)]);
-    assert!(!matches!(read, Ok(Some(_))), "{read:?}");
 }
 
 fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn World) {

@@ -4,7 +4,6 @@
 //! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
 //! the last look, which a [`Memory`] remembers.
 
-mod newest;
 mod observe;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -26,7 +25,6 @@ use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::place::{self, Window};
 use crate::plan::{answer, backoff, next};
-use crate::tmux::Look;
 
 use super::fleet::Fleet;
 use super::{Ctx, Error, lease, records, watch, workers};
@@ -50,13 +48,13 @@ pub const ASKED_AT_MOST: Duration = Duration::from_secs(1);
 /// it a script that ended without a word. `once` says whether it saw such an end.
 fn settled<T>(
     ctx: &Ctx,
-    mut once: impl FnMut(&Arc<Data>, Look<'_>) -> Result<(T, bool), Error>,
+    mut once: impl FnMut(&Arc<Data>, &TmuxFact) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let mut data = ctx.data()?;
     let mut round = 1;
     loop {
         fail::fail_point!("look-read");
-        let (seen, has_ended) = once(&data, ctx.tmux.look_and_read_on())?;
+        let (seen, has_ended) = once(&data, &ctx.tmux.look())?;
         if !has_ended || round == ROUNDS {
             return Ok(seen);
         }
@@ -117,9 +115,8 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut Memory,
     whose: &Whose,
-    (data, tmux, fleet): (&Data, Look<'_>, Arc<Fleet>),
+    (data, tmux, fleet): (&Data, &TmuxFact, Arc<Fleet>),
 ) -> Result<Looked, Error> {
-    let Look { fact: tmux, rest } = tmux;
     for name in whose.named() {
         super::ctx::user_of(data, name)?;
     }
@@ -131,7 +128,7 @@ fn look_once(
         .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
         .collect();
     let now = ctx.clock.now();
-    let seen = observe(ctx, memory, &jobs, (&tmux, rest));
+    let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());
     let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
@@ -148,7 +145,7 @@ fn look_once(
             viewer.view(job, windows, seen)
         })
         .unzip();
-    let orphans = match &tmux {
+    let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
             data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
         }
@@ -160,7 +157,7 @@ fn look_once(
         users: data.users().iter().map(|user| user.name.clone()).collect(),
         jobs: views,
         orphans,
-        tmux: match &tmux {
+        tmux: match tmux {
             TmuxFact::Up { .. } => TmuxHealth::Up,
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
@@ -175,8 +172,7 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
     settled(ctx, |data, tmux| {
         let job = super::ctx::job_of(data, id)?;
         let user = super::ctx::user_of(data, &id.user)?;
-        let Look { fact: tmux, rest } = tmux;
-        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], (&tmux, rest));
+        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = Memory::default().fleet(ctx, ANSWER_SERVES);
         let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());

@@ -18,42 +18,39 @@ use crate::ops::watch;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
 use crate::plan::place::{Indexed, Window};
-use crate::tmux::{Capture, Rest, Rows};
+use crate::text;
+use crate::tmux::Capture;
 
-use super::{newest, reach, read_text, since_launch};
+use super::{reach, read_text, since_launch};
 
-/// Lines above the screen that a full reading reads first.
-pub(super) const TAIL: u32 = 70;
+/// Lines above the screen that are read first.
+const TAIL: u32 = 70;
 
 /// Lines that are read when the tail does not decide.
 const WIDE: u32 = 2_000;
 
+/// Last lines of a pane that a view carries.
+const SHOWN_LINES: usize = 40;
+
 /// What was read of a pane, as long as the pane has not changed since.
 #[derive(Clone, Debug)]
-pub(super) struct Reading {
-    pub(super) fingerprint: Fingerprint,
-    pub(super) verdict: Verdict,
-    pub(super) tail: Arc<str>,
+struct Reading {
+    fingerprint: Fingerprint,
+    verdict: Verdict,
+    tail: Arc<str>,
     /// The longest pause between its outputs that was seen.
     usual: Option<Duration>,
-    /// Whether lines were wrapped, which only tmux can join.
-    is_wrapped: bool,
-    /// The look at which it was last read as far back as a verdict may rest on.
-    pub(super) full_at: u64,
-    /// Whether newer rows were put to that since.
-    is_joined: bool,
 }
 
 /// Changes when a pane prints, is resized, or its job ends; and with how much of it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint {
-    pub(super) server: u32,
+struct Fingerprint {
+    server: u32,
     activity: u64,
-    pub(super) history_size: u64,
-    pub(super) cursor_y: u32,
-    cursor_x: u32,
-    pub(super) size: (u32, u32),
-    pub(super) exit: Option<i32>,
+    history_size: u64,
+    cursor: (u32, u32),
+    size: (u32, u32),
+    exit: Option<i32>,
     /// What its user has set: see [`super::reach`].
     reach: u32,
 }
@@ -68,20 +65,9 @@ pub struct Memory {
     question: Option<Question>,
     /// The number of the control plane that said so.
     cloud: u64,
-    /// Whether of a job that goes on only the newest rows are read.
-    is_of_a_screen: bool,
-    /// Looks so far.
-    looks: u64,
 }
 
 impl Memory {
-    /// For a screen, which looks every few seconds and all day: of a window that only prints on, the newest
-    /// rows are read (see `newest`). MONITOR and commands read every changed window as far back as its
-    /// verdict may reach.
-    pub fn of_a_screen() -> Self {
-        Self { is_of_a_screen: true, ..Self::default() }
-    }
-
     /// What the control plane says, asked now unless it was asked less than `age` ago.
     pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
         let now = ctx.clock.monotonic();
@@ -191,17 +177,15 @@ pub(super) fn observe<'a>(
     ctx: &Ctx,
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
-    (tmux, rest): (&'a TmuxFact, Box<dyn Rest + '_>),
+    tmux: &'a TmuxFact,
 ) -> Vec<Seen<'a>> {
     let server = match tmux {
         TmuxFact::Up { place, .. } => place.server_pid,
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
     };
     let mut seen = windows_and_exits(ctx, jobs, tmux);
-    memory.looks = memory.looks.wrapping_add(1);
     let changed = changed_panes(memory, jobs, &mut seen, (ctx, server));
-    let others = read_rows(ctx, memory, jobs, (&mut seen, rest), changed);
-    read(ctx, memory, jobs, &mut seen, others);
+    read(ctx, memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, &seen);
     read(ctx, memory, jobs, &mut seen, undecided);
     let now = ctx.clock.now();
@@ -272,11 +256,7 @@ fn changed_panes(
         let reach = *reaches.entry(&user.name).or_insert_with(|| reach(ctx, user));
         let fingerprint = fingerprint(server, pane, reach);
         match memory.readings.get(&pane.pane_id) {
-            // What was put together is read as a whole in time, also when nothing is printed any more.
-            Some(reading)
-                if reading.fingerprint == fingerprint
-                    && !(reading.is_joined && newest::is_full_due(reading, memory.looks)) =>
-            {
+            Some(reading) if reading.fingerprint == fingerprint => {
                 seen.verdict = Some(reading.verdict.clone());
                 seen.tail = Arc::clone(&reading.tail);
             }
@@ -326,94 +306,13 @@ fn read(
         };
         let text = since_launch(job, &text);
         let verdict = judged(ctx, job, text, (seen.exit, fingerprint.reach));
-        let text = String::from_utf8_lossy(text);
-        let is_wrapped = newest::has_wrapped(&text, fingerprint.size.0);
-        let tail = newest::last_lines(&text);
-        remember(memory, seen, capture.pane_id, (fingerprint, verdict, tail, is_wrapped), false);
+        let tail = last_lines(&String::from_utf8_lossy(text));
+        seen.verdict = Some(verdict.clone());
+        seen.tail = Arc::clone(&tail);
+        let usual = usual_pause(memory.readings.get(&capture.pane_id), &fingerprint);
+        let reading = Reading { fingerprint, verdict, tail, usual };
+        memory.readings.insert(capture.pane_id, reading);
     }
-}
-
-/// Reads as few rows as will do; what has to be read in another way is given back.
-fn read_rows(
-    ctx: &Ctx,
-    memory: &mut Memory,
-    jobs: &[(&User, &Job)],
-    (seen, rest_of_look): (&mut [Seen<'_>], Box<dyn Rest + '_>),
-    wanted: Vec<Wanted>,
-) -> Vec<Wanted> {
-    let (mut asked, mut rest) = (Vec::new(), Vec::new());
-    for wanted in wanted {
-        match rows_of(memory, seen, &wanted) {
-            Some(rows) => asked.push((wanted, rows)),
-            None => rest.push(wanted),
-        }
-    }
-    let rows: Vec<Rows> = asked.iter().map(|(_, (rows, _))| rows.clone()).collect();
-    let Ok(Some(texts)) = rest_of_look.rows(&rows) else {
-        rest.extend(asked.into_iter().map(|(wanted, _)| wanted));
-        return rest;
-    };
-    for ((wanted, (_, is_new)), text) in asked.into_iter().zip(texts) {
-        let job = jobs.get(wanted.index).map(|(_, job)| *job);
-        let (Some(job), Some(seen)) = (job, seen.get_mut(wanted.index)) else { continue };
-        if !understood(ctx, memory, (job, seen), &wanted, (&text, is_new)) {
-            rest.push(wanted);
-        }
-    }
-    rest
-}
-
-/// The rows to read of a pane, and whether they are its newest alone. `None` where tmux has to join them.
-fn rows_of(memory: &Memory, seen: &[Seen<'_>], wanted: &Wanted) -> Option<(Rows, bool)> {
-    let seen = seen.get(wanted.index)?;
-    let Window::Here(pane) = &seen.window else { return None };
-    // It has ended since the look, and may have printed far more than the rows that were there.
-    if seen.exit.is_some() && pane.exit.is_none() {
-        return None;
-    }
-    let Some(old) = memory.readings.get(&pane.pane_id) else {
-        return Some((newest::all_rows(pane), false));
-    };
-    if old.is_wrapped {
-        return None;
-    }
-    let new = if memory.is_of_a_screen {
-        newest::new_rows(old, &wanted.fingerprint, pane, memory.looks)
-    } else {
-        None
-    };
-    Some(new.map_or_else(|| (newest::all_rows(pane), false), |rows| (rows, true)))
-}
-
-/// Takes in the rows of a pane; `false` if they do not say enough.
-fn understood(
-    ctx: &Ctx,
-    memory: &mut Memory,
-    (job, seen): (&Job, &mut Seen<'_>),
-    wanted: &Wanted,
-    (rows, is_new): (&[u8], bool),
-) -> bool {
-    let (pane_id, fingerprint) = (&wanted.capture.pane_id, wanted.fingerprint);
-    let rows = String::from_utf8_lossy(rows);
-    if newest::has_wrapped(&rows, fingerprint.size.0) {
-        return false;
-    }
-    let old = memory.readings.get(pane_id).filter(|_| is_new);
-    let (verdict, tail) = if let Some(old) = old {
-        let Some(text) = newest::joined(&old.tail, &rows) else { return false };
-        let mut new = ctx.classifier().classify_newest(text.new.as_bytes());
-        if newest::lacks(&new.progress, &old.verdict.progress) {
-            new = read_text(ctx, job, text.new.as_bytes(), (None, fingerprint.reach));
-        }
-        let Some(verdict) = newest::gone_on(&old.verdict, new) else { return false };
-        (verdict, text.tail)
-    } else {
-        let text = since_launch(job, rows.trim_end().as_bytes());
-        let verdict = judged(ctx, job, text, (seen.exit, fingerprint.reach));
-        (verdict, newest::last_lines(&String::from_utf8_lossy(text)))
-    };
-    remember(memory, seen, pane_id.clone(), (fingerprint, verdict, tail, false), is_new);
-    true
 }
 
 /// What the text of a job says. Where that is a failure of which a person said that it is none, another one
@@ -428,7 +327,7 @@ fn judged(ctx: &Ctx, job: &Job, text: &[u8], known: (Option<Exit>, u32)) -> Verd
     else {
         return verdict;
     };
-    let plain = crate::text::strip(text);
+    let plain = text::strip(text);
     let plain = String::from_utf8_lossy(&plain);
     let behind = plain.rfind(line.trim()).and_then(|at| plain.get(at + line.trim().len()..));
     match behind.map(|behind| read_text(ctx, job, behind.as_bytes(), known)) {
@@ -437,25 +336,17 @@ fn judged(ctx: &Ctx, job: &Job, text: &[u8], known: (Option<Exit>, u32)) -> Verd
     }
 }
 
-/// Puts what was read of a pane where this look and the next ones find it.
-fn remember(
-    memory: &mut Memory,
-    seen: &mut Seen<'_>,
-    pane_id: String,
-    (fingerprint, verdict, tail, is_wrapped): (Fingerprint, Verdict, Arc<str>, bool),
-    is_joined: bool,
-) {
-    seen.verdict = Some(verdict.clone());
-    seen.tail = Arc::clone(&tail);
-    let old = memory.readings.get(&pane_id);
-    let usual = usual_pause(old, &fingerprint);
-    let full_at = match (old, &seen.window) {
-        (Some(old), _) if is_joined => old.full_at,
-        (None, Window::Here(pane)) => newest::first_full(memory.looks, pane),
-        _ => memory.looks,
-    };
-    let reading = Reading { fingerprint, verdict, tail, usual, is_wrapped, full_at, is_joined };
-    memory.readings.insert(pane_id, reading);
+/// The last lines that are not blank, made harmless.
+fn last_lines(text: &str) -> Arc<str> {
+    let text = text.trim_end();
+    let from =
+        memchr::memrchr_iter(b'\n', text.as_bytes()).nth(SHOWN_LINES - 1).map_or(0, |at| at + 1);
+    let mut shown = String::with_capacity(text.len() - from + 1);
+    for line in text.get(from..).unwrap_or_default().lines() {
+        shown.push_str(&text::escape(line.trim_end()));
+        shown.push('\n');
+    }
+    shown.into()
 }
 
 fn capture(pane: &PaneFact, history: u32) -> Capture {
@@ -474,8 +365,7 @@ fn fingerprint(server: u32, pane: &PaneFact, reach: u32) -> Fingerprint {
         server,
         activity: pane.activity,
         history_size: pane.history_size,
-        cursor_y: pane.cursor_y,
-        cursor_x: pane.cursor_x,
+        cursor: (pane.cursor_y, pane.cursor_x),
         size: (pane.width, pane.height),
         exit: pane.exit,
         reach,

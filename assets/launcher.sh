@@ -14,8 +14,11 @@ mapfile -d '' -t spec <"$state/spec"
 mapfile -d '' -t argv <"$state/argv"
 token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]}
 
-# A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
+# Handlers, not ignored signals: children get the defaults back, so Ctrl-C ends the job and not us. A window that
+# is closed (SIGHUP) leaves the job the time that it takes to save what it has.
 trap ':' INT QUIT
+is_closed=
+trap 'is_closed=yes' HUP
 
 # The process group that `tpu kill` may signal. Field 22 of stat is the start time, which tells a
 # reused pid from ours; counted behind the name, which may contain blanks.
@@ -62,33 +65,44 @@ in_foreground() {
 # writes to it is relayed to the window and kept in the log. We hold its other side: a relay that is killed
 # is followed by another one, and the job does not notice.
 run_native() {
-    local seated
+    local seated relayed is_told=
     exec 9<>/dev/ptmx && "$tpu" launcher furnish <&9 || {
         code=126
         return
     }
     "$tpu" launcher seat /bin/bash "$state/launcher.sh" seated <&9 9>&- &
     seated=$!
+    # What bash says of a relay that was killed is no word about the job: it goes nowhere.
+    exec 8>&2 2>/dev/null
     while :; do
-        "$tpu" launcher relay "$log" "$state/spool" "$seated" <&9 9>&-
-        case $? in
+        relayed=1
+        if [ -x "$tpu" ]; then
+            "$tpu" launcher relay "$job" "$log" "$state/spool" "$seated" <&9 9>&- 2>&8 8>&-
+            relayed=$?
+        elif [ -z "$is_told" ]; then
+            # The window is raw: nothing puts the cursor back.
+            printf '\r\ntpu: %s · what it says waits for %s, which is gone\r\n' "$job" "$tpu"
+            is_told=yes
+        fi
+        case $relayed in
         0) break ;;
         10)
             # What the job left running may sit there for ever, and its end does not wait for that.
             set -m
-            "$tpu" launcher relay "$log" "$state/spool" <&9 9>&- &
+            "$tpu" launcher relay "$job" "$log" "$state/spool" <&9 9>&- 2>&8 8>&- &
             disown
             set +m
             break
             ;;
         esac
-        # Without a relay it would be held back for ever; without a window there is nobody to relay to.
-        [ -t 2 ] || break
+        # Without a relay the job would be held back for ever; without a job there is nothing to relay.
+        kill -0 "$seated" || break
         sleep 0.5
     done
     exec 9>&-
     wait "$seated"
     code=$?
+    exec 2>&8 8>&-
 }
 
 run_script() {
@@ -116,13 +130,16 @@ code=0
 
 [ "$code" -ne 0 ] || "run_$mode"
 
+# Whatever code it ended with, it ended because it lost its window: that is no end of its own.
+[ -z "$is_closed" ] || exit "$code"
+
 stty sane 2>/dev/null
 printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
 tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
 printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
 "$tpu" launcher exited "$token" "$code"
 
-trap - INT QUIT
+trap - INT QUIT HUP
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.
 unset TPU_JOB
 cd -- "$dir" 2>/dev/null

@@ -28,7 +28,7 @@ fn relay(env: &TestEnv, window: u64) -> Option<Process> {
     let is_ours = |pid: &u32| {
         let words = words(pid);
         let words: Vec<&[u8]> = words.split(|b| *b == 0).collect();
-        words.get(2) == Some(&&b"relay"[..]) && words.get(4) == Some(&spool.as_bytes())
+        words.get(2) == Some(&&b"relay"[..]) && words.get(5) == Some(&spool.as_bytes())
     };
     pids.filter(is_ours).find_map(Process::read)
 }
@@ -131,7 +131,7 @@ fn a_relay_that_is_killed_is_followed_by_another() {
     let record = env.wait_status(window, "finished");
     assert_eq!(record["extra_msgs"]["launch"]["exit"], 0);
     let log = log(&env, window);
-    let gaps = log.matches("tpu: the log was interrupted here").count();
+    let gaps = log.matches("the log was interrupted here").count();
     assert_eq!(gaps, killed.len(), "each is said");
     let numbers: Vec<u32> = log.lines().filter_map(|line| line.parse().ok()).collect();
     assert!(numbers.windows(2).all(|two| two[0] < two[1]), "nothing is there twice");
@@ -233,4 +233,71 @@ fn a_closed_window_leaves_nobody_behind() {
     env.tmux().run(&["kill-pane", "-t", &pane]);
     wait_until("the job hears of it", || !lives(&job));
     wait_until("the relay as well", || !lives(&relay));
+}
+
+/// What a job says and saves when its window is closed, or the server goes with all windows, is kept.
+#[test]
+fn a_job_whose_window_is_closed_may_save_what_it_has() {
+    for server_too in [false, true] {
+        let env = TestEnv::new();
+        let script = "trap 'echo saving; until [ -e \"$HOME/go\" ]; do sleep 0.02; done; \
+                      echo step 100 >\"$HOME/saved\"; echo saved; exit 3' HUP; \
+                      echo $$ >\"$HOME/pid\"; echo ready; while :; do sleep 0.02; done";
+        let window = env.start(script, &NONE);
+        let job = env.wait_pid("pid");
+        wait_until("it has said that it is ready", || log(&env, window).contains("ready"));
+        let pane = env.pane_id("alice", window).unwrap();
+        if server_too {
+            env.tmux().run(&["kill-server"]);
+        } else {
+            env.tmux().run(&["kill-pane", "-t", &pane]);
+        }
+        wait_until("it has heard of it", || log(&env, window).contains("saving"));
+        assert!(lives(&job), "it takes its time");
+        std::fs::write(env.path("go"), "").unwrap();
+        wait_until("it has ended", || !lives(&job));
+        let log = log(&env, window);
+        assert!(log.starts_with("ready\n") && log.ends_with("saving\nsaved\n"), "{log}");
+        assert_eq!(std::fs::read_to_string(env.path("saved")).unwrap(), "step 100\n");
+        let job = &env.tpu("check alice --json").exits(0).json()["jobs"][0];
+        let lost = (&job["error"] == "lost", job["unknown"].is_string());
+        assert_eq!(lost, (!server_too, server_too), "its code is no end of its own: {job}");
+    }
+}
+
+/// The relay is ours: that it was killed is no failure of the job, and nothing that is said of it is read as one.
+#[test]
+fn a_relay_that_is_killed_says_nothing_about_the_job() {
+    let env = TestEnv::new();
+    let window =
+        env.start("echo ready; until [ -e \"$HOME/go\" ]; do sleep 0.02; done; exit 7", &NONE);
+    wait_until("it has said that it is ready", || log(&env, window).contains("ready"));
+    let first = wait_for("the relay", || relay(&env, window));
+    kill(&first);
+    let next = || relay(&env, window).filter(|relay| relay.pid != first.pid && lives(relay));
+    wait_for("the next relay", next);
+    assert!(!env.pane("alice", window).contains("Killed"), "{}", env.pane("alice", window));
+    std::fs::write(env.path("go"), "").unwrap();
+    env.wait_status(window, "error");
+    let said = env.tpu("check alice --json").exits(0).json();
+    assert_eq!(said["jobs"][0]["error"], "unknown", "{said}");
+}
+
+/// Without the program nothing can be shown; what has ended is recorded all the same.
+#[test]
+fn an_end_is_recorded_where_the_program_has_gone() {
+    let env = TestEnv::new();
+    let window =
+        env.start("echo ready; until [ -e \"$HOME/go\" ]; do sleep 0.02; done; exit 7", &NONE);
+    wait_until("it has said that it is ready", || log(&env, window).contains("ready"));
+    let state = env.state_of("alice", window);
+    std::fs::rename(state.join("bin/tpu"), state.join("bin/away")).unwrap();
+    kill(&wait_for("the relay", || relay(&env, window)));
+    wait_until("the window says so", || env.pane("alice", window).contains("which is gone"));
+    std::fs::write(env.path("go"), "").unwrap();
+    wait_until("its end is written down", || state.join("exit").exists());
+    let code = std::fs::read_to_string(state.join("exit")).unwrap();
+    assert!(code.starts_with("7 "), "{code}");
+    let said = env.tpu("check alice --json").exits(0).json();
+    assert_eq!(said["jobs"][0]["error"], "unknown", "{said}");
 }

@@ -16,10 +16,10 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::stdio;
 use rustix::termios::{self, OptionalActions};
-use signal_hook::consts::{SIGINT, SIGQUIT, SIGWINCH};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGWINCH};
 
 use super::procs::Process;
 
@@ -37,6 +37,14 @@ pub fn furnish() -> io::Result<()> {
     // On this side as well they are those of the terminal itself.
     let modes = termios::tcgetattr(stdio::stderr())?;
     termios::tcsetattr(other_side, OptionalActions::Now, &modes)?;
+    resize()
+}
+
+/// Every key in the window is the job's own business, and its terminal is as large.
+fn make_raw() -> io::Result<()> {
+    let mut modes = termios::tcgetattr(stdio::stderr())?;
+    modes.make_raw();
+    termios::tcsetattr(stdio::stderr(), OptionalActions::Now, &modes)?;
     resize()
 }
 
@@ -84,6 +92,8 @@ pub enum Moment {
 #[derive(Debug)]
 pub struct Relay {
     job: Option<Job>,
+    /// Whether the window is there; one that has closed does not come back.
+    has_window: bool,
     resized: UnixStream,
     typed: Vec<u8>,
     /// Bytes that were heard after the end of the job.
@@ -102,20 +112,40 @@ enum Job {
 
 impl Relay {
     /// A window for as long as process `job` lives; without one nothing is typed, and nobody waits for an end.
+    ///
+    /// A job outlives its window as far as it wants: it is told (SIGHUP), as by any terminal that closes, and
+    /// what it then says and saves is heard to its end.
     pub fn open(job: Option<u32>) -> io::Result<Self> {
         let (resized, told) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(SIGWINCH, told)?;
         resized.set_nonblocking(true)?;
         rustix::io::ioctl_fionbio(stdio::stdin(), true)?;
+        let mut relay = Self {
+            job: job.map(Job::of),
+            has_window: true,
+            resized,
+            typed: Vec::new(),
+            after_the_end: 0,
+        };
         if job.is_some() {
-            // Every key is the job's own business.
-            let mut modes = termios::tcgetattr(stdio::stderr())?;
-            modes.make_raw();
-            termios::tcsetattr(stdio::stderr(), OptionalActions::Now, &modes)?;
-            resize()?;
+            signal_hook::flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?;
+            if make_raw().is_err() {
+                relay.lose_window();
+            }
         }
-        let job = job.map(Job::of);
-        Ok(Self { job, resized, typed: Vec::new(), after_the_end: 0 })
+        Ok(relay)
+    }
+
+    /// The window has closed: tells whoever is in the foreground of the terminal.
+    fn lose_window(&mut self) {
+        if !std::mem::replace(&mut self.has_window, false) {
+            return;
+        }
+        if let Ok(group) = termios::tcgetpgrp(stdio::stdin()) {
+            // It may have ended already.
+            let _ = kill_process_group(group, Signal::HUP);
+            let _ = kill_process_group(group, Signal::CONT);
+        }
     }
 
     /// Waits for what is written at the terminal, and puts it into `buffer`.
@@ -151,7 +181,7 @@ impl Relay {
         ];
         // Without anything to ask of it, it says when it has closed.
         let keys = if self.job.is_some() { PollFlags::IN } else { PollFlags::empty() };
-        let listens = self.typed.len() < TYPED;
+        let listens = self.has_window && self.typed.len() < TYPED;
         if listens {
             fds.push(PollFd::from_borrowed_fd(window, keys));
         }
@@ -183,6 +213,7 @@ impl Relay {
         if has_keys {
             let mut keys = [0; 4096];
             match rustix::io::read(window, &mut keys) {
+                Ok(0) | Err(Errno::IO) if self.job.is_some() => self.lose_window(),
                 Ok(0) => return Err(Errno::IO.into()),
                 Ok(count) => self.typed.extend_from_slice(keys.get(..count).unwrap_or_default()),
                 Err(Errno::INTR | Errno::AGAIN) => {}
@@ -202,11 +233,12 @@ impl Relay {
     }
 
     /// Shows something in the window. As long as it takes nothing, the job is held back.
-    pub fn show(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
+    pub fn show(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while self.has_window && !bytes.is_empty() {
             match rustix::io::write(stdio::stderr(), bytes) {
                 Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
+                Err(Errno::IO) if self.job.is_some() => self.lose_window(),
                 Err(error) => return Err(error.into()),
             }
         }

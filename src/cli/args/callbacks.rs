@@ -45,12 +45,14 @@ pub enum LauncherStep {
     },
     /// Shows what is written at the terminal of which standard input is the other side, and keeps it
     Relay {
+        /// The job
+        job: String,
         /// The log
         log: PathBuf,
         /// Where output lies on its way to the log
         spool: PathBuf,
         /// The process whose end is the end of the job
-        job: Option<u32>,
+        pid: Option<u32>,
     },
     /// Runs the job on the workers of its target, and prints what they say
     Workers {

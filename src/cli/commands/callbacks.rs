@@ -23,9 +23,7 @@ use crate::sys::seat;
 pub(in crate::cli) fn speaks_in_window_of(command: &Command, env: &Env) -> Option<JobId> {
     let is_callback = match command {
         Command::UpdLog(_) | Command::FinishJob(_) | Command::FailJob(_) => true,
-        Command::Launcher(args) => {
-            matches!(args.step, LauncherStep::Begin { .. } | LauncherStep::Exited { .. })
-        }
+        Command::Launcher(args) => !matches!(args.step, LauncherStep::Workers { .. }),
         _ => false,
     };
     env.non_empty("TPU_JOB").filter(|_| is_callback).and_then(JobId::parse)
@@ -89,8 +87,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
                 .hint("this machine may have no more terminals: see /proc/sys/kernel/pty/max")
         })?,
         LauncherStep::Seat { words } => return Err(take_a_seat(words)),
-        LauncherStep::Relay { log, spool, job } => {
-            let relayed = Relayed { log: log.clone(), spool: spool.clone(), job: *job };
+        LauncherStep::Relay { job, log, spool, pid } => {
+            let relayed =
+                Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };
             let is_held = relay::run(&SystemClock::new(), &relayed)?;
             return Ok(Output { code: if is_held { HELD } else { 0 }, ..Output::default() });
         }

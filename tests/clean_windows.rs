@@ -142,6 +142,28 @@ fn windows_without_a_mark_are_listed_and_closed_by_force_alone_where_nobody_look
 }
 
 #[test]
+fn what_clean_would_close_is_what_a_look_lists() {
+    let env = TestEnv::new();
+    let old = env.pane_id("alice", failed(&env)).unwrap();
+    forget_records(&env);
+    let job = env.start("exec sleep 1000", &NONE);
+    env.wait_status(job, "running");
+    // A person has put the left-over beside a job that is at work, and a shell of their own.
+    let at_work = env.pane_id("alice", job).unwrap();
+    let _printed = env.tmux().run(&["join-pane", "-d", "-s", &old, "-t", &at_work]);
+    let theirs = own_pane(&env, &at_work, &[], "beside");
+    let would = env.tpu("-czw alice --dry-run --json").exits(0).json();
+    let listed = env.tpu("check alice --json").exits(0).json();
+    let closed = would["would"]["close"].as_array().unwrap();
+    assert_eq!(closed.len(), 1, "{would}");
+    assert_eq!(listed["orphans"][0]["window"], closed[0]["window"], "{listed}");
+    drop(env.tpu("-czw alice").exits(0));
+    let listed = env.tpu("check alice --json").exits(0).json();
+    assert_eq!(listed["orphans"], json!([]), "the shell beside a job needs no word");
+    assert!(lives(&theirs));
+}
+
+#[test]
 fn force_leaves_a_session_its_home() {
     let env = TestEnv::with_tmux_conf("set -g base-index 1\n");
     let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", &own("shell")]);

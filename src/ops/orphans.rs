@@ -1,13 +1,15 @@
 //! Windows of a user's session that no record claims. Their panes that carry our mark are ours to close;
 //! what carries none was opened by a person, or by the original, and is a person's to judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{PaneFact, TmuxFact};
-use crate::model::ids::{JobId, UserName};
+use crate::model::ids::{JobId, LaunchToken, UserName};
+use crate::model::job::Job;
+use crate::model::view::Orphan;
 use crate::plan::place;
 use crate::tmux::{Occupant, TmuxError};
 
@@ -144,21 +146,75 @@ pub fn has_ended(pane: &PaneFact) -> bool {
     pane.launch.is_some() && (pane.dead || pane.exit.is_some())
 }
 
+/// What records claim, gathered once for all panes of a look.
+struct Claims<'a> {
+    launches: HashSet<&'a LaunchToken>,
+    /// Jobs without a launch of ours, by session and index: of the original.
+    places: HashMap<(&'a str, u32), Vec<&'a Job>>,
+}
+
+impl<'a> Claims<'a> {
+    fn of(data: &'a Data) -> Self {
+        let mut claims = Self { launches: HashSet::new(), places: HashMap::new() };
+        for user in data.users() {
+            for job in user.jobs() {
+                if let Some(launch) = &job.launch {
+                    claims.launches.insert(&launch.token);
+                } else {
+                    let place = (user.tmux_name.as_str(), job.windows_id.0);
+                    claims.places.entry(place).or_default().push(job);
+                }
+            }
+        }
+        claims
+    }
+
+    /// Whether any record claims a pane.
+    fn has(&self, pane: &PaneFact) -> bool {
+        if let Some(token) = &pane.launch {
+            return self.launches.contains(token);
+        }
+        let place = (pane.session.as_str(), pane.window_index);
+        let mut jobs = self.places.get(&place).into_iter().flatten();
+        jobs.any(|job| place::is_window_of(job, &pane.session, pane))
+    }
+}
+
 /// The windows of a user's session that no record claims, except the home window 0. A window that is linked
 /// into several sessions, or shown in grouped ones, is one window.
-fn lone(ctx: &Ctx, data: &Data, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
+fn lone(ctx: &Ctx, claims: &Claims<'_>, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
     let mut windows: BTreeMap<u32, Lone> = BTreeMap::new();
     for pane in panes.iter().filter(|pane| pane.session == user.tmux_name && pane.window_index > 0)
     {
         let lone = Lone { panes: Vec::new(), is_shared: false };
         let window = windows.entry(pane.window_index).or_insert(lone);
-        if is_claimed(data, pane) || !records::is_of_this_file(ctx, pane) {
+        if claims.has(pane) || !records::is_of_this_file(ctx, pane) {
             window.is_shared = true;
         } else {
             window.panes.push(pane.clone());
         }
     }
     windows.into_values().filter(|window| !window.panes.is_empty()).collect()
+}
+
+/// The windows that no record claims, of these users, as a look lists them.
+pub(super) fn listed<'a>(
+    ctx: &Ctx,
+    data: &Data,
+    users: impl Iterator<Item = &'a User>,
+    panes: &[PaneFact],
+) -> Vec<Orphan> {
+    let claims = Claims::of(data);
+    let windows = users.flat_map(|user| lone(ctx, &claims, user, panes));
+    let told = windows.filter_map(|window| {
+        let first = kept(&window, &[]).first().copied()?;
+        Some(Orphan {
+            session: first.session.clone(),
+            window: first.window_index,
+            window_id: first.window_id.clone(),
+        })
+    });
+    told.collect()
 }
 
 /// The panes of the window of `pane` beside it.
@@ -185,13 +241,6 @@ pub(super) fn left_of(
     left(&panes, occupants)
 }
 
-/// Whether any record claims a pane.
-pub fn is_claimed(data: &Data, pane: &PaneFact) -> bool {
-    data.users()
-        .iter()
-        .any(|user| user.jobs().iter().any(|job| place::is_window_of(job, &user.tmux_name, pane)))
-}
-
 /// What [`close`] would do now.
 pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
     let tmux = ctx.tmux.look();
@@ -199,7 +248,7 @@ pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Erro
     let data = ctx.data()?;
     let occupants = ctx.tmux.occupants()?;
     let mut would = Closed::default();
-    for window in lone(ctx, &data, user_of(&data, user)?, panes) {
+    for window in lone(ctx, &Claims::of(&data), user_of(&data, user)?, panes) {
         let is_watched = |pane: &&PaneFact| {
             pane.launch.is_none()
                 && occupants.get(&pane.pane_id).is_some_and(|occupant| occupant.watchers > 0)
@@ -228,7 +277,7 @@ pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> 
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let occupants = ctx.tmux.occupants()?;
-    let windows = lone(ctx, &data, owner, panes);
+    let windows = lone(ctx, &Claims::of(&data), owner, panes);
     if which == Which::All {
         keep_session(ctx, owner, panes, &windows)?;
     }
@@ -236,8 +285,9 @@ pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> 
     for window in &windows {
         // Read again: a launch may have claimed it between.
         let data = ctx.data()?;
+        let claims = Claims::of(&data);
         let mut closed = Vec::new();
-        for pane in window.chosen(which).into_iter().filter(|pane| !is_claimed(&data, pane)) {
+        for pane in window.chosen(which).into_iter().filter(|pane| !claims.has(pane)) {
             let result = if pane.launch.is_some() {
                 ctx.tmux.close_window(pane, place.server_pid)
             } else {
@@ -301,7 +351,7 @@ fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closin
         return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
             .hint("name that file: --data FILE"));
     }
-    let windows = lone(ctx, &data, user, panes);
+    let windows = lone(ctx, &Claims::of(&data), user, panes);
     let is_it = |window: &Lone| window.panes.iter().any(|pane| pane.window_index == id.window.0);
     let Some(window) = windows.into_iter().find(is_it) else { return Ok(None) };
     let marked: Vec<&PaneFact> = window.marked().collect();

@@ -6,28 +6,28 @@
 
 mod observe;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, PaneFact, TargetFact, TargetState, TmuxFact, Verdict};
+use crate::model::facts::{ErrorKind, TargetFact, TargetState, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{Lineage, Links};
 use crate::model::rules::Action;
 use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
-use crate::model::view::{JobView, Next, Orphan, Snapshot, TmuxHealth, Whose};
+use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
-use crate::plan::place::{self, Window};
+use crate::plan::place::Window;
 use crate::plan::{answer, backoff, next};
 
 use super::fleet::Fleet;
-use super::{Ctx, Error, lease, records, watch, workers};
+use super::{Ctx, Error, lease, orphans, watch, workers};
 use observe::{Seen, observe, windows_and_exits};
 
 pub use observe::Memory;
@@ -147,7 +147,7 @@ fn look_once(
         .unzip();
     let orphans = match tmux {
         TmuxFact::Up { panes, .. } => {
-            data.users().iter().filter(|u| scope(u)).flat_map(|u| orphans(ctx, u, panes)).collect()
+            orphans::listed(ctx, data, data.users().iter().filter(|u| scope(u)), panes)
         }
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Vec::new(),
     };
@@ -455,42 +455,6 @@ fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
             Timestamp::parse_original(value.as_str()?, &zone)
         }
     }
-}
-
-/// Windows of a user's session that no record claims; never the home window 0, nor a job's of another
-/// data file.
-fn orphans(ctx: &Ctx, user: &User, panes: &[PaneFact]) -> Vec<Orphan> {
-    let mut orphans: BTreeMap<u32, Orphan> = BTreeMap::new();
-    // A window that somebody has split is a job's if one of its panes is.
-    let mut claimed: BTreeSet<u32> = BTreeSet::from([0]);
-    let tokens: HashSet<_> =
-        user.jobs().iter().filter_map(|job| Some(&job.launch.as_ref()?.token)).collect();
-    let mut without_launch: HashMap<u32, Vec<&Job>> = HashMap::new();
-    for job in user.jobs().iter().filter(|job| job.launch.is_none()) {
-        without_launch.entry(job.windows_id.0).or_default().push(job);
-    }
-    for pane in panes.iter().filter(|pane| pane.session == user.tmux_name) {
-        let is_a_jobs = if let Some(token) = &pane.launch {
-            tokens.contains(token)
-        } else {
-            let mut jobs = without_launch.get(&pane.window_index).into_iter().flatten();
-            jobs.any(|job| place::is_window_of(job, &user.tmux_name, pane))
-        };
-        if is_a_jobs || !records::is_of_this_file(ctx, pane) {
-            claimed.insert(pane.window_index);
-            orphans.remove(&pane.window_index);
-        } else if !claimed.contains(&pane.window_index) {
-            orphans.insert(
-                pane.window_index,
-                Orphan {
-                    session: pane.session.clone(),
-                    window: pane.window_index,
-                    window_id: pane.window_id.clone(),
-                },
-            );
-        }
-    }
-    orphans.into_values().collect()
 }
 
 /// The failure that the facts show and the record does not hold yet.

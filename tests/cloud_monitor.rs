@@ -381,6 +381,8 @@ fn commands_work_over_the_api() {
     };
     served.sim().pull(&fresh).unwrap();
     let before = env.data_bytes();
+    let taken = env.tpu("targets import --alias kill").exits(2);
+    assert!(taken.stderr.contains("'kill' already means something"), "{taken}");
     let import = "targets import --alias {type}-{pricing}{n}";
     let dry = env.tpu(&format!("{import} --dry-run")).exits(0);
     drop(dry.says(&[

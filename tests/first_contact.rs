@@ -63,7 +63,17 @@ fn init_makes_user_settings_and_scripts_once() {
     // The scripts that it puts there work.
     write_file(&code.join("config.sh"), include_str!("../assets/example/config.sh"));
     drop(env.tpu("run local --dry-run").exits(0).says(&["source staging.sh", "ka=local"]));
-    drop(env.tpu("init --name run").exits(2).says(&["'run' is a word of the command line"]));
+    drop(
+        env.tpu("init --name run")
+            .exits(2)
+            .says(&["'run' already means something: it is a command"]),
+    );
+    for (name, meaning) in
+        [("tag", "word of the grammar"), ("v2-8", "type of"), ("keng", "command")]
+    {
+        let refused = env.tpu(&format!("add-user {name}")).exits(2);
+        assert!(refused.stderr.contains(meaning), "{name}: {refused}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
                 tmux_name: None,
                 dir: None,
                 time_zone: None,
-                reserved: Vec::new(),
+                commands: Vec::new(),
             },
         )?;
         dirs::set(ctx, &UserName::from(name), 1, &code)?;

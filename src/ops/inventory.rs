@@ -15,7 +15,7 @@ use crate::plan::board::Row;
 
 use super::board::Board;
 use super::fleet::Fleet;
-use super::{Ctx, Error, doors, snapshot};
+use super::{Ctx, Error, doors, names, snapshot};
 
 /// The origin of a registration that an import made.
 pub const IMPORTED: &str = "imported";
@@ -159,8 +159,9 @@ pub struct Plan {
     pub seen: usize,
 }
 
-/// Compares what the control plane lists with what the data file says. `template` names the aliases.
-pub fn compare(ctx: &Ctx, template: Option<&str>) -> Result<Plan, Error> {
+/// Compares what the control plane lists with what the data file says. `template` names the aliases, which are
+/// none of `commands`.
+pub fn compare(ctx: &Ctx, template: Option<&str>, commands: &[String]) -> Result<Plan, Error> {
     if ctx.cloud().kind() == CloudKind::None {
         return Err(
             CloudError::new(Trouble::NoCloud, "import targets", "no cloud is set up").into()
@@ -184,7 +185,7 @@ pub fn compare(ctx: &Ctx, template: Option<&str>) -> Result<Plan, Error> {
     for fact in &facts {
         let alias = match template {
             Some(template) if alias_of(&data, &fact.name).is_none() => {
-                Some(free_alias(template, fact, &mut taken)?)
+                Some(free_alias(template, fact, commands, &mut taken)?)
             }
             _ => None,
         };
@@ -239,6 +240,7 @@ fn change(data: &Data, fact: &TargetFact, alias: Option<String>) -> Option<Chang
 fn free_alias(
     template: &str,
     fact: &TargetFact,
+    commands: &[String],
     taken: &mut BTreeSet<String>,
 ) -> Result<String, Error> {
     let kind = fact.accelerator.as_deref().unwrap_or("tpu");
@@ -260,14 +262,15 @@ fn free_alias(
     };
     let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     let check = |alias: &str| {
-        let is_number = alias.chars().all(|c| c.is_ascii_digit());
-        if alias.is_empty() || is_number || alias == LOCAL || !alias.chars().all(plain) {
-            return Err(wrong("letters, digits, '_', '-' and '.', and not a number"));
+        if alias.is_empty() || alias.starts_with('-') || !alias.chars().all(plain) {
+            return Err(wrong("letters, digits, '_', '-' and '.', and no '-' in front"));
         }
-        Ok(())
+        Ok(names::meaning_in_grammar(alias, commands))
     };
     if !filled.contains("{n}") {
-        check(&filled)?;
+        if let Some(meaning) = check(&filled)? {
+            return Err(wrong(&format!("'{filled}' already means something: {meaning}")));
+        }
         if taken.insert(filled.clone()) {
             return Ok(filled);
         }
@@ -275,8 +278,7 @@ fn free_alias(
     }
     for number in 1_u32.. {
         let alias = filled.replace("{n}", &number.to_string());
-        check(&alias)?;
-        if taken.insert(alias.clone()) {
+        if check(&alias)?.is_none() && taken.insert(alias.clone()) {
             return Ok(alias);
         }
     }

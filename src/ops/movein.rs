@@ -9,13 +9,12 @@ use serde_json::Value;
 use crate::model::data::{Data, OUR_KEYS};
 use crate::model::job::Status;
 use crate::model::settings::Origin;
-use crate::model::target::LOCAL;
 use crate::model::time;
 use crate::store::disk::Disk;
 use crate::store::{Paths, original};
 use crate::text::counted;
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, names};
 
 /// One user of the file.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ pub struct Report {
 
 /// Looks at a file of the original, or at the directory that holds it. `words` are those of the command
 /// line, which a user's name should not be.
-pub fn look(ctx: &Ctx, path: &Path, words: &[String]) -> Result<Report, Error> {
+pub fn look(ctx: &Ctx, path: &Path, commands: &[String]) -> Result<Report, Error> {
     let path = if path.is_dir() { path.join("data.json") } else { path.to_owned() };
     let disk = &**ctx.store.disk();
     let bytes = disk.read(&path).map(|contents| contents.bytes).map_err(|e| {
@@ -81,7 +80,7 @@ pub fn look(ctx: &Ctx, path: &Path, words: &[String]) -> Result<Report, Error> {
             .collect(),
         same_bytes: data.to_bytes() == bytes,
         beside: beside(ctx, disk, &paths),
-        remarks: remarks(ctx, &data, &raw, words),
+        remarks: remarks(ctx, &data, &raw, commands),
         changes: changes(&data, &paths),
         data: path,
     };
@@ -157,13 +156,12 @@ fn beside(ctx: &Ctx, disk: &dyn Disk, paths: &Paths) -> Vec<String> {
 }
 
 /// What a person should know before moving in.
-fn remarks(ctx: &Ctx, data: &Data, raw: &Value, words: &[String]) -> Vec<String> {
+fn remarks(ctx: &Ctx, data: &Data, raw: &Value, commands: &[String]) -> Vec<String> {
     let mut said = Vec::new();
     for user in data.users() {
         let name = user.name.as_str();
-        if words.iter().any(|word| word == name)
+        if names::meaning_in_grammar(name, commands).is_some()
             || data.resolve_target(name).is_some()
-            || name == LOCAL
         {
             said.push(format!("user '{name}' has the name of something else: say user={name}"));
         }

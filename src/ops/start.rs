@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::WindowId;
-use crate::model::job::{Job, LaunchMode, Succession};
+use crate::model::job::{Job, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::rules::Action;
 use crate::plan::start::Start;
@@ -144,8 +144,7 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Star
 /// or its script's, and the disk on which it would be is there.
 fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
     let is_of_this_host = job.place.as_ref().is_some_and(|p| p.host == ctx.env.hostname);
-    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
-    let is_ours = is_native || job.tpu.as_str() == crate::model::target::LOCAL;
+    let is_ours = job.is_native() || job.tpu.as_str() == crate::model::target::LOCAL;
     let path = Path::new(log);
     let has_disk = path.starts_with(ctx.store.paths().state())
         || path.ancestors().skip(1).take(2).any(Path::is_dir);

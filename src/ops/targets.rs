@@ -2,7 +2,7 @@
 
 use crate::model::data::Data;
 use crate::model::ids::{JobId, TargetName};
-use crate::model::job::{Job, LaunchMode};
+use crate::model::job::Job;
 use crate::model::target::{LOCAL, Registration};
 
 use super::names::refuse_taken;
@@ -67,8 +67,7 @@ fn may_be_there(ctx: &Ctx, data: &Data, name: &TargetName, job: &Job) -> bool {
 
 /// Whether a job is at work on the workers of a target, by its record alone.
 fn is_live_there(name: &TargetName, job: &Job) -> bool {
-    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
-    job.tpu == *name && job.status.is_live() && is_native
+    job.tpu == *name && job.status.is_live() && job.is_native()
 }
 
 fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {

@@ -4,15 +4,13 @@ use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::rules::NAMED;
 use crate::model::settings::Origin;
-use crate::model::target::LOCAL;
 use crate::model::view::Whose;
 
 use crate::store::StoreError;
 
 use super::ctx::user_of;
-use super::{Ctx, Error, snapshot};
+use super::{Ctx, Error, names, snapshot};
 
 /// `add-user`, resolved.
 #[derive(Clone, Debug)]
@@ -25,8 +23,8 @@ pub struct NewUser {
     pub dir: Option<String>,
     /// Zone for display.
     pub time_zone: Option<String>,
-    /// Words that a name must not be: the commands.
-    pub reserved: Vec<String>,
+    /// The words of the command line that are commands.
+    pub commands: Vec<String>,
 }
 
 /// Adds a user; makes the data file if there is none. An existing tmux session of that name is taken
@@ -73,9 +71,8 @@ fn check_name(new: &NewUser) -> Result<(), Error> {
             .hint("a letter, then up to 31 letters, digits, '_' or '-'"));
     }
     // A value of another command (`set-settings KEY False`) must not be taken for a user.
-    let is_truth = ["true", "false"].contains(&name.to_ascii_lowercase().as_str());
-    if new.reserved.contains(name) || NAMED.contains(&name.as_str()) || name == LOCAL || is_truth {
-        return Err(Error::usage(format!("'{name}' is a word of the command line"))
+    if let Some(meaning) = names::meaning_in_grammar(name, &new.commands) {
+        return Err(Error::usage(format!("'{name}' already means something: {meaning}"))
             .hint("take another name, or add something to it"));
     }
     Ok(())

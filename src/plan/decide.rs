@@ -14,7 +14,7 @@ use super::place::Window;
 use super::start::Start;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, WindowId};
-use crate::model::job::{Intent, Job, KILLING, LaunchMode, Lease, Status, who};
+use crate::model::job::{Intent, Job, KILLING, Lease, Status, who};
 use crate::model::rules::Action;
 use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
@@ -318,7 +318,7 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
 
 /// An action on a target without a control plane.
 fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
-    let is_native = job.launch.as_ref().is_some_and(|launch| launch.mode == LaunchMode::Native);
+    let is_native = job.is_native();
     // Registered machines have addresses although nobody watches them.
     let is_reached = job.tpu.as_str() == LOCAL || !target.endpoints.is_empty();
     match choice.action {

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Cli, Init};
+use crate::cli::args::Init;
 use crate::cli::print::Output;
+use crate::cli::resolve;
 use crate::model::ids::UserName;
 use crate::model::time::LOCAL;
 use crate::ops::init::{self, Beginning};
@@ -21,11 +22,6 @@ pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
         Some(path) => move_in(app, &app.env.cwd.join(path), args.adopt),
         None => begin(app, args),
     }
-}
-
-/// The words of the command line, which no user should be called.
-fn words() -> Vec<String> {
-    Cli::definitions().get_subcommands().map(|sub| sub.get_name().to_owned()).collect()
 }
 
 fn begin(app: &App, args: &Init) -> Outcome {
@@ -74,7 +70,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
             tmux_name: None,
             dir: None,
             time_zone: zone,
-            reserved: words(),
+            commands: resolve::command_words(),
         },
         dir,
         scripts,
@@ -105,7 +101,7 @@ fn asked(question: &str, default: &str) -> Result<String, Error> {
 
 fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
     let ctx = app.ctx()?;
-    let report = movein::look(ctx, path, &words())?;
+    let report = movein::look(ctx, path, &resolve::command_words())?;
     let mut text = format!("{}\n", report.data.display());
     for user in &report.users {
         let jobs: Vec<String> =

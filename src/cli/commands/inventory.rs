@@ -178,7 +178,7 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
 /// `targets import`.
 fn import(app: &App, template: Option<&str>) -> Outcome {
     let ctx = app.ctx()?;
-    let plan = inventory::compare(ctx, template)?;
+    let plan = inventory::compare(ctx, template, &resolve::command_words())?;
     let mut text: String = plan.changes.iter().map(difference).collect();
     if plan.changes.is_empty() {
         let seen = counted(plan.seen, "target");

@@ -20,7 +20,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         tmux_name: args.tmux_name.clone(),
         dir: args.dir.clone(),
         time_zone: args.time_zone.clone(),
-        reserved: resolve::command_words(),
+        commands: resolve::command_words(),
     };
     if args.name.is_none() {
         if !app.may_ask() {

@@ -25,32 +25,6 @@ fn sources_keep_the_layers() {
     assert!(report.is_empty(), "{} finding(s):\n{}", report.len(), report.join("\n"));
 }
 
-/// What is counted is written by `text::counted`, which knows that one is no several.
-#[test]
-fn counts_are_written_in_one_place() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = BTreeMap::new();
-    collect(root, "src", &mut files);
-    let things = "alias(es)?|attempt|byte|cop(y|ie)|director(y|ie)|entr(y|ie)|error|event|failure|file|finding|host|job|\
-                  launch(e)?|line|pattern|place|process(es)?|record|row|rule|run|setting|step|tag|target|task|try|user|\
-                  window|worker|zone";
-    let count =
-        regex::Regex::new(&format!(r#""[^"\n]*\{{[^}}"]*\}} (more )?({things})s[ .,:;?!)\\"]"#))
-            .unwrap();
-    let odd = regex::Regex::new(r"fn several|\.unwrap|assert").unwrap();
-    let mut found = Vec::new();
-    for (path, text) in files {
-        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for (at, line) in text.lines().enumerate() {
-            let is_code = !line.trim_start().starts_with("//") && !odd.is_match(line);
-            if is_code && count.is_match(line) {
-                found.push(format!("{path}:{}: {}", at + 1, line.trim()));
-            }
-        }
-    }
-    assert!(found.is_empty(), "use text::counted:\n{}", found.join("\n"));
-}
-
 /// Adds the `.rs` files below `directory` (from the root, with `/`); captured data is not looked at.
 fn collect(root: &Path, directory: &str, files: &mut BTreeMap<String, String>) {
     if matches!(directory, "tests/data" | "tests/cases") {

@@ -1,8 +1,6 @@
 //! How far a run came outlasts it: the loss, the last step and the totals stand in its record, whatever becomes
 //! of its window and of its text.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use crate::common::env::TestEnv;
@@ -55,15 +53,17 @@ fn stay(env: &TestEnv, window: u64) {
     drop(env.tmux().run(&["new-session", "-d", "-s", "alice"]));
     has_come_all_the_way(env, window);
     drop(env.tpu("clean alice -y --force").exits(0));
-    let archive = env.data_path().parent().map(|dir| dir.join("tpu-state/archive.jsonl")).unwrap();
-    let archive = std::fs::read_to_string::<PathBuf>(archive).unwrap();
-    let lines = archive.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let kept: Vec<Value> = lines
-        .filter(|line| line["job"]["windows_id"] == window)
-        .map(|line| line["job"]["extra_msgs"]["reached"].clone())
-        .collect();
-    let [kept] = kept.as_slice() else { panic!("archived once: {archive}") };
+    let kept = archived(env, window)["extra_msgs"]["reached"].clone();
     assert_eq!((&kept["step"], &kept["loss"]), (&json!(300), &json!(0.25)));
+}
+
+/// The record of a job in the archive.
+fn archived(env: &TestEnv, window: u64) -> Value {
+    let archive = std::fs::read_to_string(env.path("tpu-state/archive.jsonl")).unwrap();
+    let lines = archive.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut records = lines.map(|line| line["job"].clone());
+    let record = records.find(|job| job["windows_id"] == window);
+    record.unwrap_or_else(|| panic!("{window} was not archived: {archive}"))
 }
 
 #[test]
@@ -176,6 +176,35 @@ fn of_a_job_whose_window_was_closed() {
     drop(env.tmux().run(&["kill-pane", "-t", &pane]));
     drop(env.wait_status(window, "error"));
     has_come_all_the_way(&env, window);
+}
+
+/// Its window was closed while no MONITOR ran: whoever comes next writes how it ended, and how far it came.
+#[test]
+fn of_a_job_that_nobody_saw_end() {
+    for next in ["clean alice -y", "-czj alice", "resume w=1 alice --yes"] {
+        let env = TestEnv::new();
+        let window = env.start(
+            &format!("[ -e \"$HOME/printed\" ] && exec sleep 1000; {PRINTS}; touch \"$HOME/printed\"; exec sleep 1000"),
+            &NONE,
+        );
+        has_printed(&env, window);
+        close(&env, window);
+        drop(env.tpu("check alice").exits(0).says(&["error: lost"]));
+        drop(env.tpu(next).exits(0));
+        if next.starts_with("resume") {
+            has_come_all_the_way(&env, window);
+            continue;
+        }
+        let record = archived(&env, window);
+        assert_eq!(
+            (&record["status"], &record["error"]),
+            (&json!("error"), &json!("lost")),
+            "{next}"
+        );
+        assert_eq!(record["extra_msgs"]["reached"]["step"], 300, "{next}: {record:#}");
+        let journal = env.journal();
+        assert_eq!(journal.last().unwrap().text, "error: lost", "{next}");
+    }
 }
 
 /// What a person does in the window afterwards is none of the job's numbers.

@@ -60,7 +60,8 @@ struct Program {
     /// What differs where a script hides how it ended.
     script: Option<Hidden>,
     /// What it may be called as well, where a race decides what it prints.
-    other: Option<Hidden>,
+    #[serde(default)]
+    other: Vec<Hidden>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -122,8 +123,7 @@ impl Program {
     /// Whether it may be called so, with this evidence.
     fn is_called(&self, mode: Mode, kind: &str, line: &str) -> bool {
         let other = |other: &Hidden| other.kind == kind && line.starts_with(&other.why);
-        kind == self.kind(mode) && line.starts_with(self.why(mode))
-            || self.other.as_ref().is_some_and(other)
+        kind == self.kind(mode) && line.starts_with(self.why(mode)) || self.other.iter().any(other)
     }
 
     fn kept(&self, mode: Mode) -> PathBuf {

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::model::audit;
 use crate::model::data::User;
-use crate::model::facts::{PaneFact, TmuxFact};
+use crate::model::facts::{ErrorKind, PaneFact, Progress, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
-use crate::model::job::{CLEANING, Intent, Job, Status};
+use crate::model::job::{CLEANING, Event, Intent, Job, Status, StoredVerdict};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::plan::place::{self, Window};
@@ -19,6 +19,7 @@ use crate::text::counted;
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
 use super::orphans::{self, Closing, Left, Which};
+use super::printed::reached;
 use super::processes::Unreached;
 use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
 
@@ -300,6 +301,25 @@ fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
     Closing { session, window, job: Some(job.id()), whole }
 }
 
+/// An end that the facts show and the record does not hold: it goes into the archive with it.
+struct Unwritten {
+    id: JobId,
+    kind: ErrorKind,
+    verdict: StoredVerdict,
+    reached: Progress,
+}
+
+/// The ends of these records that nobody has written down, as long as their windows can be looked at.
+fn unwritten(ctx: &Ctx, jobs: &[Job]) -> Vec<Unwritten> {
+    let live = jobs.iter().filter(|job| job.status.is_live());
+    let end = |job: &Job| {
+        let view = snapshot::look_at(ctx, &job.id()).ok()?;
+        let (kind, verdict) = snapshot::unrecorded_failure(&view)?;
+        Some(Unwritten { id: job.id(), kind, verdict, reached: reached(ctx, job, &view) })
+    };
+    live.filter_map(end).collect()
+}
+
 /// Closes the windows of these records, then archives them. That it is about to is recorded first: what
 /// cannot be written down is not begun.
 fn archive(
@@ -313,6 +333,7 @@ fn archive(
     let Found { jobs: mut gone, open, left } =
         find(ctx, user_of(&data, user)?, windows, &tmux, named)?;
     let mut cleaned = Cleaned { left, ..Cleaned::default() };
+    let ends = unwritten(ctx, &gone);
     if !open.is_empty() {
         gone = intend(ctx, &gone)?;
     }
@@ -331,7 +352,7 @@ fn archive(
             }
         }
     }
-    let removed = remove(ctx, user, &ended);
+    let removed = remove(ctx, user, &ended, &ends);
     if removed.is_err() {
         stuck.extend(ended);
     }
@@ -430,9 +451,14 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves records from data.json to the archive, in one transaction. A record that has got a successor
+/// Moves records from data.json to the archive, with the ends that they do not hold yet, in one transaction. A record that has got a successor
 /// meanwhile stays; that its end was written down, because we have just stopped it, is no reason to.
-fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error> {
+fn remove(
+    ctx: &Ctx,
+    user: &UserName,
+    jobs: &[Job],
+    ends: &[Unwritten],
+) -> Result<Vec<JobId>, Error> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -444,8 +470,15 @@ fn remove(ctx: &Ctx, user: &UserName, jobs: &[Job]) -> Result<Vec<JobId>, Error>
                 continue;
             }
             let id = seen.id();
+            let Some(job) = owner.job_mut(seen.windows_id) else { continue };
+            if let Some(end) = ends.iter().find(|end| end.id == id && job.status.is_live()) {
+                job.apply(&Event::Failed(end.kind))?;
+                job.verdict = Some(end.verdict.clone());
+                job.keep_reached(&end.reached);
+            }
+            let status = job.status.to_string();
             if tx.archive(&id) {
-                records::note(tx, &id, "archived", seen.status.to_string());
+                records::note(tx, &id, "archived", status);
                 archived.push(id);
             }
         }
@@ -461,8 +494,9 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let jobs: Vec<Job> = windows.iter().filter_map(|window| owner.job(*window)).cloned().collect();
+    let ends = unwritten(ctx, &jobs);
     stop_unended(ctx, &jobs)?;
-    Ok(Cleaned { archived: remove(ctx, user, &jobs)?, kept, ..Cleaned::default() })
+    Ok(Cleaned { archived: remove(ctx, user, &jobs, &ends)?, kept, ..Cleaned::default() })
 }
 
 /// What [`archive_windowless`] would archive now.

@@ -3,6 +3,7 @@
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Progress, Verdict};
 use crate::model::job::Job;
+use crate::model::view::JobView;
 use crate::plan::diagnose::kind_by_text;
 
 use super::{Ctx, logs, records, snapshot};
@@ -46,6 +47,12 @@ impl Printed {
         let all = self.0.iter().map(|verdict| &verdict.progress);
         all.into_iter().find(|numbers| !numbers.is_empty()).cloned().unwrap_or_default()
     }
+}
+
+/// How far a job came that is over: by what is shown of it, and where its window has gone by its log.
+pub fn reached(ctx: &Ctx, job: &Job, view: &JobView) -> Progress {
+    let shown = &view.shown.progress;
+    if shown.is_empty() { Printed::by_now(ctx, job).numbers() } else { shown.clone() }
 }
 
 /// The failure that a text shows, and its line.

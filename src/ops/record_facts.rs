@@ -12,7 +12,7 @@ use crate::plan::budget;
 use crate::plan::decide::Decision;
 
 use super::ctx::{job_mut, job_of};
-use super::printed::Printed;
+use super::printed::reached;
 use super::snapshot::Survey;
 use super::{Ctx, Error, Kind, callbacks, records};
 
@@ -173,12 +173,6 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
         records::note(tx, id, kind, text);
         Ok(())
     })
-}
-
-/// How far a job came that has failed: by its window, and where that has gone by its log.
-fn reached(ctx: &Ctx, job: &Job, view: &JobView) -> Progress {
-    let shown = &view.shown.progress;
-    if shown.is_empty() { Printed::by_now(ctx, job).numbers() } else { shown.clone() }
 }
 
 /// Whether its window went with its server or its machine.

@@ -15,6 +15,7 @@ use super::launch::check::{self, HISTORY, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
 use super::launch::{files, heal};
 use super::lease::{self, Held};
+use super::printed::reached;
 use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
@@ -305,7 +306,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         how: request.how,
         seen: job.status.clone(),
         failed: unrecorded_failure(&view),
-        reached: view.shown.progress,
+        reached: reached(ctx, job, &view),
         forced: !failed,
         from_nothing: false,
         reaction: None,

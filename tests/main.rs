@@ -36,6 +36,7 @@ mod doctor;
 mod first_contact;
 mod fleet;
 mod found;
+mod from_nothing;
 mod golden;
 mod hostile;
 mod hostile_output;

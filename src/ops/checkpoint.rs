@@ -1,7 +1,9 @@
-//! Complete checkpoints: entries of a log directory named by a step, not temporary, not empty.
+//! Complete checkpoints: entries of a log directory named by a step, not temporary, not empty. That there is
+//! none is said only where everything could be read and nothing looks like one.
 
-use std::fs;
+use std::ffi::OsString;
 use std::path::Path;
+use std::{fs, io};
 
 use regex::Regex;
 
@@ -10,11 +12,11 @@ use regex::Regex;
 pub enum Checkpoints {
     /// The newest complete one: its step and its name.
     Newest(u64, String),
-    /// The directories can be read and hold none.
+    /// The directories can be read and hold nothing that may be one.
     None,
     /// `log_dir` is not on this machine. Whether that means anything depends on whose directory it is.
     NotHere,
-    /// They cannot be read from here (`gs://…`, no right to), for this reason.
+    /// They cannot be read from here (`gs://…`, no right to), or something there may be one, for this reason.
     Unknown(String),
 }
 
@@ -27,54 +29,168 @@ pub fn find(log_dir: &str, pattern: Option<&Regex>) -> Checkpoints {
     match fs::metadata(root) {
         Ok(meta) if meta.is_dir() => {}
         Ok(_) => return Checkpoints::Unknown(format!("{log_dir} is no directory")),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Checkpoints::NotHere,
+        Err(e) if is_gone(root, &e) => return Checkpoints::NotHere,
         Err(e) => return Checkpoints::Unknown(format!("{log_dir} cannot be seen from here: {e}")),
     }
-    let mut newest: Option<(u64, String)> = None;
+    let mut found = Found::default();
     for dir in [root.to_owned(), root.join("checkpoints")] {
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(e) => return Checkpoints::Unknown(format!("{}: {e}", dir.display())),
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(step) = step_of(&name, pattern) else { continue };
-            if is_complete(&entry.path()) && newest.as_ref().is_none_or(|(best, _)| step > *best) {
-                newest = Some((step, name));
+        match fs::read_dir(&dir) {
+            Ok(entries) => found.look(&dir, entries.map(|e| e.map(|e| e.file_name())), pattern),
+            Err(e) if is_gone(&dir, &e) => {}
+            Err(e) => found.doubt(&dir, &e),
+        }
+    }
+    match (found.newest, found.doubt) {
+        (Some((step, name)), _) => Checkpoints::Newest(step, name),
+        (None, Some(reason)) => Checkpoints::Unknown(reason),
+        (None, None) => Checkpoints::None,
+    }
+}
+
+/// What was found in some directories.
+#[derive(Default)]
+struct Found {
+    newest: Option<(u64, String)>,
+    /// The first reason why there may be a checkpoint although none was found.
+    doubt: Option<String>,
+}
+
+impl Found {
+    /// Looks at the names in a directory.
+    fn look(
+        &mut self,
+        dir: &Path,
+        names: impl Iterator<Item = io::Result<OsString>>,
+        pattern: Option<&Regex>,
+    ) {
+        for name in names {
+            let name = match name {
+                Ok(name) => name,
+                Err(e) => {
+                    self.doubt(dir, &e);
+                    continue;
+                }
+            };
+            let path = dir.join(&name);
+            let name = name.to_string_lossy().into_owned();
+            let step = step_of(&name, pattern);
+            if step.is_none() && !may_be_one(&name) {
+                continue;
+            }
+            match content(&path) {
+                Ok(Content::Nothing) => {}
+                Ok(Content::File) if step.is_none() && !is_named_like_one(&name) => {}
+                Ok(Content::File | Content::Directory) => match step {
+                    Some(step) if self.newest.as_ref().is_none_or(|(best, _)| step > *best) => {
+                        self.newest = Some((step, name));
+                    }
+                    Some(_) => {}
+                    None => self.doubt(&path, &"it may be one, and its name tells no step"),
+                },
+                // Removed meanwhile.
+                Err(e) if is_gone(&path, &e) => {}
+                Err(e) => self.doubt(&path, &e),
             }
         }
     }
-    newest.map_or(Checkpoints::None, |(step, name)| Checkpoints::Newest(step, name))
+
+    fn doubt(&mut self, path: &Path, reason: &dyn std::fmt::Display) {
+        self.doubt.get_or_insert_with(|| format!("{}: {reason}", path.display()));
+    }
+}
+
+/// Whether nothing has this name. A link to something that is not there, as on a disk that is not mounted, is
+/// something.
+pub(super) fn is_gone(path: &Path, error: &io::Error) -> bool {
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    is_missing(error) && fs::symlink_metadata(path).is_err_and(|e| is_missing(&e))
+}
+
+/// Whether it is being written, or was when its program was stopped.
+fn is_temporary(name: &str) -> bool {
+    name.contains("tmp") || name.ends_with(".partial")
 }
 
 /// The step in the name of a checkpoint; `None` if it is none, or a temporary one.
 fn step_of(name: &str, pattern: Option<&Regex>) -> Option<u64> {
-    if name.contains("tmp") || name.ends_with(".partial") {
+    if is_temporary(name) {
         return None;
     }
-    if let Some(pattern) = pattern {
-        let found = pattern.captures(name)?;
-        return found.get(1).or_else(|| found.get(0))?.as_str().parse().ok();
+    match pattern {
+        Some(pattern) => {
+            let found = pattern.captures(name)?;
+            found.get(1).or_else(|| found.get(0))?.as_str().parse().ok()
+        }
+        None => usual_step(name),
     }
-    // `10`, `checkpoint_10`, `ckpt-00010.json`, `step_10.pt`, `checkpoint_epoch20.pth`, `model.ckpt-10.index`.
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+}
+
+/// What stands before the step, where no program but a checkpoint's writer uses it.
+const WORDS: [&str; 9] = [
+    "",
+    "checkpoint",
+    "ckpt",
+    "step",
+    "checkpoint_epoch",
+    "epoch",
+    "checkpoint_step",
+    "global_step",
+    "iter",
+];
+
+/// The step in a name of a kind that is known: `10`, `checkpoint_10`, `ckpt-00010.json`, `step_10.pt`,
+/// `checkpoint_epoch20.pth`, `iter_10.pth`, `model_10.pt`, `model.ckpt-10.index`, `epoch=3-step=10.ckpt`.
+fn usual_step(name: &str) -> Option<u64> {
+    let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
+    if let Some(step) = ending.strip_prefix("ckpt-").and_then(|rest| rest.strip_suffix(".index")) {
+        return step.parse().ok();
+    }
+    if let Some((_, step)) = name.rsplit_once("step=") {
+        return step.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    }
     let digits = stem.trim_start_matches(|c: char| !c.is_ascii_digit());
     let prefix = stem.strip_suffix(digits)?;
     let word = prefix.trim_end_matches(['_', '-']).to_ascii_lowercase();
-    let known = ["", "checkpoint", "ckpt", "step", "checkpoint_epoch", "epoch", "checkpoint_step"];
-    known.contains(&word.as_str()).then(|| digits.parse().ok())?
+    let is_known = WORDS.contains(&word.as_str()) || word == "model" && holds_weights(name);
+    is_known.then(|| digits.parse().ok())?
 }
 
-/// A file with content, or a directory with an entry.
-fn is_complete(path: &Path) -> bool {
-    match fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => {
-            fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-        }
-        Ok(meta) => meta.len() > 0,
-        Err(_) => false,
+/// Whether a name ends as those of files with weights do, whatever is added behind (`.pth.tar`).
+fn holds_weights(name: &str) -> bool {
+    const ENDINGS: [&str; 9] =
+        ["ckpt", "pt", "pth", "safetensors", "index", "msgpack", "h5", "keras", "orbax"];
+    name.split('.').skip(1).any(|part| ENDINGS.contains(&part.to_ascii_lowercase().as_str()))
+}
+
+/// Whether a file or a directory of this name is a checkpoint in all likelihood.
+fn is_named_like_one(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let tells = name.contains("checkpoint") || name.contains("ckpt");
+    // The one that is looked into.
+    name != "checkpoints" && (tells || usual_step(&name).is_some() || holds_weights(&name))
+}
+
+/// Whether a name without a step that is known may be one of a checkpoint; if its name ends in a number, then
+/// as a directory.
+fn may_be_one(name: &str) -> bool {
+    let has_number = name.ends_with(|c: char| c.is_ascii_digit());
+    !is_temporary(name) && (has_number || is_named_like_one(name))
+}
+
+/// What is in a file or a directory.
+enum Content {
+    Nothing,
+    File,
+    Directory,
+}
+
+fn content(path: &Path) -> io::Result<Content> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_dir() {
+        return Ok(if meta.len() > 0 { Content::File } else { Content::Nothing });
     }
+    let first = fs::read_dir(path)?.next().transpose()?;
+    Ok(if first.is_some() { Content::Directory } else { Content::Nothing })
 }
 
 #[cfg(test)]
@@ -94,6 +210,19 @@ mod tests {
             ("output.log", None),
             ("run2", None),
             ("checkpoint_", None),
+            ("global_step500", Some(500)),
+            ("iter_0000500", Some(500)),
+            ("iter_500.pth", Some(500)),
+            ("model_0000500.pt", Some(500)),
+            ("model_2", None),
+            ("model_2.py", None),
+            ("epoch=3-step=500.ckpt", Some(500)),
+            ("epoch=3-step=500-v1.ckpt", Some(500)),
+            ("step=500-val=0.5.ckpt", Some(500)),
+            ("val=0.5-step=500.ckpt", Some(500)),
+            ("model.ckpt-10.index", Some(10)),
+            ("model.ckpt-10.data-00000-of-00001", None),
+            ("last.ckpt", None),
         ] {
             assert_eq!(step_of(name, None), step, "{name}");
         }
@@ -123,5 +252,19 @@ mod tests {
             matches!(below("file/run"), Checkpoints::Unknown(_)),
             "a part of it is no directory"
         );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_proof_of_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = |first: io::Result<&str>| {
+            let mut found = Found::default();
+            let names = [first, Ok("output.log")].map(|name| name.map(OsString::from));
+            found.look(dir.path(), names.into_iter(), None);
+            (found.newest, found.doubt)
+        };
+        let (newest, doubt) = names(Err(io::Error::from_raw_os_error(5)));
+        assert!(newest.is_none() && doubt.is_some_and(|why| why.contains("os error 5")));
+        assert_eq!(names(Ok("checkpoint_1")), (None, None), "gone meanwhile");
     }
 }

@@ -15,6 +15,7 @@ use crate::plan::start::Start;
 
 use super::checkpoint::{self, Checkpoints};
 use super::fleet::Fleet;
+use super::printed::Printed;
 use super::provision::{self, Wish};
 use super::{Ctx, Error, board};
 
@@ -119,8 +120,12 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
 fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Start, Error> {
     let pattern = checkpoint_pattern(ctx, user)?;
     let mut looked = Vec::new();
+    let mut silent = None;
     for attempt in attempts.known.iter().filter(|attempt| !never_began(attempt)) {
-        let Some(log) = &attempt.log_dir else { continue };
+        let Some(log) = &attempt.log_dir else {
+            silent = silent.or_else(|| silence(ctx, attempt));
+            continue;
+        };
         match checkpoint::find(log, pattern.as_ref()) {
             Checkpoints::Newest(..) => return Ok(Start::Checkpoint(log.clone())),
             Checkpoints::Unknown(reason) => return Ok(Start::Perhaps(log.clone(), reason)),
@@ -130,25 +135,52 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Star
             Checkpoints::NotHere | Checkpoints::None => looked.push(log.clone()),
         }
     }
-    match attempts.lost {
+    let lost =
+        attempts.lost.map(|window| format!("the record of window {window}, before it, is gone"));
+    match silent.or(lost) {
         None => Ok(Start::Nothing(looked)),
-        Some(window) => Err(Error::refused(format!(
-            "whether {} has a checkpoint is unknown: the record of window {window}, before it, is gone",
-            job.id()
-        ))
-        .hint(rerun(job))),
+        Some(why) => {
+            Err(Error::refused(format!("whether {} has a checkpoint is unknown: {why}", job.id()))
+                .hint(rerun(job)))
+        }
     }
 }
 
+/// Why an attempt without a log directory may have a checkpoint all the same: it has come somewhere.
+fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
+    // The numbers of one whose end is not written yet are on its window alone.
+    let shown = || attempt.status.is_live().then(|| Printed::by_now(ctx, attempt).numbers());
+    let numbers = attempt.reached.clone().or_else(shown).filter(|numbers| !numbers.is_empty());
+    let progressed = attempt.recovery.as_ref().is_some_and(|recovery| recovery.progressed);
+    let far = match numbers.as_ref().map(|numbers| (numbers.step, numbers.epoch)) {
+        Some((Some(step), _)) => format!("to step {step}"),
+        Some((None, Some(epoch))) => format!("to epoch {epoch}"),
+        Some((None, None)) => "forward".to_owned(),
+        None if progressed => "forward".to_owned(),
+        None => return None,
+    };
+    Some(format!("{} came {far}, and its script never said where it logs", attempt.id()))
+}
+
 /// Whether a log directory would be seen from here if it were there: it is on this machine by our own doing
-/// or its script's, and the disk on which it would be is there.
+/// or its script's, and the disk on which it would be is there. That is proven by the directory of its user
+/// alone: the one above may be the place where a disk is not mounted.
 fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
     let is_of_this_host = job.place.as_ref().is_some_and(|p| p.host == ctx.env.hostname);
     let is_ours = job.is_native() || job.tpu.as_str() == crate::model::target::LOCAL;
     let path = Path::new(log);
-    let has_disk = path.starts_with(ctx.store.paths().state())
-        || path.ancestors().skip(1).take(2).any(Path::is_dir);
+    let is_beside_the_data = path.starts_with(ctx.store.paths().state());
+    let has_disk = path.parent().is_some_and(Path::is_dir)
+        || is_beside_the_data && path.ancestors().nth(2).is_some_and(is_unused_or_in_use);
     is_of_this_host && is_ours && has_disk
+}
+
+/// Whether a directory was never made, or holds something: then no disk is missing there.
+fn is_unused_or_in_use(dir: &Path) -> bool {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some_and(|first| first.is_ok()),
+        Err(e) => checkpoint::is_gone(dir, &e),
+    }
 }
 
 /// The copy of the code that the lineage ran from last.

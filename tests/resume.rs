@@ -345,3 +345,32 @@ fn a_resumed_script_is_known_by_the_directory_that_it_was_copied_from() {
     let output = env.tpu("check").exits(0);
     assert_eq!(output.stdout.matches("DIR: code-alice\n").count(), 3, "{}", output.stdout);
 }
+
+/// A resume runs the copy of the first attempt; from scratch means the code as it is now.
+#[test]
+fn a_resumed_script_is_rerun_from_where_its_code_is_written() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    let script = "mkdir -p \"$HOME/stage\" \"$HOME/log/checkpoint_1\"; echo w >\"$HOME/log/checkpoint_1/w\"\n\
+         cp staging.sh \"$HOME/stage\"; tpu upd-log \"alice:$1\" \"$HOME/log\" \"$HOME/stage\" local now\n\
+         pwd >\"$HOME/where\"; exit 3\n";
+    env.code("alice", "staging.sh", script);
+    let code = env.path("code-alice");
+    drop(env.tpu("run local -q").exits(0));
+    env.wait_status(1, "error");
+    drop(env.tpu("resume 1 --force").exits(0));
+    env.wait_status(2, "error");
+    drop(env.tpu("rerun 2 --dry-run").exits(0).says(&["directory  [DIR]/code-alice\n"]));
+    drop(env.tpu("rerun 2 --force").exits(0));
+    env.wait_status(3, "error");
+    assert_eq!(env.job("alice", 3)["job_dir"], code.to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(env.path("where")).unwrap().trim(), code.to_str().unwrap());
+    // With the copy gone as well, what has nothing to resume from begins there too.
+    drop(env.tpu("resume 3 --force").exits(0));
+    env.wait_status(4, "error");
+    std::fs::remove_dir_all(env.path("stage")).unwrap();
+    std::fs::remove_dir_all(env.path("log")).unwrap();
+    drop(env.tpu("resume 4 --yes").exits(0));
+    env.wait_status(5, "error");
+    assert_eq!(std::fs::read_to_string(env.path("where")).unwrap().trim(), code.to_str().unwrap());
+}

@@ -47,6 +47,15 @@ pub fn leaf_of(user: &User, window: WindowId) -> Option<WindowId> {
     Lineage::of(user, window)?.leaf()
 }
 
+/// The directory in which the code of `job` is written. A resumed script works in the copy that its first
+/// attempt was given; this is where that was copied from. `before`: the attempts before it, the youngest
+/// first.
+pub fn directory<'a>(job: &'a Job, mut before: impl Iterator<Item = &'a Job>) -> &'a str {
+    let is_copy = |job: &Job| job.stage_dir.as_ref() == Some(&job.job_dir);
+    let written = if is_copy(job) { before.find(|other| !is_copy(other)) } else { None };
+    &written.unwrap_or(job).job_dir
+}
+
 /// The links of a user's jobs, looked up instead of searched for: for whoever asks about many of them.
 #[derive(Debug)]
 pub struct Links<'a> {

@@ -226,14 +226,11 @@ fn plan_with(
             id.window, id.user
         )));
     }
-    let stage_dir = match code {
-        Code::Staged(dir) => Some(dir),
-        Code::AsItIs => None,
-    };
     let mode = mode(job);
-    let dir = match (&stage_dir, mode) {
-        (Some(stage), LaunchMode::Script) => stage.clone(),
-        _ => job.job_dir.clone(),
+    let (dir, stage_dir) = match (code, mode) {
+        (Code::AsItIs(dir), _) => (dir, None),
+        (Code::Staged(stage), LaunchMode::Script) => (stage.clone(), Some(stage)),
+        (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage)),
     };
     let is_from_nothing = start.as_ref().is_some_and(Start::is_from_nothing);
     let plan = LaunchPlan {

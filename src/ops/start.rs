@@ -9,7 +9,7 @@ use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::WindowId;
 use crate::model::job::{Job, Succession};
-use crate::model::lineage::Lineage;
+use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
 use crate::plan::start::Start;
 
@@ -24,8 +24,8 @@ use super::{Ctx, Error, board};
 pub enum Code {
     /// The copy that an attempt of its lineage ran from.
     Staged(String),
-    /// The directory of the job as it is now.
-    AsItIs,
+    /// The directory in which the job's code is written, as it is now.
+    AsItIs(String),
 }
 
 /// Where a successor of `job` would begin, and with which code. Fails where none can be made.
@@ -35,15 +35,15 @@ pub fn of(
     job: &Job,
     how: Succession,
 ) -> Result<(Option<Start>, Code), Error> {
-    if how == Succession::Rerun {
-        return Ok((None, as_it_is(job)?));
-    }
     let attempts = attempts(ctx, user, job);
+    if how == Succession::Rerun {
+        return Ok((None, as_it_is(job, &attempts.known)?));
+    }
     let start = source(ctx, user, job, &attempts)?;
     let code = if start.is_from_nothing() {
         match job.stage_dir.as_ref().filter(|dir| Path::new(dir).is_dir()) {
             Some(staged) => Code::Staged(staged.clone()),
-            None => as_it_is(job)?,
+            None => as_it_is(job, &attempts.known)?,
         }
     } else {
         Code::Staged(staged(job, &attempts.known)?)
@@ -204,11 +204,12 @@ fn staged(job: &Job, attempts: &[Job]) -> Result<String, Error> {
 }
 
 /// The directory of the job, which must be there.
-fn as_it_is(job: &Job) -> Result<Code, Error> {
-    if Path::new(&job.job_dir).is_dir() {
-        return Ok(Code::AsItIs);
+fn as_it_is(job: &Job, attempts: &[Job]) -> Result<Code, Error> {
+    let dir = lineage::directory(job, attempts.iter().skip(1));
+    if Path::new(dir).is_dir() {
+        return Ok(Code::AsItIs(dir.to_owned()));
     }
-    Err(Error::not_found(format!("the directory of {} is gone: {}", job.id(), job.job_dir))
+    Err(Error::not_found(format!("the directory of {} is gone: {dir}", job.id()))
         .hint("bring it back, or start the code from where it is now: tpu run"))
 }
 

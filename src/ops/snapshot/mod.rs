@@ -16,7 +16,7 @@ use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState, TmuxFact, Verdict};
 use crate::model::ids::{JobId, TargetName, UserName, WindowId};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
-use crate::model::lineage::{Lineage, Links};
+use crate::model::lineage::{self, Lineage, Links};
 use crate::model::rules::Action;
 use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
@@ -278,16 +278,10 @@ pub fn may_be_at_work(job: &Job) -> bool {
     is_unseen && matches!(job.status, Status::Error(_))
 }
 
-/// The directory whose code a job runs. A resumed script works in the copy that its first attempt was given;
-/// people know it by where that was copied from.
+/// The directory by which people know a job.
 fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[WindowId]) -> &'a str {
-    let is_copy = |job: &Job| job.stage_dir.as_ref() == Some(&job.job_dir);
-    if !is_copy(job) {
-        return &job.job_dir;
-    }
-    let attempts = lineage.iter().filter_map(|window| data.user(&job.user)?.job(*window));
-    let named = attempts.take_while(|other| other.windows_id != job.windows_id);
-    &named.filter(|other| !is_copy(other)).last().unwrap_or(job).job_dir
+    let attempts = lineage.iter().rev().skip_while(|window| **window != job.windows_id).skip(1);
+    lineage::directory(job, attempts.filter_map(|window| data.user(&job.user)?.job(*window)))
 }
 
 /// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would

@@ -204,7 +204,6 @@ fn every_dry_run_changes_nothing() {
         "restart v2-1",
         "sim preempt v2-1",
         "daemon start",
-        "daemon stop",
         "ack",
         "-Mc",
         "-smc checking_freq 60",

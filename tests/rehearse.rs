@@ -3,6 +3,7 @@
 
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
 use crate::json_schema::assert_described;
 
 const TARGET: &str = "lab-tpuvm-v2-32-1";
@@ -80,4 +81,126 @@ fn a_dry_run_is_refused_where_the_real_thing_would_be() {
     assert_eq!((dry.code, &dry.stderr), (real.code, &real.stderr));
     drop(dry.says(&["in use by alice/1"]));
     drop(env.tpu("mount-disk v2-1 --dry-run").exits(4).says(&["no recipe 'mount-disk' fits"]));
+}
+
+/// Alice has 1, which is finished, 2, which was killed, and 3, which was resumed as 4 and failed again. 5 ended while
+/// nobody was told.
+fn ended() -> TestEnv {
+    const NONE: [&str; 0] = [];
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    let over = |window: u64| {
+        let is_over = || env.job("alice", window)["extra_msgs"]["launch"]["ended"].is_string();
+        wait_until("its launcher to be done", is_over);
+    };
+    assert_eq!(env.start("true", &NONE), 1);
+    assert_eq!(env.start("exec sleep 1000", &NONE), 2);
+    assert_eq!(env.start("exit 3", &NONE), 3);
+    (over(1), over(3));
+    drop(env.tpu("kill 2").exits(0));
+    drop(env.tpu("resume 3 --yes").exits(0));
+    over(4);
+    assert_eq!(env.start("true", &NONE), 5);
+    over(5);
+    // As it is when the launcher's word did not get through: its end lies beside it.
+    env.change(|data| {
+        let job = data.job_mut(&tpu::model::ids::JobId::parse("alice/5").unwrap()).unwrap();
+        job.status = tpu::model::job::Status::Running;
+        let launch = job.launch.as_mut().unwrap();
+        (launch.ended, launch.exit) = (None, None);
+    });
+    let states = ["finished", "killed", "resumed", "error", "running"];
+    for (window, status) in (1..).zip(states) {
+        assert_eq!(env.job("alice", window)["status"], status);
+    }
+    env
+}
+
+/// Insists that a dry run says no where the real thing does, with the same words and code, and changes nothing.
+#[track_caller]
+fn as_the_real_thing<'a>(env: &TestEnv, lines: impl IntoIterator<Item = &'a str>) {
+    let mut differ = Vec::new();
+    for line in lines {
+        let before = env.data_bytes();
+        let dry = env.tpu(&format!("{line} --dry-run"));
+        assert!(env.data_bytes() == before, "{line} --dry-run has changed the data");
+        let real = env.tpu(line);
+        if dry.code != real.code || real.stdout.is_empty() && dry.stderr != real.stderr {
+            differ.push(format!("$ tpu {line}\ndry run: {dry}\nreal: {real}"));
+        }
+        write_file(&env.data_path(), std::str::from_utf8(&before).unwrap());
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
+fn a_dry_run_of_every_verb_of_jobs_is_refused_where_the_real_thing_is() {
+    let env = ended();
+    let mut lines = Vec::new();
+    for window in [1, 2, 3, 5, 99] {
+        for verb in [
+            "kill W",
+            "resume W",
+            "rerun W",
+            "add-tag W x",
+            "set-rule W resume",
+            "ignore-error W",
+            "get-stage-dir W",
+            "explain W",
+            "logs W",
+            "attach W",
+            "history W",
+            "wait W --timeout 0s",
+            "finish-job alice:W",
+            "fail-job alice:W --exit-code 3",
+            "upd-log alice:W /log /stage local now",
+            "kill-window W",
+        ] {
+            lines.push(verb.replace('W', &window.to_string()));
+        }
+    }
+    as_the_real_thing(&env, lines.iter().map(String::as_str));
+    as_the_real_thing(&env, ["kill 1,4", "kill --all", "kill status:finished", "kill tag:none"]);
+    drop(env.tpu("kill 3 --dry-run").exits(4).says(&["resumed"]));
+}
+
+#[test]
+fn a_resume_that_would_be_asked_about_is_refused_by_a_dry_run_too() {
+    let env = ended();
+    as_the_real_thing(&env, ["resume 4"]);
+    drop(env.tpu("resume 4 --dry-run").exits(4).says(&["nothing to resume from"]));
+    drop(env.tpu("resume 4 --dry-run --yes").exits(0));
+}
+
+#[test]
+fn a_dry_run_of_every_verb_of_targets_is_refused_where_the_real_thing_is() {
+    let mut env = ended();
+    let targets = ["local", "w=1", "1", "nowhere", "v2-1"];
+    let verbs = ["delete T", "start T", "stop T", "restart T", "apply T", "reapply T", "solve T"];
+    let far = ["ssh T --command true", "kill-remote T", "cp T:x .", "describe T", "release T"];
+    let of = |target| verbs.iter().chain(&far).map(move |verb| verb.replace('T', target));
+    let lines: Vec<String> = targets.into_iter().flat_map(of).collect();
+    as_the_real_thing(&env, lines.iter().map(String::as_str));
+    let others = ["daemon stop", "sim preempt nowhere", "doctor --restore nowhere", "cp x y"];
+    as_the_real_thing(&env, others);
+    env.set("TPU_CLOUD", "sim");
+    drop(env.tpu("run v2-1 -q -- sleep 1000").exits(0));
+    env.wait_status(6, "running");
+    as_the_real_thing(&env, ["delete v2-1", "stop v2-1", "restart v2-1", "kill-remote v2-1"]);
+    drop(env.tpu("stop v2-1 --dry-run").exits(4).says(&["in use by alice/6"]));
+}
+
+#[test]
+fn a_dry_run_of_a_setting_says_what_the_real_thing_says() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    for pair in ["time_zone Europe/Berlin", "theme light", "show_length 7", "cloud sim"] {
+        let dry = env.tpu(&format!("set-settings {pair} --dry-run")).exits(0);
+        let real = env.tpu(&format!("set-settings {pair}")).exits(0);
+        assert_eq!(dry.stderr, real.stderr, "{pair}");
+    }
+    env.set("TPU_CLOUD", "none");
+    for line in ["set-settings cloud sim --dry-run", "set-settings cloud sim"] {
+        drop(env.tpu(line).exits(0).says(&["$TPU_CLOUD says otherwise and wins"]));
+    }
 }

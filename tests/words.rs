@@ -102,10 +102,115 @@ fn selectors_choose_or_are_refused() {
     assert!(env.data_bytes() == bytes);
     // What is named is meant: a failed job too.
     drop(env.tpu("kill status:eror alice").exits(2).says(&["error"]));
-    drop(env.tpu("kill status:error alice").exits(0).says(&["Killed alice/2"]));
+    drop(
+        env.tpu("kill status:error alice")
+            .exits(0)
+            .says(&["alice/2 was not running (error: unknown)", "no rule brings it back"]),
+    );
     assert_eq!(env.job("alice", 2)["status"], "killed");
     drop(env.tpu("kill status:finished alice").exits(4));
     drop(env.tpu("kill status:running alice").exits(0).says(&["Killed alice/3"]));
+}
+
+#[test]
+fn windows_choose_among_the_jobs_of_a_list() {
+    let env = lab();
+    for command in ["check", "check-simp", "status"] {
+        for word in ["w=2", "2", "windows=2", "window=2", "-w=2"] {
+            assert_eq!(shown(&env, &format!("{command} {word} alice")), [2], "{command} {word}");
+        }
+        assert_eq!(shown(&env, &format!("{command} alice 2,3")), [2, 3]);
+        assert_eq!(shown(&env, &format!("{command} 1-3 status:running alice")), [3]);
+        drop(env.tpu(&format!("{command} w=9 alice")).exits(3).says(&["9"]));
+        drop(env.tpu(&format!("{command} w=x alice")).exits(2).says(&["w=x"]));
+        // Everybody's, where nobody is named: alice's 2 is the only one.
+        assert_eq!(shown(&env, &format!("{command} 2")), [2]);
+    }
+    assert_eq!(shown(&env, "caj w=3"), [3]);
+    drop(env.tpu("caj 9").exits(3).says(&["9"]));
+    let text = env.tpu("check 2 alice").exits(0).stdout;
+    assert!(text.contains("Window 2") && !text.contains("Window 1"), "{text}");
+}
+
+/// What no command has a use for is refused by each: nothing that is typed goes by without an effect.
+#[test]
+fn every_word_counts_or_is_refused() {
+    let env = lab();
+    let bytes = env.data_bytes();
+    let none: [&str; 0] = [];
+    let mut goes_by = Vec::new();
+    let rows: &[(&str, &[&str])] = &[
+        ("check alice", &["3"]),
+        ("check-simp alice", &["3"]),
+        ("caj", &["3"]),
+        ("maj --rounds 1", &["3"]),
+        ("monitor alice", &none),
+        ("clean alice", &none),
+        ("clear-finished alice", &none),
+        ("clear-error alice", &none),
+        ("clear-all alice", &none),
+        ("-czw alice", &none),
+        ("-czj alice", &none),
+        ("ls alice", &none),
+        ("show-config-alias alice", &none),
+        ("get-settings alice", &none),
+        ("reset-settings alice", &none),
+        ("history --since-last alice", &none),
+        ("set-cur 1 alice", &none),
+        ("set-dir . 2 alice", &none),
+        ("get-dir 1 alice", &none),
+        ("del-dir 1 alice", &none),
+        ("swap-dir 1 1 alice", &none),
+        ("reset-window-num 50 alice", &none),
+        ("add-config-alias xy config.xy alice", &none),
+        ("del-config-alias lr alice", &none),
+        ("set-settings show_length 3 alice", &none),
+        ("del-user bob", &none),
+        ("explain 1 alice", &none),
+        ("logs 1 alice", &none),
+        ("history 1 alice", &none),
+        ("attach 1 alice", &none),
+        ("get-stage-dir 1 alice", &none),
+        ("resume 2 alice", &none),
+        ("rerun 2 alice", &none),
+        ("add-tag 2 new alice", &none),
+        ("set-rule 2 resume alice", &none),
+        ("ignore-error 2 alice", &none),
+        ("kill-window 2 alice", &none),
+        ("add-tpu-alias xy lab-tpuvm-v2-32-1", &none),
+        ("del-registered lab-tpuvm-v2-32-1", &none),
+        ("release v2-1 alice", &none),
+        ("reserve v2-1 alice", &none),
+        ("find v2", &none),
+        ("-smc checking_freq 30", &none),
+        ("list-users", &none),
+        ("check-rules", &none),
+        ("targets", &none),
+        ("run local alice", &none),
+    ];
+    for (line, known) in rows {
+        for word in ["w=3", "3", "tag:other", "foo=1", "nonsense"] {
+            if known.iter().any(|known| word.ends_with(known)) || is_known(line, word) {
+                continue;
+            }
+            let (before, behind) = (format!("{line} {word} --dry-run"), "-- true");
+            let words = if line.starts_with("run") { format!("{before} {behind}") } else { before };
+            let output = env.tpu(&words);
+            let refused = matches!(output.code, 2 | 3) && output.stdout.is_empty();
+            if !refused {
+                goes_by.push(format!("{words}: {output}"));
+            }
+        }
+    }
+    assert!(goes_by.is_empty(), "these go by:\n{}", goes_by.join("\n"));
+    assert!(env.data_bytes() == bytes);
+}
+
+/// What chooses among the jobs of a list, the slot of a run.
+fn is_known(line: &str, word: &str) -> bool {
+    let lists = ["check", "check-simp", "caj", "maj"];
+    word == "tag:other" && lists.contains(&line.split(' ').next().unwrap())
+        || line.starts_with("run") && word == "3"
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::sys::env::Env;
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Cli, Command, DaemonStep, SimEvent, State, Workers};
+use super::args::{Cli, Command, DaemonStep, SimEvent, State};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
@@ -31,10 +31,6 @@ pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcom
     let warnings = app.warnings.clone();
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
     let outcome = match cli.command {
-        Some(command) if app.global.dry_run && has_no_rehearsal(&command) => {
-            let text = format!("Would do: tpu {name}. Nothing was changed.");
-            Ok(Output::new(text, json!({ "dry_run": true })))
-        }
         Some(command) if app.global.dry_run && acts_at_once(&command) => {
             run_command(app, command).map(Output::rehearsed)
         }
@@ -42,26 +38,6 @@ pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcom
         None => bare(app),
     };
     outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
-}
-
-/// Whether a command acts on something that cannot be tried out, so that a dry run only says so.
-fn has_no_rehearsal(command: &Command) -> bool {
-    match command {
-        Command::Daemon(args) => {
-            matches!(args.step, DaemonStep::Run | DaemonStep::Start | DaemonStep::Stop)
-        }
-        Command::Sim(args) => !matches!(args.event, SimEvent::List),
-        Command::Workers(command) => {
-            matches!(command, Workers::Ssh(_) | Workers::KillRemote(_) | Workers::Cp(_))
-        }
-        Command::Delete(_)
-        | Command::Start(_)
-        | Command::Stop(_)
-        | Command::Restart(_)
-        | Command::Launcher(_) => true,
-        Command::Doctor(args) => args.restore.is_some(),
-        _ => false,
-    }
 }
 
 /// Whether a command changes the state and nothing else, so that its change is tried out and dropped.
@@ -94,7 +70,7 @@ fn acts_at_once(command: &Command) -> bool {
             | Command::FinishJob(_)
             | Command::FailJob(_)
             | Command::Doctor(_)
-    )
+    ) || matches!(command, Command::Sim(of) if !matches!(of.event, SimEvent::List | SimEvent::Serve { .. }))
 }
 
 fn run_command(app: App, command: Command) -> Outcome {
@@ -168,6 +144,9 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::UpdLog(args) => callbacks::upd_log(&app, &args.words),
         Command::FinishJob(args) => callbacks::finish(&app, &args),
         Command::FailJob(args) => callbacks::fail(&app, &args),
+        Command::Launcher(_) if app.global.dry_run => {
+            Ok(Output::would("do what a launcher does for its job"))
+        }
         Command::Launcher(args) => callbacks::launcher(&app, &args.step),
         Command::State(State::Init(args)) => init::run(&app, &args),
         Command::State(State::Data(args)) => data::run(&app, &args.step),
@@ -232,6 +211,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 /// MONITOR.
 fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
+        DaemonStep::Run if app.global.dry_run => monitor_cmds::rehearsed_start(&app),
         DaemonStep::Run => {
             let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;

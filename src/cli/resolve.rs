@@ -151,11 +151,7 @@ impl Sorted {
     /// Complains about words that the command has no use for.
     pub(super) fn nothing_else(&self) -> Result<(), Error> {
         self.no_selector()?;
-        if let Some((key, value)) = self.pairs.first() {
-            let near = did_you_mean(key, ["user", "id", "w", "window", "windows", "tpu"]);
-            let hint = near.unwrap_or_else(|| "`tpu help COMMAND` shows what it takes".to_owned());
-            return Err(Error::usage(format!("'{key}={value}' means nothing here")).hint(hint));
-        }
+        self.no_pair()?;
         match self.rest.first() {
             // A bare word that is nothing known is most likely a name.
             Some(word) => {
@@ -168,6 +164,14 @@ impl Sorted {
             }
             None => Ok(()),
         }
+    }
+
+    /// Complains about a `key=value`, where none is taken.
+    pub(super) fn no_pair(&self) -> Result<(), Error> {
+        let Some((key, value)) = self.pairs.first() else { return Ok(()) };
+        let near = did_you_mean(key, ["user", "id", "w", "window", "windows", "tpu"]);
+        let hint = near.unwrap_or_else(|| "`tpu help COMMAND` shows what it takes".to_owned());
+        Err(Error::usage(format!("'{key}={value}' means nothing here")).hint(hint))
     }
 
     /// Complains about a selector, where none is taken: what would choose is never ignored.
@@ -184,13 +188,29 @@ impl Sorted {
         }
     }
 
-    /// Complains about a bare number, where none is taken.
+    /// Complains about a window or a bare number, where none is taken: it would have no effect.
     pub(super) fn no_number(&self) -> Result<(), Error> {
+        self.no_window()?;
         match self.numbers.first() {
             Some(number) => Err(Error::usage(format!("'{number}' means nothing here"))
                 .hint("it takes a user and no number; `tpu help COMMAND` shows what it takes")),
             None => Ok(()),
         }
+    }
+
+    /// Complains about a window, where none is taken.
+    pub(super) fn no_window(&self) -> Result<(), Error> {
+        match self.windows.first() {
+            Some(window) => Err(Error::usage(format!("'w={window}' means nothing here"))
+                .hint("it takes no window; `tpu help COMMAND` shows what it takes")),
+            None => Ok(()),
+        }
+    }
+
+    /// The windows that are named, behind a key or bare.
+    pub(super) fn all_windows(&self) -> Vec<WindowId> {
+        let bare = self.numbers.iter().copied().map(WindowId);
+        self.windows.iter().copied().chain(bare).collect()
     }
 
     /// Takes `key=value` out of the pairs.
@@ -201,8 +221,7 @@ impl Sorted {
 
     /// The one window that a command is about.
     pub(super) fn one_window(&self) -> Result<WindowId, Error> {
-        let named = self.windows.iter().copied().chain(self.numbers.iter().copied().map(WindowId));
-        let mut all: Vec<WindowId> = named.collect();
+        let mut all = self.all_windows();
         all.dedup();
         match all.as_slice() {
             [one] => Ok(*one),
@@ -241,6 +260,29 @@ pub(super) fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> 
 pub(super) fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Error> {
     no_job(data, typed, verb)?;
     resolve_target(data, typed)
+}
+
+/// Keeps the jobs in these windows. One in which nobody who is shown has a job is an error.
+pub(super) fn choose_windows(
+    data: &Data,
+    jobs: &mut Vec<JobView>,
+    (windows, whose): (&[WindowId], &Whose),
+) -> Result<(), Error> {
+    if windows.is_empty() {
+        return Ok(());
+    }
+    for window in windows {
+        if jobs.iter().any(|view| view.id.window == *window) {
+            continue;
+        }
+        if let Some(user) = whose.only() {
+            crate::ops::ctx::job_of(data, &JobId::new(user.clone(), *window))?;
+        }
+        return Err(Error::not_found(format!("nobody has a job in window {window}"))
+            .hint("`tpu check-simp` lists the windows"));
+    }
+    jobs.retain(|view| windows.contains(&view.id.window));
+    Ok(())
 }
 
 /// Takes the selectors out of the words of a command that shows many jobs.
@@ -288,11 +330,9 @@ pub(super) fn many_jobs(
     // The original also takes a target here: all of the user's jobs on it.
     let (targets, unknown): (Vec<String>, Vec<String>) =
         sorted.rest.iter().cloned().partition(|word| data.resolve_target(word).is_some());
-    let users = sorted.users.clone();
+    let (users, windows) = (sorted.users.clone(), sorted.all_windows());
     let checked = Sorted { rest: unknown, pairs: sorted.pairs, users, ..Sorted::default() };
     checked.nothing_else()?;
-    let windows: Vec<WindowId> =
-        sorted.windows.into_iter().chain(sorted.numbers.into_iter().map(WindowId)).collect();
     let user = whose::one(app, &data, sorted.user, (purpose, &windows))?;
     let mut selectors = sorted.selectors;
     selectors.extend(targets.into_iter().map(Selector::Target));

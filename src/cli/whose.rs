@@ -85,8 +85,16 @@ pub(super) fn one(
     ask(app, data)
 }
 
-/// Whose jobs a list shows: of those who are named, else of whom anything says, else everybody's.
+/// Whose jobs a list shows that takes users and nothing else.
 pub(super) fn shown(app: &App, words: &[String]) -> Result<Whose, Error> {
+    let (whose, sorted) = listed(app, words)?;
+    sorted.no_number()?;
+    Ok(whose)
+}
+
+/// Whose jobs a list shows: of those who are named, else of whom anything says, else everybody's. Beside
+/// users there are windows at most.
+pub(super) fn listed(app: &App, words: &[String]) -> Result<(Whose, Sorted), Error> {
     let data = app.ctx()?.data()?;
     let mut named: Vec<UserName> = Vec::new();
     let mut rest = Vec::new();
@@ -98,12 +106,11 @@ pub(super) fn shown(app: &App, words: &[String]) -> Result<Whose, Error> {
     }
     let sorted: Sorted = resolve::sort(&rest, &data)?;
     sorted.nothing_else()?;
-    sorted.no_number()?;
     if named.len() > 1 {
         named.extend(app.global.user.as_deref().map(UserName::from));
-        return Ok(Whose::of(named));
+        return Ok((Whose::of(named), sorted));
     }
-    Ok(Whose::of(said(app, &data, named.pop())?))
+    Ok((Whose::of(said(app, &data, named.pop())?), sorted))
 }
 
 /// Asks, once in a command. Nobody to ask: says what to type.

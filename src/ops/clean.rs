@@ -545,13 +545,7 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         };
         return Ok(Cleaned { closed: vec![closing], ..Cleaned::default() });
     };
-    let child = job
-        .child
-        .filter(|child| user_of(&data, &id.user).is_ok_and(|user| user.job(*child).is_some()));
-    if let Some(child) = child {
-        return Err(Error::refused(format!("{id} goes on in window {child}"))
-            .hint(format!("kill that one, then: tpu clean {}", id.user)));
-    }
+    goes_on_nowhere(user_of(&data, &id.user)?, job)?;
     // With the intent of a kill: no rule must bring back what ends because its window is closed.
     // A window that cannot be judged from here stays; `archive` says why.
     let session = &user_of(&data, &id.user)?.tmux_name;
@@ -571,4 +565,32 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         cleaned.closed.extend(pane);
     }
     Ok(cleaned)
+}
+
+/// What [`kill_window`] would be refused for, if for anything. Nothing is closed.
+pub fn rehearse_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    heal::heal(ctx)?;
+    let data = ctx.data()?;
+    let Ok(job) = job_of(&data, id) else {
+        return match orphans::rehearse_one(ctx, id)? {
+            Some(_) => Ok(()),
+            None => job_of(&data, id).map(drop),
+        };
+    };
+    let owner = user_of(&data, &id.user)?;
+    goes_on_nowhere(owner, job)?;
+    find(ctx, owner, &[id.window], &ctx.tmux.look(), Named::Yes)?;
+    if job.status.is_live() {
+        kill::rehearse_one(ctx, id)?;
+    }
+    Ok(())
+}
+
+/// Refuses an attempt that has a successor.
+fn goes_on_nowhere(owner: &User, job: &Job) -> Result<(), Error> {
+    match job.child.filter(|child| owner.job(*child).is_some()) {
+        Some(child) => Err(Error::refused(format!("{} goes on in window {child}", job.id()))
+            .hint(format!("kill that one, then: tpu clean {}", job.user))),
+        None => Ok(()),
+    }
 }

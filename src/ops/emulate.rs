@@ -79,5 +79,5 @@ pub fn happen(ctx: &Ctx, name: &str, words: &[String]) -> Result<(), Error> {
         Error::usage(format!("'{name}' cannot happen so: {e}"))
             .hint("as in: tpu sim event error class=auth call=list times=5")
     })?;
-    Ok(fleet::simulator(ctx).pull(&event)?)
+    fleet::Simulator::open(ctx).happen(&event)
 }

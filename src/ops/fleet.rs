@@ -296,17 +296,21 @@ pub enum Pull {
 }
 
 /// The simulated cloud, for whoever plays its part.
-pub struct Simulator(SimCloud);
+pub struct Simulator {
+    sim: SimCloud,
+    /// What happens is only tried out.
+    rehearsing: bool,
+}
 
 impl Simulator {
     /// Opens the fleet beside the data file.
     pub fn open(ctx: &Ctx) -> Self {
-        Self(simulator(ctx))
+        Self { sim: simulator(ctx), rehearsing: ctx.store.is_rehearsing() }
     }
 
     /// Every target, in the order of their names.
     pub fn targets(&self, ctx: &Ctx) -> Result<Vec<TargetFact>, Error> {
-        Ok(self.0.look()?.targets(ctx.clock.now()))
+        Ok(self.sim.look()?.targets(ctx.clock.now()))
     }
 
     /// Lets something happen to a target.
@@ -325,7 +329,12 @@ impl Simulator {
                 Event::NoCapacity { target: Some(target), zone: None, times: *times, for_s: None }
             }
         };
-        Ok(self.0.pull(&event)?)
+        self.happen(&event)
+    }
+
+    /// Lets any event happen, or tries it out.
+    pub fn happen(&self, event: &Event) -> Result<(), Error> {
+        Ok(if self.rehearsing { self.sim.try_out(event)? } else { self.sim.pull(event)? })
     }
 }
 
@@ -336,7 +345,9 @@ impl Simulator {
             Error::usage(format!("{file}: {e}"))
                 .hint("a step has `at` in seconds, `event`, and what the event needs, as `target`")
         })?;
-        self.0.play(&story)?;
+        if !self.rehearsing {
+            self.sim.play(&story)?;
+        }
         Ok(story.steps.len())
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::data::Data;
-use crate::model::facts::{PaneFact, TmuxFact};
+use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job, KILLING, Status};
 use crate::plan::place::{self, Window};
@@ -21,6 +21,8 @@ use super::{Ctx, Error, lease, orphans, processes, records};
 pub struct Killed {
     /// Which job.
     pub job: JobId,
+    /// How it had failed before, if it had: then it was at its end already.
+    pub failed: Option<ErrorKind>,
     /// Processes that were stopped.
     pub processes: usize,
     /// Whether a window was closed.
@@ -55,19 +57,22 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
     jobs.iter().cloned().zip(results.into_values()).collect()
 }
 
+/// What a kill of each of these jobs would be refused for, if for anything. Nothing is stopped.
+pub fn rehearse(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<(), Error>)> {
+    jobs.iter().map(|job| (job.clone(), rehearse_one(ctx, job))).collect()
+}
+
+/// The same for one job.
+pub(super) fn rehearse_one(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    may_begin(ctx, id).map(drop)
+}
+
 /// Jobs that are being stopped at the same time.
 const AT_ONCE: usize = 16;
 
 /// Kills one job.
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
-    // An end that its launcher could not report is an end: such a job is not killed any more.
-    heal::heal(ctx)?;
-    let data = ctx.data()?;
-    let job = job_of(&data, id)?;
-    if job.is_being_killed() && job.status.is_final() {
-        return Err(overtaken(ctx, id));
-    }
-    check(ctx, &data, job)?;
+    let before = may_begin(ctx, id)?;
     intend(ctx, id)?;
     fail::fail_point!("kill-intended");
 
@@ -116,7 +121,24 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
     if !done {
         return Err(overtaken(ctx, id));
     }
-    Ok(Killed { job: id.clone(), processes: stopped, window: pane.is_some() })
+    let failed = match before {
+        Status::Error(kind) if stopped == 0 => Some(kind),
+        _ => None,
+    };
+    Ok(Killed { job: id.clone(), failed, processes: stopped, window: pane.is_some() })
+}
+
+/// How a job is that may be killed, before anything of that has begun.
+fn may_begin(ctx: &Ctx, id: &JobId) -> Result<Status, Error> {
+    // An end that its launcher could not report is an end: such a job is not killed any more.
+    heal::heal(ctx)?;
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if job.is_being_killed() && job.status.is_final() {
+        return Err(overtaken(ctx, id));
+    }
+    check(ctx, &data, job)?;
+    Ok(job.status.clone())
 }
 
 /// It came to another end before the kill was complete: nothing is left to be done, and nobody is to try.

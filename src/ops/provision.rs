@@ -447,8 +447,7 @@ fn progress(ctx: &Ctx, fact: &TargetFact) -> String {
 /// Changes a target for a person; returns what it is afterwards.
 pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, Error> {
     let name = &target.name;
-    is_watched(ctx, name)?;
-    heal::heal(ctx)?;
+    may_change(ctx, name, change)?;
     alone(ctx, name, || {
         if change != Change::Start {
             unused(ctx, name, None)?;
@@ -468,6 +467,13 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
         turn(ctx, &at, verb, &mut || Ok(()))?;
         after(ctx, name, verb)
     })
+}
+
+/// Refuses a change of what nobody watches or somebody uses.
+pub fn may_change(ctx: &Ctx, name: &TargetName, change: Change) -> Result<(), Error> {
+    is_watched(ctx, name)?;
+    heal::heal(ctx)?;
+    if change == Change::Start { Ok(()) } else { unused(ctx, name, None) }
 }
 
 /// What a target is after a change. A deletion is complete only when target and request are both gone.

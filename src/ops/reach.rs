@@ -251,6 +251,14 @@ pub fn sweep(ctx: &Ctx, name: &TargetName, how: Sweep, named: &[Stranger]) -> Re
     Ok(swept)
 }
 
+/// What [`sweep`] would be refused for, if for anything. Nobody there is asked.
+pub fn may_sweep(ctx: &Ctx, name: &TargetName, how: Sweep) -> Result<(), Error> {
+    if !how.force {
+        at_work(ctx, &*ctx.data()?, name)?;
+    }
+    count(ctx, name, Which::All).map(drop)
+}
+
 /// A live job is ended by `kill`, which its record learns of.
 fn at_work(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<(), Error> {
     let live: Vec<JobId> = snapshot::users_of_target(ctx, data, name).live;

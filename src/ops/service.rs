@@ -26,11 +26,17 @@ pub fn start(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
     ctx.store.starting_monitor(&watch::place(ctx), || start_alone(ctx, flags))?
 }
 
-fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
-    if let Some(note) = watch::running(ctx) {
-        return Err(Error::refused(format!("MONITOR runs already: process {}", note.pid))
-            .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it"));
+/// Refuses where a MONITOR runs at this place.
+pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
+    match watch::running(ctx) {
+        Some(note) => Err(Error::refused(format!("MONITOR runs already: process {}", note.pid))
+            .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")),
+        None => Ok(()),
     }
+}
+
+fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
+    may_start(ctx)?;
     ctx.tmux.ensure_session(SESSION, HISTORY)?;
     let index = free_index(&ctx.tmux.look());
     panes::open_own(ctx, SESSION, index, argv(ctx, flags)?)?;
@@ -85,10 +91,19 @@ fn argv(ctx: &Ctx, flags: &[String]) -> Result<Vec<String>, Error> {
     Ok(argv)
 }
 
+/// Refuses where no MONITOR runs at this place.
+pub fn may_stop(ctx: &Ctx) -> Result<(), Error> {
+    if watch::running(ctx).is_some() { Ok(()) } else { Err(none_runs()) }
+}
+
+fn none_runs() -> Error {
+    Error::refused("MONITOR does not run").hint("`tpu daemon start` starts it")
+}
+
 /// Ends the MONITOR of this place, and waits until it has ended. Refused if none runs.
 pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
     let Some(process) = watch::ask_to_end(ctx)? else {
-        return Err(Error::refused("MONITOR does not run").hint("`tpu daemon start` starts it"));
+        return Err(none_runs());
     };
     let deadline = ctx.clock.monotonic() + PATIENCE;
     while procs::is_alive(process.pid, process.start) {

@@ -57,6 +57,8 @@ pub struct Store {
     cache: Mutex<Option<Cached>>,
     /// Changes are tried out and not made.
     rehearsing: bool,
+    /// What the changes that were tried out so far would have made of the document.
+    tried: Mutex<Option<Arc<Data>>>,
 }
 
 /// The last version that was read.
@@ -92,11 +94,12 @@ impl Store {
     pub fn open(paths: Paths, disk: Arc<dyn Disk>, clock: Arc<dyn Clock>, who: Who) -> Self {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
-        Self { paths, disk, clock, who, cache: Mutex::new(None), rehearsing: false }
+        let (cache, tried) = (Mutex::new(None), Mutex::new(None));
+        Self { paths, disk, clock, who, cache, rehearsing: false, tried }
     }
 
-    /// The same door, through which changes are only tried out: each is applied to what is there, and
-    /// nothing is written.
+    /// The same door, through which changes are only tried out: each is applied to what the ones before would
+    /// have left, as is whatever is read afterwards, and nothing is written.
     #[must_use]
     pub fn rehearsing(mut self) -> Self {
         self.rehearsing = true;
@@ -120,6 +123,11 @@ impl Store {
 
     /// The present version, without a lock. Parsed again only if the file is another one.
     pub fn read(&self) -> Result<Arc<Data>, StoreError> {
+        if self.rehearsing
+            && let Some(tried) = self.tried().as_ref()
+        {
+            return Ok(Arc::clone(tried));
+        }
         let path = self.paths.data();
         if let Ok(stat) = self.disk.stat(path)
             && let Some(cached) = self.cache().as_ref()
@@ -169,6 +177,11 @@ impl Store {
     fn cache(&self) -> std::sync::MutexGuard<'_, Option<Cached>> {
         // Whoever panicked while holding it left either the old or the new value.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tried(&self) -> std::sync::MutexGuard<'_, Option<Arc<Data>>> {
+        // Whoever panicked while holding it left either the old or the new value.
+        self.tried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Backups of the data file, the newest first.

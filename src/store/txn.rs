@@ -1,6 +1,7 @@
 //! Changing the data: lock, read, apply, archive, write, journal.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
@@ -130,7 +131,7 @@ impl Store {
         })?
     }
 
-    /// Applies `change` to what is in the file now, and writes nothing.
+    /// Applies `change` to what the changes before would have left, and writes nothing.
     fn rehearse<T, E: From<StoreError>>(
         &self,
         actor: &str,
@@ -145,7 +146,11 @@ impl Store {
         let mut tx =
             Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
         let value = change(&mut tx)?;
-        Ok(Committed { value, changed: tx.data.to_bytes() != before, warnings: Vec::new() })
+        let changed = tx.data.to_bytes() != before;
+        if changed {
+            *self.tried() = Some(Arc::new(tx.data));
+        }
+        Ok(Committed { value, changed, warnings: Vec::new() })
     }
 
     /// Writes the first version of a data file, in a directory that is made if need be. It is an error

@@ -48,8 +48,8 @@ pub struct Run {
 /// `tpu check`, `check-simp`, `monitor`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// User
-    #[arg(value_name = "USER")]
+    /// Users; of a list also windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME
+    #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// What to show: w window, d directory, t target, s status, v output
     #[arg(long, value_name = "LETTERS")]

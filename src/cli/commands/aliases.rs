@@ -21,6 +21,7 @@ fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     }
     let sorted = resolve::sort(words, &data)?;
     sorted.no_selector()?;
+    sorted.no_window()?;
     let user = app.user(&data, sorted.user.clone())?;
     Ok((user, sorted))
 }
@@ -33,6 +34,10 @@ pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("an alias and what it stands for, please")
             .hint("as in: tpu -a lr config.training.learning_rate"));
     };
+    if sorted.rest.len() == 2 {
+        sorted.no_pair()?;
+        sorted.no_number()?;
+    }
     aliases::add(app.ctx()?, &user, (alias, full), &resolve::command_words())?;
     Ok(Output::new(
         format!("{alias} stands for {full} now."),
@@ -64,6 +69,8 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let [alias] = sorted.rest.as_slice() else {
         return Err(Error::usage("which alias?").hint(format!("`tpu -sa {user}` lists them")));
     };
+    sorted.no_pair()?;
+    sorted.no_number()?;
     let full = aliases::delete(app.ctx()?, &user, alias)?;
     Ok(Output::new(
         format!("{alias} no longer stands for {full}."),

@@ -206,7 +206,10 @@ fn target_and_user(
     }
     sorted.nothing_else()?;
     match targets.as_slice() {
-        [target] => Ok((target.clone(), sorted.user)),
+        [target] => {
+            sorted.no_number()?;
+            Ok((target.clone(), sorted.user))
+        }
         [] if verb == "release" && (!sorted.windows.is_empty() || !sorted.numbers.is_empty()) => {
             let windows = sorted.windows.iter().map(|window| window.0);
             let first = windows.chain(sorted.numbers.iter().copied()).next().unwrap_or_default();

@@ -76,17 +76,20 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let ctx = app.ctx()?;
     let (selectors, words) = resolve::selectors(&args.words);
-    let whose = if args.all_users {
+    let (whose, sorted) = if args.all_users {
         let sorted = resolve::sort(&words, &*ctx.data()?)?;
         sorted.nothing_else()?;
-        sorted.no_number()?;
-        Whose::default()
+        (Whose::default(), sorted)
     } else {
-        whose::shown(app, &words)?
+        whose::listed(app, &words)?
     };
+    let windows = sorted.all_windows();
+    let is_chosen = !selectors.is_empty() || !windows.is_empty();
     let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose)?;
-    if !selectors.is_empty() {
-        resolve::choose(&*ctx.data()?, &mut look.jobs, &selectors)?;
+    if is_chosen {
+        let data = ctx.data()?;
+        resolve::choose_windows(&data, &mut look.jobs, (&windows, &whose))?;
+        resolve::choose(&data, &mut look.jobs, &selectors)?;
         look.orphans.clear();
     }
     if args.leaves {
@@ -107,7 +110,7 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let show = Show {
         // Without its number a block says nothing.
         window: true,
-        chosen: !selectors.is_empty(),
+        chosen: is_chosen,
         dir: shown('d', settings.monitor_dir),
         target: shown('t', settings.monitor_tpu),
         status: shown('s', true),

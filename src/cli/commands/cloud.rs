@@ -101,6 +101,10 @@ fn rehearsed(plan: &Remake, notes: Vec<String>) -> Output {
 pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Change) -> Outcome {
     let ctx = app.ctx()?;
     let target = resolve::target(&*ctx.data()?, typed, verb)?;
+    if app.global.dry_run {
+        provision::may_change(ctx, &target.name, change)?;
+        return Ok(Output::would(&format!("{} {}", change.verb(), target.name)));
+    }
     if change != Change::Start
         && !app.confirm(&format!("{} {}? What runs there ends.", change.verb(), target.name))?
     {
@@ -154,6 +158,9 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
                 table(&facts)
             };
             return Ok(Output::new(text, json));
+        }
+        SimEvent::Serve { .. } if app.global.dry_run => {
+            return Ok(Output::would("put the simulated cloud behind Google's API"));
         }
         SimEvent::Serve { port, scenario, log } => {
             let story = match scenario {

@@ -20,6 +20,9 @@ const OFF: &str = "MONITOR does not run: nothing happens by itself until `tpu da
 
 /// `daemon start`.
 pub(in crate::cli) fn start(app: &App) -> Outcome {
+    if app.global.dry_run {
+        return rehearsed_start(app);
+    }
     let mut flags = Vec::new();
     if let Some(settings) = &app.global.settings {
         let path = app.env.cwd.join(settings);
@@ -35,8 +38,19 @@ pub(in crate::cli) fn start(app: &App) -> Outcome {
     ))
 }
 
+/// What a dry run of `daemon start` and `daemon run` says.
+pub(in crate::cli) fn rehearsed_start(app: &App) -> Outcome {
+    app.ctx()?.data()?;
+    service::may_start(app.ctx()?)?;
+    Ok(Output::would("start MONITOR"))
+}
+
 /// `daemon stop`.
 pub(in crate::cli) fn stop(app: &App) -> Outcome {
+    if app.global.dry_run {
+        service::may_stop(app.ctx()?)?;
+        return Ok(Output::would("end MONITOR"));
+    }
     let pid = service::stop(app.ctx()?)?;
     let text = "MONITOR has ended; jobs go on, and nothing happens by itself any more.";
     Ok(Output::new(text, json!({ "running": false, "pid": pid })))

@@ -16,6 +16,7 @@ use crate::ops::{Error, ctx::user_of, dirs};
 fn slots(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;
     let sorted = resolve::sort(words, &data)?;
+    sorted.no_window()?;
     let user = app.user(&data, sorted.user.clone())?;
     Ok((user, sorted))
 }

@@ -9,7 +9,8 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
-use crate::ops::{Error, clean, kill, orphans};
+use crate::model::job::Status;
+use crate::ops::{Error, clean, kill};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -19,7 +20,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
     })?;
     if app.global.dry_run {
-        return Ok(listed("Would kill", &jobs));
+        return rehearsed(kill::rehearse(ctx, &jobs));
     }
     if !app.confirm(&format!("Kill {}?", names(&jobs)))? {
         return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed")
@@ -31,7 +32,14 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     for (job, result) in kill::kill(ctx, &jobs, of.force) {
         match result {
             Ok(killed) => {
-                text += &format!("Killed {job}.\n");
+                text += &match killed.failed {
+                    Some(kind) => format!(
+                        "{job} was not running ({}): it counts as killed now, and no rule brings \
+                         it back.\n",
+                        Status::Error(kind)
+                    ),
+                    None => format!("Killed {job}.\n"),
+                };
                 done.push(json!({
                     "user": job.user, "window": job.window,
                     "processes": killed.processes, "window_closed": killed.window,
@@ -40,11 +48,27 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
             Err(error) => problems.push(error),
         }
     }
-    let failed = Error::all(problems);
-    let mut output = Output::new(text, json!({ "killed": done }));
-    match failed {
+    let nothing = done.is_empty();
+    of_several(Output::new(text, json!({ "killed": done })), nothing, problems)
+}
+
+/// What a kill of these would say.
+fn rehearsed(results: Vec<(JobId, Result<(), Error>)>) -> Outcome {
+    let (mut jobs, mut problems) = (Vec::new(), Vec::new());
+    for (job, result) in results {
+        match result {
+            Ok(()) => jobs.push(job),
+            Err(error) => problems.push(error),
+        }
+    }
+    of_several(listed("Would kill", &jobs), jobs.is_empty(), problems)
+}
+
+/// The outcome where some went well, all, or nothing.
+fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
+    match Error::all(problems) {
         None => Ok(output),
-        Some(error) if done.is_empty() => Err(error),
+        Some(error) if nothing => Err(error),
         Some(error) => {
             output.code = error.kind.exit_code();
             output.notes.extend(error.message.lines().map(str::to_owned));
@@ -62,11 +86,7 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let window = sorted.one_window()?;
     let id = JobId::new(app.user(&data, sorted.user)?, window);
     if app.global.dry_run {
-        if crate::ops::ctx::job_of(&data, &id).is_err()
-            && orphans::rehearse_one(ctx, &id)?.is_none()
-        {
-            crate::ops::ctx::job_of(&data, &id)?;
-        }
+        clean::rehearse_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
     }
     if !app.confirm(&format!("Close the window of {id}?"))? {

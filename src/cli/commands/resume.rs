@@ -62,9 +62,12 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
 /// Asks whether to start from scratch, where there is nothing to resume from.
 fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error> {
     let ctx = app.ctx()?;
-    if request.from_nothing || app.global.dry_run || !app.may_ask() {
-        let from_nothing = request.from_nothing || app.global.dry_run;
-        return Ok(AgainRequest { from_nothing, ..request });
+    if request.from_nothing || !app.may_ask() {
+        return Ok(request);
+    }
+    if app.global.dry_run {
+        // A person would be asked, and may say yes.
+        return Ok(AgainRequest { from_nothing: true, ..request });
     }
     // What speaks against it is said by the resume itself.
     let Ok(Some(Start::Nothing(looked))) = resume::start_of(ctx, &request) else {

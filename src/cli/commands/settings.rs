@@ -79,6 +79,7 @@ pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcom
     let data = app.ctx()?.data()?;
     let sorted = resolve::sort(words, &data)?;
     sorted.nothing_else()?;
+    sorted.no_window()?;
     let number = match sorted.numbers.as_slice() {
         [] => 1,
         [one] => *one,

@@ -46,6 +46,7 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let data = app.ctx()?.data()?;
     let sorted = resolve::sort(words, &data)?;
     sorted.nothing_else()?;
+    sorted.no_number()?;
     let Some(name) = sorted.user else {
         return Err(Error::usage("which user?").hint("tpu del-user NAME"));
     };

@@ -51,10 +51,19 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     let target = target(app, &of.target)?;
     let which = Which::parse(&of.worker)?;
     let ctx = app.ctx()?;
+    if let (None, Which::All) = (&of.command, which) {
+        return Err(Error::usage("nobody can type on all workers at once")
+            .hint(format!("tpu ssh {} all --command COMMAND", of.target)));
+    }
+    if app.global.dry_run {
+        let count = reach::count(ctx, &target.name, which)?;
+        let workers = text::counted(count, "worker");
+        return Ok(Output::would(&format!("reach {workers} of {}", target.name)));
+    }
     let Some(command) = &of.command else {
-        let Which::One(worker) = which else {
-            return Err(Error::usage("nobody can type on all workers at once")
-                .hint(format!("tpu ssh {} all --command COMMAND", of.target)));
+        let worker = match which {
+            Which::One(worker) => worker,
+            Which::All => 0,
         };
         let spawn = reach::terminal(ctx, &target.name, worker, None)?;
         let status = proc::run_in_foreground(&spawn)
@@ -270,6 +279,12 @@ fn step_as_json(outcome: &recipes::Outcome) -> Value {
 fn kill(app: &App, of: &KillRemote) -> Outcome {
     let target = target(app, &of.target)?;
     let ctx = app.ctx()?;
+    let how = Sweep { force: of.force, strangers: of.all_users };
+    if app.global.dry_run {
+        reach::may_sweep(ctx, &target.name, how)?;
+        let what = format!("end what is left on {} and no job here knows", target.name);
+        return Ok(Output::would(&what));
+    }
     let named = if of.all_users { reach::strangers(ctx, &target.name)? } else { Vec::new() };
     if !named.is_empty() {
         app.tell(table(&named).trim_end());
@@ -279,7 +294,6 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
                 .hint("-y ends them without a question"));
         }
     }
-    let how = Sweep { force: of.force, strangers: of.all_users };
     let swept = reach::sweep(ctx, &target.name, how, &named)?;
     let ours: usize = swept.stopped.values().sum();
     let launches = counted(swept.stopped.len(), "launch");
@@ -339,7 +353,15 @@ fn copy(app: &App, of: &Copy) -> Outcome {
         Some((data.resolve_target(name)?, path.to_owned()))
     };
     let which = Which::parse(&of.worker)?;
-    let ends = match (far(&of.from), far(&of.to)) {
+    let (from, to) = (far(&of.from), far(&of.to));
+    if let (true, (Some((target, _)), None) | (None, Some((target, _)))) =
+        (app.global.dry_run, (&from, &to))
+    {
+        let workers = text::counted(reach::count(ctx, &target.name, which)?, "worker");
+        let what = format!("copy {} to {}, for {workers} of {}", of.from, of.to, target.name);
+        return Ok(Output::would(&what));
+    }
+    let ends = match (from, to) {
         (None, Some((target, path))) => {
             let path = if path.is_empty() { "~/".to_owned() } else { path };
             reach::send(ctx, &of.from, &Far { target: &target.name, which, path: &path })?

@@ -64,6 +64,12 @@ impl Output {
         self
     }
 
+    /// What a dry run says of something outside that cannot be tried out, once nothing speaks against it.
+    pub(super) fn would(what: &str) -> Self {
+        let text = format!("Would {what}. Nothing was changed.");
+        Self::new(text, json!({ "dry_run": true, "would": what }))
+    }
+
     /// The same with notes.
     pub(super) fn notes(mut self, notes: Vec<String>) -> Self {
         self.notes.extend(notes);

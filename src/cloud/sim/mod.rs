@@ -100,6 +100,17 @@ impl SimCloud {
         self.transact(&doing, |fleet, now| fleet.apply(event, now))?
     }
 
+    /// What an event would be refused for, if for anything. Nothing happens.
+    pub fn try_out(&self, event: &Event) -> Result<(), CloudError> {
+        let doing = format!("simulate {}", event.subject());
+        scenario::check(event)
+            .map_err(|problem| CloudError::new(Trouble::User, doing.clone(), problem))?;
+        let now = self.config.clock.now();
+        let mut fleet = self.read(&doing)?.map_or_else(|| self.new_fleet(now), |(fleet, _)| fleet);
+        fleet.advance(now);
+        fleet.apply(event, now)
+    }
+
     /// Begins a story: its steps count from now. Steps of an earlier one that are still to come stay.
     pub fn play(&self, story: &Scenario) -> Result<(), CloudError> {
         self.transact("begin a scenario", |fleet, now| {

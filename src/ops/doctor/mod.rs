@@ -305,6 +305,8 @@ pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
         ))
         .hint("mend the file by hand; the error of `tpu ls` names the place"));
     };
-    ctx.warn(ctx.store.restore(&backup)?);
+    if !ctx.store.is_rehearsing() {
+        ctx.warn(ctx.store.restore(&backup)?);
+    }
     Ok(backup)
 }

@@ -52,6 +52,8 @@ in_foreground() {
     # Somebody stopped it (SIGSTOP, SIGTSTP): that is no end, and it is still a job of this shell. Wait
     # for the real one.
     while leader=$(jobs -p) && [ -n "$leader" ]; do
+        # No event tells bash that a stopped job goes on: `wait` returns at once for it, and `wait -f` (from
+        # bash 5 on) asks in a loop as fast as it can.
         while [ -n "$(jobs -ps)" ]; do
             sleep 1
         done
@@ -97,6 +99,7 @@ run_native() {
         esac
         # Without a relay the job would be held back for ever; without a job there is nothing to relay.
         kill -0 "$seated" || break
+        # Nothing is waited for here: a relay that dies of what it meets must not be started as fast as it can.
         sleep 0.5
     done
     exec 9>&-

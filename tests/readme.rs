@@ -72,14 +72,87 @@ fn plain(text: &str, home: &str) -> String {
     lines.join("\n")
 }
 
+/// For whom the README is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lab {
+    /// One user, whose account it is.
+    Alone,
+    /// A second user is there too.
+    Shared,
+    /// Two users, and nothing says who is typing.
+    Strangers,
+}
+
 #[test]
 fn every_example_prints_what_the_readme_shows() {
-    walk(false);
+    walk(Lab::Alone);
 }
 
 #[test]
 fn and_where_a_second_user_is_at_work() {
-    walk(true);
+    walk(Lab::Shared);
+}
+
+#[test]
+fn and_where_nothing_says_who_is_typing() {
+    walk(Lab::Strangers);
+}
+
+/// The command that a refusal for want of a name says to type.
+fn with_a_name(text: &str) -> Option<&str> {
+    let hint = text.lines().find_map(|line| line.strip_prefix("hint: as in: "))?;
+    hint.split_once("; to be ").map(|(command, _)| command)
+}
+
+/// Without what lists say of everybody's jobs beside what they say of one's own.
+fn without_names(text: &str) -> String {
+    let names = Regex::new(r"(?m)user: alice; |^(USER|alice) |\(user: alice\)").unwrap();
+    names.replace_all(text, "").into_owned()
+}
+
+#[test]
+fn the_example_of_a_data_file_works_with_every_line_that_is_printed_about_it() {
+    let mut env = TestEnv::new();
+    let example = env.path("data.example.json");
+    let text = include_str!("../data.example.json");
+    write_file(&example, text);
+    env.unset("TPU_DATA");
+    let shown = |line: &str| {
+        let line = line.replace("[DIR]", env.root());
+        env.tpu(line.strip_prefix("tpu ").unwrap()).exits(0).to_string()
+    };
+    let printed = |text: &str, what: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(what));
+        line.unwrap_or_else(|| panic!("no line begins with {what}:\n{text}")).to_owned()
+    };
+    let of_the_readme = examples().into_iter().map(|example| example.command);
+    let of_the_readme: Vec<_> =
+        of_the_readme.filter(|line| line.contains("data.example")).collect();
+    assert!(of_the_readme.len() > 1, "{of_the_readme:?}");
+    for line in of_the_readme {
+        shown(&line);
+    }
+    let looked = shown("tpu init --from data.example.json");
+    let tried = shown(&printed(&looked, "Try it: "));
+    let adopted = shown(&printed(&looked, "Use it from now on: "));
+    for text in [tried, shown(&printed(&adopted, "Next: "))] {
+        for window in ["Window 3 ", "Window 5 ", "Window 6 ", "Window 1 "] {
+            assert!(text.contains(window), "{window}:\n{text}");
+        }
+    }
+    for line in ["tpu check alice", "tpu explain 5 alice", "tpu daemon plan", "tpu targets"] {
+        shown(line);
+    }
+    assert!(std::fs::read(&example).unwrap() == text.as_bytes(), "looking has changed the file");
+    // The lines of the README that name what is in it, once the directory of its code is there.
+    let code = env.path("code-alice");
+    write_file(&code.join("staging.sh"), "tpu finish-job alice:0");
+    drop(env.tpu(&format!("set-dir {} 1 alice", code.display())).exits(0));
+    drop(
+        env.tpu("run v2-32-p2 alice lr=0.01 --force --dry-run")
+            .exits(0)
+            .says(&["lab-tpuvm-v2-32-preemptible-2", "--config.training.learning_rate=0.01"]),
+    );
 }
 
 /// Kills the training of a job as people do who try it, and waits until the job has come back.
@@ -94,12 +167,13 @@ fn kill_and_see_it_come_back(env: &TestEnv, window: u64) {
     env.wait_status(next, "running");
 }
 
-fn walk(is_second_user_there: bool) {
+fn walk(lab: Lab) {
     let mut env = TestEnv::new();
     let home = env.path("root");
     let code: PathBuf = home.join("home/alice/digits");
     std::fs::create_dir_all(&code).unwrap();
     write_file(&code.join("train.py"), "# see PYTHON\n");
+    write_file(&code.join("data.example.json"), include_str!("../data.example.json"));
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink(TPU, bin.join("tpu")).unwrap();
@@ -123,14 +197,27 @@ fn walk(is_second_user_there: bool) {
             env.set(name, value);
             continue;
         }
-        if example.command.starts_with("tpu ls") && is_second_user_there {
+        if example.command.starts_with("tpu ls") && lab != Lab::Alone {
             drop(env.tpu("add-user bob").exits(0));
         }
+        if example.command.starts_with("tpu ls") && lab == Lab::Strangers {
+            std::fs::remove_file(env.path("config/tpu/settings.json")).unwrap();
+            env.set("USER", "somebody");
+            env.set("LOGNAME", "somebody");
+        }
         let wanted = plain(&example.printed.join("\n"), home);
-        let run = || {
-            let spawn = env.spawn_program("bash", &["-c", &command]).cwd(&code);
+        let typed = |command: &str| {
+            let spawn = env.spawn_program("bash", &["-c", command]).cwd(&code);
             let output = proc::run(&spawn).unwrap();
             (output.status.shell_code(), format!("{}\n{}", output.text(), output.complaint()))
+        };
+        let run = || {
+            let (code, text) = typed(&command);
+            match with_a_name(&text).filter(|_| code == 2 && lab == Lab::Strangers) {
+                Some(command) => typed(command),
+                None if lab == Lab::Strangers => (code, without_names(&text)),
+                None => (code, text),
+            }
         };
         // Looks are repeated until they show what they shall: jobs take their time to begin.
         let looks = ["tpu check", "tpu explain", "tpu daemon plan", "tpu find", "tpu clean"];

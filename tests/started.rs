@@ -64,6 +64,65 @@ fn a_terminal_that_is_too_small_still_tells() {
     is_told(&env, &terminal);
 }
 
+/// crossterm asks no terminal's description: the screen opens in any that is one.
+#[test]
+fn a_terminal_without_a_name_or_with_an_unknown_one_still_tells() {
+    for term in ["env -u TERM", "env TERM=", "env TERM=nosuch"] {
+        let env = lab();
+        let terminal = Terminal::new(&env);
+        terminal.command(&format!("{term} {TPU} {RUN}; echo code $?"));
+        terminal.shows("1 job");
+        terminal.press("q");
+        terminal.shows("code 0");
+        is_told(&env, &terminal);
+    }
+}
+
+#[test]
+fn where_standard_input_is_no_terminal_it_is_told_and_no_screen_opens() {
+    for from in ["</dev/null", "<&-", "< <(echo y)"] {
+        let env = lab();
+        let terminal = Terminal::new(&env);
+        terminal.command(&format!("{TPU} {RUN} {from}; echo code $?"));
+        terminal.shows("code 0");
+        is_told(&env, &terminal);
+    }
+}
+
+#[test]
+fn where_nobody_reads_what_is_printed_it_is_started_once_and_is_no_failure() {
+    for to in [">&-", ">&- 2>&-", "| true; (exit ${PIPESTATUS[0]})", ">/dev/null", "2>&-"] {
+        let env = lab();
+        let terminal = Terminal::new(&env);
+        let quiet = RUN.replace(" --", " -q --");
+        terminal.command(&format!("{TPU} {quiet} {to}; echo code $?"));
+        terminal.shows("code 0");
+        assert_eq!(env.jobs("alice").len(), 1, "{to}");
+    }
+    // Without `-q` the screen does not open on what is no terminal.
+    let env = lab();
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("{TPU} {RUN} >&-; echo code $?"));
+    terminal.shows("code 0");
+    assert_eq!(env.jobs("alice").len(), 1);
+}
+
+#[test]
+fn what_cannot_be_printed_is_told_all_the_same() {
+    let env = lab();
+    for (line, said) in [
+        (RUN.to_owned(), "Started alice/1"),
+        (format!("--json {RUN}"), "Started alice/2"),
+        ("kill 1 -y".to_owned(), "Killed alice/1."),
+        ("ls".to_owned(), "code-alice"),
+    ] {
+        let typed = format!("{TPU} {line} >/dev/full");
+        let output = env.output(&env.spawn_program("bash", &["-c", &typed]));
+        drop(output.exits(1).says(&["cannot print: ", said]));
+    }
+    assert_eq!(env.jobs("alice").len(), 2);
+}
+
 #[test]
 fn a_clock_that_nobody_can_write_down_is_an_error() {
     let mut env = lab();

@@ -99,7 +99,7 @@ pub fn run(args: &[String], out: &mut dyn Write, world: &World<'_>) -> Result<i3
     log.line(
         44,
         format_args!(
-            "{} examples, {} parameters, {} steps, batch size {}, stage {}",
+            "examples {}, parameters {}, steps {}, batch size {}, stage {}",
             examples.len(),
             network::PARAMETERS,
             config.steps,

@@ -64,7 +64,8 @@ impl fmt::Display for Budget {
         match self {
             Self::Capacity => write!(f, "{} preemptions and missing capacity", self.limit()),
             Self::Infrastructure => {
-                write!(f, "{} failures in a row without progress", self.limit())
+                let failures = crate::text::counted(self.limit() as usize, "failure");
+                write!(f, "{failures} in a row without progress")
             }
             Self::Program => f.write_str("no retries for failures of the program"),
         }

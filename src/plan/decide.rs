@@ -426,7 +426,8 @@ fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
 fn may_go_on(job: &Job, standing: &Standing, choice: &Choice) -> Result<(), Held> {
     let budget = Budget::of(choice.event);
     let why = if standing.is_crash_loop() {
-        format!("{QUICK_LIMIT} attempts in a row died within {QUICK_S} s of their start")
+        let attempts = crate::text::counted(QUICK_LIMIT as usize, "attempt");
+        format!("{attempts} in a row died within {QUICK_S} s of their start")
     } else if standing.left(budget) == 0 {
         format!("its budget is used up: {budget}")
     } else {

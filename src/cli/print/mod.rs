@@ -125,9 +125,16 @@ pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
         to_stderr(&marked(&note, global), global);
     }
     match written {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => error(&unsaid(&e, output), global),
         _ => ExitCode::from(output.code),
     }
+}
+
+/// What was done cannot be told where it should be: said here, so that nobody does it twice.
+fn unsaid(e: &io::Error, output: &Output) -> Error {
+    let said = output.text.lines().next().unwrap_or_default();
+    Error::failed(format!("cannot print: {e}"))
+        .hint(format!("all else is done, and need not be repeated: {}", text::cut(said, 200)))
 }
 
 /// Prints an error: what, where, what to do next.

@@ -84,7 +84,10 @@ fn idle(model: &Model) -> String {
     let well = match jobs {
         0 => "Nothing is to be done: no job is live.".to_owned(),
         1 => "Nothing is to be done: one job is live, and it is well.".to_owned(),
-        n => format!("Nothing is to be done: {n} jobs are live, and they are well."),
+        several => {
+            let jobs = crate::text::counted(several, "job");
+            format!("Nothing is to be done: {jobs} are live, and they are well.")
+        }
     };
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::NotRunning) => {

@@ -359,7 +359,14 @@ fn class_rank(class: Class) -> u8 {
         ErrorKind::SshLost => 6,
         ErrorKind::KilledBySignal => 5,
         ErrorKind::PythonError => 4,
-        ErrorKind::Launch | ErrorKind::Lost | ErrorKind::Unknown => 3,
+        // Facts say these, and a lab's own patterns.
+        ErrorKind::Launch
+        | ErrorKind::Lost
+        | ErrorKind::Timeout
+        | ErrorKind::Stalled
+        | ErrorKind::Setup
+        | ErrorKind::Dependency
+        | ErrorKind::Unknown => 3,
     }
 }
 

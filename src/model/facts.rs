@@ -35,8 +35,16 @@ pub enum ErrorKind {
     KilledBySignal,
     /// The window could not be opened.
     Launch,
-    /// The window is gone for certain and no exit was recorded.
+    /// The window, node or machine is gone for certain and no exit was recorded.
     Lost,
+    /// A limit on its time that was set is over.
+    Timeout,
+    /// It has said nothing for as long as it was given (only where such a limit was set).
+    Stalled,
+    /// A step that sets its place up has failed: its own command never began.
+    Setup,
+    /// What it waited for can no longer come.
+    Dependency,
     /// It failed and nothing says why.
     Unknown,
 }
@@ -56,7 +64,7 @@ pub enum Origin {
 
 impl ErrorKind {
     /// Every kind, in the order in which tables show them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Preempted,
         Self::Grpc,
         Self::Locked,
@@ -67,6 +75,10 @@ impl ErrorKind {
         Self::PythonError,
         Self::FileError,
         Self::KilledBySignal,
+        Self::Timeout,
+        Self::Stalled,
+        Self::Setup,
+        Self::Dependency,
         Self::Launch,
         Self::Unknown,
     ];
@@ -85,6 +97,10 @@ impl ErrorKind {
             Self::KilledBySignal => "killed-by-signal",
             Self::Launch => "launch",
             Self::Lost => "lost",
+            Self::Timeout => "timeout",
+            Self::Stalled => "stalled",
+            Self::Setup => "setup",
+            Self::Dependency => "dependency",
             Self::Unknown => "unknown",
         }
     }
@@ -108,9 +124,12 @@ impl ErrorKind {
             | Self::Locked
             | Self::NoCapacity
             | Self::SshLost
-            | Self::Lost => Origin::Infrastructure,
-            Self::Oom | Self::PythonError | Self::FileError => Origin::Program,
-            Self::KilledBySignal => Origin::User,
+            | Self::Lost
+            | Self::Setup => Origin::Infrastructure,
+            Self::Oom | Self::PythonError | Self::FileError | Self::Timeout | Self::Stalled => {
+                Origin::Program
+            }
+            Self::KilledBySignal | Self::Dependency => Origin::User,
             Self::Launch | Self::Unknown => Origin::Unknown,
         }
     }

@@ -28,10 +28,12 @@ pub enum Budget {
 
 impl Budget {
     /// The budget of a failure. Failures whose origin is a person or nobody knows are passed by the named
-    /// rules; who asks for an action on them gets it as often as for infrastructure.
+    /// rules; who asks for an action on them gets it as often as for infrastructure. So does who asks for one
+    /// on a limit: what ran out of its time goes on from its checkpoint, as long as it gets further.
     pub fn of(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Preempted | ErrorKind::NoCapacity => Self::Capacity,
+            ErrorKind::Timeout | ErrorKind::Stalled => Self::Infrastructure,
             ErrorKind::Grpc
             | ErrorKind::Locked
             | ErrorKind::SshLost
@@ -41,6 +43,8 @@ impl Budget {
             | ErrorKind::KilledBySignal
             | ErrorKind::Launch
             | ErrorKind::Lost
+            | ErrorKind::Setup
+            | ErrorKind::Dependency
             | ErrorKind::Unknown => match kind.origin() {
                 Origin::Program => Self::Program,
                 Origin::Infrastructure | Origin::User | Origin::Unknown => Self::Infrastructure,

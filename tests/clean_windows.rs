@@ -40,6 +40,25 @@ fn own_pane(env: &TestEnv, beside: &str, flags: &[&str], name: &str) -> Process 
     env.wait_pid(name)
 }
 
+/// A session that a person begins; what runs in its first window.
+fn own_session(env: &TestEnv, session: &str, name: &str) -> Process {
+    let _printed = env.tmux().run(&["new-session", "-d", "-s", session, &own(name)]);
+    env.wait_pid(name)
+}
+
+/// A job of alice that is at work; its process.
+fn at_work(env: &TestEnv) -> Process {
+    env.start(&own("at-work"), &NONE);
+    env.wait_pid("at-work")
+}
+
+/// Clears away with every command there is.
+fn clear_with_everything(env: &TestEnv) {
+    for command in CLEARING {
+        drop(env.tpu(command).exits(0));
+    }
+}
+
 /// A job of alice that has failed; its window.
 fn failed(env: &TestEnv) -> u64 {
     let window = env.start("exit 3", &NONE);
@@ -79,9 +98,7 @@ fn windows_and_panes_of_a_person_outlive_all_that_clears_away() {
     assert_eq!(env.jobs("alice").len(), 2, "a dry run changed something");
     let cleaned = env.tpu("clean alice").exits(0);
     drop(cleaned.says(&["Archived 2 jobs, closed 0 windows and 2 panes in windows that stay."]));
-    for command in CLEARING {
-        drop(env.tpu(command).exits(0));
-    }
+    clear_with_everything(&env);
     assert_eq!(env.windows("alice"), [0, 1, 2, 7, 9]);
     assert!(theirs.iter().all(lives));
     let panes = env.tmux().run(&["list-panes", "-a", "-F", "#{pane_id}"]);
@@ -91,16 +108,12 @@ fn windows_and_panes_of_a_person_outlive_all_that_clears_away() {
 #[test]
 fn a_session_that_a_person_began_keeps_its_first_window() {
     let env = TestEnv::with_tmux_conf("set -g base-index 1\nset -g pane-base-index 1\n");
-    let shell = own("shell");
-    let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", &shell]);
-    let shell = env.wait_pid("shell");
+    let shell = own_session(&env, "alice", "shell");
     assert_eq!(env.windows("alice"), [1]);
     let window = failed(&env);
     drop(env.tpu("clean alice --dry-run").exits(0).says(&[&format!("window {window} of alice")]));
     drop(env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 1 window."]));
-    for command in CLEARING {
-        drop(env.tpu(command).exits(0));
-    }
+    clear_with_everything(&env);
     assert_eq!(env.windows("alice"), [0, 1]);
     assert!(lives(&shell));
 }
@@ -166,8 +179,7 @@ fn what_clean_would_close_is_what_a_look_lists() {
 #[test]
 fn force_leaves_a_session_its_home() {
     let env = TestEnv::with_tmux_conf("set -g base-index 1\n");
-    let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", &own("shell")]);
-    let shell = env.wait_pid("shell");
+    let shell = own_session(&env, "alice", "shell");
     drop(env.tpu("-czw alice --force").exits(0).says(&["closed 1 window"]));
     wait_gone(&shell);
     assert_eq!(env.windows("alice"), [0], "the session, and with it the server");
@@ -177,8 +189,7 @@ fn force_leaves_a_session_its_home() {
 fn a_marked_window_without_a_record_goes_with_clean_once_its_job_has_ended() {
     let env = TestEnv::new();
     failed(&env);
-    env.start(&own("at-work"), &NONE);
-    let at_work = env.wait_pid("at-work");
+    let at_work = at_work(&env);
     env.wait_status(2, "running");
     let ended = env.pane_id("alice", 1).unwrap();
     let beside = own_pane(&env, &ended, &[], "beside");
@@ -201,8 +212,7 @@ fn a_job_s_pane_is_found_by_its_mark_wherever_a_person_has_moved_it() {
         failed(&env);
     }
     let editor = own_window(&env, "=alice:9", "editor");
-    let _printed = env.tmux().run(&["new-session", "-d", "-s", "private", &own("private")]);
-    let private = env.wait_pid("private");
+    let private = own_session(&env, "private", "private");
     let job = |window| env.pane_id("alice", window).unwrap();
     let (first, second) = (job(1), job(2));
     // Into her own window, into another session, and her own pane into the window of a job.
@@ -212,9 +222,7 @@ fn a_job_s_pane_is_found_by_its_mark_wherever_a_person_has_moved_it() {
     let moved = env.pane_id("alice", 11).unwrap();
     let _printed = env.tmux().run(&["swap-pane", "-d", "-s", &moved, "-t", &job(3)]);
     drop(env.tpu("clean alice").exits(0).says(&["Archived 3 jobs"]));
-    for command in CLEARING {
-        drop(env.tpu(command).exits(0));
-    }
+    clear_with_everything(&env);
     assert!(lives(&editor) && lives(&private) && lives(&guest));
     let left = env.tmux().run(&["list-panes", "-a", "-F", "#{@tpu_launch}"]);
     assert_eq!(left.trim(), "", "a job's pane is left");
@@ -242,13 +250,10 @@ fn a_renamed_session_and_one_that_took_its_name_are_left_alone() {
     failed(&env);
     let before = own_window(&env, "=alice:7", "before");
     let _printed = env.tmux().run(&["rename-session", "-t", "=alice", "work"]);
-    let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", &own("private")]);
-    let private = env.wait_pid("private");
+    let private = own_session(&env, "alice", "private");
     let after = own_window(&env, "=alice:1", "after");
     drop(env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 1 window."]));
-    for command in CLEARING {
-        drop(env.tpu(command).exits(0));
-    }
+    clear_with_everything(&env);
     assert_eq!((env.windows("alice"), env.windows("work")), (vec![0, 1], vec![0, 7]));
     assert!([before, private, after].iter().all(lives));
 }
@@ -257,8 +262,7 @@ fn a_renamed_session_and_one_that_took_its_name_are_left_alone() {
 fn two_data_files_in_one_session_close_nothing_of_each_other() {
     let mut env = TestEnv::new();
     failed(&env);
-    env.start(&own("at-work"), &NONE);
-    let at_work = env.wait_pid("at-work");
+    let at_work = at_work(&env);
     let beside = own_pane(&env, &env.pane_id("alice", 2).unwrap(), &[], "beside");
     std::fs::create_dir(env.path("other")).unwrap();
     write_file(&env.path("other/data.json"), &env.two_users().to_string());

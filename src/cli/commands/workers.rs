@@ -57,7 +57,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     }
     if app.global.dry_run {
         let count = reach::count(ctx, &target.name, which)?;
-        let workers = text::counted(count, "worker");
+        let workers = counted(count, "worker");
         return Ok(Output::would(&format!("reach {workers} of {}", target.name)));
     }
     let Some(command) = &of.command else {
@@ -357,7 +357,7 @@ fn copy(app: &App, of: &Copy) -> Outcome {
     if let (true, (Some((target, _)), None) | (None, Some((target, _)))) =
         (app.global.dry_run, (&from, &to))
     {
-        let workers = text::counted(reach::count(ctx, &target.name, which)?, "worker");
+        let workers = counted(reach::count(ctx, &target.name, which)?, "worker");
         let what = format!("copy {} to {}, for {workers} of {}", of.from, of.to, target.name);
         return Ok(Output::would(&what));
     }

@@ -43,7 +43,7 @@ pub(super) fn merge(frames: &Frames<'_>, signs: Vec<Sign>) -> Vec<Sign> {
         }
         let link = chain.as_ref().and_then(|(_, before)| before.link_to(frames, &raised));
         if let (Some((at, before)), Some(link)) = (chain.take(), link) {
-            let shown = before.or(raised, link);
+            let shown = before.choose(raised, link);
             if let Some(slot) = merged.get_mut(at) {
                 slot.clone_from(&shown.sign);
             }
@@ -79,7 +79,7 @@ enum Link {
 const FIRST_OF_GROUP: &[u8] = b"---------------- 1 ----------------";
 const OTHER_OF_GROUP: &[u8] = b"+---------------- ";
 
-/// One traceback.
+/// A traceback, with the exception's line, which stands for it.
 struct Raised {
     /// What it stands for: the exception's own line.
     sign: Sign,
@@ -133,7 +133,7 @@ impl Raised {
     }
 
     /// Which of two linked tracebacks a person wants to read.
-    fn or(self, next: Self, link: Link) -> Self {
+    fn choose(self, next: Self, link: Link) -> Self {
         let last = next.last;
         let narrower = !is_plain(&self.sign) && is_plain(&next.sign);
         // What handles a failure and fails is not what began it.

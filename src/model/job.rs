@@ -441,24 +441,11 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::status::one_of_each;
 
     fn job(status: Status) -> Job {
         let id = JobId::new(UserName::from("alice"), WindowId(7));
         Job { status, ..Job::new(&id, TargetName::from("local"), "/d".to_owned()) }
-    }
-
-    fn all_statuses() -> Vec<Status> {
-        vec![
-            Status::Unset,
-            Status::Starting,
-            Status::Running,
-            Status::Finished,
-            Status::Error(ErrorKind::Grpc),
-            Status::Killed(None),
-            Status::Killed(Some(ErrorKind::Oom)),
-            Status::Resumed(Some(ErrorKind::Grpc)),
-            Status::Rerunned(None),
-        ]
     }
 
     /// One row per event: the statuses that allow it and what they become. All others must refuse.
@@ -468,7 +455,7 @@ mod tests {
         let oom = ErrorKind::Oom;
         let live = [Status::Unset, Status::Starting, Status::Running];
         let row = |event: Event, from: &[Status], to: fn(&Status) -> Status| {
-            for status in all_statuses() {
+            for status in one_of_each() {
                 let mut subject = job(status.clone());
                 let got = subject.apply(&event);
                 if from.contains(&status) {
@@ -492,7 +479,7 @@ mod tests {
             Status::Resumed(s.error())
         });
         row(Event::ErrorWithdrawn, &[Status::Error(grpc)], |_| Status::Running);
-        let ended: Vec<_> = all_statuses().into_iter().filter(|s| !s.is_live()).collect();
+        let ended: Vec<_> = one_of_each().into_iter().filter(|s| !s.is_live()).collect();
         row(Event::SupersededByForce(Succession::Rerun), &ended, |s| Status::Rerunned(s.error()));
     }
 

@@ -64,6 +64,20 @@ impl Status {
         })
     }
 
+    /// The kind of failure, if it is one that stands.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        match self {
+            Self::Error(kind) => Some(*kind),
+            Self::Unset
+            | Self::Starting
+            | Self::Running
+            | Self::Finished
+            | Self::Killed(_)
+            | Self::Resumed(_)
+            | Self::Rerunned(_) => None,
+        }
+    }
+
     /// Whether an attempt with this status may still be at work.
     pub fn is_live(&self) -> bool {
         match self {
@@ -114,24 +128,29 @@ impl fmt::Display for Status {
     }
 }
 
+/// One of each, for tests of what holds for all.
+#[cfg(test)]
+pub(super) fn one_of_each() -> [Status; 9] {
+    [
+        Status::Unset,
+        Status::Starting,
+        Status::Running,
+        Status::Finished,
+        Status::Error(ErrorKind::Grpc),
+        Status::Killed(None),
+        Status::Killed(Some(ErrorKind::Oom)),
+        Status::Resumed(Some(ErrorKind::Grpc)),
+        Status::Rerunned(None),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_two_stored_fields_make_one_status() {
-        let statuses = [
-            Status::Unset,
-            Status::Starting,
-            Status::Running,
-            Status::Finished,
-            Status::Error(ErrorKind::Grpc),
-            Status::Killed(None),
-            Status::Killed(Some(ErrorKind::Oom)),
-            Status::Resumed(Some(ErrorKind::Grpc)),
-            Status::Rerunned(None),
-        ];
-        for status in statuses {
+        for status in one_of_each() {
             assert_eq!(Status::from_fields(status.word(), status.error()), Some(status));
         }
         assert_eq!(Status::from_fields(Some("paused"), None), None);

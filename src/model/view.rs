@@ -104,16 +104,7 @@ pub struct JobView {
 impl JobView {
     /// The kind of failure it shows, if it failed.
     pub fn failure(&self) -> Option<ErrorKind> {
-        match &self.shown.status {
-            Status::Error(kind) => Some(*kind),
-            Status::Unset
-            | Status::Starting
-            | Status::Running
-            | Status::Finished
-            | Status::Killed(_)
-            | Status::Resumed(_)
-            | Status::Rerunned(_) => None,
-        }
+        self.shown.status.failure()
     }
 
     /// What its rules are going to do with it, if they are; whether MONITOR runs to do it or not.

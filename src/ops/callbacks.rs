@@ -140,7 +140,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     }
 }
 
-/// Whether a word about a job can change anything. Of what is final it says what is so.
+/// Refuses a callback about a job that is final or has a child, and says which.
 fn may_be_told(job: &Job) -> Result<(), Error> {
     let (id, user) = (job.id(), &job.user);
     if let Some(child) = job.child {

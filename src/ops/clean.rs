@@ -385,8 +385,8 @@ fn is_same(a: &Job, b: &Job) -> bool {
     (a.windows_id, a.child, token(a)) == (b.windows_id, b.child, token(b))
 }
 
-/// Writes down that these records are being cleared away, except those that somebody else acts on or that
-/// have changed meanwhile; those that are.
+/// Marks these records as being cleared away. Skips a record that somebody else acts on or that has changed;
+/// returns the marked ones.
 fn intend(ctx: &Ctx, jobs: &[Job]) -> Result<Vec<Job>, Error> {
     ctx.transact(|tx| {
         let intent = Intent { action: CLEANING.to_owned(), at: tx.now, by: lease::me(&ctx.env) };

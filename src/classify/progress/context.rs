@@ -2,25 +2,23 @@
 //! speaks of the training. `warmup_steps=100` is no step, nor is `number of nan iterations: 0`, and the
 //! batches of an evaluation or the pieces of a download are not the training's.
 
-use std::sync::LazyLock;
+use regex::bytes::{Captures, Match};
 
-use regex::bytes::{Captures, Match, Regex, RegexBuilder};
+use super::patterns::{ELSEWHERE, OTHER_WORK, TRAINING};
 
 /// Bytes before a word in which the words before it are looked for.
 const REACH: usize = 48;
 
-/// Words that make a number another one's: a setting's, a bound's, another activity's.
-const OTHERS: [&str; 44] = [
+/// Words that make a number another one's, beside those of what was held out: a setting's, a bound's, another
+/// activity's.
+const OTHERS: [&str; 37] = [
     "accumulation",
     "base",
     "best",
     "decay",
-    "dev",
     "each",
-    "eval",
     "evaluate",
     "evaluating",
-    "evaluation",
     "every",
     "for",
     "grace",
@@ -48,12 +46,8 @@ const OTHERS: [&str; 44] = [
     "skip",
     "skipped",
     "target",
-    "test",
     "time",
     "total",
-    "val",
-    "valid",
-    "validation",
     "warmup",
 ];
 
@@ -118,7 +112,7 @@ impl<'h> Owner<'h> {
     /// Whether what stands before the word makes it a bound, a setting, or an evaluation's.
     pub(super) fn is_anothers(&self) -> bool {
         let mut before = parts(self.path).chain(parts(self.before));
-        before.any(|word| is_any(&OTHERS, word))
+        before.any(|word| is_any(&OTHERS, word) || is_any(&HELD_OUT, word))
     }
 
     /// Whether it is of data that are held out, or before it stands such a word.
@@ -179,46 +173,10 @@ pub(super) fn end(caps: &Captures<'_>) -> usize {
     caps.get(0).map_or(0, |whole| whole.end())
 }
 
-fn compile(pattern: &str) -> Regex {
-    RegexBuilder::new(pattern)
-        .unicode(false)
-        .case_insensitive(true)
-        .ignore_whitespace(true)
-        .build()
-        .expect("the pattern is a constant and a test reads it")
-}
-
-/// Lines that begin by saying that they are an evaluation's, or another work than the training's.
-static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
-    compile(
-        r"^[^a-z]*(?:
-            (?:val(?:id(?:ation)?)?|eval(?:uation)?|test)(?:\ *[:(\[\]]|\ +(?:set|epoch|step|iter|batch|dataloader|results?|at|on|\d))
-          | (?:validating|evaluating|testing|predicting|sanity\ check\w*)\b
-          | (?:download|upload|fetch|extract|unpack|tokeniz|preprocess|generating|cach|scann|copying|resolv|install)\w*\b
-          | wandb:\  | (?:loading|saving)\b | (?:map|filter)(?:\ \(num_proc=\d+\))?:\ +\d+% | running\ tokenizer
-        ) | \ valid\ on\ ' | (?:epoch|iter)\((?:val|test)\) | \|\ *(?:validation|eval(?:uation)?|test)\ *\|",
-    )
-});
-
 /// Whether a line speaks of another work than the training's: numbers in it are not the training's.
 pub(super) fn is_elsewhere(body: &[u8]) -> bool {
     ELSEWHERE.is_match(body)
 }
-
-/// What stands before the bar of another work.
-static OTHER_WORK: LazyLock<Regex> = LazyLock::new(|| {
-    compile(
-        r"\b(?:val(?:id\w*)?|eval\w*|test\w*|sanity|predict\w*|infer\w*|map|filter|images\ +instances
-        |(?:download|upload|fetch|extract|unpack|tokeniz|preprocess|generat|cach|scann|load|sav|index|convert|comput|resolv|copy|pack|group|encod|shard)\w*)\b",
-    )
-});
-
-/// What stands before a training's bar.
-static TRAINING: LazyLock<Regex> = LazyLock::new(|| {
-    compile(
-        r"\b(?:epochs?|ep|train\w*|fit\w*|steps?|iter\w*|batch\w*|rounds?|progress|loss)\b|^\s*\d+/\d+\s",
-    )
-});
 
 /// Whose bar it is, by what stands before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,6 +206,8 @@ impl Bar {
 
 #[cfg(test)]
 mod tests {
+    use regex::bytes::Regex;
+
     use super::*;
 
     #[test]
@@ -262,9 +222,14 @@ mod tests {
         {
             assert!(is_ours(line), "{line}");
         }
-        for line in
-            ["eval/step", "warmup_step", "time per step", "val step", "lr-step", "best train step"]
-        {
+        for line in [
+            "eval/step",
+            "warmup_step",
+            "time per step",
+            "testing step",
+            "lr-step",
+            "best train step",
+        ] {
             assert!(!is_ours(line), "{line}");
         }
     }

@@ -171,3 +171,30 @@ pub(super) fn all<'r, 'h>(
 ) -> impl Iterator<Item = Captures<'h>> + use<'r, 'h> {
     regex.is_match(text).then(|| regex.captures_iter(text)).into_iter().flatten()
 }
+
+/// Lines that begin by saying that they are an evaluation's, or another work than the training's.
+pub(super) static ELSEWHERE: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"^[^a-z]*(?:
+            (?:val(?:id(?:ation)?)?|eval(?:uation)?|test)(?:\ *[:(\[\]]|\ +(?:set|epoch|step|iter|batch|dataloader|results?|at|on|\d))
+          | (?:validating|evaluating|testing|predicting|sanity\ check\w*)\b
+          | (?:download|upload|fetch|extract|unpack|tokeniz|preprocess|generating|cach|scann|copying|resolv|install)\w*\b
+          | wandb:\  | (?:loading|saving)\b | (?:map|filter)(?:\ \(num_proc=\d+\))?:\ +\d+% | running\ tokenizer
+        ) | \ valid\ on\ ' | (?:epoch|iter)\((?:val|test)\) | \|\ *(?:validation|eval(?:uation)?|test)\ *\|",
+    )
+});
+
+/// What stands before the bar of another work.
+pub(super) static OTHER_WORK: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"\b(?:val(?:id\w*)?|eval\w*|test\w*|sanity|predict\w*|infer\w*|map|filter|images\ +instances
+        |(?:download|upload|fetch|extract|unpack|tokeniz|preprocess|generat|cach|scann|load|sav|index|convert|comput|resolv|copy|pack|group|encod|shard)\w*)\b",
+    )
+});
+
+/// What stands before a training's bar.
+pub(super) static TRAINING: LazyLock<Regex> = LazyLock::new(|| {
+    compile(
+        r"\b(?:epochs?|ep|train\w*|fit\w*|steps?|iter\w*|batch\w*|rounds?|progress|loss)\b|^\s*\d+/\d+\s",
+    )
+});

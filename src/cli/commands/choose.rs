@@ -80,7 +80,7 @@ pub(super) fn choose(
     Ok(Chosen::Launched(launched))
 }
 
-/// What somebody waits for who has so many before him.
+/// The line that tells a person how many wait before them.
 fn waits_for(ctx: &Ctx, wish: &Wish, before: usize) -> String {
     format!("waiting for {} · {before} before you{}", wish.what(), line::holders(ctx, wish))
 }

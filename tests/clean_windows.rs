@@ -5,7 +5,8 @@ use serde_json::json;
 
 use tpu::sys::procs::Process;
 
-use crate::common::env::{TestEnv, lives, wait_gone};
+use crate::common::env::{TPU, TestEnv, lives, wait_gone};
+use crate::common::terminal::Terminal;
 use crate::common::tmux::{PrivateTmux, write_file};
 use crate::common::wait::wait_until;
 
@@ -174,6 +175,35 @@ fn what_clean_would_close_is_what_a_look_lists() {
     let listed = env.tpu("check alice --json").exits(0).json();
     assert_eq!(listed["orphans"], json!([]), "the shell beside a job needs no word");
     assert!(lives(&theirs));
+}
+
+#[test]
+fn force_closes_only_what_somebody_was_asked_about_and_agreed_to() {
+    let env = TestEnv::new();
+    failed(&env);
+    let named = own_window(&env, "=alice:5", "named");
+    let watched = own_window(&env, "=alice:9", "watched");
+    let viewer = PrivateTmux::new("");
+    let tmux_dir = env.tmux().dir().display().to_string();
+    let attach = format!(
+        "env -u TMUX TERM=screen HOME={tmux_dir} TMUX_TMPDIR={tmux_dir} tmux -L {} attach -t =alice:9",
+        env.tmux().socket()
+    );
+    drop(viewer.run(&["new-session", "-d", "-s", "viewer", "-x", "80", "-y", "24", &attach]));
+    let clients = || env.tmux().run(&["list-clients", "-F", "#{window_index}"]);
+    wait_until("somebody to look", || clients().contains('9'));
+    let person = Terminal::new(&env);
+    person.command(&format!("{TPU} -czw alice --force"));
+    person.shows("Close window 5 of alice (sleep), and what runs there?");
+    // While the question waits, another window is opened and nobody looks at window 9 any more.
+    let later = own_window(&env, "=alice:7", "later");
+    drop(viewer.run(&["kill-session", "-t", "viewer"]));
+    wait_until("nobody to look", || clients().is_empty());
+    person.command("y");
+    person.shows("closed 1 window");
+    wait_gone(&named);
+    assert_eq!(env.windows("alice"), [0, 1, 7, 9]);
+    assert!(lives(&later) && lives(&watched));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::text::counted;
 
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
-use super::orphans::{self, Closing, Left, Which};
+use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::printed::reached;
 use super::processes::Unreached;
 use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
@@ -140,7 +140,7 @@ impl Cleaned {
 pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
     let mut cleaned = clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
-        let orphans = orphans::close(ctx, user, Which::Ended)?;
+        let orphans = orphans::close(ctx, user, Which::Ended, &Unmarked::default())?;
         cleaned.closed.extend(orphans.closed);
         cleaned.left.extend(at_work(orphans.left));
         cleaned.add(archive_windowless(ctx, user, extent.force)?);

@@ -1,7 +1,7 @@
 //! Windows of a user's session that no record claims. Their panes that carry our mark are ours to close;
 //! what carries none was opened by a person, or by the original, and is a person's to judge.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -87,6 +87,24 @@ pub struct Closed {
     pub closed: Vec<Closing>,
     /// Left open.
     pub left: Vec<Left>,
+    /// Of those that would be closed: what a person must have agreed to.
+    pub unmarked: Unmarked,
+}
+
+/// Panes without our mark that [`Which::All`] would close, as a person is asked about them.
+#[derive(Debug, Default)]
+pub struct Unmarked {
+    /// Their windows.
+    pub windows: Vec<Left>,
+    /// Their ids, which mean something to this server alone.
+    panes: BTreeSet<String>,
+    server_pid: u32,
+}
+
+impl Unmarked {
+    fn has(&self, pane: &PaneFact, server_pid: u32) -> bool {
+        self.server_pid == server_pid && self.panes.contains(&pane.pane_id)
+    }
 }
 
 /// A window that no record claims.
@@ -244,10 +262,11 @@ pub(super) fn left_of(
 /// What [`close`] would do now.
 pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
     let tmux = ctx.tmux.look();
-    let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
+    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let data = ctx.data()?;
     let occupants = ctx.tmux.occupants()?;
     let mut would = Closed::default();
+    would.unmarked.server_pid = place.server_pid;
     for window in lone(ctx, &Claims::of(&data), user_of(&data, user)?, panes) {
         let is_watched = |pane: &&PaneFact| {
             pane.launch.is_none()
@@ -255,6 +274,10 @@ pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Erro
         };
         let mut chosen = window.chosen(which);
         chosen.retain(|pane| !is_watched(pane));
+        let unmarked: Vec<&PaneFact> =
+            chosen.iter().copied().filter(|pane| pane.launch.is_none()).collect();
+        would.unmarked.windows.extend(left(&unmarked, &occupants));
+        would.unmarked.panes.extend(unmarked.iter().map(|pane| pane.pane_id.clone()));
         would.closed.extend(window.closing(&chosen));
         would.left.extend(left(&kept(&window, &chosen), &occupants));
     }
@@ -269,8 +292,9 @@ fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFact> {
     window.panes.iter().filter(is_told).filter(|pane| !is_closed(pane)).collect()
 }
 
-/// Closes such panes of the windows of a user's session that no record claims. Never the home window 0.
-pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
+/// Closes such panes of the windows of a user's session that no record claims; of those without our mark the
+/// ones that somebody has agreed to, whatever has been opened since. Never the home window 0.
+pub fn close(ctx: &Ctx, user: &UserName, which: Which, agreed: &Unmarked) -> Result<Closed, Error> {
     heal::heal(ctx)?;
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
@@ -287,7 +311,10 @@ pub fn close(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> 
         let data = ctx.data()?;
         let claims = Claims::of(&data);
         let mut closed = Vec::new();
-        for pane in window.chosen(which).into_iter().filter(|pane| !claims.has(pane)) {
+        let is_meant = |pane: &&PaneFact| {
+            !claims.has(pane) && (pane.launch.is_some() || agreed.has(pane, place.server_pid))
+        };
+        for pane in window.chosen(which).into_iter().filter(is_meant) {
             let result = if pane.launch.is_some() {
                 ctx.tmux.close_window(pane, place.server_pid)
             } else {

@@ -9,7 +9,7 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::ids::{JobId, UserName};
 use crate::ops::clean::{self, Cleaned, Ends, Extent};
-use crate::ops::orphans::{self, Closed, Closing, Left, Which};
+use crate::ops::orphans::{self, Closed, Closing, Left, Unmarked, Which};
 use crate::ops::{Error, Kind};
 
 /// `clean`.
@@ -38,13 +38,13 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
     let ctx = app.ctx()?;
     let which = if args.force { Which::All } else { Which::Marked };
     if app.global.dry_run {
-        let Closed { closed, left } = orphans::rehearse(ctx, &user, which)?;
+        let Closed { closed, left, .. } = orphans::rehearse(ctx, &user, which)?;
         return Ok(would(&user, &Cleaned { closed, left, ..Cleaned::default() }));
     }
+    let mut agreed = Unmarked::default();
     if args.force {
-        let unmarked = orphans::rehearse(ctx, &user, Which::Marked)?.left;
-        let meant: Vec<String> =
-            unmarked.iter().filter(|left| !left.watched).map(Left::in_words).collect();
+        agreed = orphans::rehearse(ctx, &user, which)?.unmarked;
+        let meant: Vec<String> = agreed.windows.iter().map(Left::in_words).collect();
         if !meant.is_empty()
             && !app.confirm(&format!("Close {}, and what runs there?", meant.join(", ")))?
         {
@@ -52,7 +52,7 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
                 .hint("`tpu -czw` without --force closes only what tpu has marked"));
         }
     }
-    let Closed { closed, left } = orphans::close(ctx, &user, which)?;
+    let Closed { closed, left, .. } = orphans::close(ctx, &user, which, &agreed)?;
     Ok(told(app, &Cleaned { closed, left, ..Cleaned::default() }))
 }
 

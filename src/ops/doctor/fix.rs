@@ -13,7 +13,7 @@ use crate::model::ids::JobId;
 use crate::model::job::Job;
 use crate::ops::board::line;
 use crate::ops::launch::heal;
-use crate::ops::orphans::{self, Which};
+use crate::ops::orphans::{self, Unmarked, Which};
 use crate::ops::processes::Unreached;
 use crate::ops::snapshot::{self, Memory};
 use crate::ops::{Ctx, Error, clean, kill, lease, record_facts, records};
@@ -56,7 +56,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
             },
         );
         if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
-            let closed = orphans::close(ctx, &user.name, Which::Ended);
+            let closed = orphans::close(ctx, &user.name, Which::Ended, &Unmarked::default());
             each(ctx, "close ended windows", closed, |windows| {
                 let closed = windows.closed.iter().map(orphans::Closing::in_words);
                 done.extend(closed.map(|what| format!("closed {what}: its job had ended")));

@@ -414,3 +414,22 @@ fn a_disk_that_takes_nothing_more_is_found() {
     let names = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
     assert_eq!(names.filter(|name| name.contains("probe")).collect::<Vec<_>>(), [""; 0]);
 }
+
+#[test]
+fn a_doctor_that_is_killed_while_it_tries_the_disk_leaves_nothing_there() {
+    let env = lab();
+    // The signal of a file that grows too large ends it in the middle of its probe.
+    let half = env.data_bytes().len() / 2;
+    let run = format!("exec prlimit --core=0 --fsize={half} {} doctor", crate::common::env::TPU);
+    let names = || {
+        let all = std::fs::read_dir(env.path("")).unwrap().flatten();
+        let mut names: Vec<_> = all.map(|entry| entry.file_name()).collect();
+        names.sort();
+        names
+    };
+    drop(env.tpu("doctor"));
+    let before = names();
+    let killed = env.output(&env.spawn_program("/bin/sh", &["-c", &run]));
+    assert!(killed.code != 0 && !killed.stdout.contains("cannot be written"), "{killed}");
+    assert_eq!(names(), before);
+}

@@ -1,8 +1,10 @@
 //! What everything stands on: room on the disks, and a tmux server that answers.
 
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::statvfs;
+use rustix::fs::{Mode, OFlags, statvfs};
 
 use crate::sys::procs;
 
@@ -59,14 +61,27 @@ pub(super) fn disks(ctx: &Ctx, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Writes as much as the next change would, and takes it away again.
-fn try_to_write(ctx: &Ctx, dir: &Path) -> std::io::Result<()> {
-    let disk = ctx.store.disk();
-    let size = disk.stat(ctx.store.paths().data()).map_or(0, |stat| stat.size);
-    let probe = dir.join(format!(".tpu-space-probe-{}", ctx.env.pid));
+/// Writes as much as the next change would into a file without a name: it goes with this process, however
+/// that ends.
+fn try_to_write(ctx: &Ctx, dir: &Path) -> io::Result<()> {
+    let size = ctx.store.disk().stat(ctx.store.paths().data()).map_or(0, |stat| stat.size);
     let bytes = vec![b'\n'; usize::try_from(size).unwrap_or(0).saturating_add(MARGIN)];
-    let written = disk.create(&probe, &bytes, 0o600);
-    // A half of it may be there.
-    drop(disk.remove(&probe));
-    written
+    let mut probe = nameless(ctx, dir)?;
+    probe.write_all(&bytes)?;
+    probe.sync_all()
+}
+
+/// A file in a directory that has no name there.
+fn nameless(ctx: &Ctx, dir: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(File::from(file));
+    }
+    // Not every file system can make one (NFS): its name, under which nobody finds a byte, is taken away before
+    // anything is written. One that another process of this number left goes with it.
+    let path = dir.join(format!(".tpu-space-probe-{}", ctx.env.pid));
+    drop(fs::remove_file(&path));
+    let file = File::create_new(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 use tpu::tmux::fake::FakeTmux;
-use tpu::tmux::{Capture, NewWindow, Tmux, TmuxError};
+use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use crate::common::env::{TPU, TestEnv};
 
@@ -79,6 +80,14 @@ impl Tmux for Watched {
 
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
         self.tmux.close_window(pane, server_pid)
+    }
+
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        self.tmux.occupants()
+    }
+
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.close_unwatched(pane, server_pid)
     }
 
     fn set_pane_option(

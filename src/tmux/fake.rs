@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::oneshot::check_session_name;
-use super::{Capture, NewWindow, Tmux, TmuxError, formats};
+use super::{Capture, NewWindow, Occupant, Tmux, TmuxError, formats};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::sys::clock::Clock;
@@ -42,6 +42,7 @@ struct Window {
     options: BTreeMap<String, String>,
     text: Vec<u8>,
     opened: Option<NewWindow>,
+    watchers: u32,
 }
 
 impl FakeTmux {
@@ -90,6 +91,13 @@ impl FakeTmux {
     pub fn restart(&self) {
         self.stop();
         self.server().start(self.now());
+    }
+
+    /// So many clients look at the window of a pane from now on.
+    pub fn set_watchers(&self, pane_id: &str, watchers: u32) {
+        if let Some(window) = self.server().window_of_pane(pane_id) {
+            window.watchers = watchers;
+        }
     }
 
     /// Replaces everything that a pane has ever shown.
@@ -203,6 +211,7 @@ impl Server {
             options: BTreeMap::new(),
             text: Vec::new(),
             opened: None,
+            watchers: 0,
         };
         self.sessions.entry(session.to_owned()).or_default().entry(index).or_insert(window)
     }
@@ -321,6 +330,25 @@ impl Tmux for FakeTmux {
         Ok(())
     }
 
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        let server = self.server();
+        server.check("list-panes")?;
+        let windows = server.sessions.values().flat_map(BTreeMap::values);
+        let occupant = |window: &Window| {
+            let program = window.opened.as_ref().and_then(|opened| opened.argv.first().cloned());
+            let program = program.unwrap_or_else(|| "sh".to_owned());
+            (window.fact.pane_id.clone(), Occupant { program, watchers: window.watchers })
+        };
+        Ok(windows.map(occupant).collect())
+    }
+
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        if self.server().guarded("kill-window", pane, server_pid)?.watchers > 0 {
+            return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
+        }
+        self.close_window(pane, server_pid)
+    }
+
     fn set_pane_option(
         &self,
         pane: &PaneFact,
@@ -396,6 +424,21 @@ mod tests {
             job: JobId::parse("alice/7").expect("this is a job's id"),
             launch: LaunchToken::from("t"),
         }
+    }
+
+    #[test]
+    fn what_somebody_looks_at_is_not_closed_unwatched() {
+        let (tmux, _clock) = fake();
+        tmux.ensure_session("alice", 0).unwrap();
+        let pane = tmux.open_window(&window()).unwrap();
+        let TmuxFact::Up { place, .. } = tmux.look() else { panic!("it is up") };
+        tmux.set_watchers(&pane.pane_id, 1);
+        assert_eq!(tmux.occupants().unwrap()[&pane.pane_id].watchers, 1);
+        let refused = tmux.close_unwatched(&pane, place.server_pid);
+        assert!(matches!(refused, Err(TmuxError::Changed { .. })), "{refused:?}");
+        tmux.set_watchers(&pane.pane_id, 0);
+        tmux.close_unwatched(&pane, place.server_pid).unwrap();
+        assert!(!tmux.occupants().unwrap().contains_key(&pane.pane_id));
     }
 
     #[test]

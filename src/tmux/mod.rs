@@ -182,16 +182,12 @@ pub trait Tmux: Send + Sync {
     fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 
     /// What runs in each pane and how many clients look at its window now, by the pane's id. For a person
-    /// who decides about a window; nothing is concluded from it. Empty where nobody can be asked.
-    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
-        Ok(BTreeMap::new())
-    }
+    /// who decides about a window; nothing is concluded from it.
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError>;
 
     /// Closes a pane as [`Tmux::close_window`] does, if no client looks at its window: the server checks that
-    /// in the same command. Where no clients are, nobody looks.
-    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
-        self.close_window(pane, server_pid)
-    }
+    /// in the same command.
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 
     /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_window`].
     fn set_pane_option(

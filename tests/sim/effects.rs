@@ -1,6 +1,7 @@
 //! The effects of one simulated process: each is a step of the world, and what really happens is what
 //! the observer sees.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
 use tpu::sys::clock::Clock;
 use tpu::sys::procs::{Process, Processes, Signal, Table};
 use tpu::sys::threads::Threads;
-use tpu::tmux::{Capture, NewWindow, Tmux, TmuxError};
+use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::world::{Pid, Purpose, Role, World, die};
 use super::{DATA, launcher};
@@ -404,6 +405,18 @@ impl Tmux for Me {
             return Err(Self::lost("kill-window"));
         }
         Ok(())
+    }
+
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        self.tmux().occupants()
+    }
+
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        let seen = self.tmux().occupants()?;
+        if seen.get(&pane.pane_id).is_some_and(|occupant| occupant.watchers > 0) {
+            return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
+        }
+        self.close_window(pane, server_pid)
     }
 
     fn set_pane_option(

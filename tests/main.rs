@@ -80,6 +80,7 @@ mod resume;
 mod screen_asks;
 mod scripts;
 mod seat;
+mod settings_gone;
 mod sim;
 mod slow_cloud;
 mod started;

@@ -296,6 +296,43 @@ fn a_cloud_that_is_set_after_monitor_has_begun_is_used() {
 }
 
 #[test]
+fn a_settings_file_that_is_gone_for_a_moment_changes_nothing_and_is_told_of_once() {
+    let mut lab = Lab::new("pre");
+    let dir = lab.env.path("config/tpu");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("settings.json");
+    write_file(&file, r#"{"cloud": "sim"}"#);
+    lab.env.unset("TPU_CLOUD");
+    let monitor = lab.monitor(&[]);
+    std::fs::rename(&file, lab.env.path("settings.json.old")).unwrap();
+    let turn = || {
+        drop(lab.env.tpu("ack").exits(0));
+        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+    };
+    turn();
+    turn();
+    let told =
+        || lab.env.tpu("history").exits(0).to_string().matches("settings.json is gone").count();
+    assert_eq!(told(), 1);
+    drop(lab.env.tpu("sim preempt v2-1").exits(0));
+    wait_until("the child", || {
+        drop(lab.env.tpu("ack").exits(0));
+        lab.children() == 1
+    });
+    std::fs::rename(lab.env.path("settings.json.old"), &file).unwrap();
+    lab.went_on_once("the file is back");
+    assert_eq!(told(), 1);
+    // A change that somebody makes holds, and is told of.
+    write_file(&file, r#"{"cloud": "none"}"#);
+    turn();
+    wait_until("word of the change", || {
+        let history = lab.env.tpu("history").exits(0).to_string();
+        history.contains("MONITOR works with cloud none now, until here with sim")
+    });
+    drop(monitor);
+}
+
+#[test]
 fn a_monitor_that_was_started_with_another_cloud_promises_nothing() {
     let lab = Lab::new("pre");
     let monitor = lab.monitor(&[("TPU_CLOUD", "none")]);

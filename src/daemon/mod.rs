@@ -53,6 +53,10 @@ struct Monitor<'a> {
     since: Timestamp,
     /// What went wrong in the last turn, to be said once.
     trouble: Option<String>,
+    /// Why the settings could not be taken anew, to be written down once.
+    unsettled: Option<String>,
+    /// The control plane that it works with, in words.
+    cloud: String,
     checks: Checks,
 }
 
@@ -65,6 +69,8 @@ impl<'a> Monitor<'a> {
             crew: Crew::default(),
             since: ctx.clock.now(),
             trouble: None,
+            unsettled: None,
+            cloud: ctx.cloud_in_words(),
             checks: Checks::default(),
         }
     }
@@ -110,6 +116,7 @@ impl<'a> Monitor<'a> {
     fn turn(&mut self, cause: Cause) -> Turn {
         let ctx = self.ctx;
         let refreshed = ctx.refresh_settings();
+        self.note_settings(refreshed.as_ref().err());
         let turned = catch_unwind(AssertUnwindSafe(|| {
             turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
         }));
@@ -139,6 +146,25 @@ impl<'a> Monitor<'a> {
             self.say(&line);
         }
         turn
+    }
+
+    /// Writes down what has become of the settings, once: by which control plane it acts is no small thing.
+    fn note_settings(&mut self, trouble: Option<&Error>) {
+        let trouble = trouble.map(|error| error.message.clone());
+        if trouble != self.unsettled {
+            if let Some(trouble) = &trouble {
+                self.journal(&format!("the settings stay as they were: {trouble}"));
+            }
+            self.unsettled = trouble;
+        }
+        let cloud = self.ctx.cloud_in_words();
+        if cloud != self.cloud {
+            let before = &self.cloud;
+            self.journal(&format!(
+                "MONITOR works with cloud {cloud} now, until here with {before}"
+            ));
+            self.cloud = cloud;
+        }
     }
 
     /// A line for the journal, about MONITOR itself.

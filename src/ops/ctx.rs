@@ -113,15 +113,14 @@ impl Ctx {
 
     /// The same with a number: answers of another one say nothing about this one's targets.
     pub(super) fn numbered_cloud(&self) -> (Arc<dyn Cloud>, u64) {
-        let open = || -> Arc<dyn Cloud> {
-            let settings = self.cloud_settings();
+        let open = |settings: &Settings| -> Arc<dyn Cloud> {
             match settings.cloud {
                 CloudKind::None => Arc::new(NoCloud) as Arc<dyn Cloud>,
                 CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
-                CloudKind::Google => Arc::new(self.google(settings)),
+                CloudKind::Google => Arc::new(self.google(settings.clone())),
             }
         };
-        self.cloud.get(|| Wanted::by(&self.cloud_settings()), open)
+        self.cloud.get(|| self.known_cloud_settings(), open)
     }
 
     /// The control plane that the settings name now, in words.
@@ -150,16 +149,25 @@ impl Ctx {
     }
 
     /// What the machine's settings say about the control plane, else what the first user says who says
-    /// anything.
+    /// anything. Where that cannot be read now, what the open one was opened for.
     pub fn cloud_settings(&self) -> Settings {
-        let of = |user| self.settings(user).unwrap_or_default();
-        let machine = of(None);
+        let known = self.known_cloud_settings().or_else(|| self.cloud.settings());
+        known.unwrap_or_else(|| self.settings(None).unwrap_or_default())
+    }
+
+    /// The same; `None` where a person may have said something that cannot be read now.
+    fn known_cloud_settings(&self) -> Option<Settings> {
+        let machine = self.settings(None).ok()?;
         if machine.cloud != CloudKind::None {
-            return machine;
+            return Some(machine);
         }
-        let Ok(data) = self.data() else { return machine };
-        let users = data.users().iter().map(|user| of(Some(user)));
-        users.into_iter().find(|of_user| of_user.cloud != machine.cloud).unwrap_or(machine)
+        let data = self.data().ok()?;
+        let users: Vec<_> = data.users().iter().map(|user| self.settings(Some(user))).collect();
+        let mut said = users.iter().flatten().filter(|said| said.cloud != CloudKind::None);
+        match said.next() {
+            Some(said) => Some(said.clone()),
+            None => users.iter().all(Result::is_ok).then_some(machine),
+        }
     }
 
     /// Keeps warnings until somebody shows them.

@@ -41,10 +41,17 @@ impl Layers {
         Arc::clone(&self.now.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads them anew. What cannot be read or understood leaves them as they were.
+    /// Reads them anew. What cannot be read or understood leaves them as they were, and so does a file that was
+    /// there and is gone: whoever saves one may take it away for a moment, and a disk may be missing.
     pub(super) fn refresh(&self) -> Result<(), Error> {
         if let Some(read) = &self.read {
             let layers = read()?;
+            let is_there = |origin: &Origin| layers.iter().any(|(other, _)| other == origin);
+            let gone = self.now().iter().map(|(origin, _)| origin.clone()).find(|o| !is_there(o));
+            if let Some(gone) = gone {
+                return Err(Error::state(format!("{gone} is gone, and holds as it was read last"))
+                    .hint("write {} into it to set nothing"));
+            }
             *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(layers);
         }
         Ok(())
@@ -90,8 +97,8 @@ pub struct ControlPlane(Mutex<Option<Open>>);
 
 /// One that is open.
 struct Open {
-    /// For what; `None`: it is this one, whatever the settings say.
-    wanted: Option<Wanted>,
+    /// For which settings; `None`: it is this one, whatever they say.
+    wanted: Option<(Wanted, Settings)>,
     cloud: Arc<dyn Cloud>,
     /// How many were open before.
     number: u64,
@@ -103,25 +110,37 @@ impl ControlPlane {
         Self(Mutex::new(Some(Open { wanted: None, cloud, number: 0 })))
     }
 
-    /// The one that is wanted now, opened if it is another one than until now, and its number.
+    /// The settings that the open one was opened for.
+    pub(super) fn settings(&self) -> Option<Settings> {
+        let door = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        door.as_ref()?.wanted.as_ref().map(|(_, settings)| settings.clone())
+    }
+
+    /// The one that these settings want, opened if it is another one than until now, and its number. As long as
+    /// nobody knows what is wanted, the open one stays.
     pub(super) fn get(
         &self,
-        wanted: impl FnOnce() -> Wanted,
-        open: impl FnOnce() -> Arc<dyn Cloud>,
+        settings: impl FnOnce() -> Option<Settings>,
+        open: impl FnOnce(&Settings) -> Arc<dyn Cloud>,
     ) -> (Arc<dyn Cloud>, u64) {
         let mut door = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Open { wanted: None, cloud, number }) = &*door {
             return (Arc::clone(cloud), *number);
         }
-        let wanted = Some(wanted());
-        let number = match &*door {
-            Some(known) if known.wanted == wanted => {
-                return (Arc::clone(&known.cloud), known.number);
+        let settings = settings();
+        let number = match (&*door, &settings) {
+            (Some(known), None) => return (Arc::clone(&known.cloud), known.number),
+            (Some(Open { wanted: Some((known, _)), cloud, number }), Some(settings))
+                if *known == Wanted::by(settings) =>
+            {
+                return (Arc::clone(cloud), *number);
             }
-            Some(other) => other.number + 1,
-            None => 0,
+            (Some(other), Some(_)) => other.number + 1,
+            (None, _) => 0,
         };
-        let cloud = open();
+        let Some(settings) = settings else { return (open(&Settings::default()), u64::MAX) };
+        let cloud = open(&settings);
+        let wanted = Some((Wanted::by(&settings), settings));
         *door = Some(Open { wanted, cloud: Arc::clone(&cloud), number });
         (cloud, number)
     }

@@ -1,0 +1,40 @@
+//! Settings that cannot be read for a moment take no control plane away.
+
+use tpu::model::settings::CloudKind;
+use tpu::ops::open::{Opening, open};
+use tpu::sys::env::Env;
+
+use crate::common::env::TestEnv;
+
+#[test]
+fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
+    let env = TestEnv::new();
+    let mut data = env.data();
+    data["users"]["alice"]["settings"]["cloud"] = "sim".into();
+    env.write_data(&data);
+    let ctx = open(Opening {
+        data: env.data_path(),
+        tmux_socket: Some(env.tmux().socket().to_owned()),
+        env: Env::fixed::<&str, &str>([]),
+        actor: "a test".to_owned(),
+        tpu: crate::common::env::TPU.into(),
+        layers: Vec::new(),
+        patterns: None,
+    });
+    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::Sim, "sim"));
+    // Nonsense in the file, settings that contradict themselves, and no file at all.
+    for text in ["{", r#"{"users": 7}"#] {
+        std::fs::write(env.data_path(), text).unwrap();
+        assert_eq!(
+            (ctx.cloud().kind(), ctx.cloud_in_words().as_str()),
+            (CloudKind::Sim, "sim"),
+            "{text}"
+        );
+    }
+    std::fs::remove_file(env.data_path()).unwrap();
+    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::Sim, "sim"));
+    // What somebody sets holds.
+    data["users"]["alice"]["settings"]["cloud"] = "none".into();
+    env.write_data(&data);
+    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::None, "none"));
+}

@@ -41,6 +41,12 @@ type Row<'a> = (World, &'a str, i32, &'a [&'a str], &'a [&'a str]);
 const ROWS: &[Row<'static>] = &[
     // Commands, flags.
     (World::Fresh, "resmue 1", 2, &["no command 'resmue'"], &["'resume'"]),
+    (World::Fresh, "tag 1 x", 2, &["no command 'tag'"], &["'add-tag'"]),
+    (World::Fresh, "logs 2 --tail 3", 2, &["--tail"], &["'-n'"]),
+    (World::Fresh, "daemon", 2, &["which? run, start, stop, status, plan"], &["tpu help daemon"]),
+    (World::Fresh, "board", 2, &["which? export, import"], &["tpu help board"]),
+    (World::Fresh, "sim", 2, &["which? ", "preempt"], &["tpu help sim"]),
+    (World::Fresh, "data", 2, &["which? get, set, merge"], &["tpu help data"]),
     (World::Fresh, "check --jsn", 2, &["--jsn"], &["--json"]),
     (World::Fresh, "run local alice --quit -- true", 2, &["--quit"], &["--quiet"]),
     (World::Fresh, "logs 1 -n many", 2, &["many"], &["tpu help"]),

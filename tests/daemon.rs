@@ -9,7 +9,7 @@ use serde_json::Value;
 use tpu::model::ids::UserName;
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
-use tpu::sys::procs::Process;
+use tpu::sys::procs::{self, Process, Signal};
 
 use crate::common::env::{Running, TestEnv, lives, wait_gone};
 use crate::common::wait::{wait_for, wait_until};
@@ -503,4 +503,60 @@ fn of_six_who_start_monitor_at_once_one_opens_a_window() {
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 5, "{codes:?}");
     assert_eq!(lab.env.windows("tpu-MONITOR").len(), 2, "its own and the home window");
     drop(lab.env.tpu("daemon stop").exits(0));
+}
+
+/// Prints steps up to a number that a file names, from the one that follows its newest checkpoint, and waits there.
+const COUNTS: &str = "echo $$ >\"$TPU_DATA.pid\"; n=0; \
+     case \"$*\" in *--config.load_from=*) n=20 ;; esac; \
+     while :; do upto=$(cat \"$TPU_DATA.upto\"); \
+     while [ $n -lt $upto ]; do n=$((n+1)); echo \"step $n/300 loss=0.5\"; \
+     if [ $n = 20 ]; then mkdir -p \"$TPU_LOG_DIR/checkpoint_20\"; echo x >\"$TPU_LOG_DIR/checkpoint_20/data\"; fi; \
+     done; read -r -t 0.05 <> <(:); done";
+
+#[test]
+fn what_is_done_again_is_no_progress() {
+    let lab = Lab::new();
+    let upto =
+        |n: u32| crate::common::tmux::write_file(&lab.env.path("data.json.upto"), &n.to_string());
+    let progress = |job: u64| {
+        let of = |event: &&tpu::store::Event| {
+            event.kind == "progress" && event.job.is_some_and(|window| u64::from(window.0) == job)
+        };
+        lab.env.journal().iter().filter(of).count()
+    };
+    upto(40);
+    let line = [
+        "run",
+        "local",
+        "alice",
+        "rule=killed-by-signal:resume",
+        "-q",
+        "--",
+        "bash",
+        "-c",
+        COUNTS,
+        "job",
+    ];
+    drop(lab.env.tpu_words(&line).exits(0));
+    let shows = |window: u64, step: &str| {
+        wait_until("its step", || {
+            lab.env.tpu(&format!("check-simp {window} alice")).stdout.contains(step)
+        });
+    };
+    shows(1, "step 40/300");
+    upto(25);
+    let monitor = lab.monitor(&[]);
+    let pid = lab.env.wait_pid("data.json.pid");
+    assert!(procs::signal(&pid, Signal::Kill).unwrap());
+    lab.env.wait_status(1, "resumed");
+    lab.env.wait_status(2, "running");
+    shows(2, "step 25/300");
+    lab.turn();
+    assert_eq!(progress(2), 0, "{:#?}", lab.env.journal());
+    assert_eq!(lab.env.job("alice", 2)["extra_msgs"]["recovery"]["infra"], 1);
+    upto(60);
+    shows(2, "step 60/300");
+    lab.turn();
+    wait_until("its progress is noted", || progress(2) == 1);
+    drop(monitor);
 }

@@ -441,3 +441,18 @@ fn a_dialog_has_one_background() {
         }
     }
 }
+
+#[test]
+fn goodput_is_not_said_before_the_logs_of_all_attempts_are_read() {
+    let line = |screen: &mut Screen| {
+        let frame = screen.frame((100, 30));
+        let found = frame.lines().find(|line| line.contains("7 imagenet"));
+        found.unwrap_or_else(|| panic!("{frame}")).to_owned()
+    };
+    let mut unread = Screen::showing(samples::snapshot());
+    unread.press("3");
+    assert!(!line(&mut unread).contains('%'), "{}", line(&mut unread));
+    let curve = crate::common::boards::curve();
+    answer(&mut unread, Ask::Curve(samples::id(7)), Answer::Curve(curve));
+    assert!(line(&mut unread).contains('%'), "{}", line(&mut unread));
+}

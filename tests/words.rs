@@ -333,3 +333,49 @@ fn ended_remote_jobs_are_archived_where_no_cloud_is_set() {
     drop(cleaned.says(&["Archived 1 job, closed 1 window.", "it may still run there"]));
     assert_eq!(env.jobs("alice"), [json!(null); 0]);
 }
+
+#[test]
+fn each_hint_stands_under_its_error() {
+    let env = TestEnv::new();
+    let said = env.tpu("run local alice dir=9 foo=1 -- true").stderr;
+    let kinds: Vec<&str> = said.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(kinds, ["error:", "hint:", "error:", "hint:"], "{said}");
+    // One piece of advice for several stands once.
+    let said = lab().tpu("kill 1,1 alice").stderr;
+    assert_eq!(said.matches("hint:").count(), 1, "{said}");
+}
+
+#[test]
+fn a_share_is_rounded_down_and_is_whole_only_at_the_end() {
+    let env = TestEnv::new();
+    for (step, share) in [(50, "16 %"), (299, "99 %"), (300, "100 %")] {
+        let window = env.start(&format!("echo step {step}/300 loss=0.5; exec sleep 1000"), &NONE);
+        wait_until("its share", || {
+            let shown = env.tpu(&format!("check {window} alice")).exits(0).stdout;
+            let part = shown.split(" · ").find(|part| part.ends_with(" %")).map(str::to_owned);
+            assert!(part.as_deref().is_none_or(|part| part == share), "{shown}");
+            part.is_some()
+        });
+    }
+}
+
+#[test]
+fn a_command_of_several_words_says_which_there_are() {
+    let mut env = TestEnv::new();
+    let rows = [
+        ("daemon", "which? run, start, stop, status, plan"),
+        ("board", "which? export, import"),
+        ("sim", "which? list, "),
+        ("data", "which? get, set, merge"),
+    ];
+    for (word, which) in rows {
+        drop(env.tpu(word).exits(2).says(&[which, &format!("tpu help {word}")]));
+    }
+    // And without any variable of ours.
+    for name in ["TPU_DATA", "TPU_TMUX_SOCKET", "TPU_SSH_DIR"] {
+        env.unset(name);
+    }
+    for (word, which) in rows {
+        drop(env.tpu(word).exits(2).says(&[which, &format!("tpu help {word}")]));
+    }
+}

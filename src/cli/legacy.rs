@@ -102,6 +102,34 @@ pub fn gone(typed: &str) -> Option<&'static str> {
     GONE.iter().find(|(word, _)| *word == typed).map(|(_, remedy)| *remedy)
 }
 
+/// Words that people try first because another tool has them, and the command that does it here.
+const TRIED: &[(&str, &str)] = &[
+    ("tag", "add-tag"),
+    ("rule", "set-rule"),
+    ("log", "logs"),
+    ("tail", "logs"),
+    ("why", "explain"),
+    ("list", "check-simp"),
+    ("top", "monitor"),
+    ("cancel", "kill"),
+    ("start-daemon", "daemon start"),
+    ("retry", "rerun"),
+];
+
+/// The command that somebody most likely means who types a word of another tool.
+pub fn meant(typed: &str) -> Option<&'static str> {
+    TRIED.iter().find(|(word, _)| *word == typed).map(|(_, command)| *command)
+}
+
+/// Flags that people try first, and the one that does it here.
+const TRIED_FLAGS: &[(&str, &str)] =
+    &[("--tail", "-n"), ("--head", "-n"), ("--limit", "-n"), ("--watch", "--follow")];
+
+/// The flag that somebody most likely means who types one of another tool.
+pub fn meant_flag(typed: &str) -> Option<&'static str> {
+    TRIED_FLAGS.iter().find(|(flag, _)| *flag == typed).map(|(_, flag)| *flag)
+}
+
 /// Later words, for the commands named: what is typed, and what clap is given.
 const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["clean"], "-re", "--re"),

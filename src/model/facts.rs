@@ -251,6 +251,12 @@ pub struct Progress {
     pub eta_s: Option<f64>,
 }
 
+/// `31 %`, rounded down so that only what is done says 100.
+pub fn percent(fraction: f64) -> String {
+    // What a division leaves beside a whole number (0.29 * 100 = 28.999…) is none of the share.
+    format!("{:.0} %", (fraction * 100.0 + 1e-9).floor())
+}
+
 impl Progress {
     /// Whether nothing was recognised.
     pub fn is_empty(&self) -> bool {
@@ -272,6 +278,11 @@ impl Progress {
         self.loss = self.loss.or(older.loss);
         self.lr = self.lr.or(older.lr);
         self.steps_per_s = self.steps_per_s.or(older.steps_per_s);
+    }
+
+    /// The share in whole percent, as people are told it.
+    pub fn percent_done(&self) -> Option<String> {
+        self.fraction().map(percent)
     }
 
     /// What of this outlasts the run: how far it came and its last numbers. What has ended has neither a speed nor

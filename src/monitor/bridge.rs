@@ -76,16 +76,22 @@ impl Bridge {
     }
 
     fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
-        let mut killed = Vec::new();
+        let (mut killed, mut told) = (Vec::new(), Vec::new());
         let mut problems = Vec::new();
         for (job, result) in kill::kill(&self.ctx, jobs, false) {
             match result {
-                Ok(_) => killed.push(job.to_string()),
+                Ok(done) => match done.was_not_running() {
+                    Some(text) => told.push(text),
+                    None => killed.push(job.to_string()),
+                },
                 Err(error) => problems.push(error),
             }
         }
         match Error::all(problems) {
-            None => Ok(format!("killed {}", killed.join(", "))),
+            None => {
+                let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
+                Ok(killed.into_iter().chain(told).collect::<Vec<_>>().join("; "))
+            }
             Some(error) => Err(error.into()),
         }
     }

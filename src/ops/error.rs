@@ -95,12 +95,14 @@ pub struct Error {
     pub message: String,
     /// What to do next; a command that can be pasted where possible.
     pub hint: Option<String>,
+    /// Where several problems were found together, each with its own advice; else empty.
+    pub parts: Vec<Self>,
 }
 
 impl Error {
     /// An error without advice yet.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hint: None, parts: Vec::new() }
     }
 
     /// The same error with advice.
@@ -145,13 +147,25 @@ impl Error {
     pub fn all(problems: Vec<Self>) -> Option<Self> {
         let kind = problems.iter().map(|problem| problem.kind).min()?;
         let mut messages = Vec::new();
-        let mut hints: Vec<String> = Vec::new();
-        for problem in problems {
-            messages.push(problem.message);
-            hints.extend(problem.hint.filter(|hint| !hints.contains(hint)));
+        let mut hints: Vec<&str> = Vec::new();
+        for problem in &problems {
+            messages.push(problem.message.as_str());
+            hints.extend(problem.hint.as_deref().filter(|hint| !hints.contains(hint)));
         }
         let hint = (!hints.is_empty()).then(|| hints.join("\n"));
-        Some(Self { kind, message: messages.join("\n"), hint })
+        let message = messages.join("\n");
+        Some(Self { kind, message, hint, parts: problems })
+    }
+
+    /// The problems one by one, in the order in which they were found.
+    pub fn each(&self) -> impl Iterator<Item = &Self> {
+        let whole = self.parts.is_empty().then_some(self);
+        whole.into_iter().chain(&self.parts)
+    }
+
+    /// What to do next, whether or not anybody has said it.
+    pub fn advice(&self) -> &str {
+        self.hint.as_deref().unwrap_or(self.kind.next_step())
     }
 }
 

@@ -29,6 +29,17 @@ pub struct Killed {
     pub window: bool,
 }
 
+impl Killed {
+    /// What became of it where it was at its end already; `None` where it was stopped.
+    pub fn was_not_running(&self) -> Option<String> {
+        let failed = Status::Error(self.failed?);
+        let job = &self.job;
+        Some(format!(
+            "{job} was not running ({failed}): it counts as killed now, and no rule brings it back"
+        ))
+    }
+}
+
 /// Kills several jobs at once, each on its own; with `force` also past workers that cannot be reached. The
 /// result keeps their order.
 pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed, Error>)> {

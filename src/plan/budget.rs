@@ -103,14 +103,21 @@ impl Standing {
         Self { counts, quick }
     }
 
-    /// Reactions that a budget still allows.
+    /// Reactions that are still allowed: by the budget, and once children have begun to die at once, by the
+    /// crash-loop rule if they go on so. A preemption is none of its deaths.
     pub fn left(&self, budget: Budget) -> u32 {
         let used = match budget {
             Budget::Capacity => self.counts.capacity,
             Budget::Infrastructure => self.counts.infra,
             Budget::Program => 0,
         };
-        budget.limit().saturating_sub(used)
+        let left = budget.limit().saturating_sub(used);
+        match (budget, self.quick) {
+            (Budget::Capacity, _) | (_, 0) => left,
+            (Budget::Infrastructure | Budget::Program, quick) => {
+                left.min(QUICK_LIMIT.saturating_sub(quick))
+            }
+        }
     }
 
     /// Reactions in a row without progress, which the back-off grows with.
@@ -219,6 +226,23 @@ mod tests {
         assert_eq!(quick(Some(900), ErrorKind::Preempted), 2);
         assert_eq!(quick(Some(5), ErrorKind::Launch), 2, "its program never began");
         assert_eq!(quick(Some(900), ErrorKind::Launch), 2);
+    }
+
+    #[test]
+    fn what_is_left_is_the_smaller_of_the_budget_and_the_crash_loop() {
+        let left = |quick, infra, kind| {
+            let recovery = Recovery { quick, infra, ..Recovery::default() };
+            let job = child(Some(5), recovery);
+            Standing::of(&job, &Progress::default(), kind).left(Budget::of(kind))
+        };
+        assert_eq!(left(0, 1, ErrorKind::Grpc), 2, "the first that died at once");
+        assert_eq!(left(1, 2, ErrorKind::Grpc), 1, "the next such death stops it");
+        assert_eq!(left(2, 3, ErrorKind::Grpc), 0);
+        assert_eq!(left(1, 20, ErrorKind::Grpc), 0, "the budget is the smaller one");
+        assert_eq!(left(1, 2, ErrorKind::Preempted), 10_000);
+        let long = child(Some(900), Recovery { infra: 2, quick: 2, ..Recovery::default() });
+        let standing = Standing::of(&long, &Progress::default(), ErrorKind::Grpc);
+        assert_eq!(standing.left(Budget::Infrastructure), 18, "a long life ends the row");
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
-use crate::model::job::Status;
 use crate::ops::{Error, clean, kill};
 
 /// Stops jobs.
@@ -32,14 +31,8 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     for (job, result) in kill::kill(ctx, &jobs, of.force) {
         match result {
             Ok(killed) => {
-                text += &match killed.failed {
-                    Some(kind) => format!(
-                        "{job} was not running ({}): it counts as killed now, and no rule brings \
-                         it back.\n",
-                        Status::Error(kind)
-                    ),
-                    None => format!("Killed {job}.\n"),
-                };
+                let ended = killed.was_not_running();
+                text += &format!("{}.\n", ended.unwrap_or_else(|| format!("Killed {job}")));
                 done.push(json!({
                     "user": job.user, "window": job.window,
                     "processes": killed.processes, "window_closed": killed.window,

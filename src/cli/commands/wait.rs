@@ -60,7 +60,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
 /// How the jobs are, on one line.
 fn standing(views: &[JobView]) -> String {
     let one = |view: &JobView| {
-        let done = view.shown.progress.fraction().map(|part| format!(" {:.0} %", part * 100.0));
+        let done = view.shown.progress.percent_done().map(|done| format!(" {done}"));
         format!("{} {}{}", view.id, view.shown.status, done.unwrap_or_default())
     };
     views.iter().map(one).collect::<Vec<_>>().join(" · ")

@@ -179,9 +179,7 @@ pub(in crate::cli) fn progress(progress: &Progress) -> Vec<String> {
     if let Some(step) = progress.step {
         parts.push(format!("step {}", of(step.to_string(), progress.total.map(|t| t.to_string()))));
     }
-    if let Some(fraction) = progress.fraction() {
-        parts.push(format!("{:.0} %", fraction * 100.0));
-    }
+    parts.extend(progress.percent_done());
     parts.extend(progress.loss.map(|loss| format!("loss {}", trimmed(loss))));
     parts.extend(progress.steps_per_s.map(|speed| format!("{} it/s", trimmed(speed))));
     parts

@@ -139,19 +139,25 @@ fn unsaid(e: &io::Error, output: &Output) -> Error {
 
 /// Prints an error: what, where, what to do next.
 pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
-    let hint = error.hint.as_deref().unwrap_or(error.kind.next_step());
     if global.json {
         let document = json!({ "schema": 1, "error": {
-            "code": error.kind.as_str(), "message": error.message, "hint": hint,
+            "code": error.kind.as_str(), "message": error.message, "hint": error.advice(),
         }});
         to_stderr(&text::harmless_json(&format!("{document}\n")), global);
     } else {
         let mut said = String::new();
-        for line in error.message.lines() {
-            said += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), text::escape(line));
-        }
-        for line in hint.lines() {
-            said += &format!("{} {}\n", paint(AnsiColor::Cyan, "hint:"), text::escape(line));
+        let mut each = error.each().peekable();
+        while let Some(one) = each.next() {
+            for line in one.message.lines() {
+                said += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), text::escape(line));
+            }
+            // Advice that is for several in a row stands once, under the last of them.
+            if each.peek().is_some_and(|next| next.advice() == one.advice()) {
+                continue;
+            }
+            for line in one.advice().lines() {
+                said += &format!("{} {}\n", paint(AnsiColor::Cyan, "hint:"), text::escape(line));
+            }
         }
         to_stderr(&marked(&said, global), global);
     }
@@ -172,8 +178,8 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
                 let gone = Error::refused(format!("tpu has no '{typed}', on purpose")).hint(remedy);
                 return self::error(&gone, &global);
             }
-            let (message, hint) = in_our_words(error);
-            self::error(&Error { kind: Kind::Usage, message, hint: Some(hint) }, &global)
+            let (message, hint) = which_word(error).unwrap_or_else(|| in_our_words(error));
+            self::error(&Error::new(Kind::Usage, message).hint(hint), &global)
         }
     }
 }
@@ -190,6 +196,28 @@ fn on_purpose(error: &clap::Error) -> Option<(String, &'static str)> {
 
 /// The hint for a flag that resembles none.
 const NO_FLAG: &str = "`tpu help COMMAND` lists the flags; a config is KEY=VALUE, without dashes";
+
+/// What is said where a command is one of several words, and none was typed: which there are.
+fn which_word(error: &clap::Error) -> Option<(String, String)> {
+    let text = error.render().to_string();
+    let named = match error.kind() {
+        // Which of the two clap says hangs on whether a variable gave it any argument at all.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            text.lines().find_map(|line| line.trim().strip_prefix("Usage: tpu "))?
+        }
+        ErrorKind::MissingSubcommand => text.split('\'').nth(1)?.strip_prefix("tpu ")?,
+        _ => return None,
+    };
+    let name = named.split_whitespace().next()?;
+    let all = Cli::definitions();
+    let command = all.find_subcommand(name)?;
+    let visible = command.get_subcommands().filter(|word| !word.is_hide_set());
+    let words: Vec<&str> =
+        visible.map(clap::Command::get_name).filter(|word| *word != "help").collect();
+    let first = words.first()?;
+    let message = format!("tpu {name}: which? {}", words.join(", "));
+    Some((message, format!("as in: tpu {name} {first}; `tpu help {name}` explains each")))
+}
 
 /// clap's message without its own decoration, and a hint that always names the next step.
 fn in_our_words(error: &clap::Error) -> (String, String) {
@@ -216,8 +244,15 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
             .map(clap::Command::get_name)
             .chain(legacy::COMMANDS.iter().map(|(typed, _)| *typed))
             .collect();
-        hint = did_you_mean(&typed, known);
+        hint = legacy::meant(&typed)
+            .map(|command| format!("did you mean '{command}'?"))
+            .or_else(|| did_you_mean(&typed, known));
         message = vec![format!("there is no command '{typed}'")];
+    }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
+        && let Some(flag) = legacy::meant_flag(typed)
+    {
+        hint = Some(format!("did you mean '{flag}'?"));
     }
     let hint = hint.unwrap_or_else(|| "`tpu help COMMAND` explains a command".to_owned());
     (message.join(" "), hint)

@@ -201,9 +201,10 @@ fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
 /// The attempts over time, and how much of it was productive.
 fn attempts(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     const WIDEST: usize = 60;
+    /// What ` goodput 100 %` takes; kept free while it is not known, so that the bar does not jump.
+    const GOODPUT: usize = 14;
     let behind = timeline::goodput(model, job)
-        .map(|share| format!(" goodput {}", words::percent(share)))
-        .unwrap_or_default();
+        .map_or_else(|| " ".repeat(GOODPUT), |share| format!(" goodput {}", words::percent(share)));
     let room = width.saturating_sub(crate::text::width(&behind)).min(WIDEST);
     let mut line = timeline::line(model, job, room)?;
     line.push_span(span(behind, style(model, Role::Dim)));

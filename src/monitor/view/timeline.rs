@@ -48,12 +48,16 @@ fn attempts<'a>(model: &'a Model, job: &JobView) -> Vec<Attempt<'a>> {
 }
 
 /// The share of the time since the first attempt began in which the run got on: attempts at work, without the
-/// steps that had to be done again. `None` when nothing has begun.
+/// steps that had to be done again. `None` when nothing has begun, and until the logs of several attempts have
+/// been read: what was done again is not known before.
 pub(super) fn goodput(model: &Model, job: &JobView) -> Option<f64> {
     let attempts = attempts(model, job);
     let (first, last) = (attempts.first()?, attempts.last()?);
     let wall = last.end.seconds_since(first.begin);
     let trace = model.traces.of(job);
+    if attempts.len() > 1 && trace.is_none_or(|trace| trace.read.is_none()) {
+        return None;
+    }
     let mut productive = 0.0;
     for attempt in &attempts {
         let redone = trace.map_or(0.0, |trace| trace.curve.redone(attempt.job.id.window));

@@ -33,10 +33,7 @@ pub(super) fn epoch(value: f64) -> String {
     if value.fract().abs() < 0.05 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// `31 %`, rounded down so that only what is done says 100.
-pub(super) fn percent(fraction: f64) -> String {
-    format!("{:.0} %", (fraction * 100.0).floor())
-}
+pub(super) use crate::model::facts::percent;
 
 /// The last part of the working directory, as it is called.
 pub(super) fn dir_name(job: &JobView) -> &str {
@@ -128,6 +125,7 @@ mod tests {
         assert_eq!(shown, ["0.4123", "12.5", "0.001", "1.234e-5", "1e-5", "2e6", "250", "0"]);
         assert_eq!((epoch(31.0), epoch(3.456)), ("31".to_owned(), "3.5".to_owned()));
         assert_eq!((percent(0.999), percent(1.0)), ("99 %".to_owned(), "100 %".to_owned()));
+        assert_eq!((percent(0.29), percent(50.0 / 300.0)), ("29 %".to_owned(), "16 %".to_owned()));
         assert_eq!(whole_seconds(f64::NAN), None);
     }
 }

@@ -5,6 +5,7 @@ use tpu::ops::open::{Opening, open};
 use tpu::sys::env::Env;
 
 use crate::common::env::TestEnv;
+use crate::common::tmux::write_file;
 
 #[test]
 fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
@@ -24,7 +25,7 @@ fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
     assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::Sim, "sim"));
     // Nonsense in the file, settings that contradict themselves, and no file at all.
     for text in ["{", r#"{"users": 7}"#] {
-        std::fs::write(env.data_path(), text).unwrap();
+        write_file(&env.data_path(), text);
         assert_eq!(
             (ctx.cloud().kind(), ctx.cloud_in_words().as_str()),
             (CloudKind::Sim, "sim"),

@@ -98,6 +98,23 @@ fn whoever_was_added_begins_with_init_and_takes_over_nobody_s_account() {
 }
 
 #[test]
+fn a_short_name_is_none_that_means_something() {
+    let env = TestEnv::new();
+    env.write_data(&env.two_users());
+    let before = env.data_bytes();
+    for name in ["kill", "keng", "tag", "w", "bob", "pre", "resume", "v2-8", "local", "12", "true"]
+    {
+        for add in [format!("-ta {name} lab-tpu-1"), format!("-a {name} config.lr alice")] {
+            let refused = env.tpu(&add);
+            assert!([2, 4].contains(&refused.code), "{refused}");
+            assert_eq!(env.data_bytes(), before, "{add}");
+        }
+    }
+    drop(env.tpu("-ta mine lab-tpu-1").exits(0));
+    drop(env.tpu("-a rate config.lr alice").exits(0));
+}
+
+#[test]
 fn moving_in_reports_and_changes_nothing() {
     let env = TestEnv::new();
     let mut data = env.two_users();

@@ -96,7 +96,8 @@ fn ended() -> TestEnv {
     assert_eq!(env.start("true", &NONE), 1);
     assert_eq!(env.start("exec sleep 1000", &NONE), 2);
     assert_eq!(env.start("exit 3", &NONE), 3);
-    (over(1), over(3));
+    over(1);
+    over(3);
     drop(env.tpu("kill 2").exits(0));
     drop(env.tpu("resume 3 --yes").exits(0));
     over(4);

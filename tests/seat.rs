@@ -7,6 +7,7 @@ use rustix::process::Signal as RawSignal;
 use tpu::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives};
+use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
 const NONE: [&str; 0] = [];
@@ -254,7 +255,7 @@ fn a_job_whose_window_is_closed_may_save_what_it_has() {
         }
         wait_until("it has heard of it", || log(&env, window).contains("saving"));
         assert!(lives(&job), "it takes its time");
-        std::fs::write(env.path("go"), "").unwrap();
+        write_file(&env.path("go"), "");
         wait_until("it has ended", || !lives(&job));
         let log = log(&env, window);
         assert!(log.starts_with("ready\n") && log.ends_with("saving\nsaved\n"), "{log}");
@@ -277,7 +278,7 @@ fn a_relay_that_is_killed_says_nothing_about_the_job() {
     let next = || relay(&env, window).filter(|relay| relay.pid != first.pid && lives(relay));
     wait_for("the next relay", next);
     assert!(!env.pane("alice", window).contains("Killed"), "{}", env.pane("alice", window));
-    std::fs::write(env.path("go"), "").unwrap();
+    write_file(&env.path("go"), "");
     env.wait_status(window, "error");
     let said = env.tpu("check alice --json").exits(0).json();
     assert_eq!(said["jobs"][0]["error"], "unknown", "{said}");
@@ -294,7 +295,7 @@ fn an_end_is_recorded_where_the_program_has_gone() {
     std::fs::rename(state.join("bin/tpu"), state.join("bin/away")).unwrap();
     kill(&wait_for("the relay", || relay(&env, window)));
     wait_until("the window says so", || env.pane("alice", window).contains("which is gone"));
-    std::fs::write(env.path("go"), "").unwrap();
+    write_file(&env.path("go"), "");
     wait_until("its end is written down", || state.join("exit").exists());
     let code = std::fs::read_to_string(state.join("exit")).unwrap();
     assert!(code.starts_with("7 "), "{code}");

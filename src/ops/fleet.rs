@@ -334,7 +334,12 @@ impl Simulator {
 
     /// Lets any event happen, or tries it out.
     pub fn happen(&self, event: &Event) -> Result<(), Error> {
-        Ok(if self.rehearsing { self.sim.try_out(event)? } else { self.sim.pull(event)? })
+        if self.rehearsing {
+            self.sim.try_out(event)?;
+        } else {
+            self.sim.pull(event)?;
+        }
+        Ok(())
     }
 }
 

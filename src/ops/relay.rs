@@ -450,7 +450,7 @@ mod tests {
         let mut log = Log::open(&relayed);
         log.keep(b"nor this\n", ZERO);
         std::fs::remove_file(&relayed.log).unwrap();
-        std::fs::write(&relayed.log, "half a lin").unwrap();
+        File::create(&relayed.log).unwrap().write_all(b"half a lin").unwrap();
         log.keep(b"kept\n", ZERO);
         let text = std::fs::read_to_string(&relayed.log).unwrap();
         let said = [

@@ -24,7 +24,7 @@ pub(super) fn exchange(spawn: &Spawn, stdin: Stdio, input: &[u8]) -> Result<Outp
     let mut running = Running::begin(spawn, stdin).map_err(|error| spawn.error(error))?;
     let in_our_words =
         |source| ProcError::Io { program: spawn.program.to_string_lossy().into_owned(), source };
-    match running.to_its_end(input, spawn.timeout).map_err(in_our_words)? {
+    match running.run_to_its_end(input, spawn.timeout).map_err(in_our_words)? {
         Some(status) => {
             let (stdout, stderr) = std::mem::take(&mut running.read);
             Ok(Output { status, stdout, stderr })
@@ -75,7 +75,11 @@ impl Running {
 
     /// Writes all of `input`, closes the pipe behind it, and reads until the program ends. `None` if it has
     /// not ended in time.
-    fn to_its_end(&mut self, mut input: &[u8], timeout: Duration) -> io::Result<Option<Status>> {
+    fn run_to_its_end(
+        &mut self,
+        mut input: &[u8],
+        timeout: Duration,
+    ) -> io::Result<Option<Status>> {
         let clock = SystemClock::new();
         let mut nap = Duration::from_micros(50);
         loop {

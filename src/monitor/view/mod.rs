@@ -177,3 +177,21 @@ fn one_background(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 fn style(model: &Model, role: Role) -> Style {
     model.setup.theme.style(role)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_panel_lets_through_no_control_character_leaves_the_frame() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 6, 1));
+        for (cell, symbol) in
+            buffer.content.iter_mut().zip(["a", "\u{1b}", "\u{9b}", "\u{202e}", "é", "実"])
+        {
+            cell.set_symbol(symbol);
+        }
+        harmless(&mut buffer);
+        let left: Vec<&str> = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(left, ["a", "\u{fffd}", "\u{fffd}", "\u{fffd}", "é", "実"]);
+    }
+}

@@ -31,7 +31,7 @@ fn goes_on(env: &TestEnv, log: &str, is_sure: bool, clue: &str) {
 
 /// A resume would begin anew.
 fn begins_anew(env: &TestEnv, clue: &str) {
-    let plan = env.tpu("resume w=1 alice --dry-run").exits(0).to_string();
+    let plan = env.tpu("resume w=1 alice --yes --dry-run").exits(0).to_string();
     assert!(plan.contains("resumed from nothing"), "{clue}: {plan}");
 }
 

@@ -25,8 +25,8 @@ use super::world::{Faults, Purpose, World};
 /// Lineages on targets of their own, and as many commands on the machine itself.
 const TARGETS: usize = 6;
 
-/// Lineages of one world.
-pub(crate) const EACH: u64 = 2 * TARGETS as u64;
+/// Lineages of one world that is full.
+pub(crate) const EACH: usize = 2 * TARGETS;
 
 /// A program keeps its work so often, and needs so much of it, in seconds.
 const KEEPS_S: f64 = 40.0;
@@ -64,8 +64,8 @@ pub(crate) struct Told {
 /// What is done to each lineage, by its number, and how far that has come.
 type Blows = Arc<Mutex<BTreeMap<u32, (Vec<Blow>, usize)>>>;
 
-/// Plays a world. `unopened`: of a million windows, so many are not opened.
-pub(crate) fn play(seed: u64, unopened: u64) -> Told {
+/// Plays a world of so many lineages. `unopened`: of a million windows, so many are not opened.
+pub(crate) fn play(seed: u64, unopened: u64, count: usize) -> Told {
     let place = tempfile::tempdir().expect("a directory for logs");
     let faults = Faults { unopened, ..Faults::default() };
     let story = Story { seed, hosts: 1, targets: TARGETS, chaos: PATIENCE, faults, print: false };
@@ -84,19 +84,19 @@ pub(crate) fn play(seed: u64, unopened: u64) -> Told {
     let mut stage = Stage::new(&world);
     stage.actor(|world| actors::keeper(world, 0));
     let told = Arc::clone(&blows);
-    stage.actor(move |world| begin(world, &told));
+    stage.actor(move |world| begin(world, &told, count));
     let told = (Arc::clone(&blows), Arc::clone(&seen_after));
     stage.actor(move |world| strike(world, &told.0, &told.1));
     stage.actor(person);
     stage.actor(read_the_plan);
-    stage.actor(move |world| end(world, &blows));
+    stage.actor(move |world| end(world, &blows, count));
     stage.play();
     sum_up(&world, *seen_after.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Starts every lineage; one whose first window does not open is started again by its person.
-fn begin(world: &Arc<World>, blows: &Blows) {
-    for index in 0..2 * TARGETS {
+fn begin(world: &Arc<World>, blows: &Blows, count: usize) {
+    for index in 0..count {
         let is_native = index >= TARGETS;
         let (number, draw) = {
             let mut state = world.state();
@@ -233,12 +233,12 @@ fn read_the_plan(world: &Arc<World>) {
 }
 
 /// Waits until every lineage is done.
-fn end(world: &Arc<World>, blows: &Blows) {
+fn end(world: &Arc<World>, blows: &Blows, count: usize) {
     loop {
         actors::wait(world, Duration::from_secs(10));
         let mut state = world.state();
         let lineages = &state.observer.lineages;
-        if lineages.len() == 2 * TARGETS && lineages.values().all(|lineage| lineage.finished) {
+        if lineages.len() == count && lineages.values().all(|lineage| lineage.finished) {
             let blows = blows.lock().unwrap_or_else(PoisonError::into_inner);
             let wrong = lineages.iter().find_map(|(number, lineage)| {
                 let (_, struck) = blows.get(number)?;

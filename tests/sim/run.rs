@@ -162,7 +162,12 @@ fn settle(world: &Arc<World>) {
     loop {
         actors::wait(world, Duration::from_secs(20));
         let open = unsettled(world);
-        if open.is_none() {
+        // Who stands still since the chaos can keep no promise.
+        let is_awake = {
+            let state = world.state();
+            state.now > state.still_until
+        };
+        if open.is_none() && is_awake {
             // Where nothing is left to be done, nothing is announced.
             for (host, promises) in promises.iter().enumerate() {
                 promises.read(world, host);

@@ -159,6 +159,8 @@ pub(crate) struct State {
     pub(crate) calm: bool,
     /// Whether a clock has jumped.
     pub(crate) jumped: bool,
+    /// Until then somebody stands still.
+    pub(crate) still_until: Duration,
     /// Where programs keep their work on the real disk, if they do.
     pub(crate) logs: Option<PathBuf>,
 }
@@ -252,6 +254,7 @@ impl World {
             most_steps: MOST_STEPS,
             calm: false,
             jumped: false,
+            still_until: Duration::ZERO,
             logs: None,
         };
         Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet })
@@ -506,6 +509,7 @@ impl State {
         }
         let length = self.between(1_000, 90_000);
         self.note(Some(me), &format!("stands still for {length:?}"));
+        self.still_until = self.still_until.max(self.now + length);
         if let Some(proc) = self.proc_mut(me) {
             proc.frozen += length;
         }

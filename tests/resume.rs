@@ -246,7 +246,7 @@ fn what_has_nothing_to_resume_from_begins_anew_once_a_person_says_so() {
     );
     let first = env.wait_status(1, "error");
     drop(env.tpu("resume w=1 alice").exits(4).says(&["nothing to resume from", "--yes"]));
-    drop(env.tpu("resume w=1 alice --dry-run").exits(0).says(&["1 (resumed from nothing)"]));
+    drop(env.tpu("resume w=1 alice --yes --dry-run").exits(0).says(&["1 (resumed from nothing)"]));
     assert_eq!(env.jobs("alice").len(), 1);
     drop(env.tpu("resume w=1 alice --yes").exits(0).says(&["resumed from nothing", "no complete"]));
     let second = env.wait_status(2, "error");

@@ -256,3 +256,35 @@ fn nothing_is_made_up() {
     assert!(record["extra_msgs"].get("reached").is_none(), "{record:#}");
     assert!(shown(&env, window)["progress"].is_null());
 }
+
+#[test]
+fn explain_reads_how_the_output_of_what_is_over_ends() {
+    let env = TestEnv::new();
+    let none: [&str; 0] = [];
+    let over = |script: &str, status: &str| {
+        let window = env.start(script, &none);
+        env.wait_status(window, status);
+        let ended = || env.job("alice", window)["extra_msgs"]["launch"]["ended"].is_string();
+        crate::common::wait::wait_until("its launcher to be done", ended);
+        window
+    };
+    let crash = "printf 'Traceback (most recent call last):\\n  File \"t.py\", line 1, in <module>\\n\
+                 IndexError: list index out of range\\n' | tee /dev/null";
+    let hidden = over(crash, "finished");
+    let explain = |window: u64| env.tpu(&format!("explain {window} alice")).exits(0);
+    drop(explain(hidden).says(&[
+        "is finished",
+        "its output ends in: IndexError: list index out of range; a pipe such as `| tee`",
+        "set -o pipefail",
+    ]));
+    let well = over("echo step 3/3 loss=0.1; echo done", "finished");
+    let said = explain(well).says(&["why: nothing speaks against it"]);
+    assert!(!said.stdout.contains("ends in") && !said.stdout.contains("none was read"), "{said}");
+    let unknown = over("echo the last words; exit 3", "error");
+    drop(explain(unknown).says(&["error: unknown", "last output: the last words"]));
+    // Where nothing can be read, that is said.
+    let dir = env.job("alice", well)["log_dir"].as_str().unwrap().to_owned();
+    std::fs::remove_file(std::path::Path::new(&dir).join("output.log")).unwrap();
+    env.tmux().kill_server();
+    drop(explain(well).says(&["nothing was read that could speak against it"]));
+}

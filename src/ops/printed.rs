@@ -1,12 +1,14 @@
 //! What a job has printed by its end: why it ended, and how far it came.
 
+use crate::classify::before_end;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Progress, Verdict};
 use crate::model::job::Job;
 use crate::model::view::JobView;
 use crate::plan::diagnose::kind_by_text;
 
-use super::{Ctx, logs, records, snapshot};
+use super::ctx::{job_of, user_of};
+use super::{Ctx, Error, logs, records, snapshot};
 
 /// The verdicts on what a job has printed, that on its window first.
 #[derive(Debug)]
@@ -54,6 +56,37 @@ pub fn reached(ctx: &Ctx, job: &Job, view: &JobView) -> Progress {
     let shown = &view.shown.progress;
     if shown.is_empty() { Printed::by_now(ctx, job).numbers() } else { shown.clone() }
 }
+
+/// What the output of a job that is over shows by itself, whatever its exit code says.
+#[derive(Debug)]
+pub struct Ending {
+    /// The failure in which it ends, if it is one.
+    pub failure: Option<Evidence>,
+    /// Its last line that is not blank.
+    pub last: Option<String>,
+}
+
+/// Reads how the output of a job ends: its log, else what its window showed before its end. `None` where
+/// nothing of it can be read.
+pub fn ending(ctx: &Ctx, view: &JobView) -> Result<Option<Ending>, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, &view.id)?;
+    let reach = snapshot::reach(ctx, user_of(&data, &view.id.user)?);
+    let log = logs::tail_of_output(job, reach).filter(|text| !text.is_empty());
+    let id = view.id.to_string();
+    let text = log.unwrap_or_else(|| before_end(view.tail.as_bytes(), &id).to_vec());
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let verdict = snapshot::read_text(ctx, job, &text, (None, reach));
+    let text = String::from_utf8_lossy(&text);
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let last = last.map(|line| line.chars().take(LONGEST).collect());
+    Ok(Some(Ending { failure: failure(&verdict).map(|(_, evidence)| evidence), last }))
+}
+
+/// Characters of a last line that are shown.
+const LONGEST: usize = 400;
 
 /// The failure that a text shows, and its line.
 fn failure(verdict: &Verdict) -> Option<(ErrorKind, Evidence)> {

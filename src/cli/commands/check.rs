@@ -15,10 +15,13 @@ use crate::cli::print::{Output, json as as_json, table};
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
 use crate::model::exit::Exit;
-use crate::model::facts::{Evidence, Source};
+use crate::model::facts::{ErrorKind, Evidence, Source};
+use crate::model::job::Status;
 use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify;
+use crate::ops::printed::{self, Ending};
 use crate::ops::{Ctx, Error, snapshot};
+use crate::text::escape;
 
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
@@ -123,9 +126,9 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
 }
 
 /// What the output says by itself, and the facts that outrank it where they say something else.
-fn text_alone(ctx: &Ctx, view: &JobView) -> String {
+fn text_alone(ctx: &Ctx, view: &JobView, ending: Option<&Ending>) -> String {
     if view.tail.is_empty() {
-        return "text: none was read\n".to_owned();
+        return if ending.is_some() { String::new() } else { "text: none was read\n".to_owned() };
     }
     let verdict = classify::tail(ctx, view);
     let said = |evidence: &Evidence| (evidence.rule.clone(), evidence.line.trim().to_owned());
@@ -145,22 +148,49 @@ fn text_alone(ctx: &Ctx, view: &JobView) -> String {
     text
 }
 
+/// What the output of a job that is over adds to its status: a failure that its exit code hides, or the last line
+/// where nobody knows why it failed.
+fn ends_in(view: &JobView, ending: Option<&Ending>) -> String {
+    let Some(ending) = ending else { return String::new() };
+    match (&view.shown.status, &ending.failure, &ending.last) {
+        (Status::Finished, Some(failure), _) => format!(
+            "its output ends in: {}; a pipe such as `| tee` hides the program's own exit code: set \
+             -o pipefail\n",
+            escape(failure.line.trim())
+        ),
+        (Status::Error(ErrorKind::Unknown), _, Some(last)) => {
+            format!("last output: {}\n", escape(last))
+        }
+        _ => String::new(),
+    }
+}
+
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let id = resolve::one_job(app, words, Purpose::Look)?;
     let view = snapshot::look_at(app.ctx()?, &id)?;
+    let is_over = !view.shown.status.is_live();
+    let ending = if is_over { printed::ending(app.ctx()?, &view)? } else { None };
+    let ends = ends_in(&view, ending.as_ref());
     let mut text = format!("{} is {}\n", view.id, block::status(&view));
     if view.stored != view.shown.status {
         text += &format!("stored: {} (the facts have moved on)\n", view.stored);
     }
     text += &match &view.shown.evidence {
         Some(evidence) => format!("why: {}\n", block::evidence(evidence)),
+        None if is_over && ending.is_none() => {
+            "why: so it was reported; nothing was read that could speak against it\n".to_owned()
+        }
+        None if ends.contains("ends in") => {
+            "why: its exit code, which stands; its output says otherwise\n".to_owned()
+        }
         None => "why: nothing speaks against it\n".to_owned(),
     };
     if let Some(reason) = &view.shown.unknown {
         text += &format!("unknown: {reason}\n");
     }
-    text += &text_alone(app.ctx()?, &view);
+    text += &ends;
+    text += &text_alone(app.ctx()?, &view, ending.as_ref());
     text += &match view.window_alive {
         Some(true) => "window: open\n".to_owned(),
         Some(false) => "window: gone\n".to_owned(),

@@ -172,7 +172,7 @@ fn walk(lab: Lab) {
     let home = env.path("root");
     let code: PathBuf = home.join("home/alice/digits");
     std::fs::create_dir_all(&code).unwrap();
-    write_file(&code.join("train.py"), "# see PYTHON\n");
+    write_file(&code.join("train.py"), include_str!("../assets/example/train.py"));
     write_file(&code.join("data.example.json"), include_str!("../data.example.json"));
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -239,4 +239,31 @@ fn walk(lab: Lab) {
             kill_and_see_it_come_back(&env, 4);
         }
     }
+}
+
+/// The training that the README names, with the Python of this machine: it comes back from its checkpoint.
+#[test]
+fn the_training_of_the_tour_goes_on_from_its_checkpoint() {
+    let env = TestEnv::new();
+    let has_python = proc::run(&env.spawn_program("python3", &["--version"])).is_ok();
+    if !has_python {
+        println!("skipped: there is no python3");
+        return;
+    }
+    env.code("alice", "train.py", include_str!("../assets/example/train.py"));
+    let line = ["run", "local", "alice", "lr=0.05", "-q", "--", "python3", "train.py"];
+    drop(env.tpu_words(&line).exits(0));
+    let log_dir = env.wait_status(1, "running")["log_dir"].as_str().unwrap().to_owned();
+    let checkpoint = PathBuf::from(log_dir).join("checkpoint_10");
+    wait_for("its first checkpoint", || std::fs::read(&checkpoint).ok());
+    drop(env.tpu("kill 1 alice").exits(0));
+    drop(env.tpu("resume 1 alice --force").exits(0).says(&["as window 2"]));
+    let log_dir = env.wait_status(2, "running")["log_dir"].as_str().unwrap().to_owned();
+    let output = PathBuf::from(log_dir).join("output.log");
+    let printed = wait_for("its first steps", || {
+        let text = std::fs::read_to_string(&output).ok()?;
+        text.contains("loss=").then_some(text)
+    });
+    assert!(printed.starts_with("going on from ") && !printed.contains("step 1/"), "{printed}");
+    drop(env.tpu("kill 2 alice").exits(0));
 }

@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_left_is_the_smaller_of_the_budget_and_the_crash_loop() {
         let left = |quick, infra, kind| {
-            let recovery = Recovery { quick, infra, ..Recovery::default() };
+            let recovery = Recovery { infra, quick, ..Recovery::default() };
             let job = child(Some(5), recovery);
             Standing::of(&job, &Progress::default(), kind).left(Budget::of(kind))
         };

@@ -265,7 +265,7 @@ fn explain_reads_how_the_output_of_what_is_over_ends() {
         let window = env.start(script, &none);
         env.wait_status(window, status);
         let ended = || env.job("alice", window)["extra_msgs"]["launch"]["ended"].is_string();
-        crate::common::wait::wait_until("its launcher to be done", ended);
+        wait_until("its launcher to be done", ended);
         window
     };
     let crash = "printf 'Traceback (most recent call last):\\n  File \"t.py\", line 1, in <module>\\n\

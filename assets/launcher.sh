@@ -14,11 +14,9 @@ mapfile -d '' -t spec <"$state/spec"
 mapfile -d '' -t argv <"$state/argv"
 token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]}
 
-# Handlers, not ignored signals: children get the defaults back, so Ctrl-C ends the job and not us. A window that
-# is closed (SIGHUP) leaves the job the time that it takes to save what it has.
+# A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
 trap ':' INT QUIT
 is_closed=
-trap 'is_closed=yes' HUP
 
 # The process group that `tpu kill` may signal. Field 22 of stat is the start time, which tells a
 # reused pid from ours; counted behind the name, which may contain blanks.
@@ -68,6 +66,9 @@ in_foreground() {
 # is followed by another one, and the job does not notice.
 run_native() {
     local seated relayed is_told=
+    # The relay tells the job when the window is closed (SIGHUP), and we give it the time that it takes to save
+    # what it has. A script sits in the window itself: the kernel tells it, as soon as we are gone.
+    trap 'is_closed=yes' HUP
     exec 9<>/dev/ptmx && "$tpu" launcher furnish <&9 || {
         code=126
         return

@@ -362,6 +362,10 @@ fn without_capacity_it_is_asked_for_again_later_and_not_at_once() {
     assert_eq!(next["action"], "reapply");
     assert!(next["in_s"].as_u64().unwrap() > 40, "{next}");
     assert_eq!(next["budget_left"], 9_999);
+    wait_until("the plan says what came of the last try", || {
+        let plan = lab.env.tpu("daemon plan").exits(0).stdout;
+        plan.contains("the last try came to nothing")
+    });
     assert_eq!(lab.env.jobs("alice").len(), 1);
     drop(monitor);
 }

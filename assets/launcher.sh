@@ -65,7 +65,7 @@ in_foreground() {
 # writes to it is relayed to the window and kept in the log. We hold its other side: a relay that is killed
 # is followed by another one, and the job does not notice.
 run_native() {
-    local seated relayed is_told=
+    local seated relayed is_told= is_over=
     # The relay tells the job when the window is closed (SIGHUP), and we give it the time that it takes to save
     # what it has. A script sits in the window itself: the kernel tells it, as soon as we are gone.
     trap 'is_closed=yes' HUP
@@ -98,8 +98,14 @@ run_native() {
             break
             ;;
         esac
-        # Without a relay the job would be held back for ever; without a job there is nothing to relay.
-        kill -0 "$seated" || break
+        # Without a relay the job would be held back for ever. Once it is over, one more hears its last words; and
+        # where nobody can tell it that its window was closed, the end of its terminal does.
+        if ! kill -0 "$seated"; then
+            [ -z "$is_over" ] || break
+            is_over=yes
+        elif [ -n "$is_closed" ] && ! [ -x "$tpu" ]; then
+            break
+        fi
         # Nothing is waited for here: a relay that dies of what it meets must not be started as fast as it can.
         sleep 0.5
     done

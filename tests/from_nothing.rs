@@ -156,3 +156,17 @@ fn a_script_that_never_said_where_it_logs_is_not_begun_anew_once_it_has_come_som
     let plan = env.tpu("daemon plan --json").exits(0).json();
     assert_eq!(plan["jobs"][0]["next"]["action"], "pass", "{plan:#}");
 }
+
+/// A setting that is printed before the first step is nothing that would be lost.
+#[test]
+fn a_script_that_said_only_how_it_is_set_is_begun_anew() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    let script = "echo 'step 0/1000 lr 0.1 loss 2.5'; exit 1";
+    env.code("alice", "staging.sh", script);
+    drop(env.tpu("run v2-1 alice rule=pre -q").exits(0));
+    env.wait_status(1, "error");
+    wait_until("its numbers", || env.job("alice", 1)["extra_msgs"]["reached"].is_object());
+    drop(env.tpu("resume w=1 alice --yes").exits(0).says(&["from nothing"]));
+}

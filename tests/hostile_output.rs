@@ -300,7 +300,8 @@ fn the_screen_draws_and_does_nothing_that_a_job_says() {
         std::fs::write(&log, made_up(&draw)).unwrap();
         poisoned(&env, &draw);
         let words = [text.as_os_str().to_owned()];
-        let _live = env.start("cat \"$1\"; printf '\\033\\\\\\a\\033(B\\017\\033[?1049l\\nstep 2 loss 0.25\\n'; exec sleep 1000", &words);
+        // Whatever the text has left of the screen (margins, a screen full of E), the last line is the last one.
+        let _live = env.start("cat \"$1\"; printf '\\033\\\\\\a\\033(B\\017\\033[?1049l\\033[r\\033[999;1H\\nstep 2 loss 0.25\\n'; exec sleep 1000", &words);
         let terminal = Terminal::new(&env);
         let record = env.path("record");
         let tpu = crate::common::env::TPU;

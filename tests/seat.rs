@@ -35,8 +35,12 @@ fn relay(env: &TestEnv, window: u64) -> Option<Process> {
 }
 
 fn kill(process: &Process) {
+    signal(process, RawSignal::KILL);
+}
+
+fn signal(process: &Process, signal: RawSignal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, RawSignal::KILL).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 #[test]
@@ -301,4 +305,23 @@ fn an_end_is_recorded_where_the_program_has_gone() {
     assert!(code.starts_with("7 "), "{code}");
     let said = env.tpu("check alice --json").exits(0).json();
     assert_eq!(said["jobs"][0]["error"], "unknown", "{said}");
+}
+
+/// A relay that is held up and killed after the end of the job has a successor that hears the last words.
+#[test]
+fn what_was_said_last_is_heard_also_when_the_relay_dies_after_the_job() {
+    let env = TestEnv::new();
+    let script = "echo ready; until [ -e \"$HOME/go\" ]; do sleep 0.02; done; \
+                  echo 'RuntimeError: boom'; touch \"$HOME/said\"; exit 3";
+    let window = env.start(script, &NONE);
+    wait_until("it has said that it is ready", || log(&env, window).contains("ready"));
+    let relay = wait_for("the relay", || relay(&env, window));
+    signal(&relay, RawSignal::STOP);
+    write_file(&env.path("go"), "");
+    wait_until("it has said its last", || env.path("said").exists());
+    kill(&relay);
+    env.wait_status(window, "error");
+    assert!(log(&env, window).contains("RuntimeError: boom"), "{}", log(&env, window));
+    let spool = env.state_of("alice", window).join("spool");
+    assert!(!spool.exists(), "nothing is left to recover");
 }

@@ -204,6 +204,10 @@ fn is_monitor_wanted(app: &App, job: &JobId) -> bool {
 /// The full-screen monitor.
 fn monitor(app: App, scope: &screen::Scope) -> Outcome {
     let options = screen::options(&app, scope)?;
+    if app.global.dry_run {
+        // Its keys act on processes and windows, which nobody can try out.
+        return Ok(Output::new("Would open the screen.", json!({ "would": "monitor" })));
+    }
     let code = screen::open(app.into_ctx()?, options)?;
     Ok(Output { code, ..Output::default() })
 }

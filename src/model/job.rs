@@ -391,6 +391,10 @@ impl Job {
     pub fn apply(&mut self, event: &Event) -> Result<(), Refused> {
         match Self::next(&self.status, self.child.is_some(), event) {
             Some(status) => {
+                if *event == Event::ErrorWithdrawn {
+                    // It goes on: how far it had come when it seemed to end is old.
+                    self.reached = None;
+                }
                 self.status = status;
                 Ok(())
             }

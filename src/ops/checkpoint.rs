@@ -111,6 +111,16 @@ fn is_temporary(name: &str) -> bool {
     name.contains("tmp") || name.ends_with(".partial")
 }
 
+/// Whether it is for people to look at: `step_10.png` is no checkpoint, whatever stands before its ending.
+fn is_to_be_looked_at(name: &str) -> bool {
+    const ENDINGS: [&str; 16] = [
+        "png", "jpg", "jpeg", "gif", "svg", "pdf", "mp4", "webm", "wav", "log", "txt", "csv",
+        "yaml", "yml", "html", "md",
+    ];
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+}
+
 /// The step in the name of a checkpoint; `None` if it is none, or a temporary one.
 fn step_of(name: &str, pattern: Option<&Regex>) -> Option<u64> {
     if is_temporary(name) {
@@ -121,6 +131,7 @@ fn step_of(name: &str, pattern: Option<&Regex>) -> Option<u64> {
             let found = pattern.captures(name)?;
             found.get(1).or_else(|| found.get(0))?.as_str().parse().ok()
         }
+        None if is_to_be_looked_at(name) => None,
         None => usual_step(name),
     }
 }
@@ -157,8 +168,24 @@ fn usual_step(name: &str) -> Option<u64> {
 
 /// Whether a name ends as those of files with weights do, whatever is added behind (`.pth.tar`).
 fn holds_weights(name: &str) -> bool {
-    const ENDINGS: [&str; 9] =
-        ["ckpt", "pt", "pth", "safetensors", "index", "msgpack", "h5", "keras", "orbax"];
+    const ENDINGS: [&str; 16] = [
+        "ckpt",
+        "pt",
+        "pth",
+        "safetensors",
+        "index",
+        "msgpack",
+        "h5",
+        "keras",
+        "orbax",
+        "pkl",
+        "pickle",
+        "npz",
+        "npy",
+        "bin",
+        "tar",
+        "zarr",
+    ];
     name.split('.').skip(1).any(|part| ENDINGS.contains(&part.to_ascii_lowercase().as_str()))
 }
 
@@ -174,7 +201,7 @@ fn is_named_like_one(name: &str) -> bool {
 /// as a directory.
 fn may_be_one(name: &str) -> bool {
     let has_number = name.ends_with(|c: char| c.is_ascii_digit());
-    !is_temporary(name) && (has_number || is_named_like_one(name))
+    !is_temporary(name) && !is_to_be_looked_at(name) && (has_number || is_named_like_one(name))
 }
 
 /// What is in a file or a directory.
@@ -223,6 +250,9 @@ mod tests {
             ("model.ckpt-10.index", Some(10)),
             ("model.ckpt-10.data-00000-of-00001", None),
             ("last.ckpt", None),
+            ("step_10.png", None),
+            ("10.log", None),
+            ("checkpoint_10.json", Some(10)),
         ] {
             assert_eq!(step_of(name, None), step, "{name}");
         }

@@ -2,24 +2,26 @@
 //! archived, and nothing is removed while tmux cannot say whether its window lives. What a person has opened
 //! is left alone: only panes that carry the mark of such a job are closed ([`orphans`] has the rest).
 
+mod ends;
+
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
 use crate::model::audit;
 use crate::model::data::User;
-use crate::model::facts::{ErrorKind, PaneFact, Progress, TmuxFact};
+use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, UserName, WindowId};
-use crate::model::job::{CLEANING, Event, Intent, Job, Status, StoredVerdict};
+use crate::model::job::{CLEANING, Event, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::plan::place::{self, Window};
 use crate::text::counted;
 
+use self::ends::{Unwritten, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
 use super::launch::heal;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
-use super::printed::reached;
 use super::processes::Unreached;
 use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
 
@@ -301,25 +303,6 @@ fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
     Closing { session, window, job: Some(job.id()), whole }
 }
 
-/// An end that the facts show and the record does not hold: it goes into the archive with it.
-struct Unwritten {
-    id: JobId,
-    kind: ErrorKind,
-    verdict: StoredVerdict,
-    reached: Progress,
-}
-
-/// The ends of these records that nobody has written down, as long as their windows can be looked at.
-fn unwritten(ctx: &Ctx, jobs: &[Job]) -> Vec<Unwritten> {
-    let live = jobs.iter().filter(|job| job.status.is_live());
-    let end = |job: &Job| {
-        let view = snapshot::look_at(ctx, &job.id()).ok()?;
-        let (kind, verdict) = snapshot::unrecorded_failure(&view)?;
-        Some(Unwritten { id: job.id(), kind, verdict, reached: reached(ctx, job, &view) })
-    };
-    live.filter_map(end).collect()
-}
-
 /// Closes the windows of these records, then archives them. That it is about to is recorded first: what
 /// cannot be written down is not begun.
 fn archive(
@@ -329,11 +312,13 @@ fn archive(
     named: Named,
 ) -> Result<Cleaned, Error> {
     let data = ctx.data()?;
+    let owner = user_of(&data, user)?;
+    // Before tmux is asked about windows: a control plane may take its time.
+    let seen = looked_at(ctx, owner, windows);
     let tmux = ctx.tmux.look();
-    let Found { jobs: mut gone, open, left } =
-        find(ctx, user_of(&data, user)?, windows, &tmux, named)?;
+    let Found { jobs: mut gone, open, left } = find(ctx, owner, windows, &tmux, named)?;
     let mut cleaned = Cleaned { left, ..Cleaned::default() };
-    let ends = unwritten(ctx, &gone);
+    let ends = unwritten(ctx, &gone, &seen);
     if !open.is_empty() {
         gone = intend(ctx, &gone)?;
     }
@@ -494,7 +479,7 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let jobs: Vec<Job> = windows.iter().filter_map(|window| owner.job(*window)).cloned().collect();
-    let ends = unwritten(ctx, &jobs);
+    let ends = unwritten(ctx, &jobs, &looked_at(ctx, owner, &windows));
     stop_unended(ctx, &jobs)?;
     Ok(Cleaned { archived: remove(ctx, user, &jobs, &ends)?, kept, ..Cleaned::default() })
 }

@@ -45,14 +45,25 @@ impl Layers {
     /// there and is gone: whoever saves one may take it away for a moment, and a disk may be missing.
     pub(super) fn refresh(&self) -> Result<(), Error> {
         if let Some(read) = &self.read {
-            let layers = read()?;
+            let mut layers = read()?;
             let is_there = |origin: &Origin| layers.iter().any(|(other, _)| other == origin);
-            let gone = self.now().iter().map(|(origin, _)| origin.clone()).find(|o| !is_there(o));
-            if let Some(gone) = gone {
+            // Each in its place: what comes later wins.
+            let gone: Vec<_> = self
+                .now()
+                .iter()
+                .enumerate()
+                .filter(|(_, (o, _))| !is_there(o))
+                .map(|(at, layer)| (at, layer.clone()))
+                .collect();
+            let first = gone.first().map(|(_, (origin, _))| origin.clone());
+            for (at, layer) in gone {
+                layers.insert(at.min(layers.len()), layer);
+            }
+            *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(layers);
+            if let Some(gone) = first {
                 return Err(Error::state(format!("{gone} is gone, and holds as it was read last"))
                     .hint("write {} into it to set nothing"));
             }
-            *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(layers);
         }
         Ok(())
     }

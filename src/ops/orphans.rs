@@ -167,8 +167,8 @@ pub fn has_ended(pane: &PaneFact) -> bool {
 /// What records claim, gathered once for all panes of a look.
 struct Claims<'a> {
     launches: HashSet<&'a LaunchToken>,
-    /// Jobs without a launch of ours, by session and index: of the original.
-    places: HashMap<(&'a str, u32), Vec<&'a Job>>,
+    /// Jobs without a launch of ours, by their index: of the original.
+    places: HashMap<u32, Vec<(&'a str, &'a Job)>>,
 }
 
 impl<'a> Claims<'a> {
@@ -179,8 +179,8 @@ impl<'a> Claims<'a> {
                 if let Some(launch) = &job.launch {
                     claims.launches.insert(&launch.token);
                 } else {
-                    let place = (user.tmux_name.as_str(), job.windows_id.0);
-                    claims.places.entry(place).or_default().push(job);
+                    let place = claims.places.entry(job.windows_id.0).or_default();
+                    place.push((&user.tmux_name, job));
                 }
             }
         }
@@ -192,27 +192,31 @@ impl<'a> Claims<'a> {
         if let Some(token) = &pane.launch {
             return self.launches.contains(token);
         }
-        let place = (pane.session.as_str(), pane.window_index);
-        let mut jobs = self.places.get(&place).into_iter().flatten();
-        jobs.any(|job| place::is_window_of(job, &pane.session, pane))
+        let Some(jobs) = self.places.get(&pane.window_index) else { return false };
+        jobs.iter().any(|(session, job)| place::is_window_of(job, session, pane))
     }
 }
 
 /// The windows of a user's session that no record claims, except the home window 0. A window that is linked
 /// into several sessions, or shown in grouped ones, is one window.
 fn lone(ctx: &Ctx, claims: &Claims<'_>, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
+    let of_session = || panes.iter().filter(|pane| pane.session == user.tmux_name);
     let mut windows: BTreeMap<u32, Lone> = BTreeMap::new();
-    for pane in panes.iter().filter(|pane| pane.session == user.tmux_name && pane.window_index > 0)
-    {
-        let lone = Lone { panes: Vec::new(), is_shared: false };
-        let window = windows.entry(pane.window_index).or_insert(lone);
-        if claims.has(pane) || !records::is_of_this_file(ctx, pane) {
-            window.is_shared = true;
-        } else {
-            window.panes.push(pane.clone());
+    for pane in of_session() {
+        if pane.window_index > 0 && !claims.has(pane) && records::is_of_this_file(ctx, pane) {
+            let lone = Lone { panes: Vec::new(), is_shared: false };
+            windows.entry(pane.window_index).or_insert(lone).panes.push(pane.clone());
         }
     }
-    windows.into_values().filter(|window| !window.panes.is_empty()).collect()
+    if windows.is_empty() {
+        return Vec::new();
+    }
+    for pane in of_session() {
+        if let Some(window) = windows.get_mut(&pane.window_index) {
+            window.is_shared |= !window.panes.iter().any(|own| own.pane_id == pane.pane_id);
+        }
+    }
+    windows.into_values().collect()
 }
 
 /// The windows that no record claims, of these users, as a look lists them.

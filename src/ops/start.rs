@@ -152,12 +152,15 @@ fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
     let shown = || attempt.status.is_live().then(|| Printed::by_now(ctx, attempt).numbers());
     let numbers = attempt.reached.clone().or_else(shown).filter(|numbers| !numbers.is_empty());
     let progressed = attempt.recovery.as_ref().is_some_and(|recovery| recovery.progressed);
-    let far = match numbers.as_ref().map(|numbers| (numbers.step, numbers.epoch)) {
-        Some((Some(step), _)) => format!("to step {step}"),
-        Some((None, Some(epoch))) => format!("to epoch {epoch}"),
-        Some((None, None)) => "forward".to_owned(),
-        None if progressed => "forward".to_owned(),
-        None => return None,
+    // A setting, a loss or a share that is printed before the first step is nothing that would be lost.
+    let (step, epoch) = numbers.as_ref().map_or((None, None), |numbers| {
+        (numbers.step.filter(|step| *step > 0), numbers.epoch.filter(|epoch| *epoch > 0.0))
+    });
+    let far = match (step, epoch) {
+        (Some(step), _) => format!("to step {step}"),
+        (None, Some(epoch)) => format!("to epoch {epoch}"),
+        (None, None) if progressed => "forward".to_owned(),
+        (None, None) => return None,
     };
     Some(format!("{} came {far}, and its script never said where it logs", attempt.id()))
 }

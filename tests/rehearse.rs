@@ -2,6 +2,7 @@
 //! does nothing; where the real thing would be refused, so is the dry run.
 
 use crate::common::env::TestEnv;
+use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 use crate::json_schema::assert_described;
@@ -204,4 +205,13 @@ fn a_dry_run_of_a_setting_says_what_the_real_thing_says() {
     for line in ["set-settings cloud sim --dry-run", "set-settings cloud sim"] {
         drop(env.tpu(line).exits(0).says(&["$TPU_CLOUD says otherwise and wins"]));
     }
+}
+
+#[test]
+fn a_dry_run_opens_no_screen_whose_keys_would_act() {
+    let env = TestEnv::new();
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("{} monitor alice --dry-run", crate::common::env::TPU));
+    terminal.shows("Would open the screen.");
+    terminal.prompts();
 }

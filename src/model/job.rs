@@ -488,6 +488,14 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_on_forgets_how_far_it_had_come_when_it_seemed_to_end() {
+        let mut job = job(Status::Error(ErrorKind::Grpc));
+        job.keep_reached(&Progress { step: Some(14), ..Progress::default() });
+        job.apply(&Event::ErrorWithdrawn).unwrap();
+        assert_eq!(job.reached, None);
+    }
+
+    #[test]
     fn an_owner_is_named_so_that_a_person_can_find_it() {
         assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
         assert_eq!(who("somebody"), "somebody");

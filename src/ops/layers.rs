@@ -156,3 +156,24 @@ impl ControlPlane {
         (cloud, number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_gone_holds_as_it_was_and_the_others_are_read_on() {
+        let (gone, other) = (Origin::File("gone".to_owned()), Origin::File("other".to_owned()));
+        let layer = |length: u32| {
+            Layer::parse(&format!("{{\"show_length\": {length}}}"), &Origin::BuiltIn).unwrap()
+        };
+        let first = vec![(gone.clone(), layer(1)), (other.clone(), layer(2))];
+        let later = vec![(other.clone(), layer(3))];
+        let rounds = Mutex::new(vec![later, first]);
+        let read = move || Ok(rounds.lock().unwrap().pop().unwrap());
+        let layers = Layers::read_by(read).unwrap();
+        let told = layers.refresh().unwrap_err();
+        assert!(told.message.contains("gone"), "{told}");
+        assert_eq!(*layers.now(), [(gone, layer(1)), (other, layer(3))]);
+    }
+}

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tpu::classify::{Classifier, Input};
 use tpu::model::data::Data;
 use tpu::model::facts::Place;
-use tpu::model::ids::{JobId, UserName, WindowId};
+use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
 use tpu::ops::snapshot::{Memory, survey};
@@ -202,7 +202,7 @@ fn records(lab: &Lab) -> io::Result<Vec<u8>> {
 
 fn change(lab: &Lab) -> io::Result<()> {
     let bytes = records(lab)?;
-    let job = JobId::new(UserName::from("alice"), WindowId(7));
+    let job = JobId::new(UserName::from("alice"), JobNumber(7));
     Data::parse(&bytes).map_err(io::Error::other)?;
     second_time(|| {
         if let Ok(mut data) = Data::parse(black_box(&bytes)) {

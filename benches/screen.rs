@@ -13,19 +13,19 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Paragraph, Wrap};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use tpu::model::facts::{ErrorKind, Phase, Progress};
-use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
+use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
 use tpu::model::time::{Timestamp, Zone};
 use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
-use tpu::monitor::keys::{Key, KeyMap};
-use tpu::monitor::message::{Answer, Ask, Message, Scope};
-use tpu::monitor::model::{Columns, Model, Setup};
-use tpu::monitor::pane::PaneText;
-use tpu::monitor::theme::Theme;
-use tpu::monitor::update::update;
-use tpu::monitor::view::view;
 use tpu::ops::journal::Event;
+use tpu::screen::keys::{Key, KeyMap};
+use tpu::screen::message::{Answer, Ask, Message, Scope};
+use tpu::screen::model::{Columns, Model, Setup};
+use tpu::screen::pane::PaneText;
+use tpu::screen::theme::Theme;
+use tpu::screen::update::update;
+use tpu::screen::view::view;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
@@ -232,7 +232,7 @@ fn events() -> Vec<Event> {
         at: Timestamp::from_second(NOW - i64::from(n)),
         actor: "MONITOR".to_owned(),
         user: Some(UserName::from("alice")),
-        job: Some(WindowId(n)),
+        job: Some(JobNumber(n)),
         kind: "status".to_owned(),
         text: "error: grpc".to_owned(),
         data: serde_json::Value::Null,
@@ -244,8 +244,8 @@ fn job(window: u32, round: usize) -> JobView {
     let step = 12_000 + if window.is_multiple_of(10) { round as u64 } else { 0 };
     let failed = window % 50 == 49;
     JobView {
-        id: JobId::new(UserName::from("alice"), WindowId(window)),
-        lineage: vec![WindowId(window)],
+        id: JobId::new(UserName::from("alice"), JobNumber(window)),
+        lineage: vec![JobNumber(window)],
         leaf: true,
         dir: (Some(1), format!("/home/alice/project-{}", window % 7)),
         target: TargetName::from(format!("lab-tpuvm-v2-32-preemptible-{window}").as_str()),

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::ids::{JobId, UserName, WindowId};
+use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
 
@@ -158,7 +158,7 @@ fn lock_hold(table: &mut Table) -> io::Result<()> {
         let mut held_since = Duration::ZERO;
         let changed = store.transact("bench", |tx| -> Result<(), StoreError> {
             held_since = clock.monotonic();
-            let first = JobId::new(UserName::from("alice"), WindowId(1));
+            let first = JobId::new(UserName::from("alice"), JobNumber(1));
             if let Some(job) = tx.data.job_mut(&first) {
                 job.job_tags = Some(text);
             }

@@ -15,7 +15,7 @@ use tpu::cloud::{Cloud, CloudError, Operation, RequestId, TargetAt, TargetSpec, 
 use tpu::model::facts::TargetFact;
 use tpu::model::settings::CloudKind;
 use tpu::ops::board::line;
-use tpu::ops::launch::heal;
+use tpu::ops::launch::reconcile;
 use tpu::ops::layers::ControlPlane;
 use tpu::ops::snapshot::{Memory, survey};
 use tpu::ops::{Ctx, Error, fleet, record_facts, watch};
@@ -94,7 +94,7 @@ fn counted(lab: &Lab) -> (Ctx, Arc<AtomicUsize>) {
 fn idle_turn(ctx: &Ctx, memory: &mut Memory) -> Result<usize, Error> {
     let since = ctx.clock.now();
     let is_called = ctx.data()?.ack();
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     // Between two turns that are due the last answer of the control plane has grown too old.
     let survey = survey(ctx, memory, Duration::ZERO)?;
     let written = record_facts::record_facts(ctx, &survey)?;

@@ -1,9 +1,9 @@
 //! `tpu`: launches jobs in tmux windows, tells by evidence how they are, and brings them back.
 //!
-//! A pure core, effects at the rim. Arrows never point up (`tests/layers.rs` holds that):
+//! A pure core, effects at the rim. Arrows never point up (`tests/architecture/layers.rs` holds that):
 //!
 //! ```text
-//!   cli      monitor      daemon      demo     ways in, no logic of their own
+//!   cli      screen       daemon      demo     ways in, no logic of their own
 //!   ops                                        use cases: one verb, one file
 //!   store    tmux    cloud    remote           the world, each behind one small door
 //!   sys                                        clock, processes, environment
@@ -17,7 +17,7 @@
 //!   one line in `cli/dispatch.rs` (the compiler asks for it); an old spelling in `cli/legacy.rs`.
 //! - a **pattern**: a `[[rule]]` with examples in `assets/patterns.toml`, no Rust. A new *class* of
 //!   failure is a variant of `model::facts::ErrorKind` and a row of each table in `model/rules.rs`.
-//! - a **column** of the screen: an entry of `monitor/view/columns.rs`, if `model::view::JobView` holds the
+//! - a **column** of the screen: an entry of `screen/view/columns.rs`, if `model::view::JobView` holds the
 //!   value; else also a field there, filled in `ops/snapshot/`.
 //! - a **control plane**: a folder in `cloud/` that implements `Cloud`, and its line in `ops/fleet.rs`.
 //! - a **way to workers**: a file in `remote/` that implements `Remote`, and its line in `ops/doors.rs`.
@@ -51,4 +51,4 @@ pub mod ops;
 pub mod cli;
 pub mod daemon;
 pub mod demo;
-pub mod monitor;
+pub mod screen;

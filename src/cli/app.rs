@@ -78,7 +78,7 @@ impl App {
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
         });
         let ctx = Ctx { layers, warnings: self.warnings.clone(), ..ctx };
-        Ok(if self.global.dry_run { Ctx { store: ctx.store.rehearsing(), ..ctx } } else { ctx })
+        Ok(if self.global.dry_run { Ctx { store: ctx.store.dry_run(), ..ctx } } else { ctx })
     }
 
     /// What `--verbose` says: which file, server, cloud and user hold.

@@ -32,7 +32,7 @@ pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcom
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
     let outcome = match cli.command {
         Some(command) if app.global.dry_run && acts_at_once(&command) => {
-            run_command(app, command).map(Output::rehearsed)
+            run_command(app, command).map(Output::dry_run_of)
         }
         Some(command) => run_command(app, command),
         None => bare(app),
@@ -215,7 +215,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 /// MONITOR.
 fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
-        DaemonStep::Run if app.global.dry_run => monitor_cmds::rehearsed_start(&app),
+        DaemonStep::Run if app.global.dry_run => monitor_cmds::dry_run_start(&app),
         DaemonStep::Run => {
             let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;

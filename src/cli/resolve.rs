@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::target::Target;
 use crate::model::view::{JobView, Whose};
 use crate::ops::error::did_you_mean;
@@ -22,7 +22,7 @@ pub(super) struct Sorted {
     /// A known user name, `user=NAME` or `id=N`.
     pub(super) user: Option<UserName>,
     /// `w=7`, `window=7`, `windows=7,9-12`.
-    pub(super) windows: Vec<WindowId>,
+    pub(super) windows: Vec<JobNumber>,
     /// Bare integers and ranges, in order: windows or slots, as the command decides.
     pub(super) numbers: Vec<u32>,
     /// `key=value`, in order.
@@ -73,7 +73,7 @@ pub(super) fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
                 "id" => set_user(&mut sorted, user_by_id(data, value)?)?,
                 _ if WINDOW_KEYS.contains(&key) => {
                     let numbers = numbers(value).ok_or_else(|| bad_windows(word))?;
-                    sorted.windows.extend(numbers.into_iter().map(WindowId));
+                    sorted.windows.extend(numbers.into_iter().map(JobNumber));
                 }
                 _ => sorted.pairs.push((key.to_owned(), value.to_owned())),
             }
@@ -208,8 +208,8 @@ impl Sorted {
     }
 
     /// The windows that are named, behind a key or bare.
-    pub(super) fn all_windows(&self) -> Vec<WindowId> {
-        let bare = self.numbers.iter().copied().map(WindowId);
+    pub(super) fn all_windows(&self) -> Vec<JobNumber> {
+        let bare = self.numbers.iter().copied().map(JobNumber);
         self.windows.iter().copied().chain(bare).collect()
     }
 
@@ -220,7 +220,7 @@ impl Sorted {
     }
 
     /// The one window that a command is about.
-    pub(super) fn one_window(&self) -> Result<WindowId, Error> {
+    pub(super) fn one_window(&self) -> Result<JobNumber, Error> {
         let mut all = self.all_windows();
         all.dedup();
         match all.as_slice() {
@@ -266,7 +266,7 @@ pub(super) fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Err
 pub(super) fn choose_windows(
     data: &Data,
     jobs: &mut Vec<JobView>,
-    (windows, whose): (&[WindowId], &Whose),
+    (windows, whose): (&[JobNumber], &Whose),
 ) -> Result<(), Error> {
     if windows.is_empty() {
         return Ok(());
@@ -448,7 +448,7 @@ mod tests {
         let sorted = sorted("lr=0.01=x alice 7,9-11 w=3 tag:sweep v2-1").unwrap();
         assert_eq!(sorted.user, Some(UserName::from("alice")));
         assert_eq!(sorted.numbers, [7, 9, 10, 11]);
-        assert_eq!(sorted.windows, [WindowId(3)]);
+        assert_eq!(sorted.windows, [JobNumber(3)]);
         assert_eq!(sorted.pairs, [("lr".to_owned(), "0.01=x".to_owned())]);
         assert_eq!(sorted.selectors, [Selector::Tag("sweep".to_owned())]);
         assert_eq!(sorted.rest, ["v2-1"]);

@@ -7,12 +7,12 @@ use crate::model::ids::JobId;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
 use crate::model::view::Whose;
-use crate::monitor::bridge::Bridge;
-use crate::monitor::keys::KeyMap;
-use crate::monitor::model::Columns;
-use crate::monitor::theme::Theme;
-use crate::monitor::{self, Backend, MonitorError, Options};
 use crate::ops::{Ctx, Error};
+use crate::screen::bridge::Bridge;
+use crate::screen::keys::KeyMap;
+use crate::screen::model::Columns;
+use crate::screen::theme::Theme;
+use crate::screen::{self, Backend, MonitorError, Options};
 
 use super::app::App;
 use super::args::{Check, Cli, Color};
@@ -151,7 +151,7 @@ fn flags(app: &App) -> Vec<String> {
 pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
     let flags = options.flags.clone();
     let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags));
-    let ended = monitor::run(&backend, options);
+    let ended = screen::run(&backend, options);
     if let Err(MonitorError::Signal(signal)) = ended {
         return Ok(u8::try_from(128 + signal).unwrap_or(1));
     }
@@ -167,7 +167,7 @@ pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::typed::{self, OWN, Typed};
+    use crate::screen::typed::{self, OWN, Typed};
 
     /// Every command of the command line is proposed behind `:` and does there what it does here.
     #[test]

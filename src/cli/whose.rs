@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 
 use crate::model::data::Data;
-use crate::model::ids::{UserName, WindowId};
+use crate::model::ids::{JobNumber, UserName};
 use crate::model::view::Whose;
 use crate::ops::{Error, ctx::user_of};
 
@@ -68,7 +68,7 @@ pub(super) fn one(
     app: &App,
     data: &Data,
     word: Option<UserName>,
-    (purpose, windows): (Purpose, &[WindowId]),
+    (purpose, windows): (Purpose, &[JobNumber]),
 ) -> Result<UserName, Error> {
     if let Some(user) = said(app, data, word)? {
         return Ok(user);

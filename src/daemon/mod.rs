@@ -10,8 +10,8 @@
 
 mod checks;
 mod crew;
-mod pulse;
 mod turn;
+mod wake;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,8 +25,8 @@ use crate::ops::{Ctx, Error, watch};
 
 use checks::Checks;
 use crew::Crew;
-use pulse::Pulse;
 use turn::{Cause, Turn};
+use wake::Wake;
 
 /// How often it is asked whether something has happened.
 const POLL: Duration = Duration::from_millis(100);
@@ -83,13 +83,13 @@ impl<'a> Monitor<'a> {
             ctx.env.pid
         ));
         self.journal("MONITOR begins");
-        let mut pulse = Pulse::default();
+        let mut wake = Wake::default();
         let mut last = None;
         let mut next = ctx.clock.monotonic();
         let mut cause = Cause::Happened;
         while !stop.load(Ordering::Relaxed) {
             let now = ctx.clock.monotonic();
-            let beat = pulse.beat(ctx, now);
+            let beat = wake.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
             let done = self.crew.reap(now);
@@ -101,7 +101,7 @@ impl<'a> Monitor<'a> {
                 cause = turn.next_cause();
                 last = Some(ctx.clock.monotonic());
                 next = now + turn.rest;
-                pulse.has_live_jobs = turn.has_live_jobs;
+                wake.has_live_jobs = turn.has_live_jobs;
                 self.checks.run(ctx, now);
             }
             ctx.clock.sleep(POLL);

@@ -10,8 +10,8 @@ use crate::model::rules::Action;
 use crate::model::target::Pricing;
 use crate::ops::board::line;
 use crate::ops::ctx::job_of;
-use crate::ops::launch::heal;
 use crate::ops::launch::plan::Reaction;
+use crate::ops::launch::reconcile;
 use crate::ops::snapshot::{self, Memory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
 use crate::plan::answer;
@@ -103,7 +103,7 @@ pub(super) fn turn(
         })?;
         crew.rouse();
     }
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     // What somebody began and the crew does not carry out waits for its target: it is looked at by itself.
     let waits = |job: &Job| job.intent.is_some() && !crew.is_busy(&job.id());
     let is_begun = ctx.data()?.jobs().any(waits);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::data::{Data, User};
-use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::{Event, Job, Succession};
 
 /// One thing that is inconsistent, with what sets it right.
@@ -25,28 +25,28 @@ pub enum Flaw {
         /// Who says so.
         job: JobId,
         /// Where.
-        child: WindowId,
+        child: JobNumber,
     },
     /// A father names its child, and the child names no father: it is told.
     UntoldChild {
         /// The child.
         job: JobId,
         /// Its father.
-        father: WindowId,
+        father: JobNumber,
     },
     /// A child names its father, and the father names no child: it is told, and superseded.
     UntoldFather {
         /// The father.
         job: JobId,
         /// Its child.
-        child: WindowId,
+        child: JobNumber,
     },
     /// A record says that it continues one that is neither here nor in the archive: the link goes.
     LostFather {
         /// Who says so.
         job: JobId,
         /// Which one.
-        father: WindowId,
+        father: JobNumber,
     },
     /// A father has another child, or is at work itself: this one becomes a run of its own. No rule acts on
     /// either any more, for nobody knows which of them goes on.
@@ -54,7 +54,7 @@ pub enum Flaw {
         /// The child that is one too many.
         job: JobId,
         /// The father.
-        father: WindowId,
+        father: JobNumber,
     },
     /// A record is its own ancestor: it becomes the first of its lineage.
     Circle {
@@ -180,7 +180,7 @@ pub fn audit(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Vec<Flaw> {
 /// The fathers that are named and are not in the document.
 pub fn absent_fathers(data: &Data) -> HashSet<JobId> {
     let of_user = |user: &User| {
-        let there: HashSet<WindowId> = user.jobs().iter().map(|job| job.windows_id).collect();
+        let there: HashSet<JobNumber> = user.jobs().iter().map(|job| job.windows_id).collect();
         let fathers = user.jobs().iter().filter_map(|job| job.father);
         let absent = fathers.filter(|father| !there.contains(father));
         absent.map(|father| JobId::new(user.name.clone(), father)).collect::<Vec<_>>()
@@ -225,7 +225,7 @@ fn first(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
 struct Records<'a> {
     user: &'a User,
     /// The first of each number.
-    by_number: HashMap<WindowId, &'a Job>,
+    by_number: HashMap<JobNumber, &'a Job>,
 }
 
 fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
@@ -259,7 +259,7 @@ impl<'a> Records<'a> {
         Self { user, by_number }
     }
 
-    fn get(&self, number: WindowId) -> Option<&'a Job> {
+    fn get(&self, number: JobNumber) -> Option<&'a Job> {
         self.by_number.get(&number).copied()
     }
 
@@ -290,7 +290,7 @@ impl<'a> Records<'a> {
     }
 
     /// The child that a record names, if that one names it as its father.
-    fn known_child(&self, father: &Job) -> Option<WindowId> {
+    fn known_child(&self, father: &Job) -> Option<JobNumber> {
         let child = self.get(father.child?)?;
         (child.father == Some(father.windows_id)).then_some(child.windows_id)
     }
@@ -429,7 +429,7 @@ fn part(data: &mut Data, father: &JobId, child: &JobId) {
 }
 
 /// Tells a father of its child: from its checkpoint, if the child has one more resume behind it.
-fn tell(data: &mut Data, father: &JobId, child: WindowId) {
+fn tell(data: &mut Data, father: &JobId, child: JobNumber) {
     let stage = data.job(&JobId::new(father.user.clone(), child)).map(|child| child.stage);
     change(data, father, |job| {
         let how = if stage > Some(job.stage) { Succession::Resume } else { Succession::Rerun };
@@ -442,7 +442,7 @@ fn tell(data: &mut Data, father: &JobId, child: WindowId) {
 }
 
 /// Of the records with one number, the one that says least about what may be at work.
-fn one_too_many(user: &mut User, number: WindowId) -> Option<Job> {
+fn one_too_many(user: &mut User, number: JobNumber) -> Option<Job> {
     let worth = |job: &Job| {
         let launch = job.launch.as_ref();
         (job.status.is_live(), launch.is_some_and(|launch| launch.confirmed), launch.map(|l| l.at))

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::extras;
 use super::facts::ErrorKind;
-use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::{Job, StartTime, Status};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::rules::{Action, Rules};
@@ -36,7 +36,7 @@ impl Job {
 /// Reads a record, all but `raw`.
 pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, DataError> {
     let window = record.need("windows_id", "a number", read::number)?;
-    let id = JobId::new(owner.clone(), WindowId(window));
+    let id = JobId::new(owner.clone(), JobNumber(window));
     let tpu = TargetName::new(record.with("tpu", read::text)?.unwrap_or_default());
     let mut job = Job::new(&id, tpu, record.with("job_dir", read::text)?.unwrap_or_default());
     job.job_dir_id = record.with("job_dir_id", read::number)?;
@@ -81,8 +81,8 @@ fn stage_key(has: impl Fn(&str) -> bool) -> &'static str {
     if !has("stage_dir") && has("staage_dir") { "staage_dir" } else { "stage_dir" }
 }
 
-fn read_window(value: Json<'_>, path: &Path<'_>) -> Result<WindowId, DataError> {
-    read::number(value, path).map(WindowId)
+fn read_window(value: Json<'_>, path: &Path<'_>) -> Result<JobNumber, DataError> {
+    read::number(value, path).map(JobNumber)
 }
 
 fn read_status(

@@ -4,7 +4,7 @@
 //! whoever looks and whenever.
 
 use super::facts::Progress;
-use super::ids::WindowId;
+use super::ids::JobNumber;
 
 /// A loss at a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +69,7 @@ pub fn points(readings: &[Reading]) -> Vec<Point> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// Which attempt.
-    pub window: WindowId,
+    pub window: JobNumber,
     /// Its points by rising step.
     pub points: Vec<Point>,
 }
@@ -83,7 +83,7 @@ pub struct Curve {
 
 impl Curve {
     /// Adds an attempt. Points that do not go forward are dropped: the counter was read from somewhere else.
-    pub fn append(&mut self, window: WindowId, points: impl IntoIterator<Item = Point>) {
+    pub fn append(&mut self, window: JobNumber, points: impl IntoIterator<Item = Point>) {
         let mut kept: Vec<Point> = Vec::new();
         for point in points {
             if kept.last().is_none_or(|last| point.step > last.step) {
@@ -106,7 +106,7 @@ impl Curve {
     }
 
     /// The share of an attempt's steps that a later attempt had to do again.
-    pub fn redone(&self, window: WindowId) -> f64 {
+    pub fn redone(&self, window: JobNumber) -> f64 {
         let Some(at) = self.parts.iter().position(|part| part.window == window) else { return 0.0 };
         let own = self.parts.get(at).map(|part| part.points.as_slice()).unwrap_or_default();
         let (Some(first), Some(last)) = (own.first(), own.last()) else { return 0.0 };
@@ -134,11 +134,11 @@ mod tests {
     #[test]
     fn a_resume_replaces_what_it_does_again() {
         let mut curve = Curve::default();
-        curve.append(WindowId(1), points(&[0, 10, 20, 30, 40]));
-        curve.append(WindowId(2), points(&[25, 35, 45]));
+        curve.append(JobNumber(1), points(&[0, 10, 20, 30, 40]));
+        curve.append(JobNumber(2), points(&[25, 35, 45]));
         assert_eq!(steps(&curve.whole()), [0.0, 10.0, 20.0, 25.0, 35.0, 45.0]);
-        assert!((curve.redone(WindowId(1)) - 0.375).abs() < 1e-9);
-        assert!(curve.redone(WindowId(2)).abs() < 1e-9 && curve.redone(WindowId(3)).abs() < 1e-9);
+        assert!((curve.redone(JobNumber(1)) - 0.375).abs() < 1e-9);
+        assert!(curve.redone(JobNumber(2)).abs() < 1e-9 && curve.redone(JobNumber(3)).abs() < 1e-9);
     }
 
     #[test]

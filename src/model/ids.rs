@@ -55,9 +55,9 @@ text_id! {
 /// The id of a job: the index of its tmux window, unique per user and never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct WindowId(pub u32);
+pub struct JobNumber(pub u32);
 
-impl fmt::Display for WindowId {
+impl fmt::Display for JobNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
@@ -69,12 +69,12 @@ pub struct JobId {
     /// Whose job it is.
     pub user: UserName,
     /// Which window.
-    pub window: WindowId,
+    pub window: JobNumber,
 }
 
 impl JobId {
     /// Names window `window` of `user`.
-    pub fn new(user: UserName, window: WindowId) -> Self {
+    pub fn new(user: UserName, window: JobNumber) -> Self {
         Self { user, window }
     }
 
@@ -82,7 +82,7 @@ impl JobId {
     pub fn parse(text: &str) -> Option<Self> {
         let (user, window) = text.rsplit_once('/')?;
         let window = window.parse().ok()?;
-        (!user.is_empty()).then(|| Self::new(UserName::from(user), WindowId(window)))
+        (!user.is_empty()).then(|| Self::new(UserName::from(user), JobNumber(window)))
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_job_id_reads_what_it_writes() {
-        let id = JobId::new(UserName::from("al/ice"), WindowId(7));
+        let id = JobId::new(UserName::from("al/ice"), JobNumber(7));
         assert_eq!(JobId::parse(&id.to_string()), Some(id));
         assert_eq!(JobId::parse("alice"), None);
         assert_eq!(JobId::parse("/7"), None);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Place, Progress};
-use super::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+use super::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use super::rules::Rules;
 pub use super::source::Raw;
 pub use super::status::Status;
@@ -234,7 +234,7 @@ pub struct Job {
     /// Owner.
     pub user: UserName,
     /// Window index and id.
-    pub windows_id: WindowId,
+    pub windows_id: JobNumber,
     /// Slot of the working directory.
     pub job_dir_id: Option<u32>,
     /// Working directory at launch.
@@ -260,9 +260,9 @@ pub struct Job {
     /// When it began.
     pub start_time: StartTime,
     /// Window of the attempt it continues (`extra_msgs.father`).
-    pub father: Option<WindowId>,
+    pub father: Option<JobNumber>,
     /// Window of the attempt that continues it (`extra_msgs.child`).
-    pub child: Option<WindowId>,
+    pub child: Option<JobNumber>,
     /// Where its window lives (`extra_msgs.place`).
     pub place: Option<Place>,
     /// Its launch (`extra_msgs.launch`).
@@ -448,7 +448,7 @@ mod tests {
     use crate::model::status::one_of_each;
 
     fn job(status: Status) -> Job {
-        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
         Job { status, ..Job::new(&id, TargetName::from("local"), "/d".to_owned()) }
     }
 
@@ -469,7 +469,7 @@ mod tests {
                     assert!(got.is_err(), "{event:?} from {status:?}");
                     assert_eq!(subject.status, status, "a refusal changes nothing");
                 }
-                let mut parent = Job { child: Some(WindowId(8)), ..job(status) };
+                let mut parent = Job { child: Some(JobNumber(8)), ..job(status) };
                 assert!(parent.apply(&event).is_err(), "{event:?} on a job with a child");
             }
         };

@@ -4,24 +4,24 @@
 use std::collections::{HashMap, HashSet};
 
 use super::data::User;
-use super::ids::WindowId;
+use super::ids::JobNumber;
 use super::job::Job;
 
 /// The attempts of one logical run, from the first to the leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage {
     /// Their windows. Never empty.
-    pub windows: Vec<WindowId>,
+    pub windows: Vec<JobNumber>,
 }
 
 impl Lineage {
     /// The lineage of a job; `None` if the user has no such job.
-    pub fn of(user: &User, window: WindowId) -> Option<Self> {
+    pub fn of(user: &User, window: JobNumber) -> Option<Self> {
         Links::of(user).lineage(window)
     }
 
     /// The youngest attempt.
-    pub fn leaf(&self) -> Option<WindowId> {
+    pub fn leaf(&self) -> Option<JobNumber> {
         self.windows.last().copied()
     }
 }
@@ -43,7 +43,7 @@ pub fn lineages(user: &User) -> Vec<Lineage> {
 }
 
 /// The leaf of the lineage of a job.
-pub fn leaf_of(user: &User, window: WindowId) -> Option<WindowId> {
+pub fn leaf_of(user: &User, window: JobNumber) -> Option<JobNumber> {
     Lineage::of(user, window)?.leaf()
 }
 
@@ -59,9 +59,9 @@ pub fn directory<'a>(job: &'a Job, mut before: impl Iterator<Item = &'a Job>) ->
 /// The links of a user's jobs, looked up instead of searched for: for whoever asks about many of them.
 #[derive(Debug)]
 pub struct Links<'a> {
-    jobs: HashMap<WindowId, &'a Job>,
+    jobs: HashMap<JobNumber, &'a Job>,
     /// The first job that names another one as its father.
-    by_father: HashMap<WindowId, &'a Job>,
+    by_father: HashMap<JobNumber, &'a Job>,
 }
 
 impl<'a> Links<'a> {
@@ -79,7 +79,7 @@ impl<'a> Links<'a> {
     }
 
     /// The lineage of one of them; `None` if there is no such job.
-    pub fn lineage(&self, window: WindowId) -> Option<Lineage> {
+    pub fn lineage(&self, window: JobNumber) -> Option<Lineage> {
         let start = *self.jobs.get(&window)?;
         let mut seen = HashSet::from([window]);
         let mut windows = vec![window];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::codec;
-use super::ids::{UserName, WindowId};
+use super::ids::{JobNumber, UserName};
 use super::job::Job;
 use super::json::{Edits, Item, Style};
 use super::read::{self, DataError, Fields, Json, Path};
@@ -79,12 +79,12 @@ impl User {
     }
 
     /// The job of a window.
-    pub fn job(&self, window: WindowId) -> Option<&Job> {
+    pub fn job(&self, window: JobNumber) -> Option<&Job> {
         self.jobs.iter().find(|job| job.windows_id == window)
     }
 
     /// The job of a window, to be changed.
-    pub fn job_mut(&mut self, window: WindowId) -> Option<&mut Job> {
+    pub fn job_mut(&mut self, window: JobNumber) -> Option<&mut Job> {
         let at = self.jobs.iter().position(|job| job.windows_id == window)?;
         self.texts.get_mut(at)?.touched = true;
         self.jobs.get_mut(at)
@@ -106,7 +106,7 @@ impl User {
     }
 
     /// Takes a record out. The caller archives it.
-    pub fn remove_job(&mut self, window: WindowId) -> Option<Job> {
+    pub fn remove_job(&mut self, window: JobNumber) -> Option<Job> {
         let at = self.jobs.iter().position(|job| job.windows_id == window)?;
         self.remove_job_at(at)
     }
@@ -124,14 +124,14 @@ impl User {
     ///
     /// In the original `windows_offset` is the next id. Ours is the highest of that, one more than every
     /// record, and one more than the highest window that tmux shows in the session.
-    pub fn next_window(&mut self, highest_in_session: Option<u32>) -> WindowId {
+    pub fn next_window(&mut self, highest_in_session: Option<u32>) -> JobNumber {
         let beyond = |id: u32| id.saturating_add(1);
         let records = self.jobs.iter().map(|job| beyond(job.windows_id.0)).max().unwrap_or(0);
         let session = highest_in_session.map_or(0, beyond);
         // Window 0 is the session's home and never a job.
         let next = self.windows_offset.max(records).max(session).max(1);
         self.windows_offset = beyond(next);
-        WindowId(next)
+        JobNumber(next)
     }
 
     /// The path of a slot.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
-use super::ids::{JobId, TargetName, UserName, WindowId};
+use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Status;
 use super::rules::{Action, Rules};
 use super::time::Timestamp;
@@ -51,7 +51,7 @@ pub struct JobView {
     /// Which job.
     pub id: JobId,
     /// Windows of its lineage from the first attempt to the leaf.
-    pub lineage: Vec<WindowId>,
+    pub lineage: Vec<JobNumber>,
     /// Whether it is the youngest attempt.
     pub leaf: bool,
     /// Slot and path of its working directory.

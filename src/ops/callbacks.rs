@@ -3,7 +3,7 @@
 use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source};
-use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
+use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
 use crate::plan::diagnose::{Facts, diagnose};
@@ -34,7 +34,7 @@ pub fn subject(ctx: &Ctx, argument: &str) -> Result<JobId, Error> {
             .hint("in a script: tmux display-message -p -t \"$TMUX_PANE\" '#S:#I'")
     };
     let (session, window) = argument.rsplit_once(':').ok_or_else(unknown)?;
-    let window = WindowId(window.parse().map_err(|_| unknown())?);
+    let window = JobNumber(window.parse().map_err(|_| unknown())?);
     let user = data.user_of_session(session).ok_or_else(|| {
         Error::not_found(format!("no user has the tmux session '{session}'"))
             .hint("`tpu list-users` lists the users and their sessions")

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::model::audit;
 use crate::model::data::User;
 use crate::model::facts::{PaneFact, TmuxFact};
-use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{CLEANING, Event, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
@@ -20,7 +20,7 @@ use crate::text::counted;
 
 use self::ends::{Unwritten, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
-use super::launch::heal;
+use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::processes::Unreached;
 use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
@@ -81,7 +81,7 @@ pub struct Kept {
 #[derive(Debug, Default)]
 pub struct Chosen {
     /// The windows whose records go.
-    pub windows: Vec<WindowId>,
+    pub windows: Vec<JobNumber>,
     /// Lineages that stay although they have ended.
     pub kept: Vec<Kept>,
 }
@@ -157,15 +157,15 @@ fn at_work(left: Vec<Left>) -> impl Iterator<Item = Left> {
 }
 
 /// What [`clean`] would do now.
-pub fn rehearse_clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
-    let mut would = rehearse_clear(ctx, user, extent)?;
+pub fn dry_run_clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+    let mut would = dry_run_clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
         let Chosen { windows, kept } = windowless(ctx, user, extent.force)?;
         let ids = windows.into_iter().map(|window| JobId::new(user.clone(), window));
         let more: Vec<JobId> = ids.filter(|id| !would.archived.contains(id)).collect();
         would.archived.extend(more);
         would.keep(kept);
-        let orphans = orphans::rehearse(ctx, user, Which::Ended)?;
+        let orphans = orphans::dry_run(ctx, user, Which::Ended)?;
         would.closed.extend(orphans.closed);
         would.left.extend(at_work(orphans.left));
     }
@@ -174,7 +174,7 @@ pub fn rehearse_clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Clea
 
 /// Archives the lineages whose leaf has ended so.
 pub fn clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let Chosen { windows, kept } = choose(ctx, user, extent)?;
     let mut cleaned = archive(ctx, user, &windows, Named::No)?;
     cleaned.keep(kept);
@@ -182,7 +182,7 @@ pub fn clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Erro
 }
 
 /// What [`clear`] would do now.
-pub fn rehearse_clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+pub fn dry_run_clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
     let Chosen { windows, kept } = choose(ctx, user, extent)?;
     let data = ctx.data()?;
     let tmux = ctx.tmux.look();
@@ -242,7 +242,7 @@ fn why_kept(view: &JobView, force: bool) -> Option<Kept> {
 }
 
 /// A leaf that says it has a child which is not there any more.
-fn is_dead_end(user: &User, leaf: WindowId) -> bool {
+fn is_dead_end(user: &User, leaf: JobNumber) -> bool {
     user.job(leaf).is_some_and(|job| job.status.is_superseded())
 }
 
@@ -267,7 +267,7 @@ struct Found<'a> {
 fn find<'a>(
     ctx: &Ctx,
     owner: &'a User,
-    windows: &[WindowId],
+    windows: &[JobNumber],
     tmux: &'a TmuxFact,
     named: Named,
 ) -> Result<Found<'a>, Error> {
@@ -308,7 +308,7 @@ fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
 fn archive(
     ctx: &Ctx,
     user: &UserName,
-    windows: &[WindowId],
+    windows: &[JobNumber],
     named: Named,
 ) -> Result<Cleaned, Error> {
     let data = ctx.data()?;
@@ -474,7 +474,7 @@ fn remove(
 /// `-czj`: archives records that claim a window which is gone for certain. Ancestors of attempts that
 /// stay are kept with them.
 pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cleaned, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let Chosen { windows, kept } = windowless(ctx, user, force)?;
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
@@ -494,7 +494,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let now = ctx.clock.now();
-    let windowless = |window: &WindowId| {
+    let windowless = |window: &JobNumber| {
         owner.job(*window).is_some_and(|job| {
             let opening = job.launch.as_ref().is_some_and(|launch| {
                 !launch.confirmed
@@ -507,7 +507,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
                 )
         })
     };
-    let mut goes: BTreeSet<WindowId> = BTreeSet::new();
+    let mut goes: BTreeSet<JobNumber> = BTreeSet::new();
     let mut kept = Vec::new();
     for Lineage { windows } in lineage::lineages(owner) {
         let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
@@ -522,7 +522,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
 
 /// `kill-window`: closes the window of a job, which is killed if it lives, and archives its record.
 pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
         let Some(closing) = orphans::close_one(ctx, id)? else {
@@ -553,11 +553,11 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
 }
 
 /// What [`kill_window`] would be refused for, if for anything. Nothing is closed.
-pub fn rehearse_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
-    heal::heal(ctx)?;
+pub fn dry_run_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    reconcile::reconcile(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
-        return match orphans::rehearse_one(ctx, id)? {
+        return match orphans::dry_run_one(ctx, id)? {
             Some(_) => Ok(()),
             None => job_of(&data, id).map(drop),
         };
@@ -566,7 +566,7 @@ pub fn rehearse_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     goes_on_nowhere(owner, job)?;
     find(ctx, owner, &[id.window], &ctx.tmux.look(), Named::Yes)?;
     if job.status.is_live() {
-        kill::rehearse_one(ctx, id)?;
+        kill::dry_run_one(ctx, id)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::classify::Input;
 use crate::model::curve::{Curve, Point, Reading, points};
 use crate::model::data::User;
 use crate::model::facts::Progress;
-use crate::model::ids::{JobId, WindowId};
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::Job;
 use crate::model::lineage::Lineage;
 use crate::sys::files;
@@ -56,7 +56,7 @@ pub fn of(ctx: &Ctx, memory: &mut Memory, id: &JobId) -> Result<Curve, Error> {
     Ok(curve)
 }
 
-fn attempts(user: &User, window: WindowId) -> Vec<WindowId> {
+fn attempts(user: &User, window: JobNumber) -> Vec<JobNumber> {
     Lineage::of(user, window).map(|lineage| lineage.windows).unwrap_or_default()
 }
 

@@ -164,12 +164,12 @@ fn is_listed(fact: &TargetFact, Worker { index, address }: &Worker) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, WindowId};
+    use crate::model::ids::{JobId, JobNumber};
     use crate::model::time::Timestamp;
 
     #[test]
     fn a_worker_is_gone_only_by_what_was_said_of_its_own_place() {
-        let job = Job::new(&JobId::new("alice".into(), WindowId(1)), "n1".into(), "/d".to_owned());
+        let job = Job::new(&JobId::new("alice".into(), JobNumber(1)), "n1".into(), "/d".to_owned());
         let list = |words: &[&str]| -> Vec<String> {
             words.iter().map(|address| (*address).to_owned()).collect()
         };

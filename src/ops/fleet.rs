@@ -299,13 +299,13 @@ pub enum Pull {
 pub struct Simulator {
     sim: SimCloud,
     /// What happens is only tried out.
-    rehearsing: bool,
+    dry_run: bool,
 }
 
 impl Simulator {
     /// Opens the fleet beside the data file.
     pub fn open(ctx: &Ctx) -> Self {
-        Self { sim: simulator(ctx), rehearsing: ctx.store.is_rehearsing() }
+        Self { sim: simulator(ctx), dry_run: ctx.store.is_dry_run() }
     }
 
     /// Every target, in the order of their names.
@@ -334,7 +334,7 @@ impl Simulator {
 
     /// Lets any event happen, or tries it out.
     pub fn happen(&self, event: &Event) -> Result<(), Error> {
-        if self.rehearsing {
+        if self.dry_run {
             self.sim.try_out(event)?;
         } else {
             self.sim.pull(event)?;
@@ -350,7 +350,7 @@ impl Simulator {
             Error::usage(format!("{file}: {e}"))
                 .hint("a step has `at` in seconds, `event`, and what the event needs, as `target`")
         })?;
-        if !self.rehearsing {
+        if !self.dry_run {
             self.sim.play(&story)?;
         }
         Ok(story.steps.len())

@@ -94,7 +94,7 @@ pub fn write_settings(ctx: &Ctx, path: &Path, values: &[(String, Value)]) -> Res
     if names.is_empty() {
         return Ok(format!("The settings in {} stay as they are.", path.display()));
     }
-    if !ctx.store.is_rehearsing() {
+    if !ctx.store.is_dry_run() {
         if let Some(dir) = path.parent() {
             make_dirs(ctx, dir)?;
         }
@@ -129,7 +129,7 @@ fn write_scripts(ctx: &Ctx, dir: &Path) -> Result<Vec<String>, Error> {
     }
     let mut names = Vec::new();
     for (name, text, mode) in SCRIPTS {
-        if !ctx.store.is_rehearsing() {
+        if !ctx.store.is_dry_run() {
             atomic::write_file(&**ctx.store.disk(), &dir.join(name), text.as_bytes(), mode)?;
         }
         names.push(name);

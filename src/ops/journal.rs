@@ -1,6 +1,6 @@
 //! What has happened: the journal, newest events, of everybody, of one user or of one job.
 
-use crate::model::ids::{UserName, WindowId};
+use crate::model::ids::{JobNumber, UserName};
 
 pub use crate::store::Event;
 
@@ -10,7 +10,7 @@ use super::{Ctx, Error};
 pub fn newest(
     ctx: &Ctx,
     user: Option<&UserName>,
-    window: Option<WindowId>,
+    window: Option<JobNumber>,
     most: usize,
 ) -> Result<Vec<Event>, Error> {
     let mut events = Vec::new();

@@ -11,7 +11,7 @@ use crate::plan::place::{self, Window};
 use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};
-use super::launch::heal;
+use super::launch::reconcile;
 use super::printed::Printed;
 use super::processes::Unreached;
 use super::{Ctx, Error, lease, orphans, processes, records};
@@ -69,12 +69,12 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
 }
 
 /// What a kill of each of these jobs would be refused for, if for anything. Nothing is stopped.
-pub fn rehearse(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<(), Error>)> {
-    jobs.iter().map(|job| (job.clone(), rehearse_one(ctx, job))).collect()
+pub fn dry_run(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<(), Error>)> {
+    jobs.iter().map(|job| (job.clone(), dry_run_one(ctx, job))).collect()
 }
 
 /// The same for one job.
-pub(super) fn rehearse_one(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+pub(super) fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     may_begin(ctx, id).map(drop)
 }
 
@@ -142,7 +142,7 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
 /// How a job is that may be killed, before anything of that has begun.
 fn may_begin(ctx: &Ctx, id: &JobId) -> Result<Status, Error> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     if job.is_being_killed() && job.status.is_final() {

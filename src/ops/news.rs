@@ -38,7 +38,7 @@ pub fn since_last(ctx: &Ctx, user: &UserName, most: usize) -> Result<News, Error
         }
         if events.len() < most { events.push(event) } else { more += 1 }
     }
-    if let Some(newest) = events.first().filter(|_| !ctx.store.is_rehearsing()) {
+    if let Some(newest) = events.first().filter(|_| !ctx.store.is_dry_run()) {
         ctx.store.state_dir()?;
         // To the nanosecond: what follows within the same second is new.
         let mark = serde_json::to_vec(&newest.at).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::tmux::{Occupant, TmuxError};
 
 use super::ctx::user_of;
 use super::launch::check::HISTORY;
-use super::launch::heal;
+use super::launch::reconcile;
 use super::{Ctx, Error, records};
 
 /// Which panes of such windows are closed.
@@ -264,7 +264,7 @@ pub(super) fn left_of(
 }
 
 /// What [`close`] would do now.
-pub fn rehearse(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
+pub fn dry_run(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let data = ctx.data()?;
@@ -299,7 +299,7 @@ fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFact> {
 /// Closes such panes of the windows of a user's session that no record claims; of those without our mark the
 /// ones that somebody has agreed to, whatever has been opened since. Never the home window 0.
 pub fn close(ctx: &Ctx, user: &UserName, which: Which, agreed: &Unmarked) -> Result<Closed, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let data = ctx.data()?;
@@ -362,7 +362,7 @@ pub fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
 }
 
 /// What [`close_one`] would close; refused where it would refuse.
-pub fn rehearse_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
+pub fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
     Ok(one(ctx, id, panes)?.map(|(_, closing)| closing))

@@ -1,7 +1,7 @@
 //! What the window of a job shows now.
 
 use crate::model::facts::{PaneFact, TmuxFact};
-use crate::model::ids::{JobId, LaunchToken, UserName, WindowId};
+use crate::model::ids::{JobId, JobNumber, LaunchToken, UserName};
 use crate::plan::place::{self, Window};
 use crate::tmux::{Capture, NewWindow};
 
@@ -71,7 +71,7 @@ pub fn open_own(ctx: &Ctx, session: &str, index: u32, argv: Vec<String>) -> Resu
         name: session.to_owned(),
         cwd: ctx.store.paths().dir().to_owned(),
         argv,
-        job: JobId::new(UserName::from(session), WindowId(index)),
+        job: JobId::new(UserName::from(session), JobNumber(index)),
         launch: LaunchToken::new(ctx.random.hex(16)),
     };
     ctx.tmux.open_window(&window)?;

@@ -21,7 +21,7 @@ use crate::plan::answer;
 
 use super::ctx::job_mut;
 use super::fleet::Fleet;
-use super::launch::heal;
+use super::launch::reconcile;
 use super::snapshot::Memory;
 use super::{Ctx, Error, record_facts, records, snapshot, watch};
 
@@ -377,7 +377,7 @@ pub fn insist(
     tell: &mut dyn FnMut(&str),
 ) -> Result<TargetFact, Error> {
     is_watched(ctx, name)?;
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     alone(ctx, name, || {
         let data = ctx.data()?;
         if anew {
@@ -472,7 +472,7 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
 /// Refuses a change of what nobody watches or somebody uses.
 pub fn may_change(ctx: &Ctx, name: &TargetName, change: Change) -> Result<(), Error> {
     is_watched(ctx, name)?;
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     if change == Change::Start { Ok(()) } else { unused(ctx, name, None) }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use crate::model::recipe::{CopyOf, Input, RecipeError, Recipes, Step};
 use crate::model::target::Target;
-use crate::remote::{Ask, End, Parcel, Remote, Reply, Worker};
+use crate::remote::{Ask, End, Remote, Reply, Upload, Worker};
 
 use crate::sys::files;
 use crate::sys::proc::Feed;
@@ -102,7 +102,7 @@ struct Ready {
 
 /// What a set-up takes from this machine.
 struct Taken {
-    parcels: Vec<Parcel>,
+    uploads: Vec<Upload>,
     input: Option<Vec<u8>>,
 }
 
@@ -173,15 +173,15 @@ pub fn run(
 
 /// Takes what a step needs from this machine; what is missing matters only where it is set up.
 fn prepare(ctx: &Ctx, step: Step) -> Ready {
-    let parcel = |file: &CopyOf| {
+    let upload = |file: &CopyOf| {
         let from = ours(ctx, &file.from);
         let bytes = files::read(&from).map_err(|e| format!("{}: {e}", from.display()))?;
         let mode = file.rights().unwrap_or(0o600);
-        Ok(Parcel { path: file.to.clone().into(), mode, bytes })
+        Ok(Upload { path: file.to.clone().into(), mode, bytes })
     };
-    let parcels: Result<Vec<Parcel>, String> = step.files.iter().map(parcel).collect();
+    let uploads: Result<Vec<Upload>, String> = step.files.iter().map(upload).collect();
     let input = step.input.as_ref().map(|input| secret(ctx, input)).transpose();
-    let taken = parcels.and_then(|parcels| Ok(Taken { parcels, input: input? }));
+    let taken = uploads.and_then(|uploads| Ok(Taken { uploads, input: input? }));
     Ready { step, taken }
 }
 
@@ -252,8 +252,8 @@ impl Cook<'_> {
             Ok(taken) => taken,
             Err(what) => return StepEnd::Failed(what.clone()),
         };
-        for parcel in &taken.parcels {
-            let kept = self.remote.put(std::slice::from_ref(self.worker), parcel);
+        for upload in &taken.uploads {
+            let kept = self.remote.put(std::slice::from_ref(self.worker), upload);
             if let Some((_, Err(error))) = kept.into_iter().next() {
                 return StepEnd::Lost(error.to_string());
             }

@@ -30,7 +30,7 @@ pub fn lines(ctx: &Ctx, user: Option<&UserName>) -> Result<Vec<String>, Error> {
 /// Remembers a line as the newest; the same line from before goes. Under a lock of its own, so that of two
 /// screens neither loses what the other remembers.
 pub fn remember(ctx: &Ctx, user: Option<&UserName>, line: &str) -> Result<(), Error> {
-    if ctx.store.is_rehearsing() {
+    if ctx.store.is_dry_run() {
         return Ok(());
     }
     let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

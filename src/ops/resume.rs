@@ -13,7 +13,7 @@ use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
 use super::launch::check::{self, HISTORY, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
-use super::launch::{files, heal};
+use super::launch::{files, reconcile};
 use super::lease::{self, Held};
 use super::printed::reached;
 use super::processes::Unreached;
@@ -48,7 +48,7 @@ pub struct Again {
 
 /// Starts the successor of a job.
 pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let typed = request;
     let request = &meant(ctx, typed)?;
     let (plan, mut warnings) = plan_with(ctx, request, Provided::Already)?;
@@ -79,7 +79,7 @@ fn meant(ctx: &Ctx, request: &AgainRequest) -> Result<AgainRequest, Error> {
 
 /// Where a person's request would begin; `None` for a rerun.
 pub fn start_of(ctx: &Ctx, request: &AgainRequest) -> Result<Option<Start>, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let request = meant(ctx, request)?;
     let data = ctx.data()?;
     let user = user_of(&data, &request.job.user)?;

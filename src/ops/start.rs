@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::WindowId;
+use crate::model::ids::JobNumber;
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
@@ -90,7 +90,7 @@ struct Attempts {
     /// Those whose records are there or in the archive, the youngest first.
     known: Vec<Job>,
     /// The attempt before the oldest of them, if its record is nowhere.
-    lost: Option<WindowId>,
+    lost: Option<JobNumber>,
 }
 
 fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {

@@ -29,7 +29,7 @@ use self::print::{Line, print};
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, reach, records, watch};
+use super::{Ctx, Error, callbacks, doors, records, watch, worker_shell};
 
 mod print;
 
@@ -322,7 +322,7 @@ fn carry_once(
     let all = crate::text::counted(workers.len(), "worker");
     drop(writeln!(out, "tpu: copying {dir} to {} of {all}", without.len()));
     let words = ["-z", "-C", dir, "."].map(OsStr::new);
-    let packed = reach::pack(ctx, dir, &words)?;
+    let packed = worker_shell::pack(ctx, dir, &words)?;
     // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
     // copy is everybody's.
     let unpack = format!(

@@ -157,13 +157,13 @@ pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgem
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode, Status};
 
     #[test]
     fn a_clock_that_was_set_back_during_a_run_hides_no_preemption() {
         let at = Timestamp::from_second;
-        let id = JobId::new(UserName::from("alice"), WindowId(1));
+        let id = JobId::new(UserName::from("alice"), JobNumber(1));
         let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
         job.status = Status::Error(crate::model::facts::ErrorKind::Unknown);
         let mut launch = Launch {
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_job_began_on_no_machine_that_was_made_after_it() {
         let at = Timestamp::from_second;
-        let id = JobId::new(UserName::from("alice"), WindowId(1));
+        let id = JobId::new(UserName::from("alice"), JobNumber(1));
         let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
         job.status = Status::Running;
         job.launch = Some(Launch {

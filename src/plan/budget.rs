@@ -192,15 +192,15 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+    use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode};
 
     /// A child that lived for so many seconds, whose lineage has been through `recovery`.
     fn child(lasted_s: Option<i64>, recovery: Recovery) -> Job {
-        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
         let mut job = Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned());
         let at = Timestamp::from_second(1_000);
-        job.father = Some(WindowId(6));
+        job.father = Some(JobNumber(6));
         job.launch = Some(Launch {
             token: LaunchToken::from("t7"),
             mode: LaunchMode::Native,

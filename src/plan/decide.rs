@@ -13,7 +13,7 @@ use super::diagnose::Facts;
 use super::place::Window;
 use super::start::Start;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
-use crate::model::ids::{JobId, WindowId};
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Intent, Job, KILLING, Lease, Status, who};
 use crate::model::rules::Action;
 use crate::model::target::LOCAL;
@@ -29,7 +29,7 @@ pub struct Situation<'a> {
     /// The record.
     pub job: &'a Job,
     /// The windows of its lineage, first to leaf: a child may be known by its own link alone.
-    pub lineage: &'a [WindowId],
+    pub lineage: &'a [JobNumber],
     /// What `diagnose` made of it and of `facts`.
     pub shown: &'a Shown,
     /// The facts; `facts.now` is the clock.
@@ -447,7 +447,7 @@ mod tests {
     use crate::model::ids::{TargetName, UserName};
 
     fn job() -> Job {
-        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
         Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned())
     }
 

@@ -162,7 +162,7 @@ pub fn is_window_of(job: &Job, session: &str, pane: &PaneFact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, TargetName, UserName, WindowId};
+    use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode};
     use crate::model::time::Timestamp;
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn job(token: Option<&str>) -> Job {
-        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
         let mut job = Job::new(&id, TargetName::from("local"), "/d".to_owned());
         if let Some(token) = token {
             job.place = Some(place());
@@ -264,7 +264,7 @@ mod tests {
             pane
         };
         let mut others = pane("alice", 7, None);
-        others.job = Some(JobId::new(UserName::from("bob"), WindowId(7)));
+        others.job = Some(JobId::new(UserName::from("bob"), JobNumber(7)));
         let panes = vec![
             others,
             pane("bird", 7, None),

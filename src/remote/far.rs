@@ -19,8 +19,8 @@ use super::each::{Place, on_each};
 use super::lines::Lines;
 use super::streams::{Ear, Streams, lost};
 use super::{
-    Ask, End, Other, Parcel, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said,
-    Started, Stopped, Stream, WRAPPER, Work, Worker, checked, joined, nul_ended,
+    Ask, End, Other, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said, Started,
+    Stopped, Stream, Upload, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 
 /// How long the door may take for an answer: a stop takes up to 18 s.
@@ -299,11 +299,11 @@ impl<W: Way> Remote for FarRemote<W> {
         }))
     }
 
-    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()> {
+    fn put(&self, workers: &[Worker], upload: &Upload) -> PerWorker<()> {
         on_each(workers, |worker| {
-            let path = nul_ended(std::iter::once(parcel.path.as_bytes().to_vec()))?;
-            let args = [parcel.bytes.len().to_string(), format!("{:o}", parcel.mode)];
-            let payload = [&path, &parcel.bytes[..]].concat();
+            let path = nul_ended(std::iter::once(upload.path.as_bytes().to_vec()))?;
+            let args = [upload.bytes.len().to_string(), format!("{:o}", upload.mode)];
+            let payload = [&path, &upload.bytes[..]].concat();
             let answers = self.answers(worker, ("put", "-"), &args, &payload)?;
             match answers.first().map(String::as_str) {
                 Some("kept") => Ok(()),

@@ -18,8 +18,8 @@ use super::each::on_each;
 use super::lines::Lines;
 use super::streams::{Ear, Streams, lost};
 use super::{
-    Ask, End, Other, Parcel, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said,
-    Started, Stopped, Stream, WRAPPER, Work, Worker, checked, joined, nul_ended,
+    Ask, End, Other, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said, Started,
+    Stopped, Stream, Upload, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 use crate::model::ids::LaunchToken;
 use crate::sys::clock::Clock;
@@ -348,19 +348,19 @@ impl Remote for LocalRemote {
         }))
     }
 
-    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()> {
+    fn put(&self, workers: &[Worker], upload: &Upload) -> PerWorker<()> {
         on_each(workers, |worker| {
             let machine = Machine::of(worker);
             machine.environment()?;
-            let path = match parcel.path.as_bytes().strip_prefix(b"~/") {
+            let path = match upload.path.as_bytes().strip_prefix(b"~/") {
                 Some(below) => machine.dir.join(OsStr::from_bytes(below)),
-                None => PathBuf::from(&parcel.path),
+                None => PathBuf::from(&upload.path),
             };
             let dir = path.parent().unwrap_or(&path);
             let kept = fs::create_dir_all(dir).and_then(|()| {
                 let mut file = tempfile::NamedTempFile::new_in(dir)?;
-                file.write_all(&parcel.bytes)?;
-                file.as_file().set_permissions(fs::Permissions::from_mode(parcel.mode))?;
+                file.write_all(&upload.bytes)?;
+                file.as_file().set_permissions(fs::Permissions::from_mode(upload.mode))?;
                 file.persist(&path).map(drop).map_err(io::Error::from)
             });
             kept.map_err(machine.io("write", &path))

@@ -140,7 +140,7 @@ pub enum Reply {
 
 /// A file that is to be on a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parcel {
+pub struct Upload {
     /// Where; `~/` is the account's home there.
     pub path: OsString,
     /// Its rights.
@@ -193,7 +193,7 @@ pub trait Remote: Send + Sync {
     fn ask(&self, workers: &[Worker], ask: &Ask) -> Replies;
 
     /// Puts a file onto each worker, whole or not at all.
-    fn put(&self, workers: &[Worker], parcel: &Parcel) -> PerWorker<()>;
+    fn put(&self, workers: &[Worker], upload: &Upload) -> PerWorker<()>;
 
     /// Processes that hold one of the devices (shell patterns) or are Python, and are none of ours.
     fn others(&self, workers: &[Worker], devices: &[String]) -> PerWorker<Vec<Other>>;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::disk::Disk;
 use super::error::{At as _, StoreError};
 use super::paths::Paths;
-use crate::model::ids::{UserName, WindowId};
+use crate::model::ids::{JobNumber, UserName};
 use crate::model::time::Timestamp;
 
 /// A journal of this size (bytes) is put aside and a new one begun.
@@ -31,7 +31,7 @@ pub struct Event {
     pub user: Option<UserName>,
     /// Which of that user's jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job: Option<WindowId>,
+    pub job: Option<JobNumber>,
     /// The kind of event, for programs: `launch`, `status`, `clean`, …
     pub kind: String,
     /// What happened, for people.

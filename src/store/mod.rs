@@ -56,7 +56,7 @@ pub struct Store {
     who: Who,
     cache: Mutex<Option<Cached>>,
     /// Changes are tried out and not made.
-    rehearsing: bool,
+    dry_run: bool,
     /// What the changes that were tried out so far would have made of the document.
     tried: Mutex<Option<Arc<Data>>>,
 }
@@ -95,20 +95,20 @@ impl Store {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
         let (cache, tried) = (Mutex::new(None), Mutex::new(None));
-        Self { paths, disk, clock, who, cache, rehearsing: false, tried }
+        Self { paths, disk, clock, who, cache, dry_run: false, tried }
     }
 
     /// The same door, through which changes are only tried out: each is applied to what the ones before would
     /// have left, as is whatever is read afterwards, and nothing is written.
     #[must_use]
-    pub fn rehearsing(mut self) -> Self {
-        self.rehearsing = true;
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
         self
     }
 
     /// Whether changes are only tried out.
-    pub fn is_rehearsing(&self) -> bool {
-        self.rehearsing
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
     }
 
     /// Where things are.
@@ -123,7 +123,7 @@ impl Store {
 
     /// The present version, without a lock. Parsed again only if the file is another one.
     pub fn read(&self) -> Result<Arc<Data>, StoreError> {
-        if self.rehearsing
+        if self.dry_run
             && let Some(tried) = self.tried().as_ref()
         {
             return Ok(Arc::clone(tried));

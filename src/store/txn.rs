@@ -108,8 +108,8 @@ impl Store {
         actor: &str,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<Committed<T>, E> {
-        if self.rehearsing {
-            return self.rehearse(actor, change);
+        if self.dry_run {
+            return self.transact_dry(actor, change);
         }
         self.locked(|| {
             let contents = self.contents()?;
@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// Applies `change` to what the changes before would have left, and writes nothing.
-    fn rehearse<T, E: From<StoreError>>(
+    fn transact_dry<T, E: From<StoreError>>(
         &self,
         actor: &str,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
@@ -156,7 +156,7 @@ impl Store {
     /// Writes the first version of a data file, in a directory that is made if need be. It is an error
     /// if there is a file.
     pub fn create(&self, data: &Data) -> Result<(), StoreError> {
-        if self.rehearsing {
+        if self.dry_run {
             return match self.disk.stat(self.paths.data()) {
                 Ok(_) => Err(StoreError::Exists { path: self.paths.data().to_owned() }),
                 Err(_) => Ok(()),
@@ -217,7 +217,7 @@ impl Store {
 
     /// Adds lines to the journal without touching the data.
     pub fn note(&self, events: &[Event]) -> Result<(), StoreError> {
-        if self.rehearsing {
+        if self.dry_run {
             return Ok(());
         }
         self.locked(|| self.journal(events))?

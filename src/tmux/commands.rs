@@ -214,7 +214,7 @@ pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
 }
 
 /// Which panes there are and how each is, in as few words as tell a change.
-pub(super) fn pulse() -> Chain {
+pub(super) fn wake_mark() -> Chain {
     Chain::new(&ListPanes::new().all().format(formats::PULSE).build())
 }
 

@@ -146,7 +146,7 @@ pub(super) fn without_blank_end(mut text: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{UserName, WindowId};
+    use crate::model::ids::{JobNumber, UserName};
 
     #[test]
     fn a_pane_of_a_job_is_read() {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(fact.session, "al ice");
         assert_eq!(fact.exit, Some(143));
         assert_eq!(fact.launch, Some(LaunchToken::from("ab12")));
-        assert_eq!(fact.job, Some(JobId::new(UserName::from("al: i/ce"), WindowId(7))));
+        assert_eq!(fact.job, Some(JobId::new(UserName::from("al: i/ce"), JobNumber(7))));
     }
 
     #[test]

@@ -162,7 +162,7 @@ pub trait Tmux: Send + Sync {
 
     /// A number that changes when a window comes or goes, or when the job in one ends. Says less than
     /// [`Tmux::look`], and costs less.
-    fn pulse(&self) -> u64 {
+    fn wake_mark(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match self.look() {
             TmuxFact::Up { place, panes } => {

@@ -272,9 +272,9 @@ impl Tmux for OneShot {
         Ok(formats::without_blank_end(output.stdout))
     }
 
-    fn pulse(&self) -> u64 {
+    fn wake_mark(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        match run("list-panes", &self.spawn(commands::pulse().into_args())) {
+        match run("list-panes", &self.spawn(commands::wake_mark().into_args())) {
             Ok(output) => (output.stdout, output.stderr).hash(&mut hasher),
             Err(error) => error.to_string().hash(&mut hasher),
         }

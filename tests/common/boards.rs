@@ -4,16 +4,16 @@ use serde_json::Value;
 
 use tpu::model::curve::{Curve, Point};
 use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
-use tpu::model::ids::{TargetName, UserName, WindowId};
+use tpu::model::ids::{JobNumber, TargetName, UserName};
 use tpu::model::job::{Lease, Status};
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::model::view::{MonitorHealth, Next, Snapshot};
-use tpu::monitor::message::{Answer, Ask, Message};
 use tpu::ops::board::Board;
 use tpu::ops::journal::Event;
-use tpu::ops::outlook::{Entry, Plan};
+use tpu::ops::preview::{Entry, Plan};
 use tpu::plan::board::{Row, Standing};
+use tpu::screen::message::{Answer, Ask, Message};
 
 use super::samples::{self, NOW};
 use super::screen::Screen;
@@ -99,7 +99,7 @@ fn event(seconds_ago: i64, window: Option<u32>, kind: &str, actor: &str, text: &
         at: ago(seconds_ago),
         actor: actor.to_owned(),
         user: window.map(|_| UserName::from("alice")),
-        job: window.map(WindowId),
+        job: window.map(JobNumber),
         kind: kind.to_owned(),
         text: text.to_owned(),
         data: Value::Null,
@@ -159,7 +159,7 @@ pub(crate) fn curve() -> Curve {
     let mut curve = Curve::default();
     for (window, from, to) in [(5, 0, 60), (6, 45, 90), (7, 80, 120)] {
         let point = |n: u32| Point { step: f64::from(n * 100), loss: 0.3 + 3.0 / f64::from(n + 1) };
-        curve.append(WindowId(window), (from..to).map(point));
+        curve.append(JobNumber(window), (from..to).map(point));
     }
     curve
 }

@@ -2,7 +2,7 @@
 
 use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
-use tpu::model::ids::{JobId, TargetName, UserName, WindowId};
+use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
@@ -13,14 +13,14 @@ pub(crate) const NOW: i64 = 1_795_183_331;
 
 /// `alice/<window>`.
 pub(crate) fn id(window: u32) -> JobId {
-    JobId::new(UserName::from("alice"), WindowId(window))
+    JobId::new(UserName::from("alice"), JobNumber(window))
 }
 
 /// A healthy job at work, alone in its lineage.
 pub(crate) fn job(window: u32) -> JobView {
     JobView {
         id: id(window),
-        lineage: vec![WindowId(window)],
+        lineage: vec![JobNumber(window)],
         leaf: true,
         dir: (Some(1), "/home/alice/imagenet".to_owned()),
         target: TargetName::from("lab-tpuvm-v2-32-preemptible-2"),
@@ -69,7 +69,7 @@ pub(crate) fn job(window: u32) -> JobView {
 /// A job that another one continues.
 pub(crate) fn ancestor(window: u32, lineage: &[u32], kind: ErrorKind) -> JobView {
     let mut job = ended(window, Status::Resumed(Some(kind)));
-    job.lineage = lineage.iter().copied().map(WindowId).collect();
+    job.lineage = lineage.iter().copied().map(JobNumber).collect();
     job.leaf = false;
     job.age_s = Some(18_660);
     job
@@ -152,7 +152,7 @@ pub(crate) fn grpc(window: u32) -> JobView {
 pub(crate) fn snapshot() -> Snapshot {
     let lineage = [5, 6, 7];
     let mut leaf = job(7);
-    leaf.lineage = lineage.iter().copied().map(WindowId).collect();
+    leaf.lineage = lineage.iter().copied().map(JobNumber).collect();
     leaf.stage = 2;
     leaf.tags = Some("baseline".to_owned());
     let mut compiling = job(10);

@@ -6,7 +6,7 @@ use tpu::model::facts::{
     Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, Source, TargetFact, TargetState,
     TmuxFact, Verdict,
 };
-use tpu::model::ids::{JobId, LaunchToken, TargetName, UserName, WindowId};
+use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{
     Intent, Job, Launch, LaunchMode, Lease, Mark, Recovery, StartTime, Status, StoredVerdict,
 };
@@ -117,11 +117,11 @@ pub(crate) struct Kept {
 
 impl Record {
     pub(crate) fn job(&self) -> Job {
-        let id = JobId::new(UserName::from("alice"), WindowId(7));
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
         let mut job = Job::new(&id, TargetName::new(self.target.clone()), "/d".to_owned());
         job.status = status(&self.status);
-        job.father = self.father.map(WindowId);
-        job.child = self.child.map(WindowId);
+        job.father = self.father.map(JobNumber);
+        job.child = self.child.map(JobNumber);
         job.intent = self.intent.as_ref().map(|action| Intent {
             action: action.clone(),
             at: ago(10),

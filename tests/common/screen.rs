@@ -7,12 +7,12 @@ use ratatui::buffer::Buffer;
 use tpu::model::ids::UserName;
 use tpu::model::time::{Timestamp, Zone};
 use tpu::model::view::{Snapshot, Whose};
-use tpu::monitor::keys::{Command, Key, KeyMap};
-use tpu::monitor::message::{Effect, Message, Scope};
-use tpu::monitor::model::{Columns, Model, Setup};
-use tpu::monitor::theme::Theme;
-use tpu::monitor::update::update;
-use tpu::monitor::view::view;
+use tpu::screen::keys::{Command, Key, KeyMap};
+use tpu::screen::message::{Effect, Message, Scope};
+use tpu::screen::model::{Columns, Model, Setup};
+use tpu::screen::theme::Theme;
+use tpu::screen::update::update;
+use tpu::screen::view::view;
 
 use crate::common::samples::NOW;
 

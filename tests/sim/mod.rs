@@ -8,6 +8,7 @@ mod actors;
 mod bugs;
 mod day;
 mod effects;
+mod found;
 mod launcher;
 mod line;
 mod lineages;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tpu::model::job::Job;
-use tpu::ops::outlook;
+use tpu::ops::preview;
 
 use super::actors;
 use super::tpu::call;
@@ -29,7 +29,7 @@ impl Promises {
     pub(crate) fn read(&self, world: &Arc<World>, host: usize) {
         let (own, told) = (self.clone(), Arc::clone(world));
         let pid = call(world, &actors::start(host, Purpose::Other), move |ctx| {
-            let Ok(plan) = outlook::plan(ctx) else { return };
+            let Ok(plan) = preview::plan(ctx) else { return };
             let Ok(data) = ctx.data() else { return };
             let due = plan.jobs.iter().filter_map(|entry| {
                 let next = entry.next.as_ref().filter(|next| next.in_s == Some(0))?;

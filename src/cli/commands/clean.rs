@@ -17,7 +17,7 @@ pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
     let user = resolve::only_user(app, &args.words)?;
     let extent = Extent { ends: Ends::All, ancestors_too: args.re, force: args.force };
     if app.global.dry_run {
-        return Ok(would(&user, &clean::rehearse_clean(app.ctx()?, &user, extent)?));
+        return Ok(would(&user, &clean::dry_run_clean(app.ctx()?, &user, extent)?));
     }
     Ok(told(app, &clean::clean(app.ctx()?, &user, extent)?))
 }
@@ -27,7 +27,7 @@ pub(in crate::cli) fn clear(app: &App, args: &Clear, ends: Ends) -> Outcome {
     let user = resolve::only_user(app, &args.words)?;
     let extent = Extent { force: args.force, ..Extent::of(ends) };
     if app.global.dry_run {
-        return Ok(would(&user, &clean::rehearse_clear(app.ctx()?, &user, extent)?));
+        return Ok(would(&user, &clean::dry_run_clear(app.ctx()?, &user, extent)?));
     }
     Ok(told(app, &clean::clear(app.ctx()?, &user, extent)?))
 }
@@ -38,12 +38,12 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
     let ctx = app.ctx()?;
     let which = if args.force { Which::All } else { Which::Marked };
     if app.global.dry_run {
-        let Closed { closed, left, .. } = orphans::rehearse(ctx, &user, which)?;
+        let Closed { closed, left, .. } = orphans::dry_run(ctx, &user, which)?;
         return Ok(would(&user, &Cleaned { closed, left, ..Cleaned::default() }));
     }
     let mut agreed = Unmarked::default();
     if args.force {
-        agreed = orphans::rehearse(ctx, &user, which)?.unmarked;
+        agreed = orphans::dry_run(ctx, &user, which)?.unmarked;
         let meant: Vec<String> = agreed.windows.iter().map(Left::in_words).collect();
         if !meant.is_empty()
             && !app.confirm(&format!("Close {}, and what runs there?", meant.join(", ")))?

@@ -16,10 +16,10 @@ use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
 use crate::model::time;
+use crate::ops::dry_run::{self, Remake};
 use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
-use crate::ops::rehearse::{self, Remake};
 use crate::ops::{Error, Kind, fleet};
 use crate::text::counted;
 
@@ -73,7 +73,7 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
         queued: args.queued.then_some(true),
     };
     if app.global.dry_run {
-        return Ok(rehearsed(&rehearse::remake(ctx, &name, &wish, anew)?, ctx.take_warnings()));
+        return Ok(dry_run_of(&dry_run::remake(ctx, &name, &wish, anew)?, ctx.take_warnings()));
     }
     if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
@@ -87,7 +87,7 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
 }
 
 /// What would be done to a target.
-fn rehearsed(plan: &Remake, notes: Vec<String>) -> Output {
+fn dry_run_of(plan: &Remake, notes: Vec<String>) -> Output {
     let spec = &plan.spec;
     let json = json!({ "dry_run": true, "plan": {
         "target": plan.target, "state": plan.state, "would": plan.does, "zone": spec.zone,

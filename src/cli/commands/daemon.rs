@@ -10,7 +10,7 @@ use crate::model::facts::ErrorKind;
 use crate::model::rules::Action;
 use crate::model::time::{self, Zone};
 use crate::model::view::{MonitorHealth, Next};
-use crate::ops::outlook::{self, Entry};
+use crate::ops::preview::{self, Entry};
 use crate::ops::{Error, service, watch};
 
 use super::history;
@@ -21,7 +21,7 @@ const OFF: &str = "MONITOR does not run: nothing happens by itself until `tpu da
 /// `daemon start`.
 pub(in crate::cli) fn start(app: &App) -> Outcome {
     if app.global.dry_run {
-        return rehearsed_start(app);
+        return dry_run_start(app);
     }
     let mut flags = Vec::new();
     if let Some(settings) = &app.global.settings {
@@ -39,7 +39,7 @@ pub(in crate::cli) fn start(app: &App) -> Outcome {
 }
 
 /// What a dry run of `daemon start` and `daemon run` says.
-pub(in crate::cli) fn rehearsed_start(app: &App) -> Outcome {
+pub(in crate::cli) fn dry_run_start(app: &App) -> Outcome {
     app.ctx()?.data()?;
     service::may_start(app.ctx()?)?;
     Ok(Output::would("start MONITOR"))
@@ -81,7 +81,7 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
 
 /// `daemon plan`: for every job the verdict, the rule that will fire, when, and what budget is left.
 pub(in crate::cli) fn plan(app: &App) -> Outcome {
-    let plan = outlook::plan(app.ctx()?)?;
+    let plan = preview::plan(app.ctx()?)?;
     let row = |entry: &Entry| {
         vec![entry.view.id.to_string(), entry.view.shown.status.to_string(), line(entry)]
     };

@@ -8,7 +8,7 @@ use crate::cli::args::History;
 use crate::cli::print::{Output, table};
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
-use crate::model::ids::WindowId;
+use crate::model::ids::JobNumber;
 use crate::model::time::Zone;
 use crate::ops::journal::{self, Event};
 
@@ -24,7 +24,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     let user = if sorted.user.is_none() && window.is_none() {
         None
     } else {
-        let windows: Vec<WindowId> = window.into_iter().collect();
+        let windows: Vec<JobNumber> = window.into_iter().collect();
         Some(whose::one(app, &data, sorted.user.clone(), (Purpose::Look, &windows))?)
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;

@@ -13,7 +13,7 @@ use crate::model::ids::UserName;
 use crate::model::time::LOCAL;
 use crate::ops::init::{self, Beginning};
 use crate::ops::users::NewUser;
-use crate::ops::{Ctx, Error, movein};
+use crate::ops::{Ctx, Error, import};
 use crate::text::counted;
 
 /// Begins.
@@ -101,7 +101,7 @@ fn asked(question: &str, default: &str) -> Result<String, Error> {
 
 fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
     let ctx = app.ctx()?;
-    let report = movein::look(ctx, path, &resolve::command_words())?;
+    let report = import::look(ctx, path, &resolve::command_words())?;
     let mut text = format!("{}\n", report.data.display());
     for user in &report.users {
         let jobs: Vec<String> =

@@ -19,7 +19,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
     })?;
     if app.global.dry_run {
-        return rehearsed(kill::rehearse(ctx, &jobs));
+        return dry_run_of(kill::dry_run(ctx, &jobs));
     }
     if !app.confirm(&format!("Kill {}?", names(&jobs)))? {
         return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed")
@@ -46,7 +46,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
 }
 
 /// What a kill of these would say.
-fn rehearsed(results: Vec<(JobId, Result<(), Error>)>) -> Outcome {
+fn dry_run_of(results: Vec<(JobId, Result<(), Error>)>) -> Outcome {
     let (mut jobs, mut problems) = (Vec::new(), Vec::new());
     for (job, result) in results {
         match result {
@@ -79,7 +79,7 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let window = sorted.one_window()?;
     let id = JobId::new(app.user(&data, sorted.user)?, window);
     if app.global.dry_run {
-        clean::rehearse_kill_window(ctx, &id)?;
+        clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
     }
     if !app.confirm(&format!("Close the window of {id}?"))? {

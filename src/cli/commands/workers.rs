@@ -12,11 +12,11 @@ use crate::cli::app::App;
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
 use crate::cli::print::Output;
 use crate::model::target::Target;
+use crate::ops::dry_run;
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
-use crate::ops::reach::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
 use crate::ops::recipes::{self, Request, StepEnd};
-use crate::ops::rehearse;
+use crate::ops::worker_shell::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
 use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
 use crate::text::counted;
@@ -56,7 +56,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
             .hint(format!("tpu ssh {} all --command COMMAND", of.target)));
     }
     if app.global.dry_run {
-        let count = reach::count(ctx, &target.name, which)?;
+        let count = worker_shell::count(ctx, &target.name, which)?;
         let workers = counted(count, "worker");
         return Ok(Output::would(&format!("reach {workers} of {}", target.name)));
     }
@@ -65,16 +65,16 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
             Which::One(worker) => worker,
             Which::All => 0,
         };
-        let spawn = reach::terminal(ctx, &target.name, worker, None)?;
+        let spawn = worker_shell::terminal(ctx, &target.name, worker, None)?;
         let status = proc::run_in_foreground(&spawn)
             .map_err(|e| Error::failed(format!("cannot log in: {e}")))?;
         let code = u8::try_from(status.shell_code()).unwrap_or(1);
         return Ok(Output { code, ..Output::default() });
     };
-    let several = reach::count(ctx, &target.name, which)? > 1;
+    let several = worker_shell::count(ctx, &target.name, which)? > 1;
     let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
     let mut printer = Printer { several, is_open: true };
-    let ends = reach::ask(ctx, &target.name, which, command, &mut |worker, said| {
+    let ends = worker_shell::ask(ctx, &target.name, which, command, &mut |worker, said| {
         if app.global.json {
             let (out, err) = kept.entry(worker).or_default();
             match said {
@@ -175,8 +175,8 @@ fn solve(app: &App, of: &OfRecipe) -> Outcome {
     recipes::read(ctx)?;
     if let Some(obstacle) = fleet::obstacle(ctx, &of.target)? {
         if app.global.dry_run {
-            let remake = rehearse::remake(ctx, &target.name, &Wish::default(), false)?;
-            return rehearsal(app, &request(target, "solve", of.force), &remake.to_text());
+            let remake = dry_run::remake(ctx, &target.name, &Wish::default(), false)?;
+            return dry_run_of(app, &request(target, "solve", of.force), &remake.to_text());
         }
         if !app.confirm(&format!("{obstacle}. Make it usable?"))? {
             return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
@@ -200,12 +200,12 @@ fn request(target: Target, name: &str, force: bool) -> Request {
 }
 
 /// What following a recipe would do, behind what comes before it.
-fn rehearsal(app: &App, request: &Request, before: &str) -> Outcome {
+fn dry_run_of(app: &App, request: &Request, before: &str) -> Outcome {
     let ctx = app.ctx()?;
-    let steps = rehearse::recipe(ctx, request)?;
-    let mut text = before.to_owned() + &rehearse::line("recipe", &request.recipe);
+    let steps = dry_run::recipe(ctx, request)?;
+    let mut text = before.to_owned() + &dry_run::line("recipe", &request.recipe);
     for (name, what) in &steps {
-        text += &rehearse::line("on each", &escape(&format!("{name}: {what}")));
+        text += &dry_run::line("on each", &escape(&format!("{name}: {what}")));
     }
     let steps: Vec<Value> =
         steps.iter().map(|(name, what)| json!({ "step": name, "would": what })).collect();
@@ -219,7 +219,7 @@ fn rehearsal(app: &App, request: &Request, before: &str) -> Outcome {
 pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> Outcome {
     let request = request(target, name, force);
     if app.global.dry_run {
-        return rehearsal(app, &request, &rehearse::line("target", request.target.name.as_str()));
+        return dry_run_of(app, &request, &dry_run::line("target", request.target.name.as_str()));
     }
     let mut tell = |outcome: &recipes::Outcome| {
         let head = format!("[worker {}] {}", outcome.worker, outcome.step);
@@ -281,11 +281,11 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
     let ctx = app.ctx()?;
     let how = Sweep { force: of.force, strangers: of.all_users };
     if app.global.dry_run {
-        reach::may_sweep(ctx, &target.name, how)?;
+        worker_shell::may_sweep(ctx, &target.name, how)?;
         let what = format!("end what is left on {} and no job here knows", target.name);
         return Ok(Output::would(&what));
     }
-    let named = if of.all_users { reach::strangers(ctx, &target.name)? } else { Vec::new() };
+    let named = if of.all_users { worker_shell::strangers(ctx, &target.name)? } else { Vec::new() };
     if !named.is_empty() {
         app.tell(table(&named).trim_end());
         let question = format!("End {} of others?", counted(named.len(), "process"));
@@ -294,7 +294,7 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
                 .hint("-y ends them without a question"));
         }
     }
-    let swept = reach::sweep(ctx, &target.name, how, &named)?;
+    let swept = worker_shell::sweep(ctx, &target.name, how, &named)?;
     let ours: usize = swept.stopped.values().sum();
     let launches = counted(swept.stopped.len(), "launch");
     let mut text = format!("Ended {} of {launches}", counted(ours, "process"));
@@ -357,17 +357,17 @@ fn copy(app: &App, of: &Copy) -> Outcome {
     if let (true, (Some((target, _)), None) | (None, Some((target, _)))) =
         (app.global.dry_run, (&from, &to))
     {
-        let workers = counted(reach::count(ctx, &target.name, which)?, "worker");
+        let workers = counted(worker_shell::count(ctx, &target.name, which)?, "worker");
         let what = format!("copy {} to {}, for {workers} of {}", of.from, of.to, target.name);
         return Ok(Output::would(&what));
     }
     let ends = match (from, to) {
         (None, Some((target, path))) => {
             let path = if path.is_empty() { "~/".to_owned() } else { path };
-            reach::send(ctx, &of.from, &Far { target: &target.name, which, path: &path })?
+            worker_shell::send(ctx, &of.from, &Far { target: &target.name, which, path: &path })?
         }
         (Some((target, path)), None) => {
-            reach::fetch(ctx, &Far { target: &target.name, which, path: &path }, &of.to)?
+            worker_shell::fetch(ctx, &Far { target: &target.name, which, path: &path }, &of.to)?
         }
         (Some(_), Some(_)) | (None, None) => {
             return Err(Error::refused("one of both is TARGET:PATH, and the other is here").hint(

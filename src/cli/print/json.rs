@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Phase, Progress};
-use crate::model::ids::{TargetName, UserName, WindowId};
+use crate::model::ids::{JobNumber, TargetName, UserName};
 use crate::model::rules::Rules;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Snapshot};
@@ -51,8 +51,8 @@ pub(in crate::cli) fn job(view: &JobView) -> Value {
 #[derive(Serialize)]
 struct Job<'a> {
     user: &'a UserName,
-    window: WindowId,
-    lineage: &'a [WindowId],
+    window: JobNumber,
+    lineage: &'a [JobNumber],
     leaf: bool,
     dir: Dir<'a>,
     target: &'a TargetName,

@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// The same as what a dry run says: nothing of it was done.
-    pub(super) fn rehearsed(mut self) -> Self {
+    pub(super) fn dry_run_of(mut self) -> Self {
         self.text = format!("Dry run, nothing was changed. It would say:\n{}", self.text);
         if let Value::Object(members) = &mut self.json {
             members.insert("dry_run".to_owned(), Value::Bool(true));

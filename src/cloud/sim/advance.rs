@@ -36,7 +36,7 @@ impl Fleet {
                 Due::Change(name) => self.change(&name, at),
                 Due::Request(name) => self.turn_request(&name, at),
                 Due::Preemption(name) => self.preempt(&name, at),
-                Due::Healing(name) => self.heal(&name, at),
+                Due::Healing(name) => self.reconcile(&name, at),
             }
         }
         changed
@@ -113,7 +113,7 @@ impl Fleet {
         }
     }
 
-    pub(super) fn heal(&mut self, name: &str, at: Timestamp) {
+    pub(super) fn reconcile(&mut self, name: &str, at: Timestamp) {
         let Some(vm) = self.targets.get_mut(name) else { return };
         vm.heal_at = None;
         vm.symptoms.clear();

@@ -346,7 +346,7 @@ impl Fleet {
             }
             Event::Heal { target } => {
                 self.targets.get(target).ok_or_else(|| missing(target))?;
-                self.heal(target, at);
+                self.reconcile(target, at);
             }
             Event::LoseWorker { target, worker } => {
                 let vm = self.targets.get(target).ok_or_else(|| missing(target))?;

@@ -2,7 +2,7 @@
 
 use crate::model::data::User;
 use crate::model::facts::{ErrorKind, Progress};
-use crate::model::ids::{JobId, WindowId};
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Job, StoredVerdict};
 use crate::model::view::{JobView, Whose};
 use crate::ops::printed::reached;
@@ -17,7 +17,7 @@ pub(super) struct Unwritten {
 }
 
 /// How those of these records are that look live: nobody may have written down their end.
-pub(super) fn looked_at(ctx: &Ctx, user: &User, windows: &[WindowId]) -> Vec<JobView> {
+pub(super) fn looked_at(ctx: &Ctx, user: &User, windows: &[JobNumber]) -> Vec<JobView> {
     let is_meant = |job: &Job| windows.contains(&job.windows_id) && job.status.is_live();
     if !user.jobs().iter().any(is_meant) {
         return Vec::new();

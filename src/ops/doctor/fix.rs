@@ -12,7 +12,7 @@ use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
 use crate::ops::board::line;
-use crate::ops::launch::heal;
+use crate::ops::launch::reconcile;
 use crate::ops::orphans::{self, Unmarked, Which};
 use crate::ops::processes::Unreached;
 use crate::ops::snapshot::{self, Memory};
@@ -21,23 +21,23 @@ use crate::store::StoreError;
 
 /// Sets right what needs no judgement. Says what it did; what could not be done is a warning, and stays.
 ///
-/// In a rehearsal only the document is looked at, and nothing is changed.
+/// In a dry run only the document is looked at, and nothing is changed.
 pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     if let Err(StoreError::Unreadable { reason: ReadError::Syntax { .. }, .. }) = ctx.store.read() {
-        if ctx.store.is_rehearsing() {
+        if ctx.store.is_dry_run() {
             done.push("the newest good backup would be put back".to_owned());
             return Ok(done);
         }
         put_back(ctx, &mut done)?;
     }
     let before = ctx.data()?;
-    if !ctx.store.is_rehearsing() {
+    if !ctx.store.is_dry_run() {
         // First of all: who died while a window was opening is told apart by what is still written down.
-        heal::heal(ctx)?;
+        reconcile::reconcile(ctx)?;
     }
     document(ctx, &mut done)?;
-    if ctx.store.is_rehearsing() {
+    if ctx.store.is_dry_run() {
         done.extend(audit::dead_ends(&before).iter().map(nothing_goes_on));
         return Ok(done);
     }

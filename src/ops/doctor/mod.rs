@@ -305,7 +305,7 @@ pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
         ))
         .hint("mend the file by hand; the error of `tpu ls` names the place"));
     };
-    if !ctx.store.is_rehearsing() {
+    if !ctx.store.is_dry_run() {
         ctx.warn(ctx.store.restore(&backup)?);
     }
     Ok(backup)

@@ -5,7 +5,7 @@
 
 use crate::model::data::Data;
 use crate::model::facts::{Place, TmuxFact};
-use crate::model::ids::{JobId, LaunchToken, TargetName, WindowId};
+use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
@@ -31,7 +31,7 @@ pub struct Launched {
     /// What it computes on.
     pub target: TargetName,
     /// The attempt it succeeds.
-    pub parent: Option<WindowId>,
+    pub parent: Option<JobNumber>,
 }
 
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which

@@ -7,8 +7,8 @@
 pub mod attempt;
 pub mod check;
 pub mod files;
-pub mod heal;
 pub mod plan;
+pub mod reconcile;
 
 use std::ffi::OsString;
 
@@ -49,7 +49,7 @@ pub struct LaunchRequest {
 
 /// Starts a job.
 pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
     attempt::start(ctx, &plan, None)
 }
@@ -60,7 +60,7 @@ pub fn launch_in_turn(
     request: &LaunchRequest,
     (ticket, env): (&str, Vec<(OsString, OsString)>),
 ) -> Result<Launched, Error> {
-    heal::heal(ctx)?;
+    reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
     let plan = LaunchPlan { ticket: Some(ticket.to_owned()), env: Some(env), ..plan };
     attempt::start(ctx, &plan, None)

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::model::facts::{ErrorKind, Progress};
-use crate::model::ids::{JobId, UserName, WindowId};
+use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
 use crate::model::target::Target;
@@ -75,7 +75,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub struct Parent {
     /// Its window.
-    pub window: WindowId,
+    pub window: JobNumber,
     /// How the new one relates to it.
     pub how: Succession,
     /// Its stored status when the plan was made; the claim insists on it.

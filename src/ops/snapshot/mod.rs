@@ -14,7 +14,7 @@ use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState, TmuxFact, Verdict};
-use crate::model::ids::{JobId, TargetName, UserName, WindowId};
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{self, Lineage, Links};
 use crate::model::rules::Action;
@@ -279,7 +279,7 @@ pub fn may_be_at_work(job: &Job) -> bool {
 }
 
 /// The directory by which people know a job.
-fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[WindowId]) -> &'a str {
+fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[JobNumber]) -> &'a str {
     let attempts = lineage.iter().rev().skip_while(|window| **window != job.windows_id).skip(1);
     lineage::directory(job, attempts.filter_map(|window| data.user(&job.user)?.job(*window)))
 }
@@ -335,7 +335,7 @@ struct Viewer<'a> {
 
 impl Viewer<'_> {
     /// Puts a record and what was observed together, and decides about it.
-    fn view(&self, job: &Job, lineage: Vec<WindowId>, seen: &Seen<'_>) -> (JobView, Decision) {
+    fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen<'_>) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
         let target = self.fleet.fact(data, &job.tpu);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
@@ -428,7 +428,7 @@ impl Viewer<'_> {
 }
 
 /// Jobs of other lineages whose records claim the target of `job`, if it serves one job at a time.
-fn rivals(data: &Data, job: &Job, lineage: &[WindowId]) -> Vec<JobId> {
+fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     if !matches!(job.status, Status::Error(_)) || data.target(&job.tpu).is_none_or(|t| !t.exclusive)
     {
         return Vec::new();

@@ -1,0 +1,118 @@
+//! Settles what a dead `tpu` left behind: launches that were claimed and never confirmed, and ends that
+//! the launcher recorded and nobody wrote down.
+//!
+//! Every writing command begins with this; it asks tmux only if some record needs it.
+
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::model::job::{CLEANING, Intent, Job};
+use crate::model::time::Timestamp;
+use crate::ops::{Ctx, Error, Kind, lease, records};
+use crate::plan::diagnose::LAUNCH_LIMIT_S;
+use crate::plan::place::{self, Window};
+
+use super::super::callbacks;
+
+/// Clearing records away takes so long at most: a stop of each job's processes.
+const CLEANING_LIMIT_S: u64 = 120;
+
+/// What is to be done with one record.
+enum Cure {
+    /// Its window exists.
+    Adopt(JobId),
+    /// It has no window, and no `tpu` will open one any more.
+    GiveUp(JobId),
+    /// Whoever was clearing it away is dead: it stays.
+    Keep(JobId, Intent),
+    /// Its end lies recorded beside its launcher.
+    Ended(JobId, i32),
+}
+
+/// Adopts launches whose window exists, gives up those that never got one, and writes down ends.
+pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.data()?;
+    for cure in cures(ctx, &data) {
+        let cured = match cure {
+            Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code),
+            Cure::Adopt(id) => ctx.transact(|tx| {
+                if let Some(job) = tx.data.job_mut(&id) {
+                    job.confirm_launch();
+                }
+                Ok(())
+            }),
+            Cure::Keep(id, intent) => ctx.transact(|tx| {
+                if let Some(job) = tx.data.job_mut(&id)
+                    && job.intent.as_ref() == Some(&intent)
+                {
+                    job.intent = None;
+                }
+                Ok(())
+            }),
+            Cure::GiveUp(id) => ctx.transact(|tx| {
+                let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
+                let open = job.launch.as_ref().is_some_and(|launch| !launch.confirmed);
+                if open && job.status.is_live() {
+                    records::fail_launch(job, "its window was never opened")?;
+                    records::note(tx, &id, "error", "launch: its window was never opened");
+                }
+                Ok(())
+            }),
+        };
+        match cured {
+            // Somebody else has settled or archived it since: as good as cured.
+            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether nobody clears the record away any more: whoever began is dead, or elsewhere and overdue.
+fn is_given_up(ctx: &Ctx, intent: &Intent, now: Timestamp) -> bool {
+    intent.action == CLEANING
+        && match lease::is_alive(ctx, &intent.by) {
+            Some(alive) => !alive,
+            None => now.seconds_since(intent.at) > CLEANING_LIMIT_S,
+        }
+}
+
+fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
+    let now = ctx.clock.now();
+    let mut cures = Vec::new();
+    let mut unconfirmed: Vec<(&Job, &str)> = Vec::new();
+    for user in data.users() {
+        for job in user.jobs() {
+            if let Some(intent) = job.intent.as_ref().filter(|i| is_given_up(ctx, i, now)) {
+                cures.push(Cure::Keep(job.id(), intent.clone()));
+            }
+            let Some(launch) = &job.launch else { continue };
+            if !job.status.is_live() || launch.ended.is_some() {
+                continue;
+            }
+            if let Some(code) = records::recorded_exit(ctx, job) {
+                cures.push(Cure::Ended(job.id(), code));
+            } else if !launch.confirmed {
+                unconfirmed.push((job, user.tmux_name.as_str()));
+            }
+        }
+    }
+    if unconfirmed.is_empty() {
+        return cures;
+    }
+    let tmux = ctx.tmux.look();
+    for (job, session) in unconfirmed {
+        let overdue = job
+            .launch
+            .as_ref()
+            .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S)
+            // Whoever was opening it is dead: nobody will, and whoever comes next goes on from here.
+            || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false))
+            || job.lease.as_ref().is_some_and(|l| lease::is_alive(ctx, &l.owner) == Some(false));
+        match place::find(job, session, &tmux) {
+            Window::Here(_) => cures.push(Cure::Adopt(job.id())),
+            Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),
+            Window::Gone | Window::Lost(_) | Window::Elsewhere(_) | Window::Unknown(_) => {}
+        }
+    }
+    cures
+}

@@ -1,0 +1,357 @@
+//! The [`Backend`] over the use cases: the one place where the screen meets the rest of the program.
+
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::backend::Backend;
+use super::message::{Act, Answer, Ask, Door, Problem, Scope, command_line};
+use super::model::{Choices, Proposal};
+use crate::model::ids::{JobId, UserName};
+use crate::model::job::Succession;
+use crate::model::time::Timestamp;
+use crate::model::view::Snapshot;
+use crate::ops::resume::{self, AgainRequest};
+use crate::ops::{
+    Ctx, Error, attach, board,
+    clean::{self, Ends, Extent},
+    curves, journal, kill, logs, panes, preview, remembered, rules, snapshot, wake,
+};
+use crate::sys::proc::{self, Spawn};
+
+/// Events that the screen shows.
+const EVENTS: usize = 1_000;
+/// A command that is still at work after this long has gone astray.
+const PATIENCE: Duration = Duration::from_secs(2 * 60 * 60);
+/// So much of a log file is shown when the window is gone (bytes).
+const LOG_BYTES: u64 = 4 << 20;
+
+/// The use cases, as the screen asks for them.
+pub struct Bridge {
+    ctx: Ctx,
+    /// What `tpu` was told before the command, for the commands that the screen runs.
+    flags: Vec<String>,
+    /// Whose jobs are on the screen: a command that names no user is about theirs.
+    user: Mutex<Option<UserName>>,
+    memory: Mutex<snapshot::Memory>,
+    /// The plan looks at everybody's jobs, also while the list shows one user's.
+    plan_memory: Mutex<snapshot::Memory>,
+    wake: Mutex<wake::Wake>,
+    /// What was read of logs.
+    curves: Mutex<curves::Memory>,
+    /// The pane that was last read.
+    near: Mutex<Option<panes::Known>>,
+}
+
+impl Bridge {
+    /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
+    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`.
+    pub fn new(ctx: Ctx, flags: Vec<String>) -> Self {
+        Self {
+            ctx,
+            flags,
+            user: Mutex::new(None),
+            memory: Mutex::new(snapshot::Memory::default()),
+            plan_memory: Mutex::default(),
+            wake: Mutex::default(),
+            curves: Mutex::default(),
+            near: Mutex::default(),
+        }
+    }
+
+    /// The effects, for whoever has to clean up after the screen.
+    pub fn ctx(&self) -> &Ctx {
+        &self.ctx
+    }
+
+    fn again(&self, job: &JobId, how: Succession) -> Result<String, Problem> {
+        let request =
+            AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false };
+        let again = resume::again(&self.ctx, &request)?;
+        let mut toast = format!("{job} goes on in window {}", again.launched.job.window);
+        for warning in again.warnings {
+            toast += &format!("; {warning}");
+        }
+        Ok(toast)
+    }
+
+    fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
+        let (mut killed, mut told) = (Vec::new(), Vec::new());
+        let mut problems = Vec::new();
+        for (job, result) in kill::kill(&self.ctx, jobs, false) {
+            match result {
+                Ok(done) => match done.was_not_running() {
+                    Some(text) => told.push(text),
+                    None => killed.push(job.to_string()),
+                },
+                Err(error) => problems.push(error),
+            }
+        }
+        match Error::all(problems) {
+            None => {
+                let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
+                Ok(killed.into_iter().chain(told).collect::<Vec<_>>().join("; "))
+            }
+            Some(error) => Err(error.into()),
+        }
+    }
+
+    fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
+        rules::add_tag(&self.ctx, job, tag)?;
+        Ok(if tag.is_empty() {
+            format!("{job} has no tag now")
+        } else {
+            format!("tagged {job}: {tag}")
+        })
+    }
+
+    /// `tpu` with what it needs to work on the same data file and tmux server as this screen.
+    fn argv(&self, words: &[String], flags: &[&str]) -> Vec<String> {
+        let mut argv = vec![self.ctx.tpu.display().to_string()];
+        argv.extend(["--data".to_owned(), self.ctx.store.paths().data().display().to_string()]);
+        let socket = self.ctx.tmux_socket.iter();
+        argv.extend(socket.flat_map(|name| ["--tmux-socket".to_owned(), name.clone()]));
+        argv.extend(self.flags.iter().cloned());
+        argv.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        argv.extend(words.iter().cloned());
+        argv
+    }
+
+    /// Runs commands one after the other as long as they succeed; returns what they print. `flags` stand
+    /// before each, where no `--` of the command can make words of them.
+    fn run_each(&self, commands: &[Vec<String>], flags: &[&str]) -> Result<String, Problem> {
+        let mut said = Vec::new();
+        for words in commands {
+            said.push(self.run(words, flags)?);
+        }
+        let said = said.join("\n");
+        if !said.trim().is_empty() {
+            return Ok(said);
+        }
+        // Most commands that print nothing have just done what they were told.
+        let done: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
+        Ok(format!("done: {}", done.join(", ")))
+    }
+
+    /// Runs a command of `tpu` as a person would, without a terminal; returns what it prints.
+    fn run(&self, words: &[String], flags: &[&str]) -> Result<String, Problem> {
+        let argv = self.argv(words, flags);
+        let (program, args) =
+            argv.split_first().ok_or_else(|| Problem::new("no command", "type one"))?;
+        let mut spawn = Spawn::new(program)
+            .args(args)
+            .cwd(&self.ctx.env.cwd)
+            .timeout(PATIENCE)
+            .own_group()
+            .env_clear();
+        for (name, value) in &self.ctx.env.vars {
+            spawn = spawn.env(name, value);
+        }
+        if let Some(user) = self.user.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            spawn = spawn.env("TPU_USER", user.as_str());
+        }
+        let output = proc::run(&spawn).map_err(Error::from)?;
+        let complaint = output.complaint();
+        if output.status.success() || complaint.is_empty() {
+            let notes = complaint.lines().map(|line| line.trim_start_matches("note: "));
+            let text = output.text();
+            let lines: Vec<&str> = text.trim_end().lines().chain(notes).collect();
+            return Ok(lines.join("\n"));
+        }
+        Err(said(&complaint, words))
+    }
+}
+
+/// The problem that a command names on stderr.
+fn said(complaint: &str, words: &[String]) -> Problem {
+    let of = |mark: &str| {
+        let lines: Vec<&str> =
+            complaint.lines().filter_map(|line| line.strip_prefix(mark)).collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    };
+    let message = of("error: ").unwrap_or_else(|| complaint.trim().to_owned());
+    Problem { message, hint: of("hint: ").or_else(|| Some(command_line(words))) }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self { message: error.message, hint: error.hint }
+    }
+}
+
+impl Backend for Bridge {
+    fn now(&self) -> Timestamp {
+        self.ctx.clock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.ctx.clock.monotonic()
+    }
+
+    fn wake_mark(&self, _scope: &Scope) -> Result<u64, Problem> {
+        Ok(self.wake.lock().unwrap_or_else(PoisonError::into_inner).all(&self.ctx))
+    }
+
+    fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem> {
+        self.user
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&scope.whose.only().cloned());
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be understood is said by the command that set it, and by `doctor`.
+        drop(self.ctx.refresh_settings());
+        Ok(snapshot::look(&self.ctx, &mut memory, &scope.whose)?)
+    }
+
+    fn pane(
+        &self,
+        job: &JobId,
+        lines: Option<u32>,
+        colours: bool,
+    ) -> Result<Option<Vec<u8>>, Problem> {
+        // Not held while tmux is asked: a reader that waits must not keep another one waiting.
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let pane = panes::read_again(&self.ctx, job, (lines, colours), &mut near)?;
+        *self.near.lock().unwrap_or_else(PoisonError::into_inner) = near;
+        if pane.is_some() || lines.is_some() {
+            return Ok(pane);
+        }
+        // All of it, and the window is gone: the log file may still have it.
+        let file = self.ctx.data()?.job(job).and_then(logs::log_file);
+        Ok(file.and_then(|path| logs::read_tail(&path, LOG_BYTES).ok()))
+    }
+
+    fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
+        Ok(match ask {
+            Ask::Targets => Answer::Targets(board::look(&self.ctx)?),
+            Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
+            Ask::Plan => {
+                let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
+                Answer::Plan(preview::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?)
+            }
+            Ask::Curve(job) => {
+                let mut memory = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
+                Answer::Curve(curves::of(&self.ctx, &mut memory, job)?)
+            }
+            Ask::Choices(user) => Answer::Choices(self.choices(user)?),
+            Ask::Remembered(user) => {
+                Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
+            }
+            Ask::Say(words) => Answer::Text(self.run(words, &[])?),
+        })
+    }
+
+    fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem> {
+        Ok(remembered::remember(&self.ctx, user, line)?)
+    }
+
+    fn act(&self, act: &Act) -> Result<String, Problem> {
+        match act {
+            Act::Resume(job) => self.again(job, Succession::Resume),
+            Act::Rerun(job) => self.again(job, Succession::Rerun),
+            Act::Kill(jobs) => self.kill(jobs),
+            Act::Clean(user) => {
+                let cleaned = clean::clean(&self.ctx, user, Extent::of(Ends::All))?;
+                let said = [vec![cleaned.summary()], cleaned.remarks()].concat();
+                Ok(said.join(" "))
+            }
+            Act::Tag(job, tag) => self.tag(job, tag),
+            Act::Commands(commands) => self.run_each(commands, &[]),
+            Act::Confirmed(commands) => self.run_each(commands, &["--yes"]),
+        }
+    }
+
+    fn door(&self, door: &Door) -> Result<Vec<String>, Problem> {
+        match door {
+            Door::Window(job) => Ok(attach::argv(&self.ctx, job)?),
+            Door::Command(words) => {
+                // What it prints last would vanish with the screen's return.
+                let wait = "\"$@\"; code=$?; printf '\\n[Enter] goes back to the monitor '; read -r _; exit $code";
+                let mut argv = vec!["env".to_owned()];
+                let directory = self.ctx.env.var("TMUX_TMPDIR");
+                argv.extend(directory.map(|path| format!("TMUX_TMPDIR={path}")));
+                argv.extend(["sh", "-c", wait, "tpu"].map(str::to_owned));
+                argv.extend(self.argv(words, &[]));
+                Ok(argv)
+            }
+            Door::Pager(job) => {
+                let text = self.pane(job, None, false)?.ok_or_else(|| {
+                    Problem::new(
+                        format!("{job} has no output that can be read"),
+                        "its window is gone",
+                    )
+                })?;
+                let mut file =
+                    tempfile::Builder::new().prefix("tpu-log-").suffix(".log").tempfile().map_err(
+                        |e| {
+                            Problem::new(
+                                format!("cannot write a file for the pager: {e}"),
+                                "TMPDIR names another place",
+                            )
+                        },
+                    )?;
+                file.write_all(&text).and_then(|()| file.flush()).map_err(|e| {
+                    Problem::new(
+                        format!("cannot write a file for the pager: {e}"),
+                        "TMPDIR names another place",
+                    )
+                })?;
+                let path = file.into_temp_path().keep().map_err(|e| {
+                    Problem::new(
+                        format!("cannot keep the file for the pager: {e}"),
+                        "TMPDIR names another place",
+                    )
+                })?;
+                let of = |name: &str| self.ctx.env.non_empty(name).map(str::to_owned);
+                let pager =
+                    of("PAGER").or_else(|| of("EDITOR")).unwrap_or_else(|| "less".to_owned());
+                // The shell reads the pager's own words, as in PAGER="less -R"; the file is gone afterwards.
+                let script = format!("{pager} \"$1\"; code=$?; rm -f \"$1\"; exit $code");
+                Ok(["sh", "-c", &script, "tpu", &path.display().to_string()]
+                    .map(str::to_owned)
+                    .to_vec())
+            }
+        }
+    }
+
+    fn foreground(&self, argv: &[String]) -> Result<(), Problem> {
+        let Some((program, args)) = argv.split_first() else { return Ok(()) };
+        let ended = proc::run_in_foreground(&Spawn::new(program).args(args));
+        match ended.map_err(Error::from)? {
+            status if status.success() => Ok(()),
+            status => Err(Problem::new(
+                format!("{program} ended with exit code {}", status.shell_code()),
+                argv.join(" "),
+            )),
+        }
+    }
+
+    fn to_tmux_buffer(&self, text: &str) -> Result<(), Problem> {
+        if self.ctx.env.non_empty("TMUX").is_none() {
+            return Ok(());
+        }
+        // The person's own tmux, which $TMUX names; it need not be the one of the jobs.
+        let mut spawn = Spawn::new("tmux")
+            .args(["load-buffer", "-"])
+            .stdin(text.as_bytes())
+            .timeout(Duration::from_secs(5))
+            .env_clear();
+        for (name, value) in &self.ctx.env.vars {
+            spawn = spawn.env(name, value);
+        }
+        proc::run(&spawn).map_err(Error::from)?;
+        Ok(())
+    }
+}
+
+impl Bridge {
+    /// What a new run of a user may be made of. Targets are known to the screen already.
+    fn choices(&self, user: &UserName) -> Result<Choices, Problem> {
+        let data = self.ctx.data()?;
+        let user = crate::ops::ctx::user_of(&data, user)?;
+        let proposal = |value: String, note: &str| Proposal { value, note: note.to_owned() };
+        let dirs = user.working_dir.iter().map(|(slot, path)| proposal(slot.to_string(), path));
+        let aliases = user.config_aliases.iter().map(|(alias, full)| proposal(alias.clone(), full));
+        Ok(Choices { dirs: dirs.collect(), aliases: aliases.collect(), ..Choices::default() })
+    }
+}

@@ -1,0 +1,242 @@
+//! What can happen to the screen, and what the screen can ask for. Tests send these.
+
+use super::keys::{Command, Key};
+use super::model::Choices;
+use super::pane::PaneText;
+use crate::model::curve::Curve;
+use crate::model::ids::{JobId, UserName};
+use crate::model::view::{Snapshot, Whose};
+use crate::ops::board::Board;
+use crate::ops::journal::Event;
+use crate::ops::preview::Plan;
+
+/// What went wrong, and what to do about it, in words for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// What and where.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// A problem with a remedy.
+    pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+/// Whose jobs are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Of one user, of several, or of everybody.
+    pub whose: Whose,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// A key was pressed.
+    Key(Key),
+    /// A person asked for something. Keys become this; tests send it directly.
+    Do(Command),
+    /// Text was pasted: never read as commands.
+    Paste(String),
+    /// The mouse did something.
+    Mouse(Mouse),
+    /// The terminal has this many columns and rows now.
+    Resize(u16, u16),
+    /// Time went on.
+    Tick,
+    /// A look at the jobs succeeded.
+    Looked(Box<Snapshot>),
+    /// A look failed; what is shown is old from now on.
+    LookFailed(Problem),
+    /// The end of a pane, as asked for by [`Effect::Pane`]. `None`: the window is gone.
+    Pane(JobId, Result<Option<PaneText>, Problem>),
+    /// The whole output, as asked for by [`Effect::Log`]. `None`: the window is gone.
+    Log(JobId, Result<Option<PaneText>, Problem>),
+    /// What an [`Effect::Ask`] was answered.
+    Answer(Ask, Result<Box<Answer>, Problem>),
+    /// An action is done.
+    Done {
+        /// Which one.
+        ticket: Ticket,
+        /// The result in words.
+        toast: String,
+    },
+    /// An action failed.
+    Failed {
+        /// Which one.
+        ticket: Ticket,
+        /// Why, and what to do.
+        problem: Problem,
+    },
+}
+
+/// What the mouse did, at a column and a row of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mouse {
+    /// Column, from 0.
+    pub x: u16,
+    /// Row, from 0.
+    pub y: u16,
+    /// What.
+    pub what: MouseDid,
+}
+
+/// What the mouse did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MouseDid {
+    /// The left button went down.
+    Press,
+    /// The mouse moved with the button down.
+    Drag,
+    /// The button went up.
+    Release,
+    /// The wheel turned by so many notches; down is positive.
+    Wheel(i32),
+}
+
+/// Something to be read; the answer changes nothing but what is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// All targets.
+    Targets,
+    /// What has happened.
+    Events,
+    /// What will happen by itself.
+    Plan,
+    /// The loss of a job's lineage, from its logs.
+    Curve(JobId),
+    /// What the form of a new run of this user may be filled with.
+    Choices(UserName),
+    /// The lines that were typed on this user's screen, in earlier sessions and in others.
+    Remembered(Option<UserName>),
+    /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
+    Say(Vec<String>),
+}
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// All targets.
+    Targets(Board),
+    /// The newest events, oldest first.
+    Events(Vec<Event>),
+    /// What will happen by itself.
+    Plan(Plan),
+    /// The loss of a lineage.
+    Curve(Curve),
+    /// For the form.
+    Choices(Choices),
+    /// Lines that were typed, oldest first.
+    Remembered(Vec<String>),
+    /// In words.
+    Text(String),
+}
+
+/// What takes the terminal for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// A job's tmux window.
+    Window(JobId),
+    /// A command of `tpu` that needs the terminal.
+    Command(Vec<String>),
+    /// The output of a job, in the person's pager.
+    Pager(JobId),
+}
+
+/// The number of an action under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Something to be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Look at the jobs now.
+    Look,
+    /// Read the last lines of a job's pane.
+    Pane {
+        /// Whose pane.
+        job: JobId,
+        /// How many lines.
+        lines: u32,
+    },
+    /// Read all of a job's output.
+    Log {
+        /// Whose output.
+        job: JobId,
+    },
+    /// Do things to jobs side by side; each is answered under its own number.
+    Act(Vec<(Ticket, Act)>),
+    /// Read something.
+    Ask(Ask),
+    /// Leave the terminal to something else for a while.
+    Leave {
+        /// The number under which the answer comes back.
+        ticket: Ticket,
+        /// What takes it.
+        door: Door,
+    },
+    /// Look at other people's jobs from now on.
+    Scope(Scope),
+    /// Take the mouse, or release it.
+    Mouse(bool),
+    /// Remember a line that was typed, for later sessions of this user's screen.
+    Remember(Option<UserName>, String),
+    /// Put a text where the person can paste it from.
+    Copy(String),
+    /// Stop this program until it is continued (Ctrl-Z).
+    Suspend,
+    /// Draw every cell again.
+    Redraw,
+}
+
+/// An action on jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Continue a job from its checkpoint.
+    Resume(JobId),
+    /// Start a job again from scratch.
+    Rerun(JobId),
+    /// Stop jobs.
+    Kill(Vec<JobId>),
+    /// Archive a user's ended jobs.
+    Clean(UserName),
+    /// Give a job a tag; an empty one takes it away.
+    Tag(JobId, String),
+    /// Commands of `tpu`, one after the other as long as they succeed.
+    Commands(Vec<Vec<String>>),
+    /// The same after a person has said yes to them: they are run with `--yes`.
+    Confirmed(Vec<Vec<String>>),
+}
+
+impl Act {
+    /// The action in words, while it is under way.
+    pub fn progressive(&self) -> String {
+        match self {
+            Self::Resume(job) => format!("resuming {}", job.window),
+            Self::Rerun(job) => format!("rerunning {}", job.window),
+            Self::Kill(jobs) => {
+                let windows: Vec<_> = jobs.iter().map(|job| job.window.to_string()).collect();
+                format!("killing {}", windows.join(", "))
+            }
+            Self::Clean(user) => format!("cleaning {user}"),
+            Self::Tag(job, _) => format!("tagging {}", job.window),
+            Self::Commands(commands) | Self::Confirmed(commands) => {
+                let all: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
+                all.join(", then ")
+            }
+        }
+    }
+}
+
+/// A command as somebody would type it.
+pub fn command_line(words: &[String]) -> String {
+    let quoted = words.iter().map(|word| {
+        shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned)
+    });
+    let line: Vec<String> = std::iter::once("tpu".to_owned()).chain(quoted).collect();
+    line.join(" ")
+}

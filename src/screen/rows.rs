@@ -1,0 +1,175 @@
+//! The rows of the list: lineages folded under their leaf, sorted and grouped, what the filter lets through.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+
+use super::filter::Filter;
+use crate::model::ids::{JobId, JobNumber};
+use crate::model::view::{JobView, Snapshot};
+
+/// One row of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Position of the job in the snapshot.
+    pub job: usize,
+    /// Which job.
+    pub id: JobId,
+    /// Whether it is an earlier attempt, shown below its leaf.
+    pub attempt: bool,
+    /// Earlier attempts that are not shown, on the row of a leaf.
+    pub folded: usize,
+    /// The name of the group that begins here: this row is its head, and the job its first one.
+    pub head: Option<String>,
+}
+
+impl Row {
+    /// Whether it is the head of a group and not a job.
+    pub fn is_head(&self) -> bool {
+        self.head.is_some()
+    }
+}
+
+/// What a column sorts by.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SortKey {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+    /// Nothing: at the end, whichever way round.
+    Nothing,
+}
+
+/// By what the rows are grouped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Group {
+    /// Not at all.
+    #[default]
+    None,
+    /// By target.
+    Target,
+    /// By directory.
+    Directory,
+}
+
+impl Group {
+    /// All of them, in the order in which a key goes through them.
+    pub const ALL: [Self; 3] = [Self::None, Self::Target, Self::Directory];
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Target => "target",
+            Self::Directory => "directory",
+        }
+    }
+
+    fn of(self, job: &JobView) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Target => job.target_label.clone(),
+            Self::Directory => job.dir.1.clone(),
+        }
+    }
+}
+
+/// In which order the lineages stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrangement {
+    /// The column that sorts, and whether the largest comes first; the order of the file if none.
+    pub sort: Option<(Sort, bool)>,
+    /// The groups.
+    pub group: Group,
+}
+
+/// A column that sorts.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort {
+    /// Its name.
+    pub id: &'static str,
+    /// What it sorts by.
+    pub key: fn(&JobView) -> SortKey,
+}
+
+fn compare(a: &SortKey, b: &SortKey, reverse: bool) -> Ordering {
+    let order = match (a, b) {
+        (SortKey::Nothing, SortKey::Nothing) => return Ordering::Equal,
+        (SortKey::Nothing, _) => return Ordering::Greater,
+        (_, SortKey::Nothing) => return Ordering::Less,
+        (SortKey::Number(a), SortKey::Number(b)) => a.total_cmp(b),
+        (SortKey::Word(a), SortKey::Word(b)) => a.cmp(b),
+        (SortKey::Number(_), SortKey::Word(_)) => Ordering::Less,
+        (SortKey::Word(_), SortKey::Number(_)) => Ordering::Greater,
+    };
+    if reverse { order.reverse() } else { order }
+}
+
+/// The rows for a snapshot: lineages in the order of `arrangement`, attempts below their leaf from young to
+/// old.
+///
+/// An earlier attempt has a row when its lineage is unfolded, and also when the filter finds it but not
+/// its leaf: what somebody looks for is never hidden in a fold.
+pub fn rows(
+    snapshot: &Snapshot,
+    filter: &Filter,
+    unfolded: &BTreeSet<JobId>,
+    arrangement: &Arrangement,
+) -> Vec<Row> {
+    let places: HashMap<&JobId, usize> =
+        snapshot.jobs.iter().enumerate().map(|(at, job)| (&job.id, at)).collect();
+    let job_at = |at: usize| snapshot.jobs.get(at);
+    let is_leaf = |job: &JobView| job.leaf || leaf_of(job).is_none_or(|l| !places.contains_key(&l));
+    let leaves = snapshot.jobs.iter().enumerate().filter(|(_, job)| is_leaf(job));
+    let mut order: Vec<usize> = leaves.map(|(at, _)| at).collect();
+    if let Some((sort, reverse)) = &arrangement.sort {
+        let key = |at: &usize| job_at(*at).map_or(SortKey::Nothing, sort.key);
+        let mut keyed: Vec<(SortKey, usize)> = order.iter().map(|at| (key(at), *at)).collect();
+        keyed.sort_by(|(a, _), (b, _)| compare(a, b, *reverse));
+        order = keyed.into_iter().map(|(_, at)| at).collect();
+    }
+    let group = |at: usize| job_at(at).map(|job| arrangement.group.of(job)).unwrap_or_default();
+    if arrangement.group != Group::None {
+        order.sort_by_key(|at| group(*at));
+    }
+    let mut rows: Vec<Row> = Vec::with_capacity(order.len());
+    let mut last_group = None;
+    for at in order {
+        let Some(job) = job_at(at) else { continue };
+        let older: Vec<usize> = attempts(job)
+            .filter_map(|window| places.get(&JobId::new(job.id.user.clone(), window)).copied())
+            .collect();
+        let found = filter.matches(job);
+        let open = unfolded.contains(&job.id);
+        let hit = |at: &usize| job_at(*at).is_some_and(|job| filter.matches(job));
+        let shown: Vec<usize> =
+            older.iter().copied().filter(|at| if found { open } else { hit(at) }).collect();
+        let row = |at: usize, attempt: bool, folded: usize| {
+            Some(Row { job: at, id: job_at(at)?.id.clone(), attempt, folded, head: None })
+        };
+        if arrangement.group != Group::None && (found || !shown.is_empty()) {
+            let name = group(at);
+            if last_group.as_ref() != Some(&name) {
+                rows.extend(row(at, false, 0).map(|row| Row { head: Some(name.clone()), ..row }));
+                last_group = Some(name);
+            }
+        }
+        if found {
+            rows.extend(row(at, false, older.len().saturating_sub(shown.len())));
+        }
+        rows.extend(shown.into_iter().filter_map(|at| row(at, true, 0)));
+    }
+    rows
+}
+
+/// The youngest attempt of a job's lineage.
+fn leaf_of(job: &JobView) -> Option<JobId> {
+    let leaf = job.lineage.last().copied().filter(|leaf| *leaf != job.id.window)?;
+    Some(JobId::new(job.id.user.clone(), leaf))
+}
+
+/// The attempts before a job, from young to old.
+pub fn attempts(job: &JobView) -> impl Iterator<Item = JobNumber> + '_ {
+    let older = job.lineage.iter().copied().take_while(|window| *window != job.id.window);
+    older.collect::<Vec<_>>().into_iter().rev()
+}

@@ -1,0 +1,191 @@
+//! What lies over the tab: questions, prompts, help.
+
+use crossterm::event::{Event, KeyEvent, KeyModifiers};
+use tui_input::Input;
+use tui_input::backend::crossterm::EventHandler as _;
+
+use super::{act, board, form, list, log};
+use crate::screen::filter::Filter;
+use crate::screen::keys::{Command, Key};
+use crate::screen::message::{Act, Effect};
+use crate::screen::model::{Confirm, Model, Overlay};
+use crate::screen::view::help;
+
+/// More than this is no filter, search or tag, but a paste that went astray.
+const LONGEST_INPUT: usize = 1_000;
+
+pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
+    // Taken off while it is handled; put back unless it is done.
+    let Some(overlay) = model.overlay.take() else { return Vec::new() };
+    match overlay {
+        Overlay::Confirm(confirm) => return answer(model, confirm, command),
+        Overlay::Tag(job, input) => {
+            if command == Command::Accept {
+                return act(model, Act::Tag(job, input.value().trim().to_owned()));
+            }
+        }
+        Overlay::Filter(input, before) => match command {
+            Command::Accept => list::set_filter(model, Filter::parse(input.value())),
+            Command::Up | Command::Down => {
+                model.overlay = Some(Overlay::Filter(input, before));
+                list::command(model, command);
+            }
+            _ => list::set_filter(model, before),
+        },
+        Overlay::Search(input) => {
+            if command == Command::Accept {
+                log::search(model, input.value());
+            }
+        }
+        Overlay::LogFilter(input) => {
+            if command == Command::Accept {
+                log::filter(model, input.value());
+            }
+        }
+        Overlay::BoardFilter(input, before) => match command {
+            Command::Accept => {}
+            Command::Up | Command::Down => {
+                model.overlay = Some(Overlay::BoardFilter(input, before));
+                board::command(model, command);
+            }
+            _ => board::set_filter(model, before),
+        },
+        // These have files of their own.
+        Overlay::Page(_) | Overlay::Choice(_) | Overlay::CommandLine(_) | Overlay::Form(_) => {}
+        Overlay::Help(top) => {
+            let last = help::lines(model).len().saturating_sub(1);
+            let page = usize::from(model.size.1) / 2;
+            let top = match command {
+                Command::Down => top + 1,
+                Command::Up => top.saturating_sub(1),
+                Command::PageDown => top + page,
+                Command::PageUp => top.saturating_sub(page),
+                _ => return Vec::new(),
+            };
+            model.overlay = Some(Overlay::Help(top.min(last)));
+        }
+    }
+    Vec::new()
+}
+
+fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effect> {
+    let yes = match command {
+        Command::Yes => true,
+        Command::Press => confirm.yes,
+        Command::OtherButton => {
+            confirm.yes = !confirm.yes;
+            model.overlay = Some(Overlay::Confirm(confirm));
+            return Vec::new();
+        }
+        Command::Down | Command::Up => {
+            let last = confirm.jobs.len().saturating_sub(1);
+            let step = if command == Command::Down { 1 } else { -1 };
+            confirm.top = confirm.top.saturating_add_signed(step).min(last);
+            model.overlay = Some(Overlay::Confirm(confirm));
+            return Vec::new();
+        }
+        _ => false,
+    };
+    if !yes {
+        return Vec::new();
+    }
+    if let Act::Kill(jobs) = &confirm.act {
+        model.list.marked.retain(|id| !jobs.contains(id));
+    }
+    act(model, confirm.act)
+}
+
+/// Whether a key with Alt edits what is being typed (by words) or takes it away.
+pub(super) fn edits_with(model: &Model, key: Key) -> bool {
+    use crossterm::event::KeyCode;
+    let typing = matches!(
+        model.overlay,
+        Some(
+            Overlay::Filter(..)
+                | Overlay::BoardFilter(..)
+                | Overlay::Tag(..)
+                | Overlay::Search(_)
+                | Overlay::LogFilter(_)
+                | Overlay::CommandLine(_)
+                | Overlay::Form(_)
+        )
+    );
+    let by_words = matches!(
+        key.code(),
+        KeyCode::Char('b' | 'f' | 'd')
+            | KeyCode::Backspace
+            | KeyCode::Delete
+            | KeyCode::Left
+            | KeyCode::Right
+    );
+    typing && by_words
+}
+
+/// A key without a meaning of its own: text, where something is being typed.
+pub(super) fn typed(model: &mut Model, key: Key) {
+    if let Some(Overlay::Form(form)) = &mut model.overlay {
+        form::typed(form, key);
+        return;
+    }
+    let event = Event::Key(KeyEvent::new(key.code(), key.modifiers()));
+    edit(model, |input| {
+        let plain = key.modifiers() - KeyModifiers::SHIFT == KeyModifiers::NONE;
+        if input.value().chars().count() < LONGEST_INPUT || !plain {
+            input.handle_event(&event);
+        }
+    });
+}
+
+/// Pasted text: into what is being typed, else nowhere.
+pub(super) fn paste(model: &mut Model, text: &str) {
+    edit(model, |input| {
+        let room = LONGEST_INPUT.saturating_sub(input.value().chars().count());
+        // Put in at once: character by character a long text would be copied as often.
+        let clean: String =
+            text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(room).collect();
+        let at = input.cursor();
+        let (before, after): (Vec<char>, Vec<char>) = {
+            let all: Vec<char> = input.value().chars().collect();
+            let (before, after) = all.split_at(at.min(all.len()));
+            (before.to_vec(), after.to_vec())
+        };
+        let cursor = before.len() + clean.chars().count();
+        let value: String = before.into_iter().chain(clean.chars()).chain(after).collect();
+        *input = Input::new(value).with_cursor(cursor);
+    });
+}
+
+/// Edits what is being typed; a filter acts while it is typed.
+fn edit(model: &mut Model, change: impl FnOnce(&mut Input)) {
+    let filter = match &mut model.overlay {
+        Some(Overlay::Filter(input, _)) => {
+            change(input);
+            Filter::parse(input.value())
+        }
+        Some(Overlay::Tag(_, input) | Overlay::Search(input) | Overlay::LogFilter(input)) => {
+            change(input);
+            return;
+        }
+        Some(Overlay::CommandLine(line)) => {
+            change(&mut line.input);
+            (line.completing, line.fetched) = (None, None);
+            return;
+        }
+        Some(Overlay::BoardFilter(input, _)) => {
+            change(input);
+            let filter = input.value().to_owned();
+            board::set_filter(model, filter);
+            return;
+        }
+        Some(Overlay::Form(form)) => {
+            form.pick = None;
+            if let Some(input) = form::input(form) {
+                change(input);
+            }
+            return;
+        }
+        Some(Overlay::Confirm(_) | Overlay::Choice(_) | Overlay::Page(_) | Overlay::Help(_))
+        | None => return,
+    };
+    list::set_filter(model, filter);
+}

@@ -1,0 +1,213 @@
+//! The form of a new run: filling in, proposals, the plan, the start.
+
+use crossterm::event::{Event, KeyEvent};
+use tui_input::Input;
+use tui_input::backend::crossterm::EventHandler as _;
+
+use super::{actions, complain, note};
+use crate::model::facts::TargetState;
+use crate::model::ids::UserName;
+use crate::model::rules::{NAMED, Rules};
+use crate::model::time;
+use crate::ops::board::Board;
+use crate::plan::board::{Row, Standing};
+use crate::screen::keys::{Command, Key};
+use crate::screen::message::{Ask, Effect, Problem};
+use crate::screen::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
+use crate::screen::tabs::Tab;
+
+/// Opens the form; what the selected job was started with is proposed.
+pub(super) fn open(model: &mut Model) -> Vec<Effect> {
+    let selected = model.selected();
+    let user =
+        selected.map(|job| job.id.user.clone()).or_else(|| model.scope.whose.only().cloned());
+    let user = user.or_else(|| model.snapshot.as_ref()?.users.first().cloned());
+    let Some(user) = user else {
+        note(model, "There is no user yet: tpu init".to_owned());
+        return Vec::new();
+    };
+    let dir = selected.and_then(|job| job.dir.0).map(|slot| slot.to_string()).unwrap_or_default();
+    let target = match model.tab {
+        Tab::Targets => chosen_target(model),
+        _ => selected.map(|job| job.target_label.clone()),
+    };
+    let mut form = Form::new(user.clone(), &[&target.unwrap_or_default(), &dir]);
+    // What stands there is a proposal: the cursor is behind it, and Ctrl-U clears it.
+    form.choices = None;
+    model.overlay = Some(Overlay::Form(Box::new(form)));
+    vec![Effect::Ask(Ask::Choices(user))]
+}
+
+fn chosen_target(model: &Model) -> Option<String> {
+    let row = model.boards.chosen(Tab::Targets)?;
+    let item = model.boards.targets.seen.as_ref()?.targets.get(row.at)?;
+    Some(item.label.clone())
+}
+
+/// Takes in what the fields may be filled with.
+pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) {
+    choices.targets = model.boards.targets.seen.as_ref().map(targets).unwrap_or_default();
+    choices.rules = NAMED
+        .iter()
+        .map(|name| Proposal {
+            value: (*name).to_owned(),
+            note: actions::in_words(&Rules::named(name).unwrap_or_default()),
+        })
+        .collect();
+    if let Some(Overlay::Form(form)) = &mut model.overlay
+        && form.user == *user
+    {
+        form.choices = Some(choices);
+    }
+}
+
+/// Targets that became known while the form was open.
+pub(super) fn refresh(model: &mut Model) {
+    let known = model.boards.targets.seen.as_ref().map(targets);
+    if let (Some(Overlay::Form(form)), Some(known)) = (&mut model.overlay, known)
+        && let Some(choices) = &mut form.choices
+    {
+        choices.targets = known;
+    }
+}
+
+/// Targets with how they are, free ones first.
+fn targets(board: &Board) -> Vec<Proposal> {
+    let mut rows: Vec<_> = board.targets.iter().filter(|row| row.is_known).collect();
+    rows.sort_by_key(|row| (row.standing != Standing::Free, row.standing != Standing::Reserved));
+    let proposal = |row: &Row| {
+        let state = match row.fact.state {
+            TargetState::NotWatched => String::new(),
+            _ => row.fact.raw_state.to_lowercase(),
+        };
+        let jobs: Vec<String> = row.jobs.iter().map(ToString::to_string).collect();
+        let since = row.fact.since.map(|at| time::age(board.at.seconds_since(at)));
+        let who = match (&row.user, row.standing) {
+            _ if !jobs.is_empty() => format!("in use by {}", jobs.join(", ")),
+            (Some(user), Standing::Reserved | Standing::Running | Standing::Error) => {
+                format!("{} by {user}", row.standing.as_str())
+            }
+            _ => String::new(),
+        };
+        let full = if row.label == row.target.as_str() { "" } else { row.target.as_str() };
+        let parts = [
+            full.to_owned(),
+            state,
+            since.unwrap_or_default(),
+            row.zone.clone().unwrap_or_default(),
+            who,
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Proposal { value: row.label.clone(), note: parts.join(" · ") }
+    };
+    rows.into_iter().map(proposal).collect()
+}
+
+/// Closes the form.
+pub(super) fn close(model: &mut Model) {
+    model.overlay = None;
+}
+
+pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
+    // Taken off while it is handled; put back unless it is done.
+    let Some(Overlay::Form(mut form)) = model.overlay.take() else { return Vec::new() };
+    let count = FIELDS.len();
+    let mut effects = Vec::new();
+    match command {
+        Command::NextField => {
+            take_pick(&mut form);
+            form.at = (form.at + 1) % count;
+        }
+        Command::PreviousField => form.at = (form.at + count - 1) % count,
+        Command::Down | Command::Up => {
+            let proposals = form.proposals().len();
+            form.pick = match (form.pick, command == Command::Down) {
+                _ if proposals == 0 => None,
+                (None, true) => Some(0),
+                (None, false) => Some(proposals - 1),
+                (Some(at), true) => (at + 1 < proposals).then_some(at + 1),
+                (Some(at), false) => at.checked_sub(1),
+            };
+        }
+        Command::Accept if form.pick.is_some() => {
+            let config = form.field() == FieldId::Configs;
+            take_pick(&mut form);
+            // An alias wants its value now; any other field is complete.
+            if !config {
+                form.at = (form.at + 1) % count;
+            }
+        }
+        Command::Accept => {
+            complete_target(&mut form);
+            match form.words() {
+                Err(problem) => complain(model, problem),
+                // The very plan that is on the screen.
+                Ok(words) if matches!(&form.plan, Some((of, Ok(_))) if *of == words) => {
+                    return actions::start(model, words);
+                }
+                Ok(words) => {
+                    let question = tried(&words);
+                    form.plan = None;
+                    form.waiting = Some(words);
+                    effects.push(Effect::Ask(Ask::Say(question)));
+                }
+            }
+        }
+        _ => return Vec::new(),
+    }
+    form.pick = form.pick.filter(|_| matches!(command, Command::Down | Command::Up));
+    model.overlay = Some(Overlay::Form(form));
+    effects
+}
+
+/// The same words, only tried: the flag stands before a command's own words.
+fn tried(words: &[String]) -> Vec<String> {
+    let mut tried = words.to_vec();
+    tried.insert(1, "--dry-run".to_owned());
+    tried
+}
+
+fn take_pick(form: &mut Form) {
+    let picked = form.pick.and_then(|at| form.proposals().into_iter().nth(at));
+    if let Some(proposal) = picked {
+        form.take(&proposal);
+    }
+}
+
+/// A part of a name that means one target is that target; a part of a path, that slot.
+fn complete_target(form: &mut Form) {
+    let before = form.at;
+    for (at, (id, ..)) in FIELDS.iter().enumerate() {
+        if !matches!(id, FieldId::Target | FieldId::Dir) || form.text(*id).is_empty() {
+            continue;
+        }
+        form.at = at;
+        let proposals = form.proposals();
+        let exact = proposals.iter().any(|proposal| proposal.value == form.text(*id));
+        if let ([only], false) = (proposals.as_slice(), exact) {
+            form.take(only);
+        }
+    }
+    form.at = before;
+}
+
+/// The plan came.
+pub(super) fn planned(model: &mut Model, words: &[String], answer: Result<String, Problem>) {
+    let Some(Overlay::Form(form)) = &mut model.overlay else { return };
+    let Some(waiting) = form.waiting.take_if(|waiting| tried(waiting) == words) else { return };
+    form.plan = Some((waiting, answer));
+}
+
+/// A key that is text for the field.
+pub(super) fn typed(form: &mut Form, key: Key) {
+    if let Some(input) = form.inputs.get_mut(form.at) {
+        input.handle_event(&Event::Key(KeyEvent::new(key.code(), key.modifiers())));
+        form.pick = None;
+    }
+}
+
+/// The text of the field being filled in.
+pub(super) fn input(form: &mut Form) -> Option<&mut Input> {
+    let at = form.at;
+    form.inputs.get_mut(at)
+}

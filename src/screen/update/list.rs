@@ -1,0 +1,237 @@
+//! Commands on the list of jobs and on the detail beside it.
+
+use tui_input::Input;
+
+use super::{act_each, leave_to, log, moved, note};
+use crate::model::ids::JobId;
+use crate::model::job::Status;
+use crate::model::view::JobView;
+use crate::screen::filter::Filter;
+use crate::screen::keys::Command;
+use crate::screen::message::{Act, Door, Effect};
+use crate::screen::model::{Confirm, Model, Overlay};
+use crate::screen::rows::{self, Group, Sort};
+use crate::screen::view::columns;
+use crate::screen::view::layout::Layout;
+
+pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
+    let page = Layout::of(model).list_rows().max(2) - 1;
+    if moved(command, 0, 0, page).is_some() {
+        step(model, |row, last| moved(command, row, last, page).unwrap_or(row));
+        return Vec::new();
+    }
+    match command {
+        Command::Details => model.wide = model.selected().is_some(),
+        Command::SortLeft => sort_by(model, false),
+        Command::SortRight => sort_by(model, true),
+        Command::SortReverse => reverse(model),
+        Command::Group => {
+            let groups = Group::ALL;
+            let at = groups.iter().position(|group| *group == model.list.arrangement.group);
+            let next = at.map_or(0, |at| (at + 1) % groups.len());
+            set_group(model, groups.get(next).copied().unwrap_or_default());
+        }
+        Command::Back => back(model),
+        Command::Log => return log::open(model),
+        Command::Filter => {
+            let before = std::mem::take(&mut model.list.filter);
+            let input = Input::new(before.text().to_owned());
+            model.list.filter = before.clone();
+            model.overlay = Some(Overlay::Filter(input, before));
+        }
+        Command::Mark => {
+            mark(model);
+            step(model, |row, last| (row + 1).min(last));
+        }
+        Command::Unfold => fold(model, true),
+        Command::Fold => fold(model, false),
+        Command::Tag => {
+            if let Some(job) = model.selected() {
+                let input = Input::new(job.tags.clone().unwrap_or_default());
+                model.overlay = Some(Overlay::Tag(job.id.clone(), input));
+            }
+        }
+        Command::Resume => return on_subjects(model, Act::Resume),
+        Command::Rerun => return on_subjects(model, Act::Rerun),
+        Command::Kill => confirm_kill(model),
+        Command::Clean => confirm_clean(model),
+        Command::Attach => {
+            if let Some(job) = model.selected().map(|job| job.id.clone()) {
+                return leave_to(model, Door::Window(job));
+            }
+        }
+        // These belong to other contexts, or were handled before.
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Moves the selection to the row that `to(row, last row)` names.
+pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
+    let last = model.list.rows.len().saturating_sub(1);
+    let from = model.selected_row().unwrap_or(0);
+    let wanted = to(from, last);
+    // The head of a group is no row to stand on: the next one in the same direction is.
+    let rows = &model.list.rows;
+    let is_job = |at: &usize| rows.get(*at).is_some_and(|row| !row.is_head());
+    let found = if wanted < from {
+        (0..=wanted).rev().find(is_job).or_else(|| (0..=last).find(is_job))
+    } else {
+        (wanted..=last).find(is_job)
+    };
+    if let Some(row) = found.and_then(|at| rows.get(at)) {
+        model.list.selected = Some(row.id.clone());
+    }
+}
+
+/// Sorts by the next column to the right or to the left; beyond the ends is the order of the file.
+fn sort_by(model: &mut Model, right: bool) {
+    let columns: Vec<Sort> = columns::sortable(model).collect();
+    let now = model.list.arrangement.sort.map(|(sort, _)| sort.id);
+    let at = now.and_then(|id| columns.iter().position(|column| column.id == id));
+    let next = match (at, right) {
+        (None, true) => Some(0),
+        (None, false) => columns.len().checked_sub(1),
+        (Some(at), true) => Some(at + 1),
+        (Some(at), false) => at.checked_sub(1),
+    };
+    set_sort(model, next.and_then(|at| columns.get(at).copied()));
+}
+
+/// Sorts by a column, or not at all; the order is then the one that the column's name suggests.
+pub(super) fn set_sort(model: &mut Model, sort: Option<Sort>) {
+    let row = model.selected_row();
+    model.list.arrangement.sort = sort.map(|sort| (sort, false));
+    rebuild(model, row);
+}
+
+/// Sorts by a column; by the same one again, the other way round.
+pub(super) fn sort_or_reverse(model: &mut Model, sort: Sort) {
+    match model.list.arrangement.sort {
+        Some((now, _)) if now.id == sort.id => reverse(model),
+        _ => set_sort(model, Some(sort)),
+    }
+}
+
+fn reverse(model: &mut Model) {
+    if let Some((_, reverse)) = &mut model.list.arrangement.sort {
+        *reverse = !*reverse;
+        rebuild(model, None);
+    }
+}
+
+/// Groups the rows.
+pub(super) fn set_group(model: &mut Model, group: Group) {
+    model.list.arrangement.group = group;
+    rebuild(model, None);
+}
+
+/// Computes the rows again and keeps the selection on its job. `before` is the row it had: when the job
+/// is gone for good, its neighbour is selected; when a filter hides it, the first row is.
+pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
+    let Some(snapshot) = &model.snapshot else { return };
+    let rows =
+        rows::rows(snapshot, &model.list.filter, &model.list.unfolded, &model.list.arrangement);
+    let shown = |id: &JobId| rows.iter().any(|row| !row.is_head() && row.id == *id);
+    let first = || rows.first().map(|row| row.id.clone());
+    let selected = match &model.list.selected {
+        None => first(),
+        // With no rows at all the wish is kept for when there are some.
+        Some(id) if rows.is_empty() || shown(id) => Some(id.clone()),
+        Some(id) => {
+            let continued_by = snapshot.jobs.iter().find(|job| {
+                let same = job.id.user == id.user && job.lineage.contains(&id.window);
+                job.leaf && same && shown(&job.id)
+            });
+            let gone = snapshot.jobs.iter().all(|job| job.id != *id);
+            match (continued_by, before) {
+                (Some(job), _) => Some(job.id.clone()),
+                (None, Some(row)) if gone => {
+                    rows.get(row.min(rows.len().saturating_sub(1))).map(|row| row.id.clone())
+                }
+                (None, _) => first(),
+            }
+        }
+    };
+    model.list.selected = selected;
+    model.list.rows = rows;
+}
+
+/// Goes back: from the wide detail to the list, there from the filter, then from the marks.
+fn back(model: &mut Model) {
+    model.toasts.clear();
+    if model.wide {
+        model.wide = false;
+    } else if !model.list.filter.is_empty() {
+        set_filter(model, Filter::default());
+    } else {
+        model.list.marked.clear();
+    }
+}
+
+/// Changes the filter; the selection stays on its job where the filter lets it.
+pub(super) fn set_filter(model: &mut Model, filter: Filter) {
+    model.list.filter = filter;
+    rebuild(model, None);
+}
+
+fn mark(model: &mut Model) {
+    let Some(id) = model.selected().map(|job| job.id.clone()) else { return };
+    if !model.list.marked.remove(&id) {
+        model.list.marked.insert(id);
+    }
+}
+
+fn fold(model: &mut Model, open: bool) {
+    let Some(job) = model.selected() else { return };
+    let leaf = job.lineage.last().map_or(job.id.window, |leaf| *leaf);
+    let leaf = JobId::new(job.id.user.clone(), leaf);
+    let changed =
+        if open { model.list.unfolded.insert(leaf) } else { model.list.unfolded.remove(&leaf) };
+    if changed {
+        rebuild(model, None);
+    }
+}
+
+/// Begins an action for each marked job, or for the selected one. The marks stay until it is done: without
+/// them the same key, pressed again meanwhile, would be about the selected job.
+fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
+    let acts = model.subjects().into_iter().map(|job| make(job.id.clone())).collect();
+    act_each(model, acts)
+}
+
+/// Whether a kill is possible: on what is live and on failures.
+fn killable(job: &JobView) -> bool {
+    job.shown.status.is_live() || matches!(job.shown.status, Status::Error(_))
+}
+
+fn confirm_kill(model: &mut Model) {
+    let (can, ended): (Vec<_>, Vec<_>) =
+        model.subjects().into_iter().partition(|job| killable(job));
+    let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
+    let ended: Vec<String> =
+        ended.iter().map(|job| format!("{} ({})", job.id.window, job.shown.status)).collect();
+    if jobs.is_empty() {
+        if !ended.is_empty() {
+            note(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));
+        }
+        return;
+    }
+    let note =
+        (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
+    let act = Act::Kill(jobs.clone());
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
+}
+
+fn confirm_clean(model: &mut Model) {
+    let Some(user) = model.selected().map(|job| job.id.user.clone()) else { return };
+    let jobs = model.cleanable(&user);
+    if jobs.is_empty() {
+        note(model, format!("Nothing to clean: no job of {user} has ended."));
+        return;
+    }
+    let act = Act::Clean(user);
+    model.overlay =
+        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note: None }));
+}

@@ -1,0 +1,194 @@
+//! Losses as pictures: a sparkline of one row, and curves over each other in braille dots.
+
+use ratatui::text::{Line, Span};
+
+use super::spans::span;
+use super::{style, words};
+use crate::model::curve::Point;
+use crate::screen::model::Model;
+use crate::screen::theme::Role;
+
+const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// A share from 0 to 1 of a small whole number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "clamped"
+)]
+fn scaled(share: f64, most: usize) -> usize {
+    (share.clamp(0.0, 1.0) * most as f64).round() as usize
+}
+
+/// The mean loss of each of `width` equal parts of the steps; `None` where there is no point.
+fn columns(points: &[Point], (from, to): (f64, f64), width: usize) -> Vec<Option<f64>> {
+    let mut sums = vec![(0.0, 0_u32); width];
+    let span = (to - from).max(f64::MIN_POSITIVE);
+    for point in points {
+        let at = scaled((point.step - from) / span, width.saturating_sub(1));
+        if let Some((sum, count)) = sums.get_mut(at) {
+            *sum += point.loss;
+            *count += 1;
+        }
+    }
+    sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))).collect()
+}
+
+/// The loss from the first step to the newest one, in one row; `None` for fewer than two points.
+pub(super) fn sparkline(points: &[Point], width: usize) -> Option<String> {
+    let (first, last) = (points.first()?, points.last()?);
+    if points.len() < 2 || width < 4 {
+        return None;
+    }
+    // Not wider than there are points: a gap would look like a fall.
+    let width = width.min(points.len());
+    let values = columns(points, (first.step, last.step), width);
+    let known = values.iter().flatten().copied();
+    let low = known.clone().fold(f64::INFINITY, f64::min);
+    let high = known.fold(f64::NEG_INFINITY, f64::max);
+    let mut newest = first.loss;
+    let cells = values.into_iter().map(|value| {
+        newest = value.unwrap_or(newest);
+        let share = if high > low { (newest - low) / (high - low) } else { 0.0 };
+        LEVELS.get(scaled(share, LEVELS.len() - 1)).copied().unwrap_or(" ")
+    });
+    Some(cells.collect())
+}
+
+/// Two curves over each other, with their scales: dots of the first, then of the second where both are.
+pub(super) fn chart(
+    model: &Model,
+    curves: [&[Point]; 2],
+    (width, height): (usize, usize),
+) -> Vec<Line<'static>> {
+    let all = || curves.iter().flat_map(|curve| curve.iter());
+    if all().count() < 2 || width < 16 || height < 3 {
+        return vec![Line::from("No loss has been printed that could be drawn.")];
+    }
+    let fold = |value: fn(&Point) -> f64| {
+        let low = all().map(value).fold(f64::INFINITY, f64::min);
+        (low, all().map(value).fold(f64::NEG_INFINITY, f64::max))
+    };
+    let (steps, losses) = (fold(|point| point.step), fold(|point| point.loss));
+    let scale = [losses.1, losses.0].map(words::number);
+    let margin = scale.iter().map(String::len).max().unwrap_or(0) + 1;
+    let (columns, rows) = (width.saturating_sub(margin + 1), height - 1);
+    let mut grids = curves.map(|curve| Braille::new(columns, rows).with(curve, steps, losses));
+    let mut lines = Vec::with_capacity(height);
+    for row in 0..rows {
+        let label = match row {
+            0 => scale.first().cloned().unwrap_or_default(),
+            _ if row + 1 == rows => scale.last().cloned().unwrap_or_default(),
+            _ => String::new(),
+        };
+        let mut line = Line::from(span(format!("{label:>margin$}"), style(model, Role::Dim)));
+        line.push_span(span("│", style(model, Role::Border)));
+        for column in 0..columns {
+            let [first, second] =
+                [0, 1].map(|at| grids.get_mut(at).map_or(0, |grid| grid.cell(row, column)));
+            let role = match (first > 0, second > 0) {
+                (_, true) => Role::Marked,
+                (true, false) => Role::Starting,
+                (false, false) => Role::Base,
+            };
+            let glyph = char::from_u32(0x2800 + u32::from(first | second)).unwrap_or(' ');
+            let glyph = if first | second == 0 { ' ' } else { glyph };
+            line.push_span(Span::styled(glyph.to_string(), style(model, role)));
+        }
+        lines.push(line);
+    }
+    let (left, right) = (format!("step {}", words::number(steps.0)), words::number(steps.1));
+    let gap = columns.saturating_sub(left.len() + right.len());
+    let text = format!("{}{left}{}{right}", " ".repeat(margin + 1), " ".repeat(gap));
+    lines.push(Line::from(span(text, style(model, Role::Dim))));
+    lines
+}
+
+/// Dots, two columns and four rows to a character.
+struct Braille {
+    columns: usize,
+    cells: Vec<u8>,
+}
+
+impl Braille {
+    fn new(columns: usize, rows: usize) -> Self {
+        Self { columns, cells: vec![0; columns * rows] }
+    }
+
+    /// Draws a curve, its points joined by lines.
+    fn with(mut self, curve: &[Point], steps: (f64, f64), losses: (f64, f64)) -> Self {
+        let (wide, high) = (self.columns * 2, self.cells.len() / self.columns.max(1) * 4);
+        if wide == 0 || high == 0 {
+            return self;
+        }
+        let share = |value: f64, (low, high): (f64, f64)| {
+            if high > low { (value - low) / (high - low) } else { 0.5 }
+        };
+        let place = |point: &Point| {
+            let x = scaled(share(point.step, steps), wide - 1);
+            (x, high - 1 - scaled(share(point.loss, losses), high - 1))
+        };
+        let mut last: Option<(usize, usize)> = None;
+        for (x, y) in curve.iter().map(place) {
+            let (from_x, from_y) = last.unwrap_or((x, y));
+            let count = x.saturating_sub(from_x).max(y.abs_diff(from_y)).max(1);
+            for at in 0..=count {
+                let between = |from: usize, to: usize| {
+                    if to >= from {
+                        from + (to - from) * at / count
+                    } else {
+                        from - (from - to) * at / count
+                    }
+                };
+                self.dot(between(from_x, x), between(from_y, y));
+            }
+            last = Some((x, y));
+        }
+        self
+    }
+
+    fn dot(&mut self, x: usize, y: usize) {
+        // The numbering of braille dots: three rows of two, then the fourth row.
+        const DOTS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
+        let bit = DOTS.get(y % 4).and_then(|row| row.get(x % 2)).copied().unwrap_or(0);
+        if let Some(cell) = self.cells.get_mut(y / 4 * self.columns + x / 2) {
+            *cell |= bit;
+        }
+    }
+
+    fn cell(&self, row: usize, column: usize) -> u8 {
+        self.cells.get(row * self.columns + column).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn falling(count: u32) -> Vec<Point> {
+        (0..count).map(|n| Point { step: f64::from(n), loss: 1.0 / f64::from(n + 1) }).collect()
+    }
+
+    #[test]
+    fn a_sparkline_falls_with_the_loss() {
+        let line = sparkline(&falling(64), 8).unwrap();
+        assert_eq!(line.chars().count(), 8);
+        assert!(line.starts_with('█') && line.ends_with('▁'), "{line}");
+        assert_eq!(sparkline(&falling(1), 8), None);
+        assert_eq!(sparkline(&falling(5), 40).unwrap().chars().count(), 5, "no gaps");
+        let flat: Vec<Point> = (0..9).map(|n| Point { step: f64::from(n), loss: 2.0 }).collect();
+        assert_eq!(sparkline(&flat, 8).unwrap(), "▁▁▁▁▁▁▁▁");
+    }
+
+    #[test]
+    fn braille_dots_stand_where_they_belong() {
+        let mut grid = Braille::new(2, 1);
+        grid.dot(0, 0);
+        grid.dot(3, 3);
+        assert_eq!(grid.cells, [0x01, 0x80]);
+        let curve = [Point { step: 0.0, loss: 0.0 }, Point { step: 1.0, loss: 1.0 }];
+        let line = Braille::new(2, 1).with(&curve, (0.0, 1.0), (0.0, 1.0));
+        assert_eq!(line.cells, [0x60, 0x0a], "a rising line");
+    }
+}

@@ -1,0 +1,268 @@
+//! One job in detail, and below it the end of its pane.
+//!
+//! ```text
+//! ┌ 7 · v2-32-p2 · baseline ───────────────────────┐
+//! │ ● running · epoch 31/100 · 4.2 it/s · ETA 3h   │  what it does
+//! │ ██████░░░░░░░░░ 31 %   loss 0.412 · lr 1e-3    │
+//! │ stage 2 · resumed from 5, 6 · rule pre         │  what it is
+//! │ ── output ──────────────────────────────────── │
+//! │ step 12000 loss 0.412                          │  what it says
+//! └────────────────────────────────────────────────┘
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::spans::{cut, dotted, outside, span, wrap};
+use super::{columns, curve, evidence, panel, status, style, timeline, words};
+use crate::model::time;
+use crate::model::view::JobView;
+use crate::screen::keys::{Command, Context};
+use crate::screen::model::Model;
+use crate::screen::pane::PaneText;
+use crate::screen::rows;
+use crate::screen::theme::Role;
+
+/// Draws the selected job into its area.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let Some(job) = model.selected() else {
+        let inner = panel(frame, model, area, Line::from(" Detail "));
+        frame.render_widget(Line::from(" No job is selected."), inner);
+        return;
+    };
+    let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
+    let window = if model.everybody() { job.id.to_string() } else { job.id.window.to_string() };
+    let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
+    let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let width = usize::from(inner.width);
+    // Facts take at most half of a small panel: the output is what people look for there. In full width they
+    // are what somebody asked for.
+    let height = usize::from(inner.height);
+    let most = (height / 2).max(4).max(if model.wide { height.saturating_sub(5) } else { 0 });
+    let mut facts = facts(model, job, width);
+    let hidden = facts.len().saturating_sub(most);
+    facts.truncate(most);
+    let output_rows = usize::from(inner.height).saturating_sub(facts.len() + 1);
+    let mut lines = facts;
+    lines.push(divider(model, job, (width, hidden)));
+    lines.extend(output(model, job).newest_rows(width, output_rows));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+        frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
+    }
+}
+
+/// The pane with its colours once it has been read, else the plain lines that came with the look.
+fn output(model: &Model, job: &JobView) -> PaneText {
+    match (&model.live.text, model.live.job == Some(job.id.clone())) {
+        (Some(text), true) => text.clone(),
+        _ => PaneText::from_plain(job.tail.lines()),
+    }
+}
+
+/// The line between facts and output, which says whether the output is live, and how many lines of facts
+/// have no room above it.
+fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Line<'static> {
+    let seen = model.live.text.is_some() || !job.tail.is_empty();
+    let word = match (job.window_alive, seen) {
+        (Some(false), true) => "last output, its window is closed",
+        (Some(false), false) => "its window is closed",
+        (None, _) => "last output, its window cannot be seen from here",
+        (Some(true), true) => "output",
+        (Some(true), false) => "no output yet",
+    };
+    let line = Line::from(vec![
+        span("── ", style(model, Role::Border)),
+        span(word, style(model, Role::Dim)),
+        span(" ", style(model, Role::Border)),
+    ]);
+    let more = match (hidden, model.wide) {
+        (0, _) => String::new(),
+        (n, true) => format!(" {n} more have no room "),
+        (n, false) => {
+            format!(" {} shows {n} more ", model.setup.key(Context::List, Command::Details))
+        }
+    };
+    let rest = width.saturating_sub(line.width());
+    let more = if crate::text::width(&more) + 2 <= rest { more } else { String::new() };
+    let bar = rest.saturating_sub(crate::text::width(&more));
+    let mut line = cut(line, width);
+    line.push_span(span("─".repeat(bar), style(model, Role::Border)));
+    line.push_span(span(more, style(model, Role::Dim)));
+    line
+}
+
+/// What is known about the job, the most important first: of a failure, why and what happens next.
+fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
+    let base = style(model, Role::Base);
+    let dim = style(model, Role::Dim);
+    let shown = status::of(job);
+    let mut lines = Vec::new();
+    let mut first =
+        Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)));
+    // Behind the status, or in lines of its own where that is too long.
+    let progress = words::progress_with(job, model.traces.of(job));
+    let behind = first.width() + 3 + crate::text::width(&progress) <= width;
+    if behind && !progress.is_empty() {
+        first.push_span(span(format!(" · {progress}"), base));
+    }
+    lines.push(first);
+    if !behind {
+        lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
+    }
+    let uncertain = [
+        (&job.shown.unknown, "nothing certain can be said"),
+        (&job.target_unknown, "its target is unknown"),
+    ];
+    for (reason, what) in uncertain {
+        let text = reason.as_ref().map(|reason| format!("{what}: {}", outside(reason)));
+        let wrapped = text.map(|text| wrap(&text, width)).unwrap_or_default();
+        let unknown = |line| Line::from(span(line, style(model, Role::Unknown)));
+        lines.extend(wrapped.into_iter().map(unknown));
+    }
+    if job.failure().is_some() {
+        lines.extend(failure(model, job, width));
+    }
+    if job.failure().is_some() || job.next.is_some() {
+        let reason = job.next.as_ref().map(|next| outside(&next.reason)).unwrap_or_default();
+        // Why nothing happens is a whole sentence; what happens wants its reason beside it.
+        let acts = job.next.as_ref().is_some_and(|next| next.action != "pass");
+        let outlook = if acts || reason.is_empty() {
+            words::outlook(job, model.snapshot.as_ref())
+        } else {
+            String::new()
+        };
+        let next = dotted([outlook, reason]);
+        lines.extend(
+            wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
+        );
+    }
+    lines.extend(bar(model, job, width));
+    lines.extend(losses(model, job, width));
+    lines.extend(wrap(&lineage(job), width).into_iter().map(|line| Line::from(span(line, base))));
+    if job.lineage.len() > 1 {
+        lines.extend(attempts(model, job, width));
+    }
+    let mut row = |label: &str, text: String| {
+        if !text.is_empty() {
+            let label = span(format!("{label:<8}"), dim);
+            lines.push(Line::from(vec![label, Span::styled(text, base)]));
+        }
+    };
+    row(
+        "target",
+        dotted([
+            outside(job.target.as_str()),
+            job.zone.as_deref().map(outside).unwrap_or_default(),
+        ]),
+    );
+    let slot = job.dir.0.map(|slot| format!("{slot} ")).unwrap_or_default();
+    row("dir", format!("{slot}{}", outside(&job.dir.1)));
+    row("args", outside(&job.configs));
+    row("started", started(model, job));
+    row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
+    row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
+    lines
+}
+
+/// Progress bar, loss and learning rate on one line.
+fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    let p = &job.shown.progress;
+    let numbers = dotted([
+        p.loss.map(|loss| format!("loss {}", words::number(loss))).unwrap_or_default(),
+        p.lr.map(|lr| format!("lr {}", words::number(lr))).unwrap_or_default(),
+    ]);
+    let Some(fraction) = p.fraction() else {
+        return (!numbers.is_empty()).then(|| Line::from(numbers));
+    };
+    let numbers = format!(" {}   {numbers}", words::percent(fraction));
+    let room = width.saturating_sub(crate::text::width(&numbers));
+    let mut line = columns::bar(model, fraction, room.clamp(5, 40));
+    line.push_span(Span::raw(numbers));
+    Some(line)
+}
+
+/// The loss of the whole lineage, from its first step to the newest.
+fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    const WIDEST: usize = 48;
+    let points = model.traces.of(job)?.curve.whole();
+    let newest = points.last().map(|point| words::number(point.loss))?;
+    let behind = format!(" {newest}");
+    let room = width.saturating_sub(5 + crate::text::width(&behind)).min(WIDEST);
+    let picture = curve::sparkline(&points, room)?;
+    Some(Line::from(vec![
+        span("loss ", style(model, Role::Dim)),
+        span(picture, style(model, Role::Running)),
+        span(behind, style(model, Role::Base)),
+    ]))
+}
+
+/// The attempts over time, and how much of it was productive.
+fn attempts(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
+    const WIDEST: usize = 60;
+    /// What ` goodput 100 %` takes; kept free while it is not known, so that the bar does not jump.
+    const GOODPUT: usize = 14;
+    let behind = timeline::goodput(model, job)
+        .map_or_else(|| " ".repeat(GOODPUT), |share| format!(" goodput {}", words::percent(share)));
+    let room = width.saturating_sub(crate::text::width(&behind)).min(WIDEST);
+    let mut line = timeline::line(model, job, room)?;
+    line.push_span(span(behind, style(model, Role::Dim)));
+    Some(line)
+}
+
+/// The words that say why, whole, and where they stand.
+fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
+    const MOST: usize = 3;
+    let Some(evidence) = &job.shown.evidence else {
+        return vec![Line::from("nothing says why")];
+    };
+    let error = style(model, Role::Error);
+    let quote = outside(evidence.line.trim());
+    let mut quoted = wrap(&quote, width);
+    if quoted.len() > MOST {
+        quoted.truncate(MOST);
+        let last = quoted.pop().unwrap_or_default();
+        quoted.push(crate::text::cut(&format!("{last} …"), width).into_owned());
+    }
+    let mut lines: Vec<_> = quoted.into_iter().map(|line| Line::from(span(line, error))).collect();
+    let place = dotted([
+        evidence::place(job).unwrap_or_default(),
+        format!("seen by {}", outside(&evidence.rule)),
+        evidence.age_s.map(|age| format!("{} ago", time::age(age))).unwrap_or_default(),
+    ]);
+    lines.push(Line::from(span(place, style(model, Role::Dim))));
+    lines
+}
+
+/// `stage 2 · continues 5, 6 · rule pre · MONITOR leaves it alone`.
+fn lineage(job: &JobView) -> String {
+    let mut older: Vec<String> = rows::attempts(job).map(|window| window.to_string()).collect();
+    older.reverse();
+    let younger: Vec<String> = job
+        .lineage
+        .iter()
+        .skip_while(|window| **window != job.id.window)
+        .skip(1)
+        .map(ToString::to_string)
+        .collect();
+    dotted([
+        if job.stage > 0 { format!("stage {}", job.stage) } else { String::new() },
+        if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },
+        if younger.is_empty() {
+            String::new()
+        } else {
+            format!("continued by {}", younger.join(", "))
+        },
+        format!("rule {}", job.rules),
+        if job.monitor { String::new() } else { "MONITOR leaves it alone".to_owned() },
+    ])
+}
+
+fn started(model: &Model, job: &JobView) -> String {
+    dotted([
+        job.started_at.map(|at| model.setup.zone.stamp_alone(at)).unwrap_or_default(),
+        job.exit.map(|exit| exit.to_string()).unwrap_or_default(),
+        job.pane_id.as_deref().map(|pane| format!("pane {}", outside(pane))).unwrap_or_default(),
+    ])
+}

@@ -1,0 +1,184 @@
+//! A table of rows with columns that give way when room is short: what the tabs beside the jobs are made of.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::spans::{cut, outside, span, wrap};
+use super::{list, panel, style, tabs};
+use crate::model::time;
+use crate::screen::model::{BoardRow, Model};
+use crate::screen::tabs::Tab;
+use crate::screen::theme::Role;
+
+/// A column that may be so wide holds sentences.
+const SENTENCE: usize = 60;
+
+/// One column.
+pub(super) struct GridColumn<T> {
+    /// Its head.
+    pub(super) head: &'static str,
+    /// Fewer columns of the terminal than this make it useless.
+    pub(super) least: usize,
+    /// More than this is wasted on it.
+    pub(super) most: usize,
+    /// The smaller, the sooner it gives way when room is short.
+    pub(super) keep: u8,
+    /// Its content for one row.
+    pub(super) cell: fn(&Model, &T) -> Line<'static>,
+}
+
+/// The rows of a table and what they are of.
+pub(super) struct Grid<'a, T: 'static> {
+    /// Columns from left to right.
+    pub(super) columns: &'static [GridColumn<T>],
+    /// All rows that the filter lets through.
+    pub(super) rows: &'a [BoardRow],
+    /// The value of a row.
+    pub(super) value: &'a dyn Fn(&BoardRow) -> Option<&'a T>,
+    /// What to say when there are no rows.
+    pub(super) nothing: String,
+    /// How many rows there would be without the filter.
+    pub(super) total: usize,
+    /// Whether the tabs stand in its upper border.
+    pub(super) titled: bool,
+}
+
+/// Draws the table with its frame.
+pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
+    let title = if grid.titled { tabs::title(model) } else { Line::default() };
+    let inner = panel(frame, model, area, title);
+    foot(frame, model, area, grid);
+    let body = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+    let choosing = model.boards.choosing(model.tab);
+    let height = usize::from(body.height);
+    let shown: Vec<&BoardRow> = grid.rows.iter().skip(choosing.top).take(height).collect();
+    if shown.is_empty() {
+        let lines = wrap(&grid.nothing, usize::from(body.width.saturating_sub(4)));
+        for (y, line) in (body.y..body.bottom()).skip(1).zip(lines) {
+            let at = Rect { x: body.x + 2, y, width: body.width.saturating_sub(2), height: 1 };
+            frame.render_widget(Line::raw(line), at);
+        }
+        return;
+    }
+    let cells: Vec<Vec<Line<'static>>> = shown
+        .iter()
+        .map(|row| match (grid.value)(row) {
+            Some(value) => grid.columns.iter().map(|column| (column.cell)(model, value)).collect(),
+            None => Vec::new(),
+        })
+        .collect();
+    let widths = fit(grid.columns, &cells, usize::from(inner.width).saturating_sub(2));
+    let mut heads = Line::raw("  ");
+    for (column, width) in grid.columns.iter().zip(&widths) {
+        if let Some(width) = width {
+            push(&mut heads, Line::from(span(column.head, style(model, Role::Dim))), *width);
+        }
+    }
+    frame.render_widget(heads, Rect { height: 1, ..inner });
+    for ((y, row), cells) in (body.y..body.bottom()).zip(&shown).zip(cells) {
+        let is_selected = choosing.selected.as_ref() == Some(&row.key);
+        let mut line = Line::raw(if is_selected { "▸ " } else { "  " });
+        for (cell, width) in cells.into_iter().zip(&widths) {
+            if let Some(width) = width {
+                push(&mut line, cell, *width);
+            }
+        }
+        let at = Rect { y, height: 1, ..body };
+        if is_selected {
+            // One style for the whole row: coloured words might vanish on the coloured bar.
+            let style = style(model, Role::Selected);
+            line.spans.iter_mut().for_each(|span| span.style = style);
+            frame.buffer_mut().set_style(at, style);
+        }
+        frame.render_widget(line, at);
+    }
+    list::position(frame, model, area, (choosing.top, height, grid.rows.len()));
+}
+
+/// Appends a cell, cut or filled to its width, and the blanks behind it.
+fn push(line: &mut Line<'static>, cell: Line<'static>, width: usize) {
+    let cell = cut(cell, width);
+    let missing = width.saturating_sub(cell.width()) + 2;
+    line.spans.extend(cell.spans);
+    line.spans.push(Span::raw(" ".repeat(missing)));
+}
+
+/// The width of each column; `None` for one that gave way. What the rows on the screen can use goes to the
+/// columns from left to right, to those that hold sentences last.
+fn fit<T>(
+    columns: &[GridColumn<T>],
+    cells: &[Vec<Line<'static>>],
+    room: usize,
+) -> Vec<Option<usize>> {
+    let natural: Vec<usize> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| {
+            let widest =
+                cells.iter().filter_map(|row| row.get(at)).map(Line::width).max().unwrap_or(0);
+            widest.max(column.head.len()).clamp(column.least, column.most)
+        })
+        .collect();
+    let empty =
+        |at: usize| cells.iter().all(|row| row.get(at).is_none_or(|cell| cell.width() == 0));
+    let mut widths: Vec<Option<usize>> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| (!empty(at) || column.keep == u8::MAX).then_some(column.least))
+        .collect();
+    let used =
+        |widths: &[Option<usize>]| widths.iter().flatten().map(|width| width + 2).sum::<usize>();
+    while used(&widths) > room + 2 && widths.iter().flatten().count() > 1 {
+        let there = columns
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| widths.get(*at).is_some_and(Option::is_some));
+        let Some((weakest, _)) = there.min_by_key(|(_, column)| column.keep) else { break };
+        if let Some(width) = widths.get_mut(weakest) {
+            *width = None;
+        }
+    }
+    let mut left = (room + 2).saturating_sub(used(&widths));
+    // Names and numbers first; the rest is for sentences.
+    for wide in [false, true] {
+        for ((width, natural), column) in widths.iter_mut().zip(&natural).zip(columns) {
+            if let Some(width) = width.as_mut().filter(|_| wide == (column.most >= SENTENCE)) {
+                let more = natural.saturating_sub(*width).min(left);
+                *width += more;
+                left -= more;
+            }
+        }
+    }
+    widths
+}
+
+/// What the filter hides and how old this is, in the lower border.
+fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
+    let mut line = Line::default();
+    let filter = &model.boards.choosing(model.tab).filter;
+    if !filter.is_empty() {
+        let text = format!(" {} of {} · /{} ", grid.rows.len(), grid.total, outside(filter));
+        line.push_span(span(text, style(model, Role::Title)));
+    }
+    let (age, problem) = model.boards.state(model.tab, model.now);
+    let late = model.setup.refresh_s.saturating_mul(2).max(20) + 2;
+    if let Some(problem) = problem {
+        let text = format!(" ▲ {} ", outside(&problem.message));
+        line.push_span(span(text, style(model, Role::Error)));
+    }
+    if let Some((zones, why)) = model.boards.silent().filter(|_| model.tab == Tab::Targets) {
+        let text = format!(" ▲ {}: {} ", outside(&zones), outside(why));
+        line.push_span(span(text, style(model, Role::Error)));
+    }
+    if let Some(age) = age.filter(|age| *age > late || problem.is_some()) {
+        let text = format!(" as of {} ago ", time::age(age));
+        line.push_span(span(text, style(model, Role::Warning)));
+    }
+    let line = cut(line, usize::from(area.width.saturating_sub(4)));
+    let width = u16::try_from(line.width()).unwrap_or(0);
+    if width > 0 && area.height > 0 {
+        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
+        frame.render_widget(line, at);
+    }
+}

@@ -1,0 +1,164 @@
+//! The list of jobs.
+//!
+//! ```text
+//! ┌[1 Jobs] 2 Targets  3 Events  4 Plan ──────────────┐
+//! │  w   dir        tpu        status      progress   │
+//! │▸ 7+2 imagenet   v2-32-p2   ● running   ███░  31 % │
+//! └ 3 of 12 · /status:error · 1 error hidden ─ 1–3 of 9 ─┘
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::columns::{self, Cell, Column};
+use super::spans::{cut, outside, span};
+use super::{panel, spans, style, tabs};
+use crate::screen::model::Model;
+use crate::screen::rows::{Group, Row};
+use crate::screen::theme::Role;
+use crate::text;
+
+/// Draws the list into its area.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let inner = panel(frame, model, area, tabs::title(model));
+    foot(frame, model, area);
+    let height = usize::from(inner.height.saturating_sub(1));
+    let columns = columns::fit(model, usize::from(inner.width).saturating_sub(2));
+    let [head, body] = ratatui::layout::Layout::vertical([
+        ratatui::layout::Constraint::Length(1),
+        ratatui::layout::Constraint::Fill(1),
+    ])
+    .areas(inner);
+    frame.render_widget(heads(model, &columns), head);
+    if model.list.rows.is_empty() {
+        let text =
+            format!("No job matches '{}'. Esc takes the filter away.", model.list.filter.text());
+        let lines = spans::wrap(&text, usize::from(body.width.saturating_sub(4)));
+        for (y, line) in (body.y..body.bottom()).skip(1).zip(lines) {
+            frame.render_widget(Line::raw(format!("  {line}")), Rect { y, height: 1, ..body });
+        }
+        return;
+    }
+    let shown = model.list.rows.iter().enumerate().skip(model.list.top).take(height);
+    let selected = model.selected_row();
+    for (y, (at, row)) in (body.y..body.bottom()).zip(shown) {
+        let Some(job) = model.jobs().get(row.job) else { continue };
+        let line_area = Rect { y, height: 1, ..body };
+        if let Some(name) = &row.head {
+            let group = if name.is_empty() { "(none)".to_owned() } else { outside(name) };
+            let line = Line::from(span(format!(" {group}"), style(model, Role::Title)));
+            frame.render_widget(cut(line, usize::from(body.width)), line_area);
+            continue;
+        }
+        let is_selected = selected == Some(at);
+        let mut line = lead(model, row, is_selected);
+        let own_tags = columns.iter().any(|(column, _)| column.id == "tags");
+        for (column, width) in &columns {
+            let cell = (column.cell)(&Cell { model, row, job, width: *width, own_tags });
+            push_cell(&mut line, cell, *width);
+        }
+        if is_selected {
+            // One style for the whole row: coloured words might vanish on the coloured bar.
+            let style = style(model, Role::Selected);
+            line.spans.iter_mut().for_each(|span| span.style = style);
+            frame.buffer_mut().set_style(line_area, style);
+        }
+        frame.render_widget(line, line_area);
+    }
+    position(frame, model, area, (model.list.top, height, model.list.rows.len()));
+}
+
+/// Which rows of how many, in the lower border.
+pub(super) fn position(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    area: Rect,
+    (top, height, total): (usize, usize, usize),
+) {
+    if total <= height || area.height == 0 {
+        return;
+    }
+    let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
+    let width = u16::try_from(text::width(&text)).unwrap_or(0);
+    let x = area.right().saturating_sub(width + 2);
+    let at = Rect { x, y: area.bottom() - 1, width, height: 1 };
+    frame.render_widget(Line::from(span(text, style(model, Role::Dim))), at);
+}
+
+/// Marks, filter, order and groups, in the lower border.
+fn foot(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let line = cut(foot_line(model), usize::from(area.width.saturating_sub(4)));
+    let width = u16::try_from(line.width()).unwrap_or(0);
+    if width > 0 && area.height > 0 {
+        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
+        frame.render_widget(line, at);
+    }
+}
+
+fn foot_line(model: &Model) -> Line<'static> {
+    let title = style(model, Role::Title);
+    let mut line = Line::default();
+    if !model.list.marked.is_empty() {
+        let marked = format!(" {} marked ", model.list.marked.len());
+        line.push_span(span(marked, style(model, Role::Marked)));
+    }
+    let arrangement = &model.list.arrangement;
+    if let Some((sort, reverse)) = &arrangement.sort {
+        let head = columns::TABLE.iter().find(|column| column.id == sort.id);
+        let head = head.map_or(sort.id, |column| column.head);
+        let way = if *reverse { "↓" } else { "↑" };
+        line.push_span(span(format!(" by {head} {way} "), style(model, Role::Dim)));
+    }
+    if arrangement.group != Group::None {
+        let group = format!(" grouped by {} ", arrangement.group.as_str());
+        line.push_span(span(group, style(model, Role::Dim)));
+    }
+    let filter = &model.list.filter;
+    if filter.is_empty() {
+        return line;
+    }
+    let leaves = model.jobs().iter().filter(|job| job.leaf).count();
+    let shown = model.list.rows.iter().filter(|row| !row.is_head()).count();
+    let hidden = model.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
+    let hidden = hidden.filter(|job| !filter.matches(job)).count();
+    line.push_span(span(format!(" {shown} of {leaves} · /{} ", outside(filter.text())), title));
+    if hidden > 0 {
+        let errors = text::counted(hidden, "error");
+        line.push_span(span(format!("· ▲ {errors} hidden "), style(model, Role::Error)));
+    }
+    line
+}
+
+fn heads(model: &Model, columns: &[(&'static Column, usize)]) -> Line<'static> {
+    let mut line = Line::raw("  ");
+    let sort = model.list.arrangement.sort;
+    for (column, width) in columns {
+        let (head, role) = match sort.filter(|(sort, _)| sort.id == column.id) {
+            // The mark stays when the head is cut.
+            Some((_, reverse)) => {
+                let way = if reverse { "↓" } else { "↑" };
+                let room = width.saturating_sub(1);
+                (format!("{}{way}", text::cut(column.head, room)), Role::Title)
+            }
+            None => (column.head.to_owned(), Role::Dim),
+        };
+        push_cell(&mut line, Line::from(span(head, style(model, role))), *width);
+    }
+    line
+}
+
+/// Selection and mark.
+fn lead(model: &Model, row: &Row, selected: bool) -> Line<'static> {
+    let mark = if model.list.marked.contains(&row.id) { "✚" } else { " " };
+    let point = if selected { "▸" } else { " " };
+    Line::from(vec![Span::raw(point), span(mark, style(model, Role::Marked))])
+}
+
+/// Appends a cell, cut or filled to its width, and the blank behind it.
+fn push_cell(line: &mut Line<'static>, cell: Line<'static>, width: usize) {
+    let cell = cut(cell, width);
+    let missing = width.saturating_sub(cell.width()) + 1;
+    line.spans.extend(cell.spans);
+    line.spans.push(Span::raw(" ".repeat(missing)));
+}

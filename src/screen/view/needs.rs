@@ -1,0 +1,30 @@
+//! Whether a command makes sense at the moment: its key is then in the bar, in the help, and does something.
+
+use super::{help, page};
+use crate::screen::keys::Needs;
+use crate::screen::model::{Model, Overlay};
+use crate::screen::tabs::Tab;
+
+/// Whether what a command needs is there.
+pub fn are_met(model: &Model, needs: Needs) -> bool {
+    match needs {
+        Needs::Nothing => true,
+        Needs::Jobs => !model.jobs().is_empty(),
+        Needs::Job => model.selected().is_some(),
+        Needs::Failure => model.selected().is_some_and(|job| job.failure().is_some()),
+        Needs::Attempts => model.selected().is_some_and(|job| job.lineage.len() > 1),
+        Needs::Row => match model.tab {
+            Tab::Jobs => model.selected().is_some(),
+            tab => !model.boards.choosing(tab).rows.is_empty(),
+        },
+        Needs::More => match &model.overlay {
+            Some(Overlay::Help(_)) => help::lines(model).len() > help::rows(model),
+            Some(Overlay::Page(page)) => page::extent(model, page).0 > 0,
+            _ => false,
+        },
+        Needs::Something => {
+            let list = &model.list;
+            !list.filter.is_empty() || !list.marked.is_empty() || !model.toasts.is_empty()
+        }
+    }
+}

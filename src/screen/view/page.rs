@@ -1,0 +1,93 @@
+//! Something to read over everything else: what a command said, or two runs beside each other.
+
+use ratatui::Frame;
+use ratatui::text::Line;
+
+use super::spans::{cut, outside, span, wrap};
+use super::{dialog, diff, one_background, style};
+use crate::screen::model::{Body, Model, Page};
+use crate::screen::theme::Role;
+
+/// Widest text that is comfortable to read.
+const WIDEST: u16 = 110;
+
+/// The box of a page and the columns inside.
+fn size(model: &Model, page: &Page) -> (u16, u16) {
+    let (columns, rows) = model.size;
+    let widest = match &page.body {
+        Body::Diff(_) => columns,
+        Body::Awaited(_) | Body::Text(_) => columns.saturating_sub(4).min(WIDEST),
+    };
+    (widest, rows.saturating_sub(2))
+}
+
+/// The lines of a page.
+fn lines(model: &Model, page: &Page) -> Vec<Line<'static>> {
+    let (columns, rows) = size(model, page);
+    let width = usize::from(columns.saturating_sub(4));
+    match &page.body {
+        Body::Awaited(_) => vec![Line::from(span("Reading …", style(model, Role::Dim)))],
+        Body::Text(text) => {
+            text.lines().flat_map(|line| folded(line, width)).map(Line::from).collect()
+        }
+        Body::Diff(pair) => {
+            diff::lines(model, (&pair.0, &pair.1), (width, usize::from(rows.saturating_sub(2))))
+        }
+    }
+}
+
+/// A line of text in rows; what stood in columns goes on below its own column.
+pub(super) fn folded(line: &str, width: usize) -> Vec<String> {
+    let line = outside(line);
+    if crate::text::width(&line) <= width {
+        return vec![line];
+    }
+    let (head, rest) =
+        line.split_at(second_column(&line).filter(|at| *at <= width / 2).unwrap_or(0));
+    let lead = rest.len() - rest.trim_start().len();
+    let indent = crate::text::width(head) + lead.min(width / 2);
+    let rows = wrap(rest.trim_start(), width.saturating_sub(indent).max(1));
+    let row = |(n, row): (usize, String)| match n {
+        0 => format!("{head}{}{row}", " ".repeat(indent - crate::text::width(head))),
+        _ => format!("{}{row}", " ".repeat(indent)),
+    };
+    rows.into_iter().enumerate().map(row).collect()
+}
+
+/// Where the second column of `name       value` begins: behind the first gap.
+fn second_column(line: &str) -> Option<usize> {
+    let name = line.find("  ").filter(|at| *at > 0)?;
+    let gap = line.get(name..)?;
+    Some(name + gap.len() - gap.trim_start().len())
+}
+
+/// The last line that may stand at the top, and the lines that are seen at once.
+pub(in crate::screen) fn extent(model: &Model, page: &Page) -> (usize, usize) {
+    let rows = usize::from(size(model, page).1.saturating_sub(2)).max(1);
+    (lines(model, page).len().saturating_sub(rows), rows.saturating_sub(1).max(1))
+}
+
+/// Draws the page over everything else.
+pub(super) fn render(frame: &mut Frame<'_>, model: &Model, page: &Page) {
+    let lines = lines(model, page);
+    let (width, most) = size(model, page);
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);
+    let rows = usize::from(height.saturating_sub(2));
+    let top = page.top.min(lines.len().saturating_sub(rows));
+    let below = lines.len().saturating_sub(top + rows);
+    let title = match below {
+        0 => format!(" {} ", outside(&page.title)),
+        n => format!(" {} · {n} more below ", outside(&page.title)),
+    };
+    let inner = dialog(frame, model, (width, height), Line::from(title));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
+        let area = ratatui::layout::Rect {
+            x: inner.x + 1,
+            y,
+            width: inner.width.saturating_sub(2),
+            height: 1,
+        };
+        frame.render_widget(cut(line, usize::from(area.width)), area);
+    }
+    one_background(frame, model, inner);
+}

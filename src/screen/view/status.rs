@@ -1,0 +1,91 @@
+//! How a job's status looks: a glyph, a word and a role, never a colour alone.
+
+use crate::model::facts::Phase;
+use crate::model::job::Status;
+use crate::model::view::JobView;
+use crate::screen::theme::Role;
+
+/// Glyph, role and word of one status.
+pub(super) struct Shown {
+    /// One column wide.
+    pub(super) glyph: &'static str,
+    /// What it is.
+    pub(super) role: Role,
+    /// In words.
+    pub(super) word: String,
+}
+
+/// The statuses that the header counts, in its order.
+pub(super) const COUNTED: [(&str, &str, Role); 6] = [
+    ("●", "running", Role::Running),
+    ("◌", "starting", Role::Starting),
+    ("▲", "error", Role::Error),
+    ("?", "unknown", Role::Unknown),
+    ("✓", "finished", Role::Finished),
+    ("○", "killed", Role::Killed),
+];
+
+/// Under which of [`COUNTED`] a job counts; `None` for one that another job continues.
+pub(super) fn counted(job: &JobView) -> Option<&'static str> {
+    if job.shown.unknown.is_some() && job.shown.status.is_live() {
+        return Some("unknown");
+    }
+    match job.shown.status {
+        Status::Unset | Status::Starting => Some("starting"),
+        Status::Running => Some("running"),
+        Status::Finished => Some("finished"),
+        Status::Error(_) => Some("error"),
+        Status::Killed(_) => Some("killed"),
+        Status::Resumed(_) | Status::Rerunned(_) => None,
+    }
+}
+
+/// How soon somebody wants to see a job: what failed first, what is over last.
+pub(super) fn urgency(job: &JobView) -> u8 {
+    if job.shown.unknown.is_some() && job.shown.status.is_live() {
+        return 1;
+    }
+    match (&job.shown.status, job.shown.phase) {
+        (Status::Error(_), _) => 0,
+        (Status::Running, Some(Phase::Diverged | Phase::Stalled)) => 2,
+        (Status::Running, _) => 3,
+        (Status::Unset | Status::Starting, _) => 4,
+        (Status::Finished, _) => 5,
+        (Status::Killed(_), _) => 6,
+        (Status::Resumed(_) | Status::Rerunned(_), _) => 7,
+    }
+}
+
+/// How a job's status looks.
+pub(super) fn of(job: &JobView) -> Shown {
+    let looks = |glyph, role, word: &str| Shown { glyph, role, word: word.to_owned() };
+    if let Some(intent) = job.intent.as_deref().filter(|_| job.shown.status.is_live()) {
+        return looks("◌", Role::Warning, &super::spans::outside(intent));
+    }
+    let status = &job.shown.status;
+    if job.shown.unknown.is_some() && status.is_live() {
+        return looks("?", Role::Unknown, "unknown");
+    }
+    match status {
+        Status::Running => match job.shown.phase {
+            Some(phase @ (Phase::Diverged | Phase::Stalled)) => {
+                looks("▲", Role::Warning, phase.as_str())
+            }
+            Some(Phase::Running) | None => looks("●", Role::Running, "running"),
+            Some(phase) => looks("●", Role::Running, phase.as_str()),
+        },
+        Status::Unset | Status::Starting => match job.shown.phase {
+            Some(phase) => looks("◌", Role::Starting, phase.as_str()),
+            None => looks("◌", Role::Starting, "starting"),
+        },
+        Status::Finished => looks("✓", Role::Finished, "finished"),
+        Status::Error(_) => looks("▲", Role::Error, &status.to_string()),
+        Status::Killed(kind) => looks("○", Role::Killed, &because("killed", *kind)),
+        Status::Resumed(kind) => looks("↻", Role::Superseded, &because("resumed", *kind)),
+        Status::Rerunned(kind) => looks("↺", Role::Superseded, &because("rerun", *kind)),
+    }
+}
+
+fn because(word: &str, kind: Option<crate::model::facts::ErrorKind>) -> String {
+    kind.map_or_else(|| word.to_owned(), |kind| format!("{word} ({kind})"))
+}

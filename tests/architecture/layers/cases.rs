@@ -1,0 +1,244 @@
+//! Small sources that break one rule each, with the message, and ones that break none.
+
+use std::collections::BTreeMap;
+
+use super::rules;
+use super::table::MAX_LINES;
+
+/// What the rules say about one file, one line per finding.
+fn findings(path: &str, body: &str) -> String {
+    let mut found = Vec::new();
+    rules::check_file(path, &format!("//! A case.\n{body}"), false, &mut found);
+    found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn fails(path: &str, body: &str, what: &str) {
+    let found = findings(path, body);
+    assert_eq!(found.lines().count(), 1, "one finding for {path}:\n{body}\nbut:\n{found}");
+    assert!(found.contains(what), "expected `{what}` for {path}:\n{body}\nbut:\n{found}");
+}
+
+#[track_caller]
+fn passes(path: &str, body: &str) {
+    let found = findings(path, body);
+    assert!(found.is_empty(), "nothing is wrong with {path}:\n{body}\nbut:\n{found}");
+}
+
+#[test]
+fn a_message_names_file_line_what_and_rule() {
+    assert_eq!(
+        findings("src/plan/decide.rs", "\nuse crate::store::Store;"),
+        "src/plan/decide.rs:3: uses `crate::store::Store`; rule: `plan` may use of this crate: \
+         model, text"
+    );
+    assert_eq!(
+        findings("src/text.rs", "fn f() { std::fs::read(\"x\").ok(); }"),
+        "src/text.rs:2: uses `std::fs::read`; rule: `text` is pure: contents of files come in as \
+         arguments"
+    );
+}
+
+#[test]
+fn arrows_never_point_up_or_sideways() {
+    for (path, body, what) in [
+        ("src/text.rs", "use crate::model::ids;", "`text` may use of this crate: nothing"),
+        ("src/model/job.rs", "use crate::plan::Decision;", "`crate::plan::Decision`"),
+        ("src/plan/decide.rs", "use crate::classify::classify;", "`crate::classify::classify`"),
+        ("src/classify/mod.rs", "use crate::plan::x;", "`classify` may use of this crate"),
+        ("src/sys/proc.rs", "use crate::text::cut;", "`sys` may use of this crate: model"),
+        ("src/store/txn.rs", "use crate::tmux::Tmux;", "`store` may use of this crate"),
+        ("src/tmux/mod.rs", "use crate::ops::Ctx;", "`crate::ops::Ctx`"),
+        ("src/remote/ssh.rs", "use crate::cloud::Cloud;", "`crate::cloud::Cloud`"),
+        ("src/ops/run.rs", "use crate::cli::args;", "`ops` may use of this crate"),
+        ("src/screen/mod.rs", "use crate::tmux::Tmux;", "`screen` may use of this crate"),
+        ("src/daemon/mod.rs", "use crate::demo::Story;", "`daemon` may use of this crate"),
+        ("src/demo/mod.rs", "use crate::cli::main;", "`demo` may use of this crate"),
+        ("src/cli/run.rs", "use crate::screen::start;", "`cli` may use of this crate"),
+        ("src/cloud/google/rest.rs", "use crate::store::atomic::replace;", "`crate::store"),
+        ("src/cloud/sim/fleet.rs", "use crate::store::*;", "`crate::store::*`"),
+        ("src/cloud/sim.rs", "use crate::store;", "`crate::store`"),
+        ("src/main.rs", "fn main() { tpu::ops::run(); }", "main.rs knows only `tpu::cli`"),
+        ("src/lib.rs", "pub mod text;\npub use text::cut;", "lib.rs is the map"),
+        ("src/helpers/mod.rs", "", "`helpers` is no layer"),
+        ("src/ops/run.rs", "use crate::helpers::x;", "`helpers` is no layer"),
+    ] {
+        fails(path, body, what);
+    }
+}
+
+#[test]
+fn every_way_to_write_a_path_is_seen() {
+    for body in [
+        "use crate::store::Store;",
+        "use crate::{model::{ids, job}, store::{txn}};",
+        "use crate::store as disk;\nfn f() { disk::open(); }",
+        "use super::super::store::Store;",
+        "use super::{super::store};",
+        "use self::super::super::store::Store;",
+        "fn f() -> crate::store::Store { g() }",
+        "fn f() { crate::store::open::<u8>() }",
+        "fn f(x: &dyn super::super::store::Store) {}",
+        "impl crate::store::Store for X {}",
+        "mod inner { use super::super::super::store::Store; }",
+        "fn f() { use crate::store::Store; }",
+        "fn f() { format!(\"{}\", crate::store::path()); }",
+        "macro_rules! m { () => { $crate::store::open() }; }",
+        "macro_rules! m { () => { use $crate::{model::ids, store::Store}; }; }",
+        "#[derive(X)]\n#[serde(with = \"crate::store::text\")]\nstruct A;",
+        "#[clap(value_parser = crate::store::parse)]\nstruct A;",
+        "pub(in crate::store) struct A;",
+        "type A = Vec<Option<crate::store::Store>>;",
+        "#[cfg(any(test, unix))]\nuse crate::store::Store;",
+        "#[cfg(not(test))]\nuse crate::store::Store;",
+        "#[cfg(test)]\nmod tests { use crate::store::Store; }",
+    ] {
+        fails("src/plan/decide.rs", body, "`crate::store");
+    }
+    let root = "name the layer";
+    fails("src/plan/decide.rs", "use crate::*;", root);
+    fails("src/plan/decide.rs", "use super::super::*;", root);
+    fails("src/text.rs", "use super::*;", root);
+    fails("src/plan/decide.rs", "extern crate self as me;", root);
+    let found = findings("src/plan/decide.rs", "use crate as me;\nfn f() { me::store::open(); }");
+    assert!(found.contains(root) && found.contains("`crate::store::open`"), "{found}");
+}
+
+#[test]
+fn pure_modules_have_no_door_to_the_world() {
+    for (body, what) in [
+        ("use std::fs;", "`std::fs`"),
+        ("use std::fs as disk;\nfn f() { disk::read(\"x\"); }", "`std::fs`"),
+        ("use std::{fmt, process::{Command}};", "`std::process::Command`"),
+        ("fn f() { ::std::net::TcpStream::connect(\"x\"); }", "`std::net::TcpStream::connect`"),
+        ("fn f(a: core::net::IpAddr) {}", "`core::net::IpAddr`"),
+        ("fn f() { std::env::var(\"HOME\"); }", "`std::env::var`"),
+        ("use std::time::{Duration, Instant};", "`std::time::Instant`"),
+        ("use std::time::SystemTime as Now;", "`std::time::SystemTime`"),
+        ("use std::time::*;", "imports all of `std::time::*`"),
+        ("use std::time as t;", "imports all of `std::time`"),
+        ("extern crate std as s;", "imports all of `std`"),
+        ("fn f() { std::thread::sleep(d); }", "`std::thread::sleep`"),
+        ("macro_rules! m { () => { std::thread::yield_now() }; }", "`std::thread::yield_now`"),
+        ("macro_rules! m { () => { use std::{fmt, fs}; }; }", "`std::fs`"),
+        ("fn f() { assert!(std::fs::exists(\"x\")); }", "`std::fs::exists`"),
+        ("use jiff::Timestamp;\nfn f() { Timestamp::now(); }", "`jiff::Timestamp::now`"),
+        ("use ratatui::crossterm::execute;", "`ratatui::crossterm::execute`"),
+        ("fn f() { tmux_interface::Tmux::new(); }", "`tmux_interface::Tmux::new`"),
+        ("fn f(p: &Path) -> bool { p.exists() }", "`.exists()`, which asks the file system"),
+    ] {
+        for path in ["src/model/a.rs", "src/screen/view/rows.rs", "src/screen/update.rs"] {
+            fails(path, body, what);
+        }
+        passes("src/sys/door.rs", body);
+    }
+    let update = "src/screen/update/jobs.rs";
+    fails(update, "use crate::sys::clock::Clock;", "`screen::update` is pure");
+    fails(update, "use super::super::super::tmux::Tmux;", "`crate::tmux::Tmux`");
+}
+
+#[test]
+fn what_is_allowed_passes() {
+    for (path, body) in [
+        ("src/plan/decide.rs", "use crate::model::{facts::*, job::Job};\nuse crate::text;"),
+        ("src/plan/decide.rs", "use super::budget;\nuse super::*;\nfn f() { budget::left(); }"),
+        ("src/plan/decide.rs", "use std::time::Duration;\nuse std::collections::BTreeMap;"),
+        ("src/plan/decide.rs", "use std::io::Write;\nuse std::os::unix::ffi::OsStrExt;"),
+        ("src/plan/decide.rs", "mod store { pub fn f() {} }\nfn g() { store::f(); }"),
+        ("src/plan/decide.rs", "pub(crate) fn f() {}\npub(super) fn g() {}"),
+        ("src/plan/decide.rs", "// use crate::store; std::fs::read\n/* std::env::var */"),
+        ("src/plan/decide.rs", "/// See [`crate::store`] and `std::fs`.\nfn f() {}"),
+        ("src/plan/decide.rs", "const A: &str = \"use crate::store; std::fs::read\";"),
+        ("src/plan/decide.rs", "fn f() { format!(\"std::fs::read {}\", 1); }"),
+        ("src/plan/decide.rs", "fn f(fs: u8, store: &[u8]) { fs.to_string(); store.len(); }"),
+        ("src/plan/decide.rs", "#[cfg(test)]\nmod tests { use super::*; use std::fs; }"),
+        ("src/plan/decide.rs", "#[cfg(all(test, unix))]\nmod t { fn f() { std::env::vars(); } }"),
+        ("src/model/time.rs", "use jiff::{Timestamp, tz::TimeZone};"),
+        ("src/sys/clock.rs", "use std::time::Instant;\nuse crate::model::time::Timestamp;"),
+        ("src/cloud/sim/fleet.rs", "use crate::store::atomic::replace;"),
+        ("src/cli/dispatch.rs", "use crate::{daemon, demo};"),
+        ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
+        ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::fake::FakeTmux; }"),
+        ("src/main.rs", "fn main() -> std::process::ExitCode { tpu::cli::main() }"),
+        ("src/lib.rs", "pub mod text;\npub mod model;"),
+        ("tests/kill.rs", "use tpu::store::Store;\nuse std::fs;"),
+    ] {
+        passes(path, body);
+    }
+    // A file whose `mod` is under `#[cfg(test)]` may touch the world, and still not look up.
+    let tests = |body: &str| {
+        let mut found = Vec::new();
+        rules::check_file("src/plan/tests.rs", body, true, &mut found);
+        found.len()
+    };
+    assert_eq!(tests("//! Cases.\nuse std::fs;"), 0);
+    assert_eq!(tests("//! Cases.\nuse crate::ops::Ctx;"), 1);
+}
+
+#[test]
+fn files_have_a_header_a_size_and_no_excuses() {
+    let mut found = Vec::new();
+    rules::check_file("tests/a.rs", "// A comment.\nfn f() {}\n", false, &mut found);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].to_string().starts_with("tests/a.rs:1: does not open with `//!`"));
+
+    passes("tests/a.rs", &"\n".repeat(MAX_LINES - 1));
+    fails("tests/a.rs", &"\n".repeat(MAX_LINES), "has 601 lines");
+    fails("tests/a.rs", "fn f( {", "does not parse");
+
+    let allow = "use #[expect(lint";
+    fails("src/sys/a.rs", "#[allow(dead_code)]\nfn f() {}", allow);
+    fails("src/sys/a.rs", "#![allow(dead_code)]", allow);
+    fails("tests/a.rs", "fn f() { #[allow(unused)]\nlet x = 1; }", allow);
+    fails("tests/a.rs", "#[cfg_attr(unix, allow(dead_code))]\nfn f() {}", allow);
+    fails("tests/a.rs", "m! { #[allow(dead_code)] fn f() {} }", allow);
+    fails("tests/a.rs", "#[test]\n#[ignore]\nfn f() {}", "`#[ignore]`");
+    fails("tests/a.rs", "#[test]\n#[ignore = \"slow\"]\nfn f() {}", "`#[ignore]`");
+    fails("tests/a.rs", "proptest! { #[test] #[ignore] fn f(x in 0..9) {} }", "`#[ignore]`");
+    passes("tests/a.rs", "#[expect(dead_code, reason = \"a case\")]\nfn f() {}");
+    passes("tests/a.rs", "const A: &str = \"#[allow(x)] #[ignore]\"; // #[allow(x)]");
+
+    fails("src/sys/a.rs", "#[path = \"other.rs\"]\nmod b;", "`#[path]`");
+    fails("src/plan/a.rs", "include!(\"other.rs\");", "`include!`");
+    passes("src/plan/a.rs", "const A: &str = include_str!(\"a.toml\");");
+}
+
+#[test]
+fn a_file_that_no_mod_declares_is_found() {
+    let tree = |files: &[(&str, &str)]| {
+        let files: BTreeMap<String, String> = files
+            .iter()
+            .map(|(path, body)| ((*path).to_owned(), format!("//! A case.\n{body}")))
+            .collect();
+        rules::check_tree(&files).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let whole = [
+        ("src/lib.rs", "pub mod plan;"),
+        ("src/plan/mod.rs", "mod decide;\n#[cfg(test)]\nmod cases;\nmod inline { mod deep; }"),
+        ("src/plan/decide.rs", "mod below;"),
+        ("src/plan/decide/below.rs", ""),
+        ("src/plan/inline/deep.rs", ""),
+        ("src/plan/cases.rs", "use std::fs;"),
+        ("tests/main.rs", "mod common;\nmod kill;"),
+        ("tests/common/mod.rs", "pub mod wait;"),
+        ("tests/common/wait.rs", ""),
+        ("tests/kill.rs", ""),
+        ("benches/start.rs", ""),
+    ];
+    assert_eq!(tree(&whole), "");
+    for stray in ["tests/lost.rs", "src/plan/lost.rs", "tests/common/lost.rs"] {
+        let mut files = whole.to_vec();
+        files.push((stray, ""));
+        let found = tree(&files);
+        assert!(found.starts_with(&format!("{stray}:1: no `mod` declares")), "{found}");
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+    // Only tests may touch the world: the same file under a plain `mod` may not.
+    let mut files = whole.to_vec();
+    files[1].1 = "mod decide;\nmod cases;\nmod inline { mod deep; }";
+    assert!(tree(&files).contains("src/plan/cases.rs:2: uses `std::fs`"), "{}", tree(&files));
+    // A bench keeps the shape of files too.
+    let mut files = whole.to_vec();
+    files[10].1 = "#[allow(x)]\nfn f() {}";
+    assert!(tree(&files).contains("benches/start.rs:2: has `#[allow]`"), "{}", tree(&files));
+}

@@ -1,0 +1,299 @@
+//! The rules, and what a breach of one looks like.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::mentions::{self, How, Mention, Mentions};
+use super::table::{
+    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, LAYERS, LONG_TABLES, Layer, MAX_LINES, PURE, ROOTS,
+};
+
+/// One breach of one rule.
+#[derive(Debug)]
+pub(super) struct Finding {
+    file: String,
+    line: usize,
+    what: String,
+    rule: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}; rule: {}", self.file, self.line, self.what, self.rule)
+    }
+}
+
+/// Checks a whole tree: path from the repository's root -> text.
+pub(super) fn check_tree(files: &BTreeMap<String, String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting: Vec<(String, bool)> =
+        ROOTS.iter().map(|root| ((*root).to_owned(), false)).collect();
+    while let Some((path, in_test)) = waiting.pop() {
+        let Some(text) = files.get(&path) else { continue };
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        check_file(&path, text, in_test, &mut findings);
+        let Ok(found) = mentions::read(text, &[], in_test) else { continue };
+        for child in found.children {
+            let below = format!("{}/{}", directory_of(&path), child.path.join("/"));
+            for file in [format!("{below}.rs"), format!("{below}/mod.rs")] {
+                waiting.push((file, child.in_test));
+            }
+        }
+    }
+    for (path, text) in files {
+        if path.starts_with("benches/") {
+            check_file(path, text, true, &mut findings);
+        } else if !seen.contains(path) {
+            findings.push(Finding {
+                file: path.clone(),
+                line: 1,
+                what: "no `mod` declares this file, so it is never compiled".to_owned(),
+                rule: format!("every file is reached by `mod` from {}", ROOTS.join(", ")),
+            });
+        }
+    }
+    for path in LONG_TABLES {
+        if files.get(*path).is_none_or(|text| text.lines().count() <= MAX_LINES) {
+            findings.push(Finding {
+                file: (*path).to_owned(),
+                line: 1,
+                what: "is excused from the limit of lines and does not need it".to_owned(),
+                rule: "LONG_TABLES in tests/architecture/layers/table.rs names only long tables"
+                    .to_owned(),
+            });
+        }
+    }
+    findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    findings
+}
+
+/// Checks one file; `in_test` if its `mod` is under `#[cfg(test)]`.
+pub(super) fn check_file(path: &str, text: &str, in_test: bool, findings: &mut Vec<Finding>) {
+    let mut report = |line: usize, what: String, rule: String| {
+        findings.push(Finding { file: path.to_owned(), line, what, rule });
+    };
+    if !text.starts_with("//!") {
+        report(
+            1,
+            "does not open with `//!`".to_owned(),
+            "the first line of a file says what it is for".to_owned(),
+        );
+    }
+    let lines = text.lines().count();
+    if lines > MAX_LINES && !LONG_TABLES.contains(&path) {
+        report(
+            lines,
+            format!("has {lines} lines"),
+            format!("at most {MAX_LINES}; a file with two subjects is two files"),
+        );
+    }
+    let module = module_of(path);
+    let found = match mentions::read(text, &module, in_test) {
+        Ok(found) => found,
+        Err(error) => {
+            let line = error.span().start().line;
+            report(line, format!("does not parse: {error}"), "the sources are Rust".to_owned());
+            return;
+        }
+    };
+    for (name, line) in &found.attributes {
+        let rule = match name.as_str() {
+            "ignore" => "a test runs or is deleted",
+            "allow" => "use #[expect(lint, reason = \"…\")], which complains when it is needless",
+            "path" if path.starts_with("src/") => "a module's file has the module's name",
+            _ => continue,
+        };
+        report(*line, format!("has `#[{name}]`"), rule.to_owned());
+    }
+    if path.starts_with("src/") {
+        check_layer(path, &module, &found, &mut report);
+    }
+}
+
+fn check_layer(
+    path: &str,
+    module: &[String],
+    found: &Mentions,
+    report: &mut impl FnMut(usize, String, String),
+) {
+    for (name, line) in &found.macros {
+        if name == "include" {
+            report(
+                *line,
+                "calls `include!`".to_owned(),
+                "code is where this check can read it".to_owned(),
+            );
+        }
+    }
+    match path {
+        "src/lib.rs" => {
+            for line in &found.other_items {
+                report(
+                    *line,
+                    "is no `mod`".to_owned(),
+                    "lib.rs is the map: a re-export there would hide the layer it comes from"
+                        .to_owned(),
+                );
+            }
+            return;
+        }
+        "src/main.rs" => {
+            for mention in found.paths.iter().filter(|m| starts(&m.path, "tpu")) {
+                if !starts(&mention.path, "tpu::cli") {
+                    report(
+                        mention.line,
+                        format!("uses `{}`", mention.path.join("::")),
+                        "main.rs knows only `tpu::cli`".to_owned(),
+                    );
+                }
+            }
+            return;
+        }
+        _ => {}
+    }
+    let name = module.first().map_or("", String::as_str);
+    let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else {
+        report(
+            1,
+            format!("`{name}` is no layer"),
+            "a new top-level module gets a row in tests/architecture/layers/table.rs".to_owned(),
+        );
+        return;
+    };
+    let pure = PURE.iter().find(|pure| starts(module, pure));
+    for mention in &found.paths {
+        if let Some((what, rule)) = wrong_layer(layer, path, mention) {
+            report(mention.line, what, rule);
+        } else if let Some(pure) = pure
+            && let Some((what, rule)) = impure(pure, mention)
+        {
+            report(mention.line, what, rule);
+        }
+    }
+    if let Some(pure) = pure {
+        for (method, line) in &found.methods {
+            if IO_METHODS.contains(&method.as_str()) {
+                report(
+                    *line,
+                    format!("calls `.{method}()`, which asks the file system"),
+                    format!("`{pure}` is pure"),
+                );
+            }
+        }
+    }
+}
+
+/// The direction of the arrows.
+fn wrong_layer(layer: &Layer, path: &str, mention: &Mention) -> Option<(String, String)> {
+    let segments = &mention.path;
+    if segments.first().map(String::as_str) != Some("crate") {
+        return None;
+    }
+    let text = written(mention);
+    let Some(used) = segments.get(1) else {
+        let hides = mention.how != How::Path;
+        return hides.then(|| {
+            let rule = "name the layer (`use crate::model::…`), so that it can be seen";
+            (format!("imports the crate's root (`{text}`)"), rule.to_owned())
+        });
+    };
+    // What an import leads to was judged at the import, unless it was that of the root.
+    if mention.through.as_ref().is_some_and(|import| import.len() > 1) {
+        return None;
+    }
+    if used == layer.name || layer.uses.contains(&used.as_str()) {
+        return None;
+    }
+    if mention.in_test && layer.uses_in_tests.contains(&used.as_str()) {
+        return None;
+    }
+    let excused = EXCEPTIONS.iter().any(|exception| {
+        let by_name = mention.how != How::Glob && segments.len() > 2 || exception.whole;
+        path.starts_with(exception.file) && exception.uses == used && by_name
+    });
+    if excused {
+        return None;
+    }
+    if !LAYERS.iter().any(|layer| layer.name == used) {
+        let rule = "every top-level module has a row in tests/architecture/layers/table.rs";
+        return Some((format!("uses `{text}`, and `{used}` is no layer"), rule.to_owned()));
+    }
+    let may = if layer.uses.is_empty() { "nothing".to_owned() } else { layer.uses.join(", ") };
+    Some((format!("uses `{text}`"), format!("`{}` may use of this crate: {may}", layer.name)))
+}
+
+/// The world has no door into a pure module.
+fn impure(pure: &str, mention: &Mention) -> Option<(String, String)> {
+    if mention.in_test {
+        return None;
+    }
+    let path = &canonical(&mention.path);
+    let text = written(mention);
+    for (forbidden, instead) in FORBIDDEN_IN_PURE {
+        if starts(path, forbidden) {
+            let import = mention.through.as_deref().map(canonical);
+            let reported = import.is_some_and(|import| starts(&import, forbidden));
+            return (!reported)
+                .then(|| (format!("uses `{text}`"), format!("`{pure}` is pure: {instead}")));
+        }
+        // `use std as s`, `use std::time::*`: what is used of it would be out of sight.
+        let above = starts_with(&forbidden.split("::").collect::<Vec<_>>(), path);
+        let of_std = forbidden.starts_with("std::");
+        if above && (mention.how == How::Glob || mention.how == How::Import && of_std) {
+            let rule = format!("`{pure}` is pure, and `{forbidden}` is in it: import the one item");
+            return Some((format!("imports all of `{text}`"), rule));
+        }
+    }
+    None
+}
+
+/// The path as the message shows it.
+fn written(mention: &Mention) -> String {
+    let star = if mention.how == How::Glob { "::*" } else { "" };
+    format!("{}{star}", mention.path.join("::"))
+}
+
+/// The path without detours: `core` is a part of `std`, and `ratatui` hands on `crossterm`.
+fn canonical(path: &[String]) -> Vec<String> {
+    let mut path = path.to_vec();
+    if path.first().is_some_and(|root| root == "core" || root == "alloc") {
+        path.splice(0..1, ["std".to_owned()]);
+    } else if starts(&path, "ratatui::crossterm") {
+        path.remove(0);
+    }
+    path
+}
+
+/// Whether `path` is `prefix` or below it.
+fn starts(path: &[String], prefix: &str) -> bool {
+    let prefix: Vec<&str> = prefix.split("::").collect();
+    path.len() >= prefix.len() && path.iter().zip(prefix).all(|(a, b)| a == b)
+}
+
+fn starts_with(longer: &[&str], prefix: &[String]) -> bool {
+    longer.len() > prefix.len() && longer.iter().zip(prefix).all(|(a, b)| a == b)
+}
+
+/// `src/plan/decide.rs` -> `["plan", "decide"]`.
+fn module_of(path: &str) -> Vec<String> {
+    let inside = path.split_once('/').map_or(path, |(_, inside)| inside);
+    let inside = inside.strip_suffix(".rs").unwrap_or(inside);
+    let inside = inside.strip_suffix("/mod").unwrap_or(inside);
+    match inside {
+        "lib" | "main" => Vec::new(),
+        _ => inside.split('/').map(ToOwned::to_owned).collect(),
+    }
+}
+
+/// Where the modules that a file declares are: beside `mod.rs` and roots, else below its name.
+fn directory_of(path: &str) -> String {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    match stem.rsplit_once('/') {
+        Some((directory, "mod")) => directory.to_owned(),
+        Some((directory, _)) if ROOTS.contains(&path) => directory.to_owned(),
+        _ => stem.to_owned(),
+    }
+}

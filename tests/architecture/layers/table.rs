@@ -1,0 +1,124 @@
+//! The picture of `src/lib.rs` as data: who may use whom, what purity forbids, what is excused.
+
+/// A top-level module.
+pub(super) struct Layer {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// What it may use of this crate, beside itself.
+    pub(super) uses: &'static [&'static str],
+    /// What its unit tests may use as well: downwards only, for example a fake of tmux.
+    pub(super) uses_in_tests: &'static [&'static str],
+}
+
+const fn layer(
+    name: &'static str,
+    uses: &'static [&'static str],
+    uses_in_tests: &'static [&'static str],
+) -> Layer {
+    Layer { name, uses, uses_in_tests }
+}
+
+const BELOW_OPS: &[&str] =
+    &["text", "model", "classify", "plan", "sys", "store", "tmux", "cloud", "remote"];
+
+/// Everything that is not here is forbidden.
+pub(super) const LAYERS: &[Layer] = &[
+    layer("text", &[], &[]),
+    layer("model", &["text"], &[]),
+    layer("classify", &["model", "text"], &[]),
+    layer("plan", &["model", "text"], &[]),
+    layer("sys", &["model"], &[]),
+    layer("store", &["model", "text", "sys"], &[]),
+    layer("tmux", &["model", "text", "sys"], &[]),
+    layer("cloud", &["model", "text", "sys"], &[]),
+    layer("remote", &["model", "text", "sys"], &[]),
+    layer("ops", BELOW_OPS, &[]),
+    layer("cli", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("screen", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("daemon", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("demo", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
+];
+
+/// One edge that the table does not have.
+pub(super) struct Exception {
+    /// Start of the path of the files.
+    pub(super) file: &'static str,
+    /// The layer they may use.
+    pub(super) uses: &'static str,
+    /// Also the layer as a whole; else only items of it by name.
+    pub(super) whole: bool,
+}
+
+/// The edges that the table does not have, each with its reason.
+pub(super) const EXCEPTIONS: &[Exception] = &[
+    // The command line starts the other ways in, from one file; the screen wants many options.
+    Exception { file: "src/cli/screen.rs", uses: "screen", whole: true },
+    Exception { file: "src/cli/dispatch.rs", uses: "daemon", whole: true },
+    Exception { file: "src/cli/dispatch.rs", uses: "demo", whole: true },
+    // The simulated fleet keeps its state in a file that is locked and replaced as data.json is.
+    Exception { file: "src/cloud/sim", uses: "store", whole: false },
+];
+
+/// The modules that decide and never touch the world.
+pub(super) const PURE: &[&str] =
+    &["text", "model", "classify", "plan", "screen::update", "screen::view"];
+
+/// What a pure module must not name, and what to do instead. The effects of this crate are kept out by
+/// [`LAYERS`], except in the screen, which as a whole may use `sys`.
+pub(super) const FORBIDDEN_IN_PURE: &[(&str, &str)] = &[
+    ("std::fs", "contents of files come in as arguments"),
+    ("std::process", "what a program said comes in as a fact"),
+    ("std::net", "what a peer said comes in as a fact"),
+    ("std::env", "the environment comes in as an argument, read by sys::env"),
+    ("std::thread", "it runs where its caller runs"),
+    ("std::time::Instant", "time comes in as an argument"),
+    ("std::time::SystemTime", "time comes in as an argument, a model::time::Timestamp"),
+    ("std::time::UNIX_EPOCH", "time comes in as an argument, a model::time::Timestamp"),
+    ("std::io::stdin", "input comes in as an argument"),
+    ("std::io::stdout", "it returns what its caller may print"),
+    ("std::io::stderr", "it returns what its caller may print"),
+    ("std::os::unix::fs", "contents of files come in as arguments"),
+    ("std::os::unix::net", "what a peer said comes in as a fact"),
+    ("std::os::unix::process", "what a program said comes in as a fact"),
+    ("jiff::Timestamp::now", "time comes in as an argument"),
+    ("jiff::Zoned::now", "time comes in as an argument"),
+    ("jiff::tz::TimeZone::system", "the zone comes in as an argument"),
+    ("crossterm::terminal", "only screen::terminal touches the terminal"),
+    ("crossterm::execute", "only screen::terminal touches the terminal"),
+    ("crossterm::event::read", "events come in as messages"),
+    ("crossterm::event::poll", "events come in as messages"),
+    ("tokio", "nothing here waits"),
+    ("rustix", "system calls are made in sys and the effects"),
+    ("libc", "system calls are made in sys and the effects"),
+    ("tmux_interface", "only the tmux module knows tmux"),
+    ("tempfile", "contents of files come in as arguments"),
+    ("directories", "the environment comes in as an argument, read by sys::env"),
+    ("ignore", "contents of files come in as arguments"),
+    ("fd_lock", "only store locks"),
+    ("getrandom", "randomness comes in as an argument"),
+    ("signal_hook", "signals come in as messages"),
+    ("crate::sys", "clock, processes and environment come in as arguments"),
+];
+
+/// Methods of `std::path::Path` that ask the file system without naming it.
+pub(super) const IO_METHODS: &[&str] = &[
+    "canonicalize",
+    "exists",
+    "is_dir",
+    "is_file",
+    "is_symlink",
+    "metadata",
+    "read_dir",
+    "read_link",
+    "symlink_metadata",
+    "try_exists",
+];
+
+/// Files from which every other one is reached.
+pub(super) const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs", "tests/main.rs"];
+
+/// The longest file.
+pub(super) const MAX_LINES: usize = 600;
+
+/// Tables of data that may be longer.
+pub(super) const LONG_TABLES: &[&str] = &[];

@@ -1,0 +1,3 @@
+//! The shape of the sources: layers, sizes, headers.
+
+mod layers;

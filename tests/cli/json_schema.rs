@@ -1,0 +1,266 @@
+//! What `--json` prints: one document that docs/schema.json describes, from every command; and the same
+//! bytes for the same state, apart from times.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use tpu::cli::args::Cli;
+use tpu::cli::legacy;
+
+use crate::cli::original_commands::{cases, lab};
+use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::tmux::write_file;
+
+const SCHEMA: &str = include_str!("../../docs/schema.json");
+
+/// Commands that print no document: they take over the terminal, or are called by the launcher.
+const SILENT: [&str; 5] = ["monitor", "attach", "launcher", "demo-train", "demo"];
+
+/// The members that the schema names are all there are: a new one is to be described.
+fn closed(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") && !map.contains_key("additionalProperties") {
+                map.insert("additionalProperties".to_owned(), json!(false));
+            }
+            map.values_mut().for_each(closed);
+        }
+        Value::Array(list) => list.iter_mut().for_each(closed),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The definition of every command.
+struct Schemas {
+    whole: Value,
+    ready: BTreeMap<String, Validator>,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let mut whole: Value = serde_json::from_str(SCHEMA).unwrap();
+        jsonschema::meta::validate(&whole).unwrap();
+        closed(&mut whole);
+        Self { whole, ready: BTreeMap::new() }
+    }
+
+    fn of(&mut self, name: &str) -> &Validator {
+        let whole = &self.whole;
+        self.ready.entry(name.to_owned()).or_insert_with(|| {
+            assert!(
+                whole["$defs"][name].is_object(),
+                "docs/schema.json does not describe '{name}'"
+            );
+            let mut schema = whole.clone();
+            let map = schema.as_object_mut().unwrap();
+            map.remove("anyOf");
+            map.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
+            jsonschema::validator_for(&schema).unwrap()
+        })
+    }
+
+    /// What is wrong with a document.
+    fn complaints(&mut self, name: &str, document: &Value) -> Vec<String> {
+        let errors = self.of(name).iter_errors(document);
+        errors.map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+}
+
+/// The name under which the schema knows what a line prints.
+fn name_of(line: &str) -> String {
+    let words = legacy::rewrite(line.split_whitespace().map(OsString::from).collect());
+    let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+    match words.as_slice() {
+        [] => "welcome".to_owned(),
+        [family @ ("data" | "board" | "daemon"), step, ..] => format!("{family}-{step}"),
+        ["sim", "list", ..] => "sim-list".to_owned(),
+        [command, ..] => (*command).to_owned(),
+    }
+}
+
+/// Runs a line with `--json`; what is wrong with what it prints.
+fn tried(env: &TestEnv, schemas: &mut Schemas, line: &str, code: Option<i64>) -> Vec<String> {
+    let flag = if line.contains("--json") { "" } else { "--json " };
+    let output = env.tpu(&format!("{flag}{line}"));
+    let mut wrong = Vec::new();
+    if output.stdout.matches(r#""schema":1"#).count() > 1 {
+        wrong.push("a member stands there twice".to_owned());
+    }
+    if code.is_some_and(|code| code != i64::from(output.code)) {
+        wrong.push(format!("exit code {} instead of {code:?}", output.code));
+    }
+    wrong.extend(documents(schemas, line, &output));
+    wrong.into_iter().map(|what| format!("$ tpu --json {line}\n{what}\n{output}")).collect()
+}
+
+fn documents(schemas: &mut Schemas, line: &str, output: &CommandOutput) -> Vec<String> {
+    let (name, text) = if output.stdout.is_empty() {
+        ("error".to_owned(), &output.stderr)
+    } else {
+        (name_of(line), &output.stdout)
+    };
+    if SILENT.contains(&name.as_str()) {
+        return Vec::new();
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(document) => schemas.complaints(&name, &document),
+        Err(e) => vec![format!("no single document: {e}")],
+    }
+}
+
+#[test]
+fn every_command_prints_what_the_schema_says() {
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let cases = cases();
+        let threads: Vec<_> = cases
+            .group
+            .into_iter()
+            .map(|group| {
+                scope.spawn(move || {
+                    let (env, mut schemas) = (lab(), Schemas::new());
+                    let rows = group.rows.iter().flat_map(|row| {
+                        let line = row[0].as_str().unwrap().replace("[DIR]", env.root());
+                        tried(&env, &mut schemas, &line, row[1].as_integer())
+                    });
+                    rows.collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(wrong.is_empty(), "{} documents are wrong:\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+#[test]
+fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
+    let (env, mut schemas) = (lab(), Schemas::new());
+    write_file(
+        &env.path("board.csv"),
+        "alias,status,user\nv2-1,reserved,bob\nv9,free,\nv2-1,lost,x\n",
+    );
+    write_file(&env.path("text.log"), "KeyError: 'lr'\n");
+    let job = env.start("echo step 3/10 loss=0.5; exec sleep 1000", &[] as &[&str]);
+    assert_eq!(job, 1);
+    let lines = [
+        ("", 0),
+        ("logs 1 alice", 0),
+        ("check alice", 0),
+        ("daemon status", 1),
+        ("daemon start", 0),
+        ("daemon status", 0),
+        ("daemon plan", 0),
+        ("check alice", 0),
+        ("daemon stop", 0),
+        ("monitor-log", 0),
+        ("kill 1 alice --dry-run", 0),
+        ("kill-window 1 alice --dry-run", 0),
+        ("clean alice --dry-run", 0),
+        ("clear-all alice --dry-run", 0),
+        ("del-user bob --dry-run", 0),
+        ("set-cur 2 alice --dry-run", 0),
+        ("kill 1 alice", 0),
+        ("history alice", 0),
+        ("fail-job alice:1", 4),
+        ("doctor", 0),
+        ("doctor --restore", 0),
+        ("board import csv board.csv", 1),
+        ("board export json", 0),
+        ("init --name alice --dry-run", 0),
+    ];
+    let wrong: Vec<String> = lines
+        .iter()
+        .flat_map(|(line, code)| tried(&env, &mut schemas, line, Some(*code)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn the_schema_describes_every_command() {
+    let mut schemas = Schemas::new();
+    for command in Cli::definitions().get_subcommands() {
+        let name = command.get_name();
+        let steps: Vec<String> = match name {
+            "data" | "board" | "daemon" => command
+                .get_subcommands()
+                .map(|step| format!("{name}-{}", step.get_name()))
+                .collect(),
+            _ => vec![name.to_owned()],
+        };
+        for name in steps.iter().filter(|name| !SILENT.contains(&name.as_str())) {
+            // MONITOR in the foreground prints its log and no document.
+            if name != "daemon-run" {
+                schemas.of(name);
+            }
+        }
+    }
+}
+
+/// Fails the test unless a document is what the schema says of a command; for commands that need more of a
+/// lab than the table has.
+#[track_caller]
+pub(crate) fn assert_described(name: &str, document: &Value) {
+    let wrong = Schemas::new().complaints(name, document);
+    assert!(wrong.is_empty(), "{name}: {wrong:?}\n{document:#}");
+}
+
+/// A document without what may differ between two looks at the same state.
+fn timeless(value: &mut Value) {
+    const TIMES: [&str; 5] = ["generated_at", "observed_at", "age_s", "turn_age_s", "since"];
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !TIMES.contains(&key.as_str()));
+            map.values_mut().for_each(timeless);
+        }
+        Value::Array(list) => list.iter_mut().for_each(timeless),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn two_looks_at_the_same_state_print_the_same() {
+    let env = lab();
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"] = json!([
+        env.record("alice", 1, "finished"),
+        env.record("alice", 2, "error"),
+        env.record("alice", 3, "killed"),
+    ]);
+    env.write_data(&data);
+    for line in [
+        "check alice",
+        "check-simp alice",
+        "caj",
+        "explain 2 alice",
+        "ls alice",
+        "list-users",
+        "-lta",
+        "-sa alice",
+        "get-settings alice",
+        "check-rules",
+        "find",
+        "board export",
+        "-gmc",
+        "daemon plan",
+        "history",
+        "-Ml",
+        "doctor",
+        "data get",
+        "check-status",
+        "sim list",
+        "tldr",
+        "help run",
+        "man",
+        "completions zsh",
+        "init --from data.json",
+    ] {
+        let read = || {
+            let mut document = env.tpu(&format!("{line} --json")).exits(0).json();
+            timeless(&mut document);
+            document.to_string()
+        };
+        assert_eq!(read(), read(), "tpu {line}");
+    }
+}

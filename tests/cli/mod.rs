@@ -1,0 +1,18 @@
+//! The command line: what is typed, what is answered.
+
+mod bad_input;
+mod completions;
+mod demo;
+mod display;
+mod doctor;
+mod dry_run;
+mod first_contact;
+mod golden;
+pub(super) mod json_schema;
+mod original;
+mod original_commands;
+mod original_walk;
+mod readme;
+mod times;
+mod whose;
+mod words;

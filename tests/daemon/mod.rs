@@ -1,0 +1,6 @@
+//! MONITOR in the built program.
+
+mod brings_back;
+mod fleet;
+mod over_google;
+mod reapply;

@@ -1,0 +1,20 @@
+//! Launch, watch, kill, bring back, clear away: one attempt and its successors, in the built program.
+
+mod callbacks;
+mod clean;
+mod curves;
+mod from_nothing;
+mod hostile_output;
+mod ignore_error;
+mod kill;
+mod killed_launches;
+mod launch;
+mod lease;
+mod other_windows_survive;
+mod races;
+mod reached;
+mod regression;
+mod resume;
+mod scripts;
+mod started;
+mod terminal;

@@ -1,0 +1,4 @@
+//! What is concluded and decided from facts.
+
+mod decide;
+mod diagnose;

@@ -1,0 +1,8 @@
+//! Whoever makes machines and takes them away.
+
+mod contract;
+pub(super) mod gcloud;
+mod google;
+mod settings_gone;
+mod sim;
+mod slow_answers;

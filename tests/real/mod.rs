@@ -1,0 +1,3 @@
+//! Real programs from the package registry.
+
+mod programs_by_name;

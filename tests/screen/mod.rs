@@ -1,0 +1,16 @@
+//! The full-screen monitor.
+
+mod actions;
+mod asks;
+mod by_hand;
+mod in_tmux;
+mod looks;
+mod mouse;
+mod remembered;
+mod resize;
+mod rows;
+mod snapshots;
+mod tabs;
+mod threads;
+mod trouble;
+mod update;

@@ -1,0 +1,239 @@
+//! The state file on the machine's own file system: many writers, links, modes, locks.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use tpu::model::data::Data;
+use tpu::model::ids::{JobId, TargetName, UserName};
+use tpu::model::job::Job;
+use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
+use tpu::sys::clock::SystemClock;
+
+use crate::common::wait::wait_until;
+
+fn open(path: &Path) -> Store {
+    let who = Who { pid: std::process::id(), host: "here".to_owned(), command: "test".to_owned() };
+    Store::open(Paths::new(path.to_owned()), Arc::new(OsDisk), Arc::new(SystemClock::new()), who)
+}
+
+fn new(dir: &Path) -> Store {
+    let store = open(&dir.join("data.json"));
+    let mut data = Data::empty();
+    for name in ["alice", "bob"] {
+        assert!(data.add_user(&UserName::from(name)));
+    }
+    store.create(&data).unwrap();
+    store
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// One of 200 changes: append, change, archive, or touch what all share.
+fn change(store: &Store, thread: usize, n: usize) {
+    let user = UserName::from(if (thread + n).is_multiple_of(2) { "alice" } else { "bob" });
+    let done = store.transact("test", |tx| {
+        let owner = tx.data.user_mut(&user).unwrap();
+        let id = JobId::new(user.clone(), owner.next_window(None));
+        let mut job = Job::new(&id, TargetName::from("local"), format!("{thread}/{n}"));
+        job.job_tags = Some(format!("{thread}/{n}"));
+        owner.push_job(job);
+        let oldest = owner.jobs()[0].windows_id;
+        if owner.jobs().len() > 8 {
+            assert!(tx.archive(&JobId::new(user.clone(), oldest)));
+        } else if n.is_multiple_of(3) {
+            owner.job_mut(oldest).unwrap().stage += 1;
+        }
+        let seen = tx.data.conda_env().parse::<u64>().unwrap_or(0);
+        tx.data.set_conda_env_name(Some((seen + 1).to_string()));
+        tx.event(&id, "launch", format!("{thread}/{n}"), json!(seen));
+        Ok::<_, StoreError>(())
+    });
+    assert_eq!(done.unwrap().warnings, Vec::<String>::new());
+}
+
+trait Conda {
+    fn conda_env(&self) -> String;
+}
+
+impl Conda for Data {
+    fn conda_env(&self) -> String {
+        self.conda_env_name().unwrap_or("").to_owned()
+    }
+}
+
+#[test]
+fn eight_writers_lose_nothing_and_readers_see_whole_versions() {
+    const WRITERS: usize = 8;
+    const CHANGES: usize = 200;
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|thread| {
+                // A door each, as separate processes have, and every other one shared.
+                let own = open(store.paths().data());
+                let store = &store;
+                scope.spawn(move || {
+                    for n in 0..CHANGES {
+                        change(if thread.is_multiple_of(2) { store } else { &own }, thread, n);
+                    }
+                })
+            })
+            .collect();
+        let reader = open(store.paths().data());
+        let mut last = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            let now = reader.read().unwrap().conda_env().parse().unwrap_or(0);
+            assert!(now >= last, "time does not go back");
+            last = now;
+        }
+    });
+    let data = open(store.paths().data()).read().unwrap();
+    let total = WRITERS * CHANGES;
+    assert_eq!(data.conda_env(), total.to_string(), "each saw the one before");
+    // Every record is in the file or in the archive, once.
+    let mut tags: Vec<String> = data.jobs().map(|job| job.job_tags.clone().unwrap()).collect();
+    tags.extend(store.archived().map(|archived| archived.unwrap().job.job_tags.unwrap()));
+    tags.sort();
+    let mut expected: Vec<String> = (0..WRITERS)
+        .flat_map(|thread| (0..CHANGES).map(move |n| format!("{thread}/{n}")))
+        .collect();
+    expected.sort();
+    assert_eq!(tags, expected);
+    // The journal tells the same story in the same order.
+    let journal: Vec<u64> =
+        store.events().map(|event| event.unwrap().data.as_u64().unwrap()).collect();
+    assert_eq!(journal, (0..total as u64).rev().collect::<Vec<_>>());
+    for user in data.users() {
+        let given = store
+            .events()
+            .filter(|event| event.as_ref().unwrap().user.as_ref() == Some(&user.name))
+            .count();
+        assert_eq!(user.windows_offset as usize, given + 1, "no number twice, none left out");
+    }
+    let left = ["backups", "data.json", "data.json.lock", "tpu-state"];
+    assert_eq!(names(dir.path()), left);
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let real = dir.path().join("real");
+    fs::create_dir(&real).unwrap();
+    drop(new(&real));
+    let link = dir.path().join("data.json");
+    symlink(real.join("data.json"), &link).unwrap();
+    change(&open(&link), 0, 1);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(names(dir.path()), ["data.json", "real"]);
+    assert_eq!(names(&real), ["backups", "data.json", "data.json.lock", "tpu-state"]);
+}
+
+#[test]
+fn modes_stay_and_new_things_get_theirs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(store.paths().data()), 0o660);
+    fs::set_permissions(store.paths().data(), fs::Permissions::from_mode(0o606)).unwrap();
+    change(&store, 0, 0);
+    assert_eq!(mode(store.paths().data()), 0o606);
+    assert_eq!(mode(&store.paths().lock()), 0o660);
+    assert_eq!(mode(&store.paths().state()), 0o770);
+    assert_eq!(mode(&store.paths().backups()), 0o770);
+    assert_eq!(mode(&store.paths().events()), 0o660);
+    let job = JobId::new(UserName::from("../al ice"), tpu::model::ids::JobNumber(3));
+    let dir_of_job = store.job_dir(&job).unwrap();
+    assert_eq!(
+        dir_of_job,
+        dir.path().canonicalize().unwrap().join("tpu-state/jobs/%2e%2e%2fal%20ice/3")
+    );
+    assert_eq!(mode(&dir_of_job), 0o750);
+    assert_eq!(store.job_dir(&job).unwrap(), dir_of_job, "twice is no error");
+}
+
+#[test]
+fn a_lock_that_somebody_removes_is_taken_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    change(&store, 0, 0);
+    fs::remove_file(store.paths().lock()).unwrap();
+    change(&store, 0, 1);
+    assert!(store.paths().lock().exists());
+    let note = fs::read_to_string(store.paths().lock()).unwrap();
+    assert!(note.contains("\"command\":\"test\""), "{note}");
+}
+
+#[test]
+fn backups_are_not_touched_by_editing_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    change(&store, 0, 0);
+    let text = fs::read_to_string(store.paths().data()).unwrap();
+    let backup = store.backups()[0].clone();
+    let kept = fs::read(&backup).unwrap();
+    // Some editors write into the file that is there.
+    let file = fs::OpenOptions::new().write(true).open(store.paths().data()).unwrap();
+    let edited = text.replace("\"conda_env_name\": \"1\"", "\"conda_env_name\": \"7\"");
+    std::os::unix::fs::FileExt::write_all_at(&file, edited.as_bytes(), 0).unwrap();
+    assert_eq!(fs::read(&backup).unwrap(), kept);
+    change(&store, 0, 1);
+    assert_eq!(store.read().unwrap().conda_env_name(), Some("8"));
+    assert_eq!(fs::read_to_string(&store.backups()[0]).unwrap(), edited);
+}
+
+#[test]
+fn there_is_one_monitor_and_a_second_one_learns_who() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let second = open(store.paths().data());
+    let outcome = store.as_monitor("here", || {
+        let refused = second.as_monitor("here", || "ran").unwrap().unwrap_err();
+        assert_eq!((refused.pid, refused.command.as_str()), (std::process::id(), "test"));
+        // MONITOR's lock keeps nobody from working.
+        change(&second, 0, 0);
+        7
+    });
+    assert_eq!(outcome.unwrap(), Ok(7));
+    assert_eq!(second.as_monitor("here", || 8).unwrap(), Ok(8), "free when the first is gone");
+}
+
+#[test]
+fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = new(dir.path());
+    let lock = Paths::new(dir.path().join("data.json")).lock();
+    let tag = |store: &Store, name: &str, meanwhile: &dyn Fn()| {
+        let done = store.transact("test", |tx| {
+            meanwhile();
+            let key = format!("{name}-{}", tx.data.conda_env());
+            tx.data.set_conda_env_name(Some(key));
+            Ok::<_, StoreError>(())
+        });
+        drop(done.unwrap());
+    };
+    let (entered, wait) = std::sync::mpsc::channel();
+    let other = open(&dir.path().join("data.json"));
+    std::thread::scope(|scope| {
+        tag(&store, "first", &|| {
+            fs::remove_file(&lock).unwrap();
+            let (entered, other) = (entered.clone(), &other);
+            let _other =
+                scope.spawn(move || tag(other, "second", &|| entered.send(()).unwrap_or(())));
+            wait_until("the other one's lock file", || lock.exists());
+            // It must not come in; a bound, not a measure, for one that does.
+            wait.recv_timeout(std::time::Duration::from_millis(300)).unwrap_or(());
+        });
+    });
+    assert!(store.read().unwrap().conda_env().starts_with("second-first"));
+}

@@ -1,0 +1,11 @@
+//! The state file: nothing lost, whatever fails and whoever writes.
+
+pub(super) mod document;
+mod failing_disk;
+pub(super) mod killed_writers;
+mod many_writers;
+mod no_space;
+mod only_the_change;
+mod original_lock;
+mod reading;
+mod strange_files;

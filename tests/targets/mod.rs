@@ -1,0 +1,3 @@
+//! Who has which target.
+
+mod board;

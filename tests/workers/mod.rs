@@ -1,0 +1,6 @@
+//! Jobs and commands on the workers of a target.
+
+mod google;
+mod recipes;
+mod simulated;
+mod ssh;

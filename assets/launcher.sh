@@ -1,5 +1,5 @@
 # Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window, and
-# by itself as `bash launcher.sh seated` at the terminal of a native job.
+# by itself as `bash launcher.sh on_pty` at the terminal of a native job.
 #
 # Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
 # word can hold arrives as it was:
@@ -65,22 +65,22 @@ in_foreground() {
 # writes to it is relayed to the window and kept in the log. We hold its other side: a relay that is killed
 # is followed by another one, and the job does not notice.
 run_native() {
-    local seated relayed is_told= is_over=
+    local on_pty relayed is_told= is_over=
     # The relay tells the job when the window is closed (SIGHUP), and we give it the time that it takes to save
     # what it has. A script sits in the window itself: the kernel tells it, as soon as we are gone.
     trap 'is_closed=yes' HUP
-    exec 9<>/dev/ptmx && "$tpu" launcher furnish <&9 || {
+    exec 9<>/dev/ptmx && "$tpu" launcher pty-open <&9 || {
         code=126
         return
     }
-    "$tpu" launcher seat /bin/bash "$state/launcher.sh" seated <&9 9>&- &
-    seated=$!
+    "$tpu" launcher pty-exec /bin/bash "$state/launcher.sh" on_pty <&9 9>&- &
+    on_pty=$!
     # What bash says of a relay that was killed is no word about the job: it goes nowhere.
     exec 8>&2 2>/dev/null
     while :; do
         relayed=1
         if [ -x "$tpu" ]; then
-            "$tpu" launcher relay "$job" "$log" "$state/spool" "$seated" <&9 9>&- 2>&8 8>&-
+            "$tpu" launcher relay "$job" "$log" "$state/spool" "$on_pty" <&9 9>&- 2>&8 8>&-
             relayed=$?
         elif [ -z "$is_told" ]; then
             # The window is raw: nothing puts the cursor back.
@@ -100,7 +100,7 @@ run_native() {
         esac
         # Without a relay the job would be held back for ever. Once it is over, one more hears its last words; and
         # where nobody can tell it that its window was closed, the end of its terminal does.
-        if ! kill -0 "$seated"; then
+        if ! kill -0 "$on_pty"; then
             [ -z "$is_over" ] || break
             is_over=yes
         elif [ -n "$is_closed" ] && ! [ -x "$tpu" ]; then
@@ -110,7 +110,7 @@ run_native() {
         sleep 0.5
     done
     exec 9>&-
-    wait "$seated"
+    wait "$on_pty"
     code=$?
     exec 2>&8 8>&-
 }
@@ -119,7 +119,7 @@ run_script() {
     in_foreground bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
 }
 
-if [ "$1" = seated ]; then
+if [ "$1" = on_pty ]; then
     in_foreground "${argv[@]}"
     exit "$code"
 fi

@@ -216,7 +216,7 @@ pub(super) fn alone(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), E
 /// Closes the window of a job whose processes have been stopped. A window that has gone by itself since
 /// (its shell had nothing left to do) is closed as well as any.
 pub fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, server: u32) -> Result<(), Error> {
-    match ctx.tmux.close_window(pane, server) {
+    match ctx.tmux.close_pane(pane, server) {
         Err(TmuxError::Changed { .. }) if has_gone(ctx, job, pane) => Ok(()),
         other => Ok(other?),
     }

@@ -69,7 +69,7 @@ pub mod processes;
 pub mod records;
 pub mod scripts;
 pub mod stage;
-pub mod start;
+pub mod successor;
 pub mod wake;
 pub mod workers;
 

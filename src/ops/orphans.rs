@@ -320,7 +320,7 @@ pub fn close(ctx: &Ctx, user: &UserName, which: Which, agreed: &Unmarked) -> Res
         };
         for pane in window.chosen(which).into_iter().filter(is_meant) {
             let result = if pane.launch.is_some() {
-                ctx.tmux.close_window(pane, place.server_pid)
+                ctx.tmux.close_pane(pane, place.server_pid)
             } else {
                 ctx.tmux.close_unwatched(pane, place.server_pid)
             };
@@ -356,7 +356,7 @@ pub fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let Some((window, closing)) = one(ctx, id, panes)? else { return Ok(None) };
     for pane in window.marked() {
-        ctx.tmux.close_window(pane, place.server_pid)?;
+        ctx.tmux.close_pane(pane, place.server_pid)?;
     }
     Ok(Some(closing))
 }

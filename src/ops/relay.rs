@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::classify::own_line;
 use crate::sys::clock::Clock;
-use crate::sys::seat::{Moment, Relay};
+use crate::sys::pty::{Moment, Relay};
 use crate::text::counted;
 use crate::text::transcript::Transcript;
 
@@ -52,7 +52,7 @@ pub fn run(clock: &dyn Clock, relayed: &Relayed) -> Result<bool, Error> {
     let mut piece = [0; PIECE];
     let is_held = loop {
         match window.hear(&mut piece).map_err(failed)? {
-            Moment::Said(count) => {
+            Moment::Output(count) => {
                 let said = piece.get(..count).unwrap_or_default();
                 let complaint = log.keep(said, clock.monotonic());
                 window.show(said).map_err(failed)?;

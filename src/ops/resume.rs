@@ -7,7 +7,7 @@ use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::target::Target;
 use crate::plan::budget;
-use crate::plan::start::{self as plan_start, Start};
+use crate::plan::resume_from::{self, ResumeFrom};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
@@ -19,7 +19,7 @@ use super::printed::reached;
 use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
-use super::start::{self, Code};
+use super::successor::{self, Code};
 use super::{Ctx, Error, Kind, processes, records};
 
 /// `tpu resume` or `tpu rerun`, resolved.
@@ -71,20 +71,20 @@ fn meant(ctx: &Ctx, request: &AgainRequest) -> Result<AgainRequest, Error> {
     let below = lineage.iter().skip_while(|window| **window != request.job.window).skip(1);
     let below: Vec<&Job> = below.filter_map(|window| user.job(*window)).collect();
     let window = match below.last() {
-        Some(leaf) if below.iter().all(|job| start::never_began(job)) => leaf.windows_id,
+        Some(leaf) if below.iter().all(|job| successor::never_began(job)) => leaf.windows_id,
         Some(_) | None => request.job.window,
     };
     Ok(AgainRequest { job: JobId { window, ..request.job.clone() }, ..request.clone() })
 }
 
 /// Where a person's request would begin; `None` for a rerun.
-pub fn start_of(ctx: &Ctx, request: &AgainRequest) -> Result<Option<Start>, Error> {
+pub fn start_of(ctx: &Ctx, request: &AgainRequest) -> Result<Option<ResumeFrom>, Error> {
     reconcile::reconcile(ctx)?;
     let request = meant(ctx, request)?;
     let data = ctx.data()?;
     let user = user_of(&data, &request.job.user)?;
     let job = job_of(&data, &request.job)?;
-    start::of(ctx, user, job, request.how).map(|(start, _)| start)
+    successor::of(ctx, user, job, request.how).map(|(start, _)| start)
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the new attempt; to be followed by
@@ -213,13 +213,13 @@ fn plan_with(
         Provided::Later | Provided::LaterByRule => None,
     };
     let known_dead = check::free(ctx, &data, &target, Some(id), (provided, request.force))?;
-    let (start, code) = start::of(ctx, user, job, request.how)?;
-    if let Some(Start::Nothing(looked)) = &start
+    let (start, code) = successor::of(ctx, user, job, request.how)?;
+    if let Some(ResumeFrom::Nothing(looked)) = &start
         && !(request.from_nothing || request.force)
     {
         return Err(Error::refused(format!(
             "{id} has nothing to resume from: {}",
-            plan_start::nowhere(looked)
+            resume_from::nowhere(looked)
         ))
         .hint(format!(
             "start it again from scratch: tpu resume w={} {} --yes",
@@ -232,7 +232,7 @@ fn plan_with(
         (Code::Staged(stage), LaunchMode::Script) => (stage.clone(), Some(stage)),
         (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage)),
     };
-    let is_from_nothing = start.as_ref().is_some_and(Start::is_from_nothing);
+    let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -334,7 +334,7 @@ fn still_at_work(ctx: &Ctx, job: &Job, pane_id: Option<&str>) -> Result<(), Erro
 fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Error> {
     let current = data.resolve_target(job.tpu.as_str());
     let Some(typed) = &request.target else {
-        return current.ok_or_else(|| start::unknown_target(job));
+        return current.ok_or_else(|| successor::unknown_target(job));
     };
     let target = check::resolve_target(data, typed)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
@@ -351,7 +351,7 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
 
 /// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
 /// nothing has none.
-fn resume_args(job: &Job, start: &Start) -> Vec<String> {
+fn resume_args(job: &Job, start: &ResumeFrom) -> Vec<String> {
     let Some(source) = start.directory() else { return Vec::new() };
     let mut args = vec![format!("--config.load_from={source}")];
     if job.log_stage {

@@ -20,10 +20,10 @@ use crate::model::data::Data;
 use crate::model::facts::TargetFact;
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
-use crate::remote::{Ask, End, Remote, RemoteError, Reply, Said, Stopped, Work, Worker};
+use crate::remote::{Ask, End, Output, Remote, RemoteError, Reply, Stopped, Work, Worker};
 use crate::store::atomic;
 use crate::sys::proc::Feed;
-use crate::sys::seat;
+use crate::sys::pty;
 
 use self::print::{Line, print};
 use super::ctx::job_of;
@@ -264,7 +264,7 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
 fn tell_of_window(env: &mut Vec<(OsString, OsString)>, several: bool) {
     env.push(("FORCE_COLOR".into(), "1".into()));
     env.push(("TTY_COMPATIBLE".into(), "1".into()));
-    if let Some(columns) = seat::columns() {
+    if let Some(columns) = pty::columns() {
         let mark = if several { "[worker 10] ".len() } else { 0 };
         let columns = usize::from(columns).saturating_sub(mark).max(20);
         env.push(("COLUMNS".into(), columns.to_string().into()));
@@ -497,11 +497,11 @@ impl Listener<'_> {
         let one = std::slice::from_ref(self.worker);
         for (worker, said) in self.door.follow(one, self.token, &heard.clone()) {
             match said {
-                Said::Line { bytes, end } => {
+                Output::Line { bytes, end } => {
                     heard.insert(worker, end);
                     self.line(bytes);
                 }
-                Said::End(how) => end = how,
+                Output::End(how) => end = how,
             }
         }
         end

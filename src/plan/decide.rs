@@ -11,7 +11,7 @@ use super::backoff;
 use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
 use super::diagnose::Facts;
 use super::place::Window;
-use super::start::Start;
+use super::resume_from::ResumeFrom;
 use crate::model::facts::{ErrorKind, TargetFact, TargetState};
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Intent, Job, KILLING, Lease, Status, who};
@@ -90,7 +90,7 @@ impl Decision {
     /// The same, once it is known where the successor of `job` would begin. What could not begin is not
     /// announced; what somebody has begun is carried on, so that it is given up with a reason.
     #[must_use]
-    pub fn beginning_at(self, job: &Job, start: Result<Option<Start>, String>) -> Self {
+    pub fn beginning_at(self, job: &Job, start: Result<Option<ResumeFrom>, String>) -> Self {
         let reason = match start {
             Err(_) if begun(job).is_some() => return self,
             Err(why) => {
@@ -103,11 +103,11 @@ impl Decision {
                     ..self
                 };
             }
-            Ok(None | Some(Start::Checkpoint(_))) => return self,
-            Ok(Some(Start::Perhaps(_, why))) => {
+            Ok(None | Some(ResumeFrom::Checkpoint(_))) => return self,
+            Ok(Some(ResumeFrom::Perhaps(_, why))) => {
                 format!("whether there is a checkpoint is unknown: {why}")
             }
-            Ok(Some(Start::Nothing(_))) => {
+            Ok(Some(ResumeFrom::Nothing(_))) => {
                 "from nothing, since there is no checkpoint yet".to_owned()
             }
         };
@@ -469,11 +469,12 @@ mod tests {
         let job = job();
         let planned = |start| reapply(&job).beginning_at(&job, start);
         assert_eq!(planned(Ok(None)), reapply(&job));
-        assert_eq!(planned(Ok(Some(Start::Checkpoint("/log".to_owned())))), reapply(&job));
-        let anew = planned(Ok(Some(Start::Nothing(Vec::new()))));
+        assert_eq!(planned(Ok(Some(ResumeFrom::Checkpoint("/log".to_owned())))), reapply(&job));
+        let anew = planned(Ok(Some(ResumeFrom::Nothing(Vec::new()))));
         assert_eq!(anew.action, Action::Reapply);
         assert!(anew.reason.ends_with("from nothing, since there is no checkpoint yet"));
-        let perhaps = planned(Ok(Some(Start::Perhaps("gs://b".to_owned(), "far away".to_owned()))));
+        let perhaps =
+            planned(Ok(Some(ResumeFrom::Perhaps("gs://b".to_owned(), "far away".to_owned()))));
         assert!(perhaps.reason.contains("is unknown: far away"), "{}", perhaps.reason);
         let held = planned(Err("its directory is gone".to_owned()));
         assert_eq!((held.action, held.not_before, held.budget_left), (Action::Pass, None, None));

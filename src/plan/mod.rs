@@ -14,5 +14,5 @@ pub mod decide;
 pub mod diagnose;
 pub mod next;
 pub mod place;
-pub mod start;
+pub mod resume_from;
 pub mod types;

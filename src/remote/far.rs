@@ -19,7 +19,7 @@ use super::each::{Place, on_each};
 use super::lines::Lines;
 use super::streams::{Ear, Streams, lost};
 use super::{
-    Ask, End, Other, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said, Started,
+    Ask, End, Other, Output, PerWorker, Remote, RemoteError, Replies, Reply, Running, Started,
     Stopped, Stream, Upload, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 
@@ -144,7 +144,7 @@ impl<W: Way> FarRemote<W> {
         }
     }
 
-    fn hear(&self, worker: &Worker, token: &LaunchToken, from: u64, ear: &Ear<Said>) -> End {
+    fn hear(&self, worker: &Worker, token: &LaunchToken, from: u64, ear: &Ear<Output>) -> End {
         let token = match checked(token) {
             Ok(token) => token,
             Err(error) => return lost(&error),
@@ -268,7 +268,7 @@ impl<W: Way> Remote for FarRemote<W> {
         Box::new(Streams::begin(workers, move |worker, ear| {
             let offset = from.get(&worker.index).copied().unwrap_or(0);
             let end = remote.hear(worker, &token, offset, ear);
-            ear.say(vec![Said::End(end)]);
+            ear.say(vec![Output::End(end)]);
         }))
     }
 

@@ -1,6 +1,6 @@
 //! The bytes that a command says, cut into lines.
 
-use super::Said;
+use super::Output;
 
 /// What is handed on although its line has not ended, so that no output fills the memory.
 const LONGEST: usize = 2 << 20;
@@ -26,7 +26,7 @@ impl Lines {
 
     /// Takes some more, and hands on what has ended. A carriage return and a line feed end one line, not
     /// two.
-    pub(super) fn take(&mut self, mut bytes: &[u8], said: &mut Vec<Said>) {
+    pub(super) fn take(&mut self, mut bytes: &[u8], said: &mut Vec<Output>) {
         while let Some(first) = bytes.first() {
             if *first != b'\n' && self.partial.last() == Some(&b'\r') {
                 self.hand_on(said);
@@ -45,15 +45,15 @@ impl Lines {
     }
 
     /// Hands on what is left at the end.
-    pub(super) fn end(&mut self, said: &mut Vec<Said>) {
+    pub(super) fn end(&mut self, said: &mut Vec<Output>) {
         if !self.partial.is_empty() {
             self.hand_on(said);
         }
     }
 
-    fn hand_on(&mut self, said: &mut Vec<Said>) {
+    fn hand_on(&mut self, said: &mut Vec<Output>) {
         let bytes = std::mem::take(&mut self.partial);
-        said.push(Said::Line { bytes, end: self.offset });
+        said.push(Output::Line { bytes, end: self.offset });
     }
 }
 
@@ -68,8 +68,8 @@ mod tests {
         }
         lines.end(&mut said);
         let line = |said| match said {
-            Said::Line { bytes, end } => (bytes, end),
-            Said::End(end) => panic!("an end: {end:?}"),
+            Output::Line { bytes, end } => (bytes, end),
+            Output::End(end) => panic!("an end: {end:?}"),
         };
         said.into_iter().map(line).collect()
     }

@@ -18,7 +18,7 @@ use super::each::on_each;
 use super::lines::Lines;
 use super::streams::{Ear, Streams, lost};
 use super::{
-    Ask, End, Other, PerWorker, Remote, RemoteError, Replies, Reply, Running, Said, Started,
+    Ask, End, Other, Output, PerWorker, Remote, RemoteError, Replies, Reply, Running, Started,
     Stopped, Stream, Upload, WRAPPER, Work, Worker, checked, joined, nul_ended,
 };
 use crate::model::ids::LaunchToken;
@@ -309,7 +309,7 @@ impl Remote for LocalRemote {
                     let offset = from.get(&worker.index).copied().unwrap_or(0);
                     open.push(Tail { run, lines: Lines::from(offset) });
                 }
-                Err(e) => heard.push((worker.index, Said::End(End::Lost(e.to_string())))),
+                Err(e) => heard.push((worker.index, Output::End(End::Lost(e.to_string())))),
             }
         }
         Box::new(Tails { clock: Arc::clone(&self.clock), open, heard: heard.into() })
@@ -392,7 +392,7 @@ struct Tail {
 
 impl Tail {
     /// What is new, and how it ended if it has.
-    fn look(&mut self) -> (Vec<Said>, Option<End>) {
+    fn look(&mut self) -> (Vec<Output>, Option<End>) {
         // In this order: what was written before the exit, or before the death, is not missed.
         let watched = self.run.is_watched();
         let exit = self.run.exit();
@@ -420,7 +420,7 @@ impl Tail {
 
     /// Reads some more; whether there was anything. A file that is not there yet, or no more, says
     /// nothing.
-    fn read(&mut self, said: &mut Vec<Said>) -> bool {
+    fn read(&mut self, said: &mut Vec<Output>) -> bool {
         let mut bytes = Vec::new();
         let read = fs::File::open(self.run.dir().join("out")).and_then(|mut file| {
             file.seek(SeekFrom::Start(self.lines.offset()))?;
@@ -438,13 +438,13 @@ impl Tail {
 struct Tails {
     clock: Arc<dyn Clock>,
     open: Vec<Tail>,
-    heard: std::collections::VecDeque<(u32, Said)>,
+    heard: std::collections::VecDeque<(u32, Output)>,
 }
 
 impl Iterator for Tails {
-    type Item = (u32, Said);
+    type Item = (u32, Output);
 
-    fn next(&mut self) -> Option<(u32, Said)> {
+    fn next(&mut self) -> Option<(u32, Output)> {
         loop {
             if let Some(said) = self.heard.pop_front() {
                 return Some(said);
@@ -455,7 +455,7 @@ impl Iterator for Tails {
             let heard = &mut self.heard;
             self.open.retain_mut(|tail| {
                 let (said, end) = tail.look();
-                let said = said.into_iter().chain(end.clone().map(Said::End));
+                let said = said.into_iter().chain(end.clone().map(Output::End));
                 heard.extend(said.map(|said| (tail.run.machine.worker, said)));
                 end.is_none()
             });

@@ -67,7 +67,7 @@ pub enum Started {
 
 /// What came from a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Output {
     /// A line with the character that ended it: a line feed, or a carriage return where a program writes
     /// over its line. The last one of a command may have none.
     Line {
@@ -167,8 +167,8 @@ pub struct Other {
 /// An answer for each worker that was asked.
 pub type PerWorker<T> = Vec<(u32, Result<T, RemoteError>)>;
 
-/// What the workers say, in the order in which it is heard; ends after the [`Said::End`] of each.
-pub type Stream = Box<dyn Iterator<Item = (u32, Said)> + Send>;
+/// What the workers say, in the order in which it is heard; ends after the [`Output::End`] of each.
+pub type Stream = Box<dyn Iterator<Item = (u32, Output)> + Send>;
 
 /// What the workers reply, in the order in which it is heard; ends after the [`Reply::End`] of each.
 pub type Replies = Box<dyn Iterator<Item = (u32, Reply)> + Send>;
@@ -179,7 +179,7 @@ pub trait Remote: Send + Sync {
     fn start(&self, workers: &[Worker], work: &Work, token: &LaunchToken) -> PerWorker<Started>;
 
     /// Hears what a command says from the beginning, or on some workers from where an earlier listener
-    /// stopped (`from`: worker -> [`Said::Line`]'s `end`). Listening changes nothing for the command.
+    /// stopped (`from`: worker -> [`Output::Line`]'s `end`). Listening changes nothing for the command.
     fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream;
 
     /// Stops exactly the processes of a token: SIGINT, after 3 s SIGTERM, after 10 s SIGKILL. Returns
@@ -209,11 +209,11 @@ pub trait Remote: Send + Sync {
     /// be started ends as [`End::Lost`] with the reason.
     fn run(&self, workers: &[Worker], work: &Work, token: &LaunchToken) -> Stream {
         let started = self.start(workers, work, token);
-        let failed: Vec<(u32, Said)> = started
+        let failed: Vec<(u32, Output)> = started
             .into_iter()
             .filter_map(|(worker, result)| {
                 let error = result.err()?;
-                Some((worker, Said::End(End::Lost(error.to_string()))))
+                Some((worker, Output::End(End::Lost(error.to_string()))))
             })
             .collect();
         let begun: Vec<Worker> = workers

@@ -8,7 +8,7 @@ use crate::sys::proc::{ProcError, Spawn, Status};
 use crate::sys::talk::{self, Heard, Hold, Input, Voice};
 
 use super::lines::Lines;
-use super::{End, Reply, Said, Worker};
+use super::{End, Output, Reply, Worker};
 
 /// Messages that wait for the listener; each holds what was heard at once.
 const IN_FLIGHT: usize = 16;
@@ -120,8 +120,8 @@ fn replies(
         None => lines.end(&mut said),
     }
     let line = |said| match said {
-        Said::Line { bytes, .. } => reply(bytes),
-        Said::End(_) => None,
+        Output::Line { bytes, .. } => reply(bytes),
+        Output::End(_) => None,
     };
     said.into_iter().filter_map(line).collect()
 }

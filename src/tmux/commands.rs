@@ -248,7 +248,7 @@ pub(super) fn occupants() -> Chain {
 }
 
 /// Closes the pane's window, if it is what it was at the last look ([`identity`]).
-pub(super) fn close_window(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
+pub(super) fn close_pane(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
     only_if(identity(pane, server_pid), pane, &close(pane), refusal)
 }
 

@@ -323,7 +323,7 @@ impl Tmux for FakeTmux {
         Ok(texts.collect())
     }
 
-    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
         let mut server = self.server();
         let fact = server.guarded("kill-window", pane, server_pid)?.fact.clone();
         server.close(&fact.session, fact.window_index);
@@ -346,7 +346,7 @@ impl Tmux for FakeTmux {
         if self.server().guarded("kill-window", pane, server_pid)?.watchers > 0 {
             return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
         }
-        self.close_window(pane, server_pid)
+        self.close_pane(pane, server_pid)
     }
 
     fn set_pane_option(

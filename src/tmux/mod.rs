@@ -179,17 +179,17 @@ pub trait Tmux: Send + Sync {
 
     /// Closes the pane, and with its last pane its window, if the server's pid, the window, and the pane's `@tpu_launch` are still
     /// those of `pane` — checked by the server in the same command, so nobody can come between.
-    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 
     /// What runs in each pane and how many clients look at its window now, by the pane's id. For a person
     /// who decides about a window; nothing is concluded from it.
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError>;
 
-    /// Closes a pane as [`Tmux::close_window`] does, if no client looks at its window: the server checks that
+    /// Closes a pane as [`Tmux::close_pane`] does, if no client looks at its window: the server checks that
     /// in the same command.
     fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 
-    /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_window`].
+    /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_pane`].
     fn set_pane_option(
         &self,
         pane: &PaneFact,

@@ -281,8 +281,8 @@ impl Tmux for OneShot {
         hasher.finish()
     }
 
-    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
-        self.act(pane, commands::close_window(pane, server_pid, &self.mark))
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.act(pane, commands::close_pane(pane, server_pid, &self.mark))
     }
 
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tpu::model::ids::LaunchToken;
 use tpu::remote::gcloud::{self, GcloudConfig};
-use tpu::remote::{Ask, End, Remote, RemoteError, Reply, Said, Started, Stream, Work, Worker};
+use tpu::remote::{Ask, End, Output, Remote, RemoteError, Reply, Started, Stream, Work, Worker};
 use tpu::sys::procs::Process;
 
 /// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
@@ -88,7 +88,7 @@ impl Bench {
         let one = std::slice::from_ref(worker);
         let mut stream = self.remote.follow(one, &LaunchToken::from(token), &BTreeMap::new());
         let said = match stream.next() {
-            Some((_, Said::Line { bytes, .. })) => String::from_utf8(bytes).unwrap(),
+            Some((_, Output::Line { bytes, .. })) => String::from_utf8(bytes).unwrap(),
             other => panic!("it said nothing: {other:?}"),
         };
         said.trim().strip_prefix("started ").unwrap().parse().unwrap()
@@ -124,8 +124,8 @@ pub(crate) fn collect(stream: Stream) -> Ends {
     for (worker, said) in stream {
         let text = text.entry(worker).or_default();
         match said {
-            Said::Line { bytes, .. } => text.push_str(&String::from_utf8_lossy(&bytes)),
-            Said::End(end) => {
+            Output::Line { bytes, .. } => text.push_str(&String::from_utf8_lossy(&bytes)),
+            Output::End(end) => {
                 assert!(ends.insert(worker, (text.clone(), end)).is_none(), "two ends of {worker}");
             }
         }

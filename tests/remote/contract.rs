@@ -12,7 +12,7 @@ use tpu::model::ids::LaunchToken;
 use tpu::model::time::Timestamp;
 use tpu::remote::local::LocalRemote;
 use tpu::remote::{
-    Ask, End, Remote, RemoteError, Said, Started, Stopped, Upload, Work, Worker, ssh as over_ssh,
+    Ask, End, Output, Remote, RemoteError, Started, Stopped, Upload, Work, Worker, ssh as over_ssh,
 };
 use tpu::sys::clock::{Clock, SystemClock};
 use tpu::sys::procs;
@@ -187,15 +187,15 @@ fn a_listener_that_comes_back_hears_the_rest(world: &World) {
         .follow(world.one(), &token, &BTreeMap::new())
         .take(3)
         .collect::<Vec<_>>();
-    let line = |bytes: &str, end| (0, Said::Line { bytes: bytes.into(), end });
+    let line = |bytes: &str, end| (0, Output::Line { bytes: bytes.into(), end });
     assert_eq!(first, [line("one\r", 4), line("two\r\n", 9), line("three\n", 15)]);
     // The connection is gone; the command lives on, and another process takes over.
     crate::common::tmux::write_file(&world.bench.go(), "");
     let rest = world.bench.remote.follow(world.one(), &token, &BTreeMap::from([(0, 15)]));
     let rest: Vec<_> = rest.collect();
     assert_eq!(rest.len(), 3, "{rest:?}");
-    assert!(matches!(&rest[1].1, Said::Line { bytes, .. } if bytes == b"over\n"));
-    assert_eq!(rest[2], (0, Said::End(End::Exit(0))));
+    assert!(matches!(&rest[1].1, Output::Line { bytes, .. } if bytes == b"over\n"));
+    assert_eq!(rest[2], (0, Output::End(End::Exit(0))));
 }
 
 fn stopping_reaches_exactly_the_processes_of_the_token(world: &World) {
@@ -299,8 +299,8 @@ fn long_lines_and_all_bytes_are_heard_as_they_are(world: &World) {
     };
     let lines: Vec<Vec<u8>> = stream
         .filter_map(|(_, said)| match said {
-            Said::Line { bytes, .. } => Some(bytes),
-            Said::End(end) => {
+            Output::Line { bytes, .. } => Some(bytes),
+            Output::End(end) => {
                 assert_eq!(end, End::Exit(0));
                 None
             }

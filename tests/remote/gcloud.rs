@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tpu::model::ids::LaunchToken;
 use tpu::remote::gcloud::{self, GcloudConfig};
-use tpu::remote::{Ask, End, Said, Started, Upload, Worker};
+use tpu::remote::{Ask, End, Output, Started, Upload, Worker};
 
 use crate::common::env::TestEnv;
 use crate::common::remote::{Bench, gcloud_here, workers, write_program};
@@ -122,7 +122,7 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
         let mut end = None;
         for (worker, said) in bench.remote.follow(&workers, &token, &from.clone()) {
             match said {
-                Said::Line { bytes, end } => {
+                Output::Line { bytes, end } => {
                     text += &String::from_utf8(bytes).unwrap();
                     from.insert(worker, end);
                     if text.contains("line 10\n") && cuts == 0 {
@@ -130,7 +130,7 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
                         hosts.cut(0);
                     }
                 }
-                Said::End(how) => end = Some(how),
+                Output::End(how) => end = Some(how),
             }
             if text.contains("line 40\n") {
                 write_file(&bench.go(), "");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tpu::model::ids::LaunchToken;
-use tpu::remote::{Ask, End, RemoteError, Said, Started, Stopped, Work, Worker, ssh};
+use tpu::remote::{Ask, End, Output, RemoteError, Started, Stopped, Work, Worker, ssh};
 
 use crate::common::remote::{Bench, UNTIL_GO, collect, is_running};
 use crate::common::sshd::{Hosts, is_installed};
@@ -70,14 +70,14 @@ fn much_output_of_all_is_heard_without_loss_and_without_much_memory() {
     {
         let (lines, total) = heard.entry(worker).or_default();
         match said {
-            Said::Line { bytes, end } => {
+            Output::Line { bytes, end } => {
                 *lines += 1;
                 *total += bytes.len() as u64;
                 assert_eq!(end, *total);
                 let expected = format!("{lines} of worker {worker} ");
                 assert!(bytes.starts_with(expected.as_bytes()), "{expected}");
             }
-            Said::End(end) => assert_eq!(end, End::Exit(0)),
+            Output::End(end) => assert_eq!(end, End::Exit(0)),
         }
     }
     assert!(heard.values().all(|(lines, _)| *lines == count), "{heard:?}");
@@ -129,7 +129,7 @@ fn a_broken_connection_is_no_end_and_nothing_of_the_output_is_lost() {
         let mut lines = 0;
         for (worker, said) in world.bench.remote.follow(&world.workers, &token, &from.clone()) {
             match said {
-                Said::Line { bytes, end } => {
+                Output::Line { bytes, end } => {
                     text += &String::from_utf8(bytes).unwrap();
                     from.insert(worker, end);
                     lines += 1;
@@ -138,7 +138,7 @@ fn a_broken_connection_is_no_end_and_nothing_of_the_output_is_lost() {
                         world.hosts.cut(0);
                     }
                 }
-                Said::End(end) => last = Some(end),
+                Output::End(end) => last = Some(end),
             }
             if text.contains("started") {
                 write_file(&world.bench.go(), "");

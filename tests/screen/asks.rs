@@ -78,8 +78,8 @@ impl Tmux for Watched {
         self.tmux.capture(panes)
     }
 
-    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
-        self.tmux.close_window(pane, server_pid)
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.close_pane(pane, server_pid)
     }
 
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {

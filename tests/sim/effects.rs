@@ -389,14 +389,14 @@ impl Tmux for Me {
         self.tmux().capture(panes)
     }
 
-    fn close_window(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
         self.step(&format!("close {} of {}", pane.pane_id, pane.session));
         self.world.state().acts(self.pid, "closes a window");
         let now = match self.tmux().look() {
             TmuxFact::Up { panes, .. } => panes.into_iter().find(|p| p.pane_id == pane.pane_id),
             TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => None,
         };
-        self.tmux().close_window(pane, server_pid)?;
+        self.tmux().close_pane(pane, server_pid)?;
         if let Some(closed) = now {
             let mut state = self.world.state();
             state.window_closed(Some(self.pid), self.pid.host, &closed);
@@ -416,7 +416,7 @@ impl Tmux for Me {
         if seen.get(&pane.pane_id).is_some_and(|occupant| occupant.watchers > 0) {
             return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
         }
-        self.close_window(pane, server_pid)
+        self.close_pane(pane, server_pid)
     }
 
     fn set_pane_option(

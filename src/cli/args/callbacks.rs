@@ -35,10 +35,10 @@ pub enum LauncherStep {
         /// Launch token
         token: String,
     },
-    /// Makes the terminal ready of which standard input is the other side
-    Furnish,
-    /// Sits down at the terminal of which standard input is the other side, and becomes another program
-    Seat {
+    /// Unlocks the terminal of which standard input is the other side
+    PtyOpen,
+    /// Takes the terminal of which standard input is the other side, and becomes another program
+    PtyExec {
         /// The program and its arguments
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,

@@ -16,7 +16,7 @@ use crate::ops::{Error, workers};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
-use crate::sys::seat;
+use crate::sys::pty;
 
 /// The job into whose window a callback prints. Each of its lines is marked, so that no reader of the window takes
 /// it for the job's. What the other steps of the launcher print is the job's, the workers' and ssh's.
@@ -62,12 +62,12 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     ))
 }
 
-/// Exit code of a relay that has relayed the job to its end, and somebody still sits at its terminal.
+/// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.
 const HELD: u8 = 10;
 
-fn take_a_seat(words: &[OsString]) -> Error {
-    if let Err(e) = seat::sit() {
-        return Error::failed(format!("the job cannot sit down at its terminal: {e}"))
+fn become_on_pty(words: &[OsString]) -> Error {
+    if let Err(e) = pty::adopt() {
+        return Error::failed(format!("the job cannot take its terminal: {e}"))
             .hint("start it again; if it fails again, look at /dev/pts");
     }
     let mut words = words.iter();
@@ -82,11 +82,11 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         LauncherStep::Begin { token } => {
             callbacks::begin(app.ctx()?, &LaunchToken::from(token.as_str()))?;
         }
-        LauncherStep::Furnish => seat::furnish().map_err(|e| {
+        LauncherStep::PtyOpen => pty::unlock().map_err(|e| {
             Error::failed(format!("the job cannot have a terminal: {e}"))
                 .hint("this machine may have no more terminals: see /proc/sys/kernel/pty/max")
         })?,
-        LauncherStep::Seat { words } => return Err(take_a_seat(words)),
+        LauncherStep::PtyExec { words } => return Err(become_on_pty(words)),
         LauncherStep::Relay { job, log, spool, pid } => {
             let relayed =
                 Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };

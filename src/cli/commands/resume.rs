@@ -12,7 +12,7 @@ use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Error, ctx::job_of};
-use crate::plan::start::{self, Start};
+use crate::plan::resume_from::{self, ResumeFrom};
 
 /// From the last checkpoint.
 pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
@@ -70,10 +70,10 @@ fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error>
         return Ok(AgainRequest { from_nothing: true, ..request });
     }
     // What speaks against it is said by the resume itself.
-    let Ok(Some(Start::Nothing(looked))) = resume::start_of(ctx, &request) else {
+    let Ok(Some(ResumeFrom::Nothing(looked))) = resume::start_of(ctx, &request) else {
         return Ok(request);
     };
-    let (job, why) = (&request.job, start::nowhere(&looked));
+    let (job, why) = (&request.job, resume_from::nowhere(&looked));
     let question = format!("{job} has nothing to resume from: {why}. Start it again from scratch?");
     let from_nothing = app.confirm(&question)?;
     Ok(AgainRequest { from_nothing, ..request })

@@ -325,13 +325,13 @@ fn confirm(
     match stands {
         Ok(true) => Ok(()),
         Ok(false) => {
-            ctx.tmux.close_window(pane, server_pid)?;
+            ctx.tmux.close_pane(pane, server_pid)?;
             Err(Error::refused(format!("{id} was given up while its window opened"))
                 .hint("its window was closed again; `tpu check` shows the record"))
         }
         // Killed and cleaned away. Its launcher has found no record either, and started nothing.
         Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
-            ctx.tmux.close_window(pane, server_pid)?;
+            ctx.tmux.close_pane(pane, server_pid)?;
             Err(Error::refused(format!("{id} was cleaned away while its window opened"))
                 .hint("its window was closed again; run it anew"))
         }

@@ -422,7 +422,7 @@ impl Viewer<'_> {
         }
         let Ok(user) = super::ctx::user_of(self.data, &job.user) else { return decision };
         let known = (self.data, &*self.fleet);
-        let start = super::start::outlook(self.ctx, known, user, job, decision.action);
+        let start = super::successor::could_begin(self.ctx, known, user, job, decision.action);
         decision.beginning_at(job, start.map_err(|error| error.message))
     }
 }

@@ -163,7 +163,7 @@ fn without_a_server_all_say_so(world: &dyn World) {
     let is_down = |error| matches!(error, TmuxError::NoServer { .. });
     assert!(is_down(tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap_err()));
     assert!(is_down(tmux.capture(&[all_of(&pane)]).unwrap_err()));
-    assert!(is_down(tmux.close_window(&pane, 1).unwrap_err()));
+    assert!(is_down(tmux.close_pane(&pane, 1).unwrap_err()));
     assert!(is_down(tmux.set_pane_option(&pane, 1, "@tpu_exit", "0").unwrap_err()));
     assert!(is_down(tmux.set_buffer("x").unwrap_err()));
     assert!(matches!(tmux.look(), TmuxFact::Down { .. }), "a question starts no server");
@@ -250,7 +250,7 @@ fn sessions_with_a_common_start_are_told_apart(world: &dyn World) {
     let pane = tmux.open_window(&job_window("b", 1, "b", "t1")).unwrap();
     tmux.open_window(&job_window("bird", 1, "bird", "t2")).unwrap();
     assert_eq!(windows(tmux), ["b:0", "b:1", "bird:0", "bird:1"]);
-    tmux.close_window(&pane, up(tmux).0.server_pid).unwrap();
+    tmux.close_pane(&pane, up(tmux).0.server_pid).unwrap();
     assert_eq!(windows(tmux), ["b:0", "bird:0", "bird:1"]);
 }
 
@@ -266,9 +266,9 @@ fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
         assert_eq!((&other.job, &other.launch), (&None, &None), "{other:?}");
     }
     tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "3").unwrap();
-    tmux.close_window(&pane, place.server_pid).unwrap();
+    tmux.close_pane(&pane, place.server_pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:7", "alice:8"]);
-    let gone = tmux.close_window(&pane, place.server_pid).unwrap_err();
+    let gone = tmux.close_pane(&pane, place.server_pid).unwrap_err();
     assert!(matches!(gone, TmuxError::Changed { .. }), "{gone}");
     let gone = tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "3").unwrap_err();
     assert!(matches!(gone, TmuxError::Changed { .. }), "{gone}");
@@ -308,18 +308,18 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     let other = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
     let pid = up(tmux).0.server_pid;
     for (wrong, pid) in misunderstandings(&pane, pid, &other) {
-        let error = tmux.close_window(&wrong, pid).unwrap_err();
+        let error = tmux.close_pane(&wrong, pid).unwrap_err();
         assert!(matches!(error, TmuxError::Changed { .. }), "{wrong:?} {pid}: {error}");
         assert_eq!(windows(tmux), ["alice:0", "alice:7", "alice:8"], "{wrong:?} {pid}");
     }
     // A new name, and another place in the list of windows, do not make it another window.
     world.rename_window("alice", 7, "8");
-    tmux.close_window(&pane, pid).unwrap();
+    tmux.close_pane(&pane, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
     // A window that somebody opened has no mark; that it has none must still be so.
     assert!(world.open_by_hand("alice", 9, "by hand"));
     let unmarked = up(tmux).1.into_iter().find(|pane| pane.window_index == 9).unwrap();
-    tmux.close_window(&unmarked, pid).unwrap();
+    tmux.close_pane(&unmarked, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
 }
 
@@ -444,13 +444,13 @@ fn a_window_closed_by_hand_leaves_the_others_where_they_are(world: &dyn World) {
     world.close_by_hand("alice", 1);
     assert_eq!(windows(tmux), ["alice:0", "alice:2"]);
     let pid = up(tmux).0.server_pid;
-    assert!(matches!(tmux.close_window(&gone, pid), Err(TmuxError::Changed { .. })));
+    assert!(matches!(tmux.close_pane(&gone, pid), Err(TmuxError::Changed { .. })));
     let read = tmux.capture(&[all_of(&gone), all_of(&stays)]).unwrap();
     assert!(read[0].is_none() && read[1].is_some());
     // Its index may be used again, and the new window is another one.
     let new = tmux.open_window(&job_window("alice", 1, "alice", "t3")).unwrap();
     assert_ne!(new.pane_id, gone.pane_id);
-    assert!(matches!(tmux.close_window(&gone, pid), Err(TmuxError::Changed { .. })));
+    assert!(matches!(tmux.close_pane(&gone, pid), Err(TmuxError::Changed { .. })));
     assert_eq!(windows(tmux), ["alice:0", "alice:1", "alice:2"]);
 }
 
@@ -467,7 +467,7 @@ fn after_a_restart_the_old_panes_are_never_meant(world: &dyn World) {
     assert_eq!((&old.pane_id, &old.window_id), (&new.pane_id, &new.window_id), "ids come again");
     assert_ne!(before, after);
     assert_eq!(before.socket, after.socket);
-    assert!(matches!(tmux.close_window(&old, before.server_pid), Err(TmuxError::Changed { .. })));
+    assert!(matches!(tmux.close_pane(&old, before.server_pid), Err(TmuxError::Changed { .. })));
     assert_eq!(windows(tmux), ["alice:0", "alice:1"]);
 }
 
@@ -481,7 +481,7 @@ fn user_names_may_hold_blanks_and_colons(world: &dyn World) {
     assert_eq!(panes.len(), 2);
     assert!(panes.iter().all(|pane| pane.session == "wör ld #{pid}"));
     tmux.ensure_session("wör ld #{pid}", 10_000).unwrap();
-    tmux.close_window(&pane, place.server_pid).unwrap();
+    tmux.close_pane(&pane, place.server_pid).unwrap();
     assert_eq!(up(tmux).1.len(), 1);
 }
 

@@ -64,9 +64,9 @@ fn a_job_lives_through_every_setting() {
         assert_eq!(windows(&tmux), ["alice:0", "alice:7", "alice:8"], "{name}");
 
         // Closing a window neither renumbers the others nor ends the session.
-        tmux.close_window(&seven, place.server_pid).unwrap();
+        tmux.close_pane(&seven, place.server_pid).unwrap();
         assert_eq!(windows(&tmux), ["alice:0", "alice:8"], "{name}");
-        tmux.close_window(&eight, place.server_pid).unwrap();
+        tmux.close_pane(&eight, place.server_pid).unwrap();
         tmux.ensure_session("alice", 10_000).unwrap();
         let (now, panes) = up(&tmux);
         assert_eq!((now, panes.len(), &panes[0].pane_id), (place, 1, &home), "{name}");
@@ -83,7 +83,7 @@ fn a_session_made_under_hostile_settings_by_hand_is_mended() {
     tmux.ensure_session("alice", 10_000).unwrap();
     assert_eq!(windows(&tmux), ["alice:0", "alice:3", "alice:9"]);
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
-    tmux.close_window(&pane, up(&tmux).0.server_pid).unwrap();
+    tmux.close_pane(&pane, up(&tmux).0.server_pid).unwrap();
     assert_eq!(windows(&tmux), ["alice:0", "alice:3", "alice:9"]);
     let limit = server.run(&["display-message", "-p", "-t", "=alice:", "#{history-limit}"]);
     assert_eq!(limit, "10000");
@@ -96,7 +96,7 @@ fn windows_are_not_renumbered_in_a_session_that_nobody_prepared() {
     server.run(&["new-session", "-d", "-s", "alice", "sleep", "100000"]);
     let pane = tmux.open_window(&job_window("alice", 4, "alice", "t4")).unwrap();
     tmux.open_window(&job_window("alice", 9, "alice", "t9")).unwrap();
-    tmux.close_window(&pane, up(&tmux).0.server_pid).unwrap();
+    tmux.close_pane(&pane, up(&tmux).0.server_pid).unwrap();
     assert_eq!(windows(&tmux), ["alice:0", "alice:9"]);
 }
 
@@ -146,6 +146,6 @@ fn an_index_without_a_window_is_not_taken_for_a_name() {
     let pane = tmux.open_window(&job_window("alice", 42, "alice", "t42")).unwrap();
     server.run(&["kill-window", "-t", &pane.window_id]);
     let pid = up(&tmux).0.server_pid;
-    assert!(matches!(tmux.close_window(&pane, pid), Err(TmuxError::Changed { .. })));
+    assert!(matches!(tmux.close_pane(&pane, pid), Err(TmuxError::Changed { .. })));
     assert_eq!(windows(&tmux), ["alice:0", "alice:7"]);
 }

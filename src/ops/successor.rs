@@ -11,7 +11,7 @@ use crate::model::ids::JobNumber;
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
-use crate::plan::start::Start;
+use crate::plan::resume_from::ResumeFrom;
 
 use super::checkpoint::{self, Checkpoints};
 use super::fleet::Fleet;
@@ -34,7 +34,7 @@ pub fn of(
     user: &User,
     job: &Job,
     how: Succession,
-) -> Result<(Option<Start>, Code), Error> {
+) -> Result<(Option<ResumeFrom>, Code), Error> {
     let attempts = attempts(ctx, user, job);
     if how == Succession::Rerun {
         return Ok((None, as_it_is(job, &attempts.known)?));
@@ -53,13 +53,13 @@ pub fn of(
 
 /// Why an action on `job` would come to nothing, or where its successor would begin: everything that a
 /// record, a directory or a setting decides, before anything is done or made.
-pub fn outlook(
+pub fn could_begin(
     ctx: &Ctx,
     (data, fleet): (&Data, &Fleet),
     user: &User,
     job: &Job,
     action: Action,
-) -> Result<Option<Start>, Error> {
+) -> Result<Option<ResumeFrom>, Error> {
     let name = &job.tpu;
     let target = data.resolve_target(name.as_str()).ok_or_else(|| unknown_target(job))?;
     if target.exclusive {
@@ -117,7 +117,7 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
 }
 
 /// The youngest attempt with a complete checkpoint, or with a directory that may hold one.
-fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Start, Error> {
+fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<ResumeFrom, Error> {
     let pattern = checkpoint_pattern(ctx, user)?;
     let mut looked = Vec::new();
     let mut silent = None;
@@ -127,10 +127,13 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Star
             continue;
         };
         match checkpoint::find(log, pattern.as_ref()) {
-            Checkpoints::Newest(..) => return Ok(Start::Checkpoint(log.clone())),
-            Checkpoints::Unknown(reason) => return Ok(Start::Perhaps(log.clone(), reason)),
+            Checkpoints::Newest(..) => return Ok(ResumeFrom::Checkpoint(log.clone())),
+            Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),
             Checkpoints::NotHere if !would_be_here(ctx, attempt, log) => {
-                return Ok(Start::Perhaps(log.clone(), format!("{log} cannot be seen from here")));
+                return Ok(ResumeFrom::Perhaps(
+                    log.clone(),
+                    format!("{log} cannot be seen from here"),
+                ));
             }
             Checkpoints::NotHere | Checkpoints::None => looked.push(log.clone()),
         }
@@ -138,7 +141,7 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Star
     let lost =
         attempts.lost.map(|window| format!("the record of window {window}, before it, is gone"));
     match silent.or(lost) {
-        None => Ok(Start::Nothing(looked)),
+        None => Ok(ResumeFrom::Nothing(looked)),
         Some(why) => {
             Err(Error::refused(format!("whether {} has a checkpoint is unknown: {why}", job.id()))
                 .hint(rerun(job)))

@@ -2,7 +2,7 @@
 
 /// What a resume goes on from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum ResumeFrom {
     /// The newest complete checkpoint of the lineage, which this log directory holds.
     Checkpoint(String),
     /// What this log directory may hold. Whether it does is not known, for the reason that follows.
@@ -12,7 +12,7 @@ pub enum Start {
     Nothing(Vec<String>),
 }
 
-impl Start {
+impl ResumeFrom {
     /// Whether everything is done anew.
     pub fn is_from_nothing(&self) -> bool {
         matches!(self, Self::Nothing(_))

@@ -1,6 +1,6 @@
 //! A terminal of a job's own, and the window that it is shown in.
 //!
-//! A terminal has two sides. A program sits at the one ([`sit`]) and finds there what it would find if it
+//! A terminal has two sides. A program sits at the one ([`adopt`]) and finds there what it would find if it
 //! had been typed in the window. What it writes comes out at the other side, which somebody must hold open
 //! for as long as the program lives; a [`Relay`] is who carries it on. Here the other side is always our
 //! standard input, so that whoever started us can hold it as well, and a window that was killed can be
@@ -31,7 +31,7 @@ const ON_ITS_WAY: usize = 256 * 1024;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Makes a new terminal, of which our standard input is the other side, one like our standard error.
-pub fn furnish() -> io::Result<()> {
+pub fn unlock() -> io::Result<()> {
     let other_side = stdio::stdin();
     rustix::pty::unlockpt(other_side)?;
     // On this side as well they are those of the terminal itself.
@@ -56,18 +56,18 @@ fn resize() -> io::Result<()> {
 
 /// Begins a session at the terminal of which our standard input is the other side: from now on it is our
 /// standard input and outputs, and Ctrl-C is what it is to a program that was typed there.
-pub fn sit() -> io::Result<()> {
+pub fn adopt() -> io::Result<()> {
     // A shell starts what is not in the foreground with these ignored; a handler ends with the program.
     for signal in [SIGINT, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     let name = rustix::pty::ptsname(stdio::stdin(), Vec::new())?;
-    let seat = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
     rustix::process::setsid()?;
-    rustix::process::ioctl_tiocsctty(&seat)?;
-    stdio::dup2_stdin(&seat)?;
-    stdio::dup2_stdout(&seat)?;
-    stdio::dup2_stderr(&seat)?;
+    rustix::process::ioctl_tiocsctty(&terminal)?;
+    stdio::dup2_stdin(&terminal)?;
+    stdio::dup2_stdout(&terminal)?;
+    stdio::dup2_stderr(&terminal)?;
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub fn columns() -> Option<u16> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// So many bytes were written there.
-    Said(usize),
+    Output(usize),
     /// The job has ended and everything it had written was heard. What it left behind still sits there.
     Ended,
     /// Nobody sits there any more, and everything was heard.
@@ -161,7 +161,7 @@ impl Relay {
                     self.after_the_end += if has_ended { count } else { 0 };
                     // Somebody else may go on writing for ever.
                     let is_enough = self.after_the_end > ON_ITS_WAY;
-                    return Ok(if is_enough { Moment::Ended } else { Moment::Said(count) });
+                    return Ok(if is_enough { Moment::Ended } else { Moment::Output(count) });
                 }
                 Err(Errno::AGAIN) if has_ended => return Ok(Moment::Ended),
                 Err(Errno::AGAIN | Errno::INTR) => {}

@@ -20,7 +20,6 @@ use tpu::model::data::Data;
 use tpu::model::facts::Place;
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
 use tpu::ops::snapshot::{Memory, survey};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::proc;
@@ -262,7 +261,8 @@ fn look(lab: &Lab) -> io::Result<()> {
     for n in 1..=JOBS {
         tmux.open_by_hand("alice", u32::try_from(n).unwrap_or(u32::MAX), "job");
     }
-    let ctx = Ctx { tmux: Arc::new(tmux), clock, ..ctx(lab) };
+    let mut ctx = ctx(lab);
+    (ctx.effects.tmux, ctx.effects.clock) = (Arc::new(tmux), clock);
     let mut memory = Memory::default();
     second_time(|| drop(black_box(survey(&ctx, &mut memory, std::time::Duration::MAX))));
     Ok(())

@@ -5,6 +5,7 @@
 //! ```text
 //!   cli      screen       daemon      demo     ways in, no logic of their own
 //!   ops                                        use cases: one verb, one file
+//!   effects                                    what one request may touch, and on whose behalf
 //!   store    tmux    cloud    remote           the world, each behind one small door
 //!   sys                                        clock, processes, environment
 //!   plan     classify                          pure: facts -> decisions, text -> verdict
@@ -41,6 +42,7 @@ pub mod plan;
 pub mod sys;
 
 pub mod cloud;
+pub mod effects;
 pub mod remote;
 pub mod store;
 pub mod tmux;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::effects::{Effects, Warnings};
 use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
-use crate::ops::ctx::Warnings;
 use crate::ops::layers::{Layers, Stack};
 use crate::ops::open::{Opening, open};
 use crate::ops::{Ctx, Error};
@@ -77,8 +77,9 @@ impl App {
             layers: Vec::new(),
             patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
         });
-        let ctx = Ctx { layers, warnings: self.warnings.clone(), ..ctx };
-        Ok(if self.global.dry_run { Ctx { store: ctx.store.dry_run(), ..ctx } } else { ctx })
+        let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
+        let effects = if self.global.dry_run { effects.dry_run() } else { effects };
+        Ok(Ctx { effects, layers, ..ctx })
     }
 
     /// What `--verbose` says: which file, server, cloud and user hold.

@@ -219,7 +219,7 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
         DaemonStep::Run => {
             let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;
-            watch::ACTOR.clone_into(&mut ctx.actor);
+            watch::ACTOR.clone_into(&mut ctx.effects.actor);
             crate::daemon::run(&Arc::new(ctx), &stop, &mut std::io::stdout())?;
             Ok(Output::default())
         }

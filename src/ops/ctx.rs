@@ -1,51 +1,29 @@
-//! The one struct of effects. Tests put fakes in; nothing else differs.
+//! What a use case is given: effects, settings, patterns, and the control plane.
 
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use crate::classify::Classifier;
 use crate::cloud::Cloud;
 use crate::cloud::google::{Google, GoogleConfig};
 use crate::cloud::none::NoCloud;
 use crate::cloud::retry;
+use crate::effects::Effects;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::settings::{CloudKind, Origin, Settings};
 use crate::model::time::Zone;
-use crate::store::{Store, Tx};
-use crate::sys::clock::Clock;
-use crate::sys::env::Env;
-use crate::sys::procs::Processes;
-use crate::sys::random::Random;
-use crate::sys::threads::Threads;
-use crate::tmux::Tmux;
+use crate::store::Tx;
 
 use super::error::{Error, did_you_mean};
 use super::layers::{ControlPlane, Layers, Wanted};
 
-/// Every effect a use case may have.
+/// A use case's surroundings: its [`Effects`], and the settings, patterns and control plane that hold for it.
 pub struct Ctx {
-    /// data.json, its lock, journal and archive.
-    pub store: Store,
-    /// The tmux server.
-    pub tmux: Arc<dyn Tmux>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Random numbers, for tokens and jitter.
-    pub random: Arc<dyn Random>,
-    /// The processes of this machine.
-    pub procs: Arc<dyn Processes>,
-    /// Threads, for what is done side by side.
-    pub threads: Arc<dyn Threads>,
-    /// What this process was started with.
-    pub env: Env,
-    /// Who acts, for the journal: the command or `MONITOR`.
-    pub actor: String,
-    /// Path of this program, for launchers to call back.
-    pub tpu: PathBuf,
-    /// Name given with `--tmux-socket`, passed on to callbacks.
-    pub tmux_socket: Option<String>,
+    /// The doors to the world, and who acts.
+    pub effects: Effects,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
     pub layers: Layers,
     /// The lab's own patterns, laid over the built-in ones if the file is there.
@@ -54,28 +32,14 @@ pub struct Ctx {
     pub classifier: OnceLock<Option<Classifier>>,
     /// The control plane that the settings ask for, opened when it is first needed.
     pub cloud: ControlPlane,
-    /// What a person should know, although nothing failed.
-    pub warnings: Warnings,
 }
 
-/// Warnings until somebody shows them. Copies are the same warnings: whoever gives a [`Ctx`] away may keep one.
-#[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
+/// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
+impl Deref for Ctx {
+    type Target = Effects;
 
-impl Warnings {
-    /// Keeps some more; what is kept already is not said twice.
-    pub fn add(&self, warnings: impl IntoIterator<Item = String>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for warning in warnings {
-            if !kept.contains(&warning) {
-                kept.push(warning);
-            }
-        }
-    }
-
-    /// Those since the last call.
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn deref(&self) -> &Effects {
+        &self.effects
     }
 }
 
@@ -85,9 +49,7 @@ impl Ctx {
         &self,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let committed = self.store.transact(&self.actor, change)?;
-        self.warn(committed.warnings);
-        Ok(committed.value)
+        self.effects.transact(change)
     }
 
     /// The classifier with the lab's patterns. A file with mistakes is not used, and each is a warning.
@@ -170,16 +132,6 @@ impl Ctx {
         }
     }
 
-    /// Keeps warnings until somebody shows them.
-    pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
-        self.warnings.add(warnings);
-    }
-
-    /// The warnings since the last call.
-    pub fn take_warnings(&self) -> Vec<String> {
-        self.warnings.take()
-    }
-
     /// The settings that hold for a user, or for nobody in particular.
     pub fn settings(&self, user: Option<&User>) -> Result<Settings, Error> {
         let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
@@ -196,7 +148,7 @@ impl Ctx {
 
     /// Reads the state file.
     pub fn data(&self) -> Result<Arc<Data>, Error> {
-        Ok(self.store.read()?)
+        Ok(self.effects.data()?)
     }
 }
 

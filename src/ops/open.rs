@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use crate::effects::{Effects, Warnings};
 use crate::model::settings::{Layer, Origin};
 use crate::store::{OsDisk, Paths, Store, Who};
 use crate::sys::clock::SystemClock;
@@ -13,7 +14,6 @@ use crate::sys::threads::OsThreads;
 use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
-use super::ctx::Warnings;
 use super::layers::{ControlPlane, Layers};
 
 /// What the effects are built from.
@@ -42,7 +42,7 @@ pub fn open(opening: Opening) -> Ctx {
     let who = Who { pid: env.pid, host: env.hostname.clone(), command: format!("tpu {actor}") };
     let disk = Arc::new(OsDisk);
     let store = Store::open(Paths::new(data), disk, Arc::<SystemClock>::clone(&clock), who);
-    Ctx {
+    let effects = Effects {
         store,
         tmux: Arc::new(OneShot::new(tmux_socket.as_deref(), &env)),
         clock,
@@ -53,10 +53,13 @@ pub fn open(opening: Opening) -> Ctx {
         actor,
         tpu,
         tmux_socket,
+        warnings: Warnings::default(),
+    };
+    Ctx {
+        effects,
         layers: Layers::fixed(layers),
         patterns,
         classifier: OnceLock::new(),
         cloud: ControlPlane::default(),
-        warnings: Warnings::default(),
     }
 }

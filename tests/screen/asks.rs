@@ -146,19 +146,17 @@ impl Scene {
             captures: Mutex::default(),
         });
         tmux.tmux.open_by_hand("alice", 7, "run");
-        let ctx = Ctx {
-            tmux: Arc::<Watched>::clone(&tmux),
-            clock: Arc::<ManualClock>::clone(&clock),
-            ..open(Opening {
-                data: env.data_path(),
-                tmux_socket: None,
-                env: Env::fixed::<&str, &str>([]),
-                actor: "test".to_owned(),
-                tpu: TPU.into(),
-                layers: Vec::new(),
-                patterns: None,
-            })
-        };
+        let mut ctx = open(Opening {
+            data: env.data_path(),
+            tmux_socket: None,
+            env: Env::fixed::<&str, &str>([]),
+            actor: "test".to_owned(),
+            tpu: TPU.into(),
+            layers: Vec::new(),
+            patterns: None,
+        });
+        ctx.effects.tmux = Arc::<Watched>::clone(&tmux);
+        ctx.effects.clock = Arc::<ManualClock>::clone(&clock);
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };
         let pane = panes.into_iter().find(|pane| pane.window_index == 7).unwrap().pane_id;
         let (screen, text) = (Memory::default(), String::new());

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tpu::cloud::sim::{SimCloud, SimConfig, SimTarget};
+use tpu::effects::{Effects, Warnings};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, Origin};
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
-use tpu::ops::ctx::Warnings;
 use tpu::ops::layers::{ControlPlane, Layers};
 use tpu::store::fake::FakeDisk;
 use tpu::store::{Store, Who};
@@ -96,7 +96,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         Door { me: me.clone(), cloud: fleet(&me.world.cloud_disk, Arc::new(Wire(me.clone()))) };
     let cloud = ControlPlane::fixed(Arc::new(door));
     let monitor = start.purpose == Purpose::Monitor;
-    Ctx {
+    let effects = Effects {
         store: Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who),
         tmux: Arc::new(me.clone()),
         clock: Arc::new(me.clone()),
@@ -107,11 +107,14 @@ fn context(me: &Me, start: &Start) -> Ctx {
         actor: if monitor { "MONITOR".to_owned() } else { "tpu".to_owned() },
         tpu: "/usr/bin/tpu".into(),
         tmux_socket: None,
+        warnings: Warnings::default(),
+    };
+    Ctx {
+        effects,
         layers: Layers::fixed(vec![(origin, layer)]),
         patterns: None,
         classifier: OnceLock::new(),
         cloud,
-        warnings: Warnings::default(),
     }
 }
 

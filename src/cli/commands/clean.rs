@@ -90,7 +90,7 @@ fn would(user: &UserName, cleaned: &Cleaned) -> Output {
 
 /// What was done.
 fn told(app: &App, cleaned: &Cleaned) -> Output {
-    let warnings = app.ctx().map(crate::ops::Ctx::take_warnings).unwrap_or_default();
+    let warnings = app.ctx().map(|ctx| ctx.take_warnings()).unwrap_or_default();
     let text = format!("{}\n{}", cleaned.summary(), lines(&cleaned.remarks()));
     Output::new(text, as_json(cleaned)).notes(warnings)
 }

@@ -19,7 +19,7 @@ const fn layer(
 }
 
 const BELOW_OPS: &[&str] =
-    &["text", "model", "classify", "plan", "sys", "store", "tmux", "cloud", "remote"];
+    &["text", "model", "classify", "plan", "sys", "store", "tmux", "cloud", "remote", "effects"];
 
 /// Everything that is not here is forbidden.
 pub(super) const LAYERS: &[Layer] = &[
@@ -32,11 +32,12 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("tmux", &["model", "text", "sys"], &[]),
     layer("cloud", &["model", "text", "sys"], &[]),
     layer("remote", &["model", "text", "sys"], &[]),
+    layer("effects", &["model", "sys", "store", "tmux"], &[]),
     layer("ops", BELOW_OPS, &[]),
-    layer("cli", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
-    layer("screen", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
-    layer("daemon", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
-    layer("demo", &["ops", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("cli", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("daemon", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("demo", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
 ];
 
 /// One edge that the table does not have.

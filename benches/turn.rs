@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::cloud::sim::SimCloud;
-use tpu::cloud::{Cloud, CloudError, Operation, RequestId, TargetAt, TargetSpec, ZoneAnswer};
+use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::TargetFact;
 use tpu::model::settings::CloudKind;
 use tpu::ops::board::line;
@@ -19,6 +18,9 @@ use tpu::ops::launch::reconcile;
 use tpu::ops::layers::ControlPlane;
 use tpu::ops::snapshot::{Memory, survey};
 use tpu::ops::{Ctx, Error, fleet, record_facts, watch};
+use tpu::provider::{
+    Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
+};
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
@@ -174,7 +176,7 @@ struct Counting {
     lists: Arc<AtomicUsize>,
 }
 
-impl Cloud for Counting {
+impl Provider for Counting {
     fn kind(&self) -> CloudKind {
         self.cloud.kind()
     }
@@ -184,31 +186,31 @@ impl Cloud for Counting {
         self.cloud.list(zones)
     }
 
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         self.cloud.describe(target)
     }
 
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError> {
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         self.cloud.create(spec, request)
     }
 
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         self.cloud.delete(target, force)
     }
 
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.cloud.start(target)
     }
 
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.cloud.stop(target)
     }
 
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.cloud.reboot(target)
     }
 
-    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         self.cloud.operation(name)
     }
 }

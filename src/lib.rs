@@ -5,8 +5,10 @@
 //! ```text
 //!   cli      screen       daemon      demo     ways in, no logic of their own
 //!   ops                                        use cases: one verb, one file
+//!   kinds                                      the kinds of target, each a folder
+//!   provider                                   contract: machines that come and go
 //!   effects                                    what one request may touch, and on whose behalf
-//!   store    tmux    cloud    remote           the world, each behind one small door
+//!   store    tmux    remote                    the world, each behind one small door
 //!   sys                                        clock, processes, environment
 //!   plan     classify                          pure: facts -> decisions, text -> verdict
 //!   model                                      pure: users, jobs, targets, rules, facts
@@ -20,7 +22,8 @@
 //!   failure is a variant of `model::facts::ErrorKind` and a row of each table in `model/rules.rs`.
 //! - a **column** of the screen: an entry of `screen/view/columns.rs`, if `model::view::JobView` holds the
 //!   value; else also a field there, filled in `ops/snapshot/`.
-//! - a **control plane**: a folder in `cloud/` that implements `Cloud`, and its line in `ops/fleet.rs`.
+//! - a **control plane**: a folder in its kind of target (`kinds/`) that implements `provider::Provider`,
+//!   and its line in `ops/fleet.rs`.
 //! - a **way to workers**: a file in `remote/` that implements `Remote`, and its line in `ops/doors.rs`.
 //!
 //! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background
@@ -41,11 +44,15 @@ pub mod plan;
 // Effects: each knows its own corner of the world, and none knows another.
 pub mod sys;
 
-pub mod cloud;
 pub mod effects;
 pub mod remote;
 pub mod store;
 pub mod tmux;
+
+// The contract of machines, and the kinds of target that fulfil it.
+pub mod provider;
+
+pub mod kinds;
 
 // Use cases, and the ways in.
 pub mod ops;

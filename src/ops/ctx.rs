@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::classify::Classifier;
-use crate::cloud::Cloud;
-use crate::cloud::google::{Google, GoogleConfig};
-use crate::cloud::none::NoCloud;
-use crate::cloud::retry;
 use crate::effects::Effects;
+use crate::kinds::tpu::google::{Google, GoogleConfig};
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::settings::{CloudKind, Origin, Settings};
 use crate::model::time::Zone;
+use crate::provider::Provider;
+use crate::provider::none::NoProvider;
+use crate::provider::retry;
 use crate::store::Tx;
 
 use super::error::{Error, did_you_mean};
@@ -69,15 +69,15 @@ impl Ctx {
     }
 
     /// The control plane that the settings name now.
-    pub fn cloud(&self) -> Arc<dyn Cloud> {
+    pub fn cloud(&self) -> Arc<dyn Provider> {
         self.numbered_cloud().0
     }
 
     /// The same with a number: answers of another one say nothing about this one's targets.
-    pub(super) fn numbered_cloud(&self) -> (Arc<dyn Cloud>, u64) {
-        let open = |settings: &Settings| -> Arc<dyn Cloud> {
+    pub(super) fn numbered_cloud(&self) -> (Arc<dyn Provider>, u64) {
+        let open = |settings: &Settings| -> Arc<dyn Provider> {
             match settings.cloud {
-                CloudKind::None => Arc::new(NoCloud) as Arc<dyn Cloud>,
+                CloudKind::None => Arc::new(NoProvider) as Arc<dyn Provider>,
                 CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
                 CloudKind::Google => Arc::new(self.google(settings.clone())),
             }

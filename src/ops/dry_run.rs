@@ -1,11 +1,11 @@
 //! What making a target usable or anew, or following a recipe on it, would do: found out by looking alone,
 //! so that a person can read it before it is done.
 
-use crate::cloud::TargetSpec;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
 use crate::model::recipe::Step;
 use crate::model::time;
+use crate::provider::TargetSpec;
 
 use super::fleet::Fleet;
 use super::provision::{self, Wish};

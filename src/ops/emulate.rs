@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value};
 
-use crate::cloud::emulator::{Emulator, Log};
-use crate::cloud::sim::{Event, Scenario};
+use crate::kinds::tpu::emulator::{Emulator, Log};
+use crate::kinds::tpu::sim::{Event, Scenario};
 
 use super::{Ctx, Error, fleet};
 

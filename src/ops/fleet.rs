@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use crate::cloud::none::NoCloud;
-use crate::cloud::sim::{Event, Scenario, SimCloud, SimConfig, import};
-use crate::cloud::{Answer, CloudError, EVERYWHERE, Trouble, ZoneAnswer};
+use crate::kinds::tpu::sim::{Event, Scenario, SimCloud, SimConfig, import};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::LOCAL;
 use crate::model::time::{self, Timestamp};
+use crate::provider::none::NoProvider;
+use crate::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
 use crate::store::Who;
 
 use super::heard::Heard;
@@ -42,7 +42,7 @@ pub struct Fleet {
     kind: CloudKind,
     /// Every target by name; another zone may have another one of the same.
     known: HashMap<TargetName, Vec<TargetFact>>,
-    zones: BTreeMap<String, Result<Timestamp, CloudError>>,
+    zones: BTreeMap<String, Result<Timestamp, ProviderError>>,
     asked_at: Timestamp,
     /// Why there was no answer since, where these are the answers of an earlier round.
     unanswered: Option<String>,
@@ -139,7 +139,7 @@ impl Fleet {
 
     /// What is known where a control plane has not answered: nothing, and why.
     pub(super) fn unanswered(ctx: &Ctx) -> Self {
-        let error = CloudError::new(Trouble::Transient, "list targets", late());
+        let error = ProviderError::new(Trouble::Transient, "list targets", late());
         let answer = ZoneAnswer {
             zone: EVERYWHERE.to_owned(),
             answer: Answer::Unknown { error, last: None },
@@ -177,7 +177,7 @@ impl Fleet {
         let registered = data.registration(name).map(|known| known.addresses.clone());
         let endpoints = registered.unwrap_or_default();
         if self.kind == CloudKind::None || name.as_str() == LOCAL || !endpoints.is_empty() {
-            return TargetFact { endpoints, ..NoCloud::fact(name.clone(), self.asked_at) };
+            return TargetFact { endpoints, ..NoProvider::fact(name.clone(), self.asked_at) };
         }
         let zone = data.target(name).and_then(|target| target.zone);
         let namesakes = self.known.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -357,13 +357,13 @@ impl Simulator {
     }
 }
 
-impl From<CloudError> for Error {
-    fn from(error: CloudError) -> Self {
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
         let kind = match error.trouble {
             Trouble::NoCapacity | Trouble::Quota => Kind::Failed,
             Trouble::Transient | Trouble::Auth => Kind::Unreachable,
             Trouble::NotFound => Kind::NotFound,
-            Trouble::AlreadyExists | Trouble::Permission | Trouble::NoCloud | Trouble::User => {
+            Trouble::AlreadyExists | Trouble::Permission | Trouble::NoProvider | Trouble::User => {
                 Kind::Refused
             }
             Trouble::State => Kind::State,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cloud::{CloudError, TargetAt, Trouble, accelerators};
+use crate::kinds::tpu::accelerators;
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName};
@@ -12,6 +12,7 @@ use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Registration, Target};
 use crate::model::time::Timestamp;
 use crate::plan::board::Row;
+use crate::provider::{ProviderError, TargetAt, Trouble};
 
 use super::board::Board;
 use super::fleet::Fleet;
@@ -163,9 +164,12 @@ pub struct Plan {
 /// none of `commands`.
 pub fn compare(ctx: &Ctx, template: Option<&str>, commands: &[String]) -> Result<Plan, Error> {
     if ctx.cloud().kind() == CloudKind::None {
-        return Err(
-            CloudError::new(Trouble::NoCloud, "import targets", "no cloud is set up").into()
-        );
+        return Err(ProviderError::new(
+            Trouble::NoProvider,
+            "import targets",
+            "no cloud is set up",
+        )
+        .into());
     }
     let data = ctx.data()?;
     let fleet = Fleet::ask(ctx);

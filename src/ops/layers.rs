@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
-use crate::cloud::Cloud;
 use crate::model::settings::{CloudAuth, CloudKind, Layer, Origin, Settings};
+use crate::provider::Provider;
 
 use super::Error;
 
@@ -110,14 +110,14 @@ pub struct ControlPlane(Mutex<Option<Open>>);
 struct Open {
     /// For which settings; `None`: it is this one, whatever they say.
     wanted: Option<(Wanted, Settings)>,
-    cloud: Arc<dyn Cloud>,
+    cloud: Arc<dyn Provider>,
     /// How many were open before.
     number: u64,
 }
 
 impl ControlPlane {
     /// This one, whatever the settings say.
-    pub fn fixed(cloud: Arc<dyn Cloud>) -> Self {
+    pub fn fixed(cloud: Arc<dyn Provider>) -> Self {
         Self(Mutex::new(Some(Open { wanted: None, cloud, number: 0 })))
     }
 
@@ -132,8 +132,8 @@ impl ControlPlane {
     pub(super) fn get(
         &self,
         settings: impl FnOnce() -> Option<Settings>,
-        open: impl FnOnce(&Settings) -> Arc<dyn Cloud>,
-    ) -> (Arc<dyn Cloud>, u64) {
+        open: impl FnOnce(&Settings) -> Arc<dyn Provider>,
+    ) -> (Arc<dyn Provider>, u64) {
         let mut door = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Open { wanted: None, cloud, number }) = &*door {
             return (Arc::clone(cloud), *number);

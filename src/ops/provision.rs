@@ -5,17 +5,17 @@
 
 use std::time::Duration;
 
-use crate::cloud::adopt::{self, Created};
-use crate::cloud::retry::persistently;
-use crate::cloud::{
-    Cloud, CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb,
-};
 use crate::model::data::Data;
 use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::settings::CloudKind;
 use crate::model::target::{LOCAL, Pricing, Target};
 use crate::model::time::{self, Timestamp};
+use crate::provider::adopt::{self, Created};
+use crate::provider::retry::persistently;
+use crate::provider::{
+    Operation, Progress, Provider, ProviderError, RequestId, TargetAt, TargetSpec, Trouble, Verb,
+};
 
 use crate::plan::answer;
 
@@ -143,14 +143,14 @@ pub struct Steps<'a> {
 #[derive(Debug)]
 enum Stop {
     /// The control plane would not.
-    Cloud(CloudError),
+    Provider(ProviderError),
     /// Anything else.
     Other(Error),
 }
 
-impl From<CloudError> for Stop {
-    fn from(error: CloudError) -> Self {
-        Self::Cloud(error)
+impl From<ProviderError> for Stop {
+    fn from(error: ProviderError) -> Self {
+        Self::Provider(error)
     }
 }
 
@@ -163,7 +163,7 @@ impl From<Error> for Stop {
 impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Cloud(error) => error.into(),
+            Stop::Provider(error) => error.into(),
             Stop::Other(error) => error,
         }
     }
@@ -300,7 +300,7 @@ fn note_machine(ctx: &Ctx, fact: &TargetFact) -> Result<(), Error> {
 }
 
 /// Asks about a target that is in no list: only both together say that it is gone.
-fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, CloudError> {
+fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, ProviderError> {
     let asked = || ctx.cloud().describe(&spec.at());
     match persistently(&*ctx.clock, &*ctx.random, asked) {
         Ok(_) => Ok(true),
@@ -412,7 +412,7 @@ pub fn insist(
             let mut steps = Steps { go_on: &mut || Ok(()), tell: &mut say };
             match bring(ctx, &spec, &request, anew, &mut steps) {
                 Ok(fact) => return Ok(fact),
-                Err(Stop::Cloud(error)) if error.trouble == Trouble::NoCapacity && left > 0 => {
+                Err(Stop::Provider(error)) if error.trouble == Trouble::NoCapacity && left > 0 => {
                     let every = insistence.every.as_secs();
                     let tries = crate::text::counted(left as usize, "more try");
                     tell(&format!("{error}; asked again in {every} s, {tries} at most"));
@@ -499,7 +499,7 @@ pub(super) fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
     }
     if ctx.cloud().kind() == CloudKind::None {
         let doing = format!("change {name}");
-        return Err(CloudError::new(Trouble::NoCloud, doing, "no cloud is set up").into());
+        return Err(ProviderError::new(Trouble::NoProvider, doing, "no cloud is set up").into());
     }
     Ok(())
 }
@@ -520,7 +520,9 @@ pub fn turn(
         Verb::Start => cloud.start(at),
         Verb::Stop => cloud.stop(at),
         Verb::Reboot => cloud.reboot(at),
-        Verb::Create => Err(CloudError::new(Trouble::User, "create", "it takes more than a name")),
+        Verb::Create => {
+            Err(ProviderError::new(Trouble::User, "create", "it takes more than a name"))
+        }
     });
     Ok(changed?)
 }
@@ -529,7 +531,7 @@ pub fn turn(
 fn call(
     ctx: &Ctx,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
-    ask: impl Fn(&dyn Cloud) -> Result<Operation, CloudError>,
+    ask: impl Fn(&dyn Provider) -> Result<Operation, ProviderError>,
 ) -> Result<(), Stop> {
     let operation = persistently(&*ctx.clock, &*ctx.random, || ask(&*ctx.cloud()))?;
     finish(ctx, go_on, operation)

@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use crate::cloud::{RequestId, Verb};
 use crate::model::facts::{ErrorKind, Evidence, Source, TargetState};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job, StoredVerdict, Succession};
 use crate::model::rules::Action;
 use crate::plan::answer::{self, TAKEN};
 use crate::plan::budget;
+use crate::provider::{RequestId, Verb};
 
 use super::ctx::{job_mut, job_of};
 use super::fleet::Fleet;

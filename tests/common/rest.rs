@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 
 use serde_json::{Map, Value};
 
-use tpu::cloud::emulator::Emulator;
-use tpu::cloud::google::{Google, GoogleConfig};
-use tpu::cloud::sim::SimCloud;
+use tpu::kinds::tpu::emulator::Emulator;
+use tpu::kinds::tpu::google::{Google, GoogleConfig};
+use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::settings::CloudAuth;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::{Clock, ManualClock, SystemClock};

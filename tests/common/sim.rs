@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::cloud::sim::{Event, SimCloud, SimConfig, SimTarget};
-use tpu::cloud::{
-    Answer, Cloud as _, CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec,
-};
+use tpu::kinds::tpu::sim::{Event, SimCloud, SimConfig, SimTarget};
 use tpu::model::facts::TargetFact;
 use tpu::model::ids::TargetName;
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
+use tpu::provider::{
+    Answer, Operation, Progress, Provider as _, ProviderError, RequestId, TargetAt, TargetSpec,
+};
 use tpu::store::{OsDisk, Who};
 use tpu::sys::clock::{Clock, ManualClock};
 
@@ -89,7 +89,7 @@ impl Sim {
     }
 
     /// Asks for a `v2-8`.
-    pub(crate) fn create(&self, name: &str, request: &str) -> Result<Operation, CloudError> {
+    pub(crate) fn create(&self, name: &str, request: &str) -> Result<Operation, ProviderError> {
         self.cloud.create(&spec(name), &RequestId(request.to_owned()))
     }
 
@@ -159,7 +159,11 @@ pub(crate) fn at(name: &str) -> TargetAt {
 }
 
 /// What a zone says about a target; fails the test if the zone says nothing.
-pub(crate) fn fact(cloud: &dyn tpu::cloud::Cloud, zone: &str, name: &str) -> Option<TargetFact> {
+pub(crate) fn fact(
+    cloud: &dyn tpu::provider::Provider,
+    zone: &str,
+    name: &str,
+) -> Option<TargetFact> {
     match answer(cloud, zone) {
         Answer::Facts { targets, .. } => targets.into_iter().find(|t| t.name.as_str() == name),
         Answer::Unknown { error, .. } => panic!("the zone says nothing: {error}"),
@@ -167,7 +171,7 @@ pub(crate) fn fact(cloud: &dyn tpu::cloud::Cloud, zone: &str, name: &str) -> Opt
 }
 
 /// The answer of one zone.
-pub(crate) fn answer(cloud: &dyn tpu::cloud::Cloud, zone: &str) -> Answer {
+pub(crate) fn answer(cloud: &dyn tpu::provider::Provider, zone: &str) -> Answer {
     let mut answers = cloud.list(&[zone.to_owned()]);
     assert_eq!(answers.len(), 1, "one answer for one zone: {answers:?}");
     answers.remove(0).answer

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::cloud::Trouble;
-use tpu::cloud::sim::{Call, Event, Timing};
+use tpu::kinds::tpu::sim::{Call, Event, Timing};
+use tpu::provider::Trouble;
 use tpu::sys::env::Env;
 
 use crate::common::env::{Running, TPU, TestEnv};
@@ -282,9 +282,9 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
     // Nothing is left of it; so it is asked for in the way that its registration says.
     lab.pull(&Event::Preempt { target: target.clone() });
     drop(lab.env.tpu(&format!("sim event say target={target} word=TERMINATED")).exits(0));
-    tpu::cloud::Cloud::delete(
+    tpu::provider::Provider::delete(
         lab.served.sim(),
-        &tpu::cloud::TargetAt::new(target.as_str().into(), None),
+        &tpu::provider::TargetAt::new(target.as_str().into(), None),
         true,
     )
     .unwrap();

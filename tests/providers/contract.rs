@@ -1,25 +1,26 @@
-//! The contract of [`Cloud`], held against every provider: the simulator directly, and Google's API with
+//! The contract of [`Provider`], held against every provider: the simulator directly, and Google's API with
 //! the simulator behind it. The same story ends in the same facts.
 
 mod stories;
 
 use std::time::Duration;
 
-use tpu::cloud::adopt::{self, Created};
-use tpu::cloud::sim::{Call, Event, Scenario};
-use tpu::cloud::{
-    Answer, Cloud, CloudError, EVERYWHERE, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb,
-};
+use tpu::kinds::tpu::sim::{Call, Event, Scenario};
 use tpu::model::facts::{TargetState, TargetStep};
 use tpu::model::ids::TargetName;
 use tpu::model::target::Pricing;
+use tpu::provider::adopt::{self, Created};
+use tpu::provider::{
+    Answer, EVERYWHERE, Progress, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
+    Trouble, Verb,
+};
 
 use crate::common::rest::Rest;
 use crate::common::sim::{Sim, ZONE, answer, at, fact, spec};
 
 /// A control plane, and what its owner and time do to it past the door.
 trait World {
-    fn cloud(&self) -> &dyn Cloud;
+    fn cloud(&self) -> &dyn Provider;
     fn pull(&self, event: Event);
     fn play(&self, story: &Scenario);
     /// Lets so much time pass, or waits so long.
@@ -27,7 +28,7 @@ trait World {
 }
 
 impl World for Sim {
-    fn cloud(&self) -> &dyn Cloud {
+    fn cloud(&self) -> &dyn Provider {
         &self.cloud
     }
 
@@ -45,7 +46,7 @@ impl World for Sim {
 }
 
 impl World for Rest {
-    fn cloud(&self) -> &dyn Cloud {
+    fn cloud(&self) -> &dyn Provider {
         &self.google
     }
 
@@ -358,8 +359,8 @@ fn errors_of_every_call_come_as_they_are_and_have_no_effect() {
                 for_s: None,
             });
         };
-        let is = |result: Result<_, CloudError>, trouble| {
-            assert_eq!(result.map(|_: tpu::cloud::Operation| ()).unwrap_err().trouble, trouble);
+        let is = |result: Result<_, ProviderError>, trouble| {
+            assert_eq!(result.map(|_: tpu::provider::Operation| ()).unwrap_err().trouble, trouble);
         };
         fail(Call::Create, Trouble::Quota);
         is(cloud.create(&spec("two"), &request("r1")), Trouble::Quota);

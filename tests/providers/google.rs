@@ -9,15 +9,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use tpu::cloud::google::Google;
-use tpu::cloud::sim::{Call, Event};
-use tpu::cloud::{
-    Answer, Cloud as _, CloudError, EVERYWHERE, RequestId, TargetAt, TargetSpec, Trouble,
-};
+use tpu::kinds::tpu::google::Google;
+use tpu::kinds::tpu::sim::{Call, Event};
 use tpu::model::facts::{TargetFact, TargetStep};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::CloudAuth;
 use tpu::model::time::Timestamp;
+use tpu::provider::{
+    Answer, EVERYWHERE, Provider as _, ProviderError, RequestId, TargetAt, TargetSpec, Trouble,
+};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 
@@ -30,12 +30,12 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// What a provider in this environment says when it has to list the fleet.
-fn refusal(endpoint: &str, vars: &[(&str, &str)], auth: CloudAuth) -> CloudError {
+fn refusal(endpoint: &str, vars: &[(&str, &str)], auth: CloudAuth) -> ProviderError {
     let env = Env::fixed([("HOME", "/nonexistent")].iter().chain(vars).copied());
     refused(&with_env(endpoint, &clock(), 1, (env, auth)))
 }
 
-fn refused(google: &Google) -> CloudError {
+fn refused(google: &Google) -> ProviderError {
     let answers = google.list(&[]);
     let [answer] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!(answer.zone, EVERYWHERE);
@@ -176,10 +176,10 @@ fn another_process_adopts_what_a_lost_answer_has_made() {
     let request = RequestId("Alice:7/0".to_owned());
     assert_eq!(rest.google.create(&spec("two"), &request).unwrap_err().trouble, Trouble::Transient);
     let another = rest.another(1);
-    let found = tpu::cloud::adopt::create(&another, &spec("two"), &request).unwrap();
-    assert!(matches!(found, tpu::cloud::adopt::Created::Adopted(_)), "{found:?}");
+    let found = tpu::provider::adopt::create(&another, &spec("two"), &request).unwrap();
+    assert!(matches!(found, tpu::provider::adopt::Created::Adopted(_)), "{found:?}");
     let other = RequestId("Bob:7/0".to_owned());
-    let error = tpu::cloud::adopt::create(&another, &spec("two"), &other).unwrap_err();
+    let error = tpu::provider::adopt::create(&another, &spec("two"), &other).unwrap_err();
     assert_eq!(error.trouble, Trouble::AlreadyExists);
 }
 
@@ -188,7 +188,7 @@ fn each_way_to_fail_has_its_own_words_and_its_remedy() {
     let none = CloudAuth::None;
     let ok = Server::new(|_| Some((200, "{}".to_owned())));
     let mut said: Vec<String> = Vec::new();
-    let mut check = |error: CloudError, trouble: Trouble, message: &str, remedy: &str| {
+    let mut check = |error: ProviderError, trouble: Trouble, message: &str, remedy: &str| {
         assert_eq!(error.trouble, trouble, "{error}");
         assert!(error.message.contains(message), "{error}");
         let hint = error.hint().unwrap_or_default();
@@ -279,15 +279,15 @@ fn each_way_to_fail_has_its_own_words_and_its_remedy() {
         "no more capacity",
         "another zone",
     );
-    let google = Google::open(tpu::cloud::google::GoogleConfig {
+    let google = Google::open(tpu::kinds::tpu::google::GoogleConfig {
         project: None,
         ..config(&ok.url(), CloudAuth::None)
     });
     check(refused(&google), Trouble::User, "which project", "set-settings project");
 }
 
-fn config(endpoint: &str, auth: CloudAuth) -> tpu::cloud::google::GoogleConfig {
-    tpu::cloud::google::GoogleConfig {
+fn config(endpoint: &str, auth: CloudAuth) -> tpu::kinds::tpu::google::GoogleConfig {
+    tpu::kinds::tpu::google::GoogleConfig {
         endpoint: Some(endpoint.to_owned()),
         project: Some("lab".to_owned()),
         auth,

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tpu::cloud::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget, Timing};
-use tpu::cloud::{Answer, Cloud as _, EVERYWHERE, Progress, RequestId, Trouble, retry};
+use tpu::kinds::tpu::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget, Timing};
 use tpu::model::ids::TargetName;
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
+use tpu::provider::{Answer, EVERYWHERE, Progress, Provider as _, RequestId, Trouble, retry};
 use tpu::store::fake::{FakeDisk, Fault};
 use tpu::store::{Disk, Who};
 use tpu::sys::clock::{Clock as _, ManualClock, SystemClock};

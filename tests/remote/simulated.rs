@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tpu::cloud::Cloud as _;
-use tpu::cloud::sim::Event;
+use tpu::kinds::tpu::sim::Event;
 use tpu::model::ids::LaunchToken;
+use tpu::provider::Provider as _;
 use tpu::remote::local::LocalRemote;
 use tpu::remote::{End, RemoteError, Started, Work, Worker};
 use tpu::sys::clock::SystemClock;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tpu::cloud::Trouble;
-use tpu::cloud::sim::{Call, Event};
 use tpu::daemon;
+use tpu::kinds::tpu::sim::{Call, Event};
 use tpu::model::data::Data;
 use tpu::model::facts::TmuxFact;
 use tpu::model::ids::{JobId, TargetName, UserName};
@@ -20,6 +19,7 @@ use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
 use tpu::ops::{kill, snapshot, watch};
+use tpu::provider::Trouble;
 use tpu::sys::random::Random as _;
 use tpu::tmux::Tmux as _;
 

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::cloud::sim::SimCloud;
-use tpu::cloud::{
-    Answer, Cloud, CloudError, Operation, RequestId, TargetAt, TargetSpec, ZoneAnswer,
-};
+use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::{PaneFact, TargetFact, TmuxFact};
 use tpu::model::settings::CloudKind;
 use tpu::model::time::Timestamp;
+use tpu::provider::{
+    Answer, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
+};
 use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
 use tpu::sys::clock::Clock;
 use tpu::sys::procs::{Process, Processes, Signal, Table};
@@ -467,7 +467,7 @@ impl World {
     }
 }
 
-impl Cloud for Door {
+impl Provider for Door {
     fn kind(&self) -> CloudKind {
         self.cloud.kind()
     }
@@ -500,7 +500,7 @@ impl Cloud for Door {
         answers
     }
 
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         self.me.step("cloud: describe");
         let observed_at = {
             let state = self.me.world.state();
@@ -509,12 +509,12 @@ impl Cloud for Door {
         Ok(TargetFact { observed_at, ..self.cloud.describe(target)? })
     }
 
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError> {
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         self.send("create", &spec.at());
         self.cloud.create(spec, request)
     }
 
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         self.send("delete", target);
         let answer = self.cloud.delete(target, force);
         if self.me.world.word(target.name.as_str()) != "READY" {
@@ -523,22 +523,22 @@ impl Cloud for Door {
         answer
     }
 
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.send("start", target);
         self.cloud.start(target)
     }
 
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.send("stop", target);
         self.cloud.stop(target)
     }
 
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.send("reboot", target);
         self.cloud.reboot(target)
     }
 
-    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         self.me.step("cloud: look at an operation");
         self.cloud.operation(name)
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tpu::cloud::sim::Event;
+use tpu::kinds::tpu::sim::Event;
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::time::Timestamp;

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tpu::cloud::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::effects::{Effects, Warnings};
+use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, Origin};
 use tpu::model::target::Pricing;

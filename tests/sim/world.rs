@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tpu::cloud::sim::SimCloud;
+use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::Place;
 use tpu::model::time::Timestamp;
 use tpu::store::fake::FakeDisk;

@@ -49,15 +49,17 @@ fn arrows_never_point_up_or_sideways() {
         ("src/sys/proc.rs", "use crate::text::cut;", "`sys` may use of this crate: model"),
         ("src/store/txn.rs", "use crate::tmux::Tmux;", "`store` may use of this crate"),
         ("src/tmux/mod.rs", "use crate::ops::Ctx;", "`crate::ops::Ctx`"),
-        ("src/remote/ssh.rs", "use crate::cloud::Cloud;", "`crate::cloud::Cloud`"),
+        ("src/remote/ssh.rs", "use crate::provider::Provider;", "`crate::provider::Provider`"),
         ("src/ops/run.rs", "use crate::cli::args;", "`ops` may use of this crate"),
         ("src/screen/mod.rs", "use crate::tmux::Tmux;", "`screen` may use of this crate"),
         ("src/daemon/mod.rs", "use crate::demo::Story;", "`daemon` may use of this crate"),
         ("src/demo/mod.rs", "use crate::cli::main;", "`demo` may use of this crate"),
         ("src/cli/run.rs", "use crate::screen::start;", "`cli` may use of this crate"),
-        ("src/cloud/google/rest.rs", "use crate::store::atomic::replace;", "`crate::store"),
-        ("src/cloud/sim/fleet.rs", "use crate::store::*;", "`crate::store::*`"),
-        ("src/cloud/sim.rs", "use crate::store;", "`crate::store`"),
+        ("src/provider/retry.rs", "use crate::store::atomic::replace;", "`crate::store"),
+        ("src/provider/mod.rs", "use crate::tmux::Tmux;", "`provider` may use of this crate"),
+        ("src/provider/mod.rs", "use crate::kinds::tpu::sim;", "`crate::kinds::tpu::sim`"),
+        ("src/kinds/tpu/sim/mod.rs", "use crate::plan::decide;", "`kinds` may use of this crate"),
+        ("src/kinds/mod.rs", "use crate::ops::Ctx;", "`kinds` may use of this crate"),
         ("src/main.rs", "fn main() { tpu::ops::run(); }", "main.rs knows only `tpu::cli`"),
         ("src/lib.rs", "pub mod text;\npub use text::cut;", "lib.rs is the map"),
         ("src/helpers/mod.rs", "", "`helpers` is no layer"),
@@ -65,6 +67,22 @@ fn arrows_never_point_up_or_sideways() {
     ] {
         fails(path, body, what);
     }
+}
+
+#[test]
+fn kinds_of_target_do_not_know_each_other() {
+    for (path, body) in [
+        ("src/kinds/ssh.rs", "use crate::kinds::tpu::google;"),
+        ("src/kinds/ssh.rs", "use super::tpu;"),
+        ("src/kinds/tpu/mod.rs", "fn f() { crate::kinds::ssh::open(); }"),
+        ("src/kinds/tpu/sim/mod.rs", "use super::super::ssh::open;"),
+        ("src/kinds/ssh.rs", "use super::*;"),
+    ] {
+        fails(path, body, "kinds of target do not know each other");
+    }
+    passes("src/kinds/mod.rs", "use tpu::Tpu;\nfn f() { crate::kinds::ssh::open(); }");
+    passes("src/kinds/ssh.rs", "use crate::kinds::{Kind, Kinds};\nuse super::Door;");
+    passes("src/kinds/tpu/sim/mod.rs", "use crate::kinds::tpu::states;");
 }
 
 #[test]
@@ -155,7 +173,7 @@ fn what_is_allowed_passes() {
         ("src/plan/decide.rs", "#[cfg(all(test, unix))]\nmod t { fn f() { std::env::vars(); } }"),
         ("src/model/time.rs", "use jiff::{Timestamp, tz::TimeZone};"),
         ("src/sys/clock.rs", "use std::time::Instant;\nuse crate::model::time::Timestamp;"),
-        ("src/cloud/sim/fleet.rs", "use crate::store::atomic::replace;"),
+        ("src/kinds/tpu/sim/fleet.rs", "use crate::store::atomic::replace;"),
         ("src/cli/dispatch.rs", "use crate::{daemon, demo};"),
         ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
         ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::fake::FakeTmux; }"),

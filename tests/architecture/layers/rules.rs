@@ -165,7 +165,9 @@ fn check_layer(
     };
     let pure = PURE.iter().find(|pure| starts(module, pure));
     for mention in &found.paths {
-        if let Some((what, rule)) = wrong_layer(layer, path, mention) {
+        if let Some((what, rule)) = another_kind(module, mention) {
+            report(mention.line, what, rule);
+        } else if let Some((what, rule)) = wrong_layer(layer, path, mention) {
             report(mention.line, what, rule);
         } else if let Some(pure) = pure
             && let Some((what, rule)) = impure(pure, mention)
@@ -223,6 +225,24 @@ fn wrong_layer(layer: &Layer, path: &str, mention: &Mention) -> Option<(String, 
     }
     let may = if layer.uses.is_empty() { "nothing".to_owned() } else { layer.uses.join(", ") };
     Some((format!("uses `{text}`"), format!("`{}` may use of this crate: {may}", layer.name)))
+}
+
+/// A kind of target names nothing of another one. Only the registry, `kinds/mod.rs`, knows them all.
+fn another_kind(module: &[String], mention: &Mention) -> Option<(String, String)> {
+    let [layer, kind, ..] = module else { return None };
+    let ["crate", "kinds", used @ ..] =
+        &mention.path.iter().map(String::as_str).collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    let is_another = match used {
+        [] => mention.how == How::Glob,
+        [used, ..] => used != kind && used.starts_with(|c: char| c.is_ascii_lowercase()),
+    };
+    (layer == "kinds" && is_another).then(|| {
+        let rule = "kinds of target do not know each other: what they share is in kinds/mod.rs";
+        (format!("uses `{}`", written(mention)), rule.to_owned())
+    })
 }
 
 /// The world has no door into a pure module.

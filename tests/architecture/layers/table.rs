@@ -18,8 +18,10 @@ const fn layer(
     Layer { name, uses, uses_in_tests }
 }
 
-const BELOW_OPS: &[&str] =
-    &["text", "model", "classify", "plan", "sys", "store", "tmux", "cloud", "remote", "effects"];
+const BELOW_OPS: &[&str] = &[
+    "text", "model", "classify", "plan", "sys", "store", "tmux", "remote", "effects", "provider",
+    "kinds",
+];
 
 /// Everything that is not here is forbidden.
 pub(super) const LAYERS: &[Layer] = &[
@@ -30,9 +32,14 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("sys", &["model"], &[]),
     layer("store", &["model", "text", "sys"], &[]),
     layer("tmux", &["model", "text", "sys"], &[]),
-    layer("cloud", &["model", "text", "sys"], &[]),
     layer("remote", &["model", "text", "sys"], &[]),
     layer("effects", &["model", "sys", "store", "tmux"], &[]),
+    layer("provider", &["model", "text", "sys", "effects"], &[]),
+    layer(
+        "kinds",
+        &["provider", "runner", "effects", "store", "tmux", "remote", "sys", "model", "text"],
+        &[],
+    ),
     layer("ops", BELOW_OPS, &[]),
     layer("cli", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
@@ -56,8 +63,6 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception { file: "src/cli/screen.rs", uses: "screen", whole: true },
     Exception { file: "src/cli/dispatch.rs", uses: "daemon", whole: true },
     Exception { file: "src/cli/dispatch.rs", uses: "demo", whole: true },
-    // The simulated fleet keeps its state in a file that is locked and replaced as data.json is.
-    Exception { file: "src/cloud/sim", uses: "store", whole: false },
 ];
 
 /// The modules that decide and never touch the world.

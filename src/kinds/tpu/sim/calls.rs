@@ -2,15 +2,16 @@
 
 use super::fleet::{Begun, Fleet, Then, seconds};
 use super::requests;
-use crate::cloud::{
-    CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb, accelerators,
-};
+use crate::kinds::tpu::accelerators;
 use crate::model::ids::TargetName;
 use crate::model::time::Timestamp;
+use crate::provider::{
+    Operation, Progress, ProviderError, RequestId, TargetAt, TargetSpec, Trouble, Verb,
+};
 
 impl Fleet {
     /// The zone of a target: as said, else of the target of that name.
-    pub(in crate::cloud) fn zone_of(&self, target: &TargetAt) -> String {
+    pub(in crate::kinds::tpu) fn zone_of(&self, target: &TargetAt) -> String {
         let known = || self.targets.get(target.name.as_str()).map(|vm| vm.zone.clone());
         target.zone.clone().or_else(known).unwrap_or_default()
     }
@@ -23,32 +24,34 @@ impl Fleet {
     }
 
     /// The operation that a request has begun.
-    pub(in crate::cloud) fn begun_by(&self, request: &RequestId) -> Option<Operation> {
+    pub(in crate::kinds::tpu) fn begun_by(&self, request: &RequestId) -> Option<Operation> {
         let begun = self.operations.iter().find(|begun| begun.request.as_ref() == Some(request))?;
         Some(begun.operation.clone())
     }
 
-    pub(in crate::cloud) fn create(
+    pub(in crate::kinds::tpu) fn create(
         &mut self,
         spec: &TargetSpec,
         request: Option<&RequestId>,
         late: Option<Trouble>,
         now: Timestamp,
-    ) -> Result<Operation, CloudError> {
+    ) -> Result<Operation, ProviderError> {
         let doing = format!("create {}", spec.at());
         if accelerators::workers(&spec.accelerator).is_none() {
             let message = format!(
                 "INVALID_ARGUMENT: accelerator type '{}' is not known in zone {}",
                 spec.accelerator, spec.zone
             );
-            return Err(CloudError::new(Trouble::User, doing, message));
+            return Err(ProviderError::new(Trouble::User, doing, message));
         }
         let name = spec.name.as_str();
         let existing = self.targets(now).into_iter().find(|fact| fact.name == spec.name);
         if let Some(existing) = existing {
             let word = &existing.raw_state;
             let message = format!("ALREADY_EXISTS: there is a target of that name, {word}");
-            return Err(CloudError::new(Trouble::AlreadyExists, doing, message).existing(existing));
+            return Err(
+                ProviderError::new(Trouble::AlreadyExists, doing, message).existing(existing)
+            );
         }
         if let Some(limit) = self.quota.get(&spec.zone) {
             let used = self.targets.values().filter(|vm| vm.zone == spec.zone).count();
@@ -57,7 +60,7 @@ impl Fleet {
                     "RESOURCE_EXHAUSTED: quota of nodes in zone {} exceeded: {used} used, limit {limit}",
                     spec.zone
                 );
-                return Err(CloudError::new(Trouble::Quota, doing, message));
+                return Err(ProviderError::new(Trouble::Quota, doing, message));
             }
         }
         if spec.queued {
@@ -69,7 +72,7 @@ impl Fleet {
         Ok(self.begin((Verb::Create, name), request, (now, Some(done)), then))
     }
 
-    pub(in crate::cloud) fn delete(
+    pub(in crate::kinds::tpu) fn delete(
         &mut self,
         target: &TargetAt,
         late: Option<Trouble>,
@@ -97,7 +100,7 @@ impl Fleet {
             Some(_) => {}
         }
         let interrupted =
-            CloudError::new(Trouble::NotFound, format!("finish {target}"), "it was deleted");
+            ProviderError::new(Trouble::NotFound, format!("finish {target}"), "it was deleted");
         self.end(name, Some(interrupted));
         self.switch_off(name);
         self.say(name, "DELETING", now);
@@ -115,18 +118,18 @@ impl Fleet {
         self.find_operation(&pending.operation)
     }
 
-    pub(in crate::cloud) fn find_operation(&self, name: &str) -> Option<Operation> {
+    pub(in crate::kinds::tpu) fn find_operation(&self, name: &str) -> Option<Operation> {
         let begun = self.operations.iter().find(|begun| begun.operation.name == name)?;
         Some(begun.operation.clone())
     }
 
     /// Start, stop and reboot: each from one state only.
-    pub(in crate::cloud) fn turn(
+    pub(in crate::kinds::tpu) fn turn(
         &mut self,
         verb: Verb,
         target: &TargetAt,
         now: Timestamp,
-    ) -> Result<Operation, CloudError> {
+    ) -> Result<Operation, ProviderError> {
         let doing = || format!("{} {target}", verb.as_str());
         let name = target.name.as_str();
         let (from, meanwhile, takes_s, then) = match verb {
@@ -134,12 +137,16 @@ impl Fleet {
             Verb::Stop => ("READY", "STOPPING", self.timing.stop_s, Then::Stopped),
             Verb::Reboot => ("READY", "RESTARTING", self.timing.reboot_s, Then::Ready),
             Verb::Create | Verb::Delete => {
-                return Err(CloudError::new(Trouble::User, doing(), "it is no change of a target"));
+                return Err(ProviderError::new(
+                    Trouble::User,
+                    doing(),
+                    "it is no change of a target",
+                ));
             }
         };
         match self.word(target) {
             None => {
-                return Err(CloudError::new(
+                return Err(ProviderError::new(
                     Trouble::NotFound,
                     doing(),
                     "NOT_FOUND: there is no such target",
@@ -153,7 +160,7 @@ impl Fleet {
             }
             Some(word) if word != from => {
                 let message = format!("FAILED_PRECONDITION: it is {word}, and must be {from}");
-                return Err(CloudError::new(Trouble::User, doing(), message));
+                return Err(ProviderError::new(Trouble::User, doing(), message));
             }
             Some(_) => {}
         }

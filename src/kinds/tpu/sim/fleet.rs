@@ -11,15 +11,14 @@ use super::event::Scheduled;
 use super::faults::Fault;
 use super::machines::{Machines, Power};
 use super::requests::Request;
-use crate::cloud::queued;
-use crate::cloud::{
-    CloudError, Operation, Progress, RequestId, TargetSpec, Trouble, Verb, accelerators, states,
-};
+use crate::kinds::tpu::queued;
+use crate::kinds::tpu::{accelerators, states};
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::{Operation, Progress, ProviderError, RequestId, TargetSpec, Trouble, Verb};
 use crate::sys::random::{Random as _, SeededRandom};
 
 /// Operations that are remembered after their end.
@@ -59,7 +58,7 @@ impl Default for Timing {
 }
 
 /// Seconds as a duration; what is no length of time counts as none.
-pub(in crate::cloud) fn seconds(seconds: f64) -> Duration {
+pub(in crate::kinds::tpu) fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
 }
 
@@ -78,50 +77,50 @@ pub struct SimTarget {
 
 /// One simulated target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::cloud) struct Vm {
-    pub(in crate::cloud) zone: String,
-    pub(in crate::cloud) accelerator: String,
-    pub(in crate::cloud) pricing: Pricing,
+pub(in crate::kinds::tpu) struct Vm {
+    pub(in crate::kinds::tpu) zone: String,
+    pub(in crate::kinds::tpu) accelerator: String,
+    pub(in crate::kinds::tpu) pricing: Pricing,
     /// What the control plane says.
-    pub(in crate::cloud) word: String,
-    pub(in crate::cloud) since: Timestamp,
+    pub(in crate::kinds::tpu) word: String,
+    pub(in crate::kinds::tpu) since: Timestamp,
     /// When it was asked for.
     #[serde(default)]
-    pub(in crate::cloud) created: Option<Timestamp>,
-    pub(in crate::cloud) health: Option<String>,
-    pub(in crate::cloud) symptoms: Vec<String>,
+    pub(in crate::kinds::tpu) created: Option<Timestamp>,
+    pub(in crate::kinds::tpu) health: Option<String>,
+    pub(in crate::kinds::tpu) symptoms: Vec<String>,
     /// The request that made it.
-    pub(in crate::cloud) request: Option<RequestId>,
+    pub(in crate::kinds::tpu) request: Option<RequestId>,
     /// Names its machines and their disks; another one for each creation.
-    pub(in crate::cloud) boot: u64,
-    pub(in crate::cloud) workers: u32,
+    pub(in crate::kinds::tpu) boot: u64,
+    pub(in crate::kinds::tpu) workers: u32,
     /// What it is turning into.
-    pub(in crate::cloud) pending: Option<Pending>,
+    pub(in crate::kinds::tpu) pending: Option<Pending>,
     /// When it will be taken away by itself.
-    pub(in crate::cloud) preempt_at: Option<Timestamp>,
+    pub(in crate::kinds::tpu) preempt_at: Option<Timestamp>,
     /// When its health will be well again.
-    pub(in crate::cloud) heal_at: Option<Timestamp>,
+    pub(in crate::kinds::tpu) heal_at: Option<Timestamp>,
     /// The queued request that it came from.
     #[serde(default)]
-    pub(in crate::cloud) queued: Option<String>,
+    pub(in crate::kinds::tpu) queued: Option<String>,
     /// As it was asked for, where it came through the API.
     #[serde(default)]
-    pub(in crate::cloud) body: Map<String, Value>,
+    pub(in crate::kinds::tpu) body: Map<String, Value>,
 }
 
 /// A change that takes time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::cloud) struct Pending {
+pub(in crate::kinds::tpu) struct Pending {
     /// When it is done; `None` if it is stuck.
-    pub(in crate::cloud) at: Option<Timestamp>,
-    pub(in crate::cloud) then: Then,
-    pub(in crate::cloud) operation: String,
+    pub(in crate::kinds::tpu) at: Option<Timestamp>,
+    pub(in crate::kinds::tpu) then: Then,
+    pub(in crate::kinds::tpu) operation: String,
 }
 
 /// The end of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(in crate::cloud) enum Then {
+pub(in crate::kinds::tpu) enum Then {
     Ready,
     /// A creation fails and leaves nothing.
     Fail(Trouble),
@@ -133,12 +132,12 @@ pub(in crate::cloud) enum Then {
 
 /// An operation and the request that began it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::cloud) struct Begun {
-    pub(in crate::cloud) operation: Operation,
-    pub(in crate::cloud) request: Option<RequestId>,
+pub(in crate::kinds::tpu) struct Begun {
+    pub(in crate::kinds::tpu) operation: Operation,
+    pub(in crate::kinds::tpu) request: Option<RequestId>,
     /// The queued request that it is about, if it is about one.
     #[serde(default)]
-    pub(in crate::cloud) queued: Option<String>,
+    pub(in crate::kinds::tpu) queued: Option<String>,
 }
 
 /// Something that has happened to a target, for people and tests.
@@ -156,24 +155,24 @@ pub struct Happened {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fleet {
-    pub(in crate::cloud) seed: u64,
+    pub(in crate::kinds::tpu) seed: u64,
     /// Random numbers drawn so far: with the seed it decides the next one.
-    pub(in crate::cloud) draws: u64,
+    pub(in crate::kinds::tpu) draws: u64,
     /// Numbers given to operations and machines so far.
-    pub(in crate::cloud) count: u64,
-    pub(in crate::cloud) timing: Timing,
-    pub(in crate::cloud) zones: BTreeSet<String>,
-    pub(in crate::cloud) targets: BTreeMap<String, Vm>,
+    pub(in crate::kinds::tpu) count: u64,
+    pub(in crate::kinds::tpu) timing: Timing,
+    pub(in crate::kinds::tpu) zones: BTreeSet<String>,
+    pub(in crate::kinds::tpu) targets: BTreeMap<String, Vm>,
     /// Queued requests, by their own names.
-    pub(in crate::cloud) requests: BTreeMap<String, Request>,
-    pub(in crate::cloud) operations: Vec<Begun>,
-    pub(in crate::cloud) faults: Vec<Fault>,
+    pub(in crate::kinds::tpu) requests: BTreeMap<String, Request>,
+    pub(in crate::kinds::tpu) operations: Vec<Begun>,
+    pub(in crate::kinds::tpu) faults: Vec<Fault>,
     /// Nodes that a zone grants.
-    pub(in crate::cloud) quota: BTreeMap<String, u32>,
+    pub(in crate::kinds::tpu) quota: BTreeMap<String, u32>,
     /// Targets whose deletion does not end, or not before an instant.
-    pub(in crate::cloud) stuck: BTreeMap<String, Option<Timestamp>>,
-    pub(in crate::cloud) upcoming: Vec<Scheduled>,
-    pub(in crate::cloud) history: Vec<Happened>,
+    pub(in crate::kinds::tpu) stuck: BTreeMap<String, Option<Timestamp>>,
+    pub(in crate::kinds::tpu) upcoming: Vec<Scheduled>,
+    pub(in crate::kinds::tpu) history: Vec<Happened>,
     /// Where its machines are.
     #[serde(skip)]
     pub(super) machines: Machines,
@@ -229,7 +228,7 @@ impl Fleet {
         &self.history
     }
 
-    pub(in crate::cloud) fn fact(&self, name: &str, vm: &Vm, now: Timestamp) -> TargetFact {
+    pub(in crate::kinds::tpu) fn fact(&self, name: &str, vm: &Vm, now: Timestamp) -> TargetFact {
         TargetFact {
             zone: Some(vm.zone.clone()),
             accelerator: Some(vm.accelerator.clone()),
@@ -246,7 +245,7 @@ impl Fleet {
     }
 
     /// Where the workers of a target are.
-    pub(in crate::cloud) fn addresses(&self, vm: &Vm) -> Vec<String> {
+    pub(in crate::kinds::tpu) fn addresses(&self, vm: &Vm) -> Vec<String> {
         if matches!(vm.word.as_str(), "CREATING" | "DELETING") {
             return Vec::new();
         }
@@ -254,7 +253,7 @@ impl Fleet {
     }
 
     /// Notes a change that is done at once.
-    pub(in crate::cloud) fn changed(&mut self, name: &str, at: Timestamp) -> Operation {
+    pub(in crate::kinds::tpu) fn changed(&mut self, name: &str, at: Timestamp) -> Operation {
         let operation = Operation {
             name: format!("operation-{}", self.next_number()),
             verb: Verb::Start,
@@ -268,7 +267,7 @@ impl Fleet {
     }
 
     /// Puts a target there, without a state that counts yet.
-    pub(in crate::cloud) fn put(
+    pub(in crate::kinds::tpu) fn put(
         &mut self,
         spec: &TargetSpec,
         request: Option<RequestId>,
@@ -298,7 +297,7 @@ impl Fleet {
     }
 
     /// Switches the machines of a target on and says READY.
-    pub(in crate::cloud) fn become_ready(&mut self, name: &str, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn become_ready(&mut self, name: &str, at: Timestamp) {
         let lifetime = self.draw_lifetime();
         let Some(vm) = self.targets.get_mut(name) else { return };
         vm.health = Some("HEALTHY".to_owned());
@@ -312,14 +311,14 @@ impl Fleet {
     }
 
     /// Takes a target away: its machines are off at once.
-    pub(in crate::cloud) fn preempt(&mut self, name: &str, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn preempt(&mut self, name: &str, at: Timestamp) {
         self.switch_off(name);
         self.say(name, "PREEMPTED", at);
         self.tell_request(name, "SUSPENDED", at);
     }
 
     /// Switches all machines of a target off; nothing is said about its health any more.
-    pub(in crate::cloud) fn switch_off(&mut self, name: &str) {
+    pub(in crate::kinds::tpu) fn switch_off(&mut self, name: &str) {
         let Some(vm) = self.targets.get_mut(name) else { return };
         vm.health = None;
         vm.symptoms.clear();
@@ -329,7 +328,7 @@ impl Fleet {
     }
 
     /// Changes what the control plane says.
-    pub(in crate::cloud) fn say(&mut self, name: &str, word: &str, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn say(&mut self, name: &str, word: &str, at: Timestamp) {
         let Some(vm) = self.targets.get_mut(name) else { return };
         if vm.word != word {
             word.clone_into(&mut vm.word);
@@ -338,7 +337,7 @@ impl Fleet {
         self.note(name, &word.to_lowercase(), at);
     }
 
-    pub(in crate::cloud) fn note(&mut self, target: &str, what: &str, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn note(&mut self, target: &str, what: &str, at: Timestamp) {
         let surplus = (self.history.len() + 1).saturating_sub(HISTORY_KEPT);
         self.history.drain(..surplus);
         let (target, what) = (target.to_owned(), what.to_owned());
@@ -346,7 +345,7 @@ impl Fleet {
     }
 
     /// Begins an operation that ends after `after` (never, if `None`) in `then`.
-    pub(in crate::cloud) fn begin(
+    pub(in crate::kinds::tpu) fn begin(
         &mut self,
         (verb, name): (Verb, &str),
         request: Option<&RequestId>,
@@ -373,14 +372,14 @@ impl Fleet {
         operation
     }
 
-    pub(in crate::cloud) fn remember(&mut self, begun: Begun) {
+    pub(in crate::kinds::tpu) fn remember(&mut self, begun: Begun) {
         let surplus = (self.operations.len() + 1).saturating_sub(OPERATIONS_KEPT);
         self.operations.drain(..surplus);
         self.operations.push(begun);
     }
 
     /// The same for an operation on a queued request.
-    pub(in crate::cloud) fn remember_queued(
+    pub(in crate::kinds::tpu) fn remember_queued(
         &mut self,
         operation: Operation,
         request: Option<RequestId>,
@@ -390,14 +389,14 @@ impl Fleet {
     }
 
     /// Ends an operation.
-    pub(in crate::cloud) fn complete(&mut self, name: &str, progress: Progress) {
+    pub(in crate::kinds::tpu) fn complete(&mut self, name: &str, progress: Progress) {
         if let Some(operation) = self.operation_mut(name) {
             operation.progress = progress;
         }
     }
 
     /// Ends whatever a target is turning into.
-    pub(in crate::cloud) fn end(&mut self, name: &str, failure: Option<CloudError>) {
+    pub(in crate::kinds::tpu) fn end(&mut self, name: &str, failure: Option<ProviderError>) {
         let pending = self.targets.get_mut(name).and_then(|vm| vm.pending.take());
         let Some(pending) = pending else { return };
         let progress = failure.map_or(Progress::Done, |error| Progress::Failed { error });
@@ -409,13 +408,13 @@ impl Fleet {
         Some(&mut begun.operation)
     }
 
-    pub(in crate::cloud) fn next_number(&mut self) -> u64 {
+    pub(in crate::kinds::tpu) fn next_number(&mut self) -> u64 {
         self.count += 1;
         self.count
     }
 
     /// Decides anew when each target will be taken away, after the rate has changed.
-    pub(in crate::cloud) fn redraw_lifetimes(&mut self, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn redraw_lifetimes(&mut self, at: Timestamp) {
         let names: Vec<String> = self.targets.keys().cloned().collect();
         for name in names {
             let lifetime = self.draw_lifetime();

@@ -19,13 +19,13 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::queued::{self, Queued};
-use super::{
-    Answer, Cloud, CloudError, EVERYWHERE, Operation, Progress, RequestId, TargetAt, TargetSpec,
-    Trouble, Verb, ZoneAnswer,
-};
 use crate::model::facts::TargetFact;
 use crate::model::settings::{CloudAuth, CloudKind};
 use crate::model::time::Timestamp;
+use crate::provider::{
+    Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, RequestId, TargetAt,
+    TargetSpec, Trouble, Verb, ZoneAnswer,
+};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
 use crate::sys::random::Random;
@@ -52,7 +52,7 @@ pub struct GoogleConfig {
     pub clock: Arc<dyn Clock>,
     /// Jitter between two tries.
     pub random: Arc<dyn Random>,
-    /// How often a page of a list is asked for until its failure counts ([`super::retry::TRIES`]). Every
+    /// How often a page of a list is asked for until its failure counts ([`crate::provider::retry::TRIES`]). Every
     /// other call is repeated by whoever makes it.
     pub list_tries: u32,
 }
@@ -60,7 +60,7 @@ pub struct GoogleConfig {
 /// The door to Cloud TPU.
 pub struct Google {
     config: GoogleConfig,
-    api: OnceLock<Result<Api, CloudError>>,
+    api: OnceLock<Result<Api, ProviderError>>,
     /// Operations that this process has begun, by request: asked again, it is the same one.
     begun: Mutex<HashMap<RequestId, String>>,
     memory: Mutex<Memory>,
@@ -107,7 +107,7 @@ impl Google {
     }
 
     /// The client, made when it is first needed.
-    fn api(&self) -> Result<&Api, CloudError> {
+    fn api(&self) -> Result<&Api, ProviderError> {
         self.api.get_or_init(|| Api::open(&self.config)).as_ref().map_err(Clone::clone)
     }
 
@@ -116,7 +116,7 @@ impl Google {
     }
 
     /// The zone of a target: as said, else the one zone that has a target of that name.
-    fn zone_of(&self, target: &TargetAt, doing: &str) -> Result<Option<String>, CloudError> {
+    fn zone_of(&self, target: &TargetAt, doing: &str) -> Result<Option<String>, ProviderError> {
         if let Some(zone) = &target.zone {
             return Ok(Some(zone.clone()));
         }
@@ -128,14 +128,14 @@ impl Google {
                     zones.extend(named.filter_map(|fact| fact.zone));
                 }
                 Answer::Unknown { error, .. } => {
-                    return Err(CloudError { doing: doing.to_owned(), ..error });
+                    return Err(ProviderError { doing: doing.to_owned(), ..error });
                 }
             }
         }
         match zones.as_slice() {
             [] => Ok(None),
             [_] => Ok(zones.pop()),
-            several => Err(CloudError::new(
+            several => Err(ProviderError::new(
                 Trouble::User,
                 doing,
                 format!("there is one in each of {}", several.join(", ")),
@@ -150,7 +150,7 @@ impl Google {
         api: &Api,
         zone: &str,
         target: &TargetAt,
-    ) -> Result<Option<Queued>, CloudError> {
+    ) -> Result<Option<Queued>, ProviderError> {
         let (all, _) = self.list_queued(api, zone)?;
         Ok(all.into_iter().find(|queued| queued.target == target.name && queued.zone == zone))
     }
@@ -160,8 +160,8 @@ impl Google {
         &self,
         verb: Verb,
         target: &TargetAt,
-        call: impl FnOnce(&Api, &str, &str) -> Result<Value, CloudError>,
-    ) -> Result<Operation, CloudError> {
+        call: impl FnOnce(&Api, &str, &str) -> Result<Value, ProviderError>,
+    ) -> Result<Operation, ProviderError> {
         let doing = format!("{} {target}", verb.as_str());
         let api = self.api()?;
         let now = self.config.clock.now();
@@ -176,7 +176,7 @@ impl Google {
         let Some(zone) = self.zone_of(target, &doing)? else {
             return match verb {
                 Verb::Delete => Ok(done("")),
-                _ => Err(CloudError::new(
+                _ => Err(ProviderError::new(
                     Trouble::NotFound,
                     doing,
                     "no zone has a target of that name",
@@ -197,14 +197,19 @@ impl Google {
     }
 
     /// What is in the way of a creation.
-    fn existing(&self, spec: &TargetSpec, request: &RequestId, error: CloudError) -> CloudError {
+    fn existing(
+        &self,
+        spec: &TargetSpec,
+        request: &RequestId,
+        error: ProviderError,
+    ) -> ProviderError {
         match self.describe(&spec.at()) {
             Ok(mut fact) => {
                 if fact.request == Some(wire::label(request)) {
                     fact.request = Some(request.0.clone());
                 }
                 let message = format!("{}, {}", error.message, fact.raw_state);
-                CloudError { message, ..error }.existing(fact)
+                ProviderError { message, ..error }.existing(fact)
             }
             Err(_) => error,
         }
@@ -212,10 +217,10 @@ impl Google {
 }
 
 impl Api {
-    fn open(config: &GoogleConfig) -> Result<Self, CloudError> {
+    fn open(config: &GoogleConfig) -> Result<Self, ProviderError> {
         let endpoint = config.endpoint.as_deref().unwrap_or(ENDPOINT).trim_end_matches('/');
         let wrong = |what: String| {
-            CloudError::new(Trouble::User, "reach the cloud", what)
+            ProviderError::new(Trouble::User, "reach the cloud", what)
                 .remedy("correct it: tpu get-settings cloud_endpoint --origin")
         };
         let host = http::host_of(endpoint).filter(|host| !host.is_empty()).ok_or_else(|| {
@@ -232,7 +237,7 @@ impl Api {
         }
         let project = config.project.clone().filter(|project| !project.is_empty());
         let project = project.ok_or_else(|| {
-            CloudError::new(Trouble::User, "reach the cloud", "nobody has said which project")
+            ProviderError::new(Trouble::User, "reach the cloud", "nobody has said which project")
                 .remedy("tpu set-settings project NAME, or export TPU_PROJECT=NAME")
         })?;
         let wanted = config.auth == CloudAuth::Google;
@@ -253,7 +258,7 @@ impl Api {
         format!("{}/nodes/{}", self.zone(zone), escaped(target.name.as_str()))
     }
 
-    fn get(&self, path: &str, doing: &str) -> Result<Value, CloudError> {
+    fn get(&self, path: &str, doing: &str) -> Result<Value, ProviderError> {
         self.ask(Method::Get, path, None, doing)
     }
 
@@ -264,11 +269,11 @@ impl Api {
         path: &str,
         body: Option<&Value>,
         doing: &str,
-    ) -> Result<Value, CloudError> {
+    ) -> Result<Value, ProviderError> {
         let url = format!("{}/{path}", self.base);
         let body = body.map(|body| body.to_string().into_bytes());
         for is_last in [false, true] {
-            let bearer = self.credentials.bearer(&self.http).map_err(|error| CloudError {
+            let bearer = self.credentials.bearer(&self.http).map_err(|error| ProviderError {
                 doing: format!("{doing}: {}", error.doing),
                 ..error
             })?;
@@ -292,7 +297,7 @@ impl Api {
                 _ => error,
             });
         }
-        Err(CloudError::new(Trouble::Auth, doing, "the API knows none of our tokens"))
+        Err(ProviderError::new(Trouble::Auth, doing, "the API knows none of our tokens"))
     }
 }
 
@@ -306,7 +311,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-impl Cloud for Google {
+impl Provider for Google {
     fn kind(&self) -> CloudKind {
         CloudKind::Google
     }
@@ -325,19 +330,23 @@ impl Cloud for Google {
         newest.1.clone()
     }
 
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         let doing = format!("describe {target}");
         let api = self.api()?;
         let now = self.config.clock.now();
         let nowhere = || {
-            CloudError::new(Trouble::NotFound, doing.clone(), "NOT_FOUND: there is no such target")
+            ProviderError::new(
+                Trouble::NotFound,
+                doing.clone(),
+                "NOT_FOUND: there is no such target",
+            )
         };
         let zone = self.zone_of(target, &doing)?.ok_or_else(nowhere)?;
         let mut facts = Vec::new();
         let absent = match api.get(&api.node(&zone, target), &doing) {
             Ok(value) => {
                 let fact = wire::node(&value, now).ok_or_else(|| {
-                    CloudError::new(Trouble::Transient, doing.clone(), "the answer is no node")
+                    ProviderError::new(Trouble::Transient, doing.clone(), "the answer is no node")
                 })?;
                 facts.push(fact);
                 if wire::parent(&value).is_none() {
@@ -353,7 +362,7 @@ impl Cloud for Google {
         self.remembered(facts, now).pop().ok_or_else(|| absent.unwrap_or_else(nowhere))
     }
 
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError> {
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         let doing = format!("create {}", spec.at());
         let earlier = || self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let known = earlier().get(request).cloned();
@@ -386,7 +395,7 @@ impl Cloud for Google {
         Ok(operation)
     }
 
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         self.change(Verb::Delete, target, |api, zone, doing| {
             let queued = if force { self.queued_for(api, zone, target)? } else { None };
             match queued {
@@ -402,14 +411,14 @@ impl Cloud for Google {
         })
     }
 
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.change(Verb::Start, target, |api, zone, doing| {
             let path = format!("{}:start", api.node(zone, target));
             api.ask(Method::Post, &path, Some(&json!({})), doing)
         })
     }
 
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         self.change(Verb::Stop, target, |api, zone, doing| {
             let path = format!("{}:stop", api.node(zone, target));
             api.ask(Method::Post, &path, Some(&json!({})), doing)
@@ -420,17 +429,17 @@ impl Cloud for Google {
         false
     }
 
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("reboot {target}");
-        Err(CloudError::new(Trouble::User, doing, "the API cannot restart machines")
+        Err(ProviderError::new(Trouble::User, doing, "the API cannot restart machines")
             .remedy(format!("stop and start it: tpu restart {}", target.name)))
     }
 
-    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         let doing = format!("look at {name}");
         if !name.starts_with("projects/") || name.contains(['?', '#', '%']) {
             let message = "NOT_FOUND: that is no operation of this cloud";
-            return Err(CloudError::new(Trouble::NotFound, doing, message));
+            return Err(ProviderError::new(Trouble::NotFound, doing, message));
         }
         let value = self.api()?.get(name, &doing)?;
         let now = self.config.clock.now();

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fleet::{Fleet, Pending, Then, seconds};
-use crate::cloud::queued::{self, Queued};
-use crate::cloud::{
-    CloudError, Operation, Progress, RequestId, TargetAt, TargetSpec, Trouble, Verb,
-};
+use crate::kinds::tpu::queued::{self, Queued};
 use crate::model::time::Timestamp;
+use crate::provider::{
+    Operation, Progress, ProviderError, RequestId, TargetAt, TargetSpec, Trouble, Verb,
+};
 
 /// How long nothing is waited for where the timing says no time at all: a fleet without a creation time
 /// must not look for capacity for ever at one instant.
@@ -19,25 +19,25 @@ const SHORTEST: Duration = Duration::from_millis(100);
 
 /// One queued request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::cloud) struct Request {
-    pub(in crate::cloud) spec: TargetSpec,
+pub(in crate::kinds::tpu) struct Request {
+    pub(in crate::kinds::tpu) spec: TargetSpec,
     /// What the control plane says about it.
-    pub(in crate::cloud) word: String,
-    pub(in crate::cloud) since: Timestamp,
+    pub(in crate::kinds::tpu) word: String,
+    pub(in crate::kinds::tpu) since: Timestamp,
     /// The mark of whoever asked.
-    pub(in crate::cloud) asked_by: Option<RequestId>,
+    pub(in crate::kinds::tpu) asked_by: Option<RequestId>,
     /// As it was asked for, where it came through the API.
     #[serde(default)]
-    pub(in crate::cloud) body: Map<String, Value>,
+    pub(in crate::kinds::tpu) body: Map<String, Value>,
     /// When it gets its target, or is gone; `None` if neither is on its way.
-    pub(in crate::cloud) next: Option<Timestamp>,
+    pub(in crate::kinds::tpu) next: Option<Timestamp>,
     /// The operation that takes it away.
-    pub(in crate::cloud) deletion: Option<String>,
+    pub(in crate::kinds::tpu) deletion: Option<String>,
 }
 
 impl Fleet {
     /// Queues for a target.
-    pub(in crate::cloud) fn enqueue(
+    pub(in crate::kinds::tpu) fn enqueue(
         &mut self,
         (name, spec): (&str, &TargetSpec),
         request: Option<&RequestId>,
@@ -70,7 +70,7 @@ impl Fleet {
     }
 
     /// The name of the queued request for a target.
-    pub(in crate::cloud) fn request_for(&self, target: &TargetAt) -> Option<String> {
+    pub(in crate::kinds::tpu) fn request_for(&self, target: &TargetAt) -> Option<String> {
         let is_for = |request: &Request| {
             request.spec.name == target.name
                 && target.zone.as_ref().is_none_or(|zone| *zone == request.spec.zone)
@@ -79,7 +79,7 @@ impl Fleet {
     }
 
     /// What is queued, as a control plane tells it.
-    pub(in crate::cloud) fn queued(&self, now: Timestamp) -> Vec<Queued> {
+    pub(in crate::kinds::tpu) fn queued(&self, now: Timestamp) -> Vec<Queued> {
         let entry = |(name, request): (&String, &Request)| Queued {
             name: name.clone(),
             target: request.spec.name.clone(),
@@ -135,7 +135,7 @@ impl Fleet {
     }
 
     /// Changes what the control plane says about a request.
-    pub(in crate::cloud) fn say_request(&mut self, name: &str, word: &str, at: Timestamp) {
+    pub(in crate::kinds::tpu) fn say_request(&mut self, name: &str, word: &str, at: Timestamp) {
         let Some(request) = self.requests.get_mut(name) else { return };
         if request.word != word {
             word.clone_into(&mut request.word);
@@ -166,16 +166,16 @@ impl Fleet {
     }
 
     /// Takes a queued request away, and its target with it.
-    pub(in crate::cloud) fn delete_request(
+    pub(in crate::kinds::tpu) fn delete_request(
         &mut self,
         name: &str,
         force: bool,
         now: Timestamp,
-    ) -> Result<Operation, CloudError> {
+    ) -> Result<Operation, ProviderError> {
         let doing = || format!("delete the queued resource {name}");
         let Some(request) = self.requests.get(name) else {
             let message = "NOT_FOUND: there is no such queued resource";
-            return Err(CloudError::new(Trouble::NotFound, doing(), message));
+            return Err(ProviderError::new(Trouble::NotFound, doing(), message));
         };
         if let Some(operation) =
             request.deletion.as_ref().and_then(|name| self.find_operation(name))
@@ -188,7 +188,7 @@ impl Fleet {
         let is_over = matches!(request.word.as_str(), "ACCEPTED" | "FAILED" | "SUSPENDED");
         if !force && !is_over && (has_target || request.word != "WAITING_FOR_RESOURCES") {
             let message = format!("FAILED_PRECONDITION: it is {}, and has a node", request.word);
-            return Err(CloudError::new(Trouble::User, doing(), message));
+            return Err(ProviderError::new(Trouble::User, doing(), message));
         }
         let operation = Operation {
             name: format!("operation-{}", self.next_number()),

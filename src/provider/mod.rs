@@ -1,26 +1,21 @@
-//! Control planes: what targets there are, in which state, and how they are made and taken away.
+//! The contract of a provider: machines that come and go, in which state they are, and how they are made
+//! and taken away.
 //!
 //! **A call that failed says nothing about a target**: an answer is either facts or "unknown" with its
-//! reason, and no caller can mistake one for the other. This module never knows a job or tmux. Start
-//! with [`Cloud`]; [`states`] is the table of what each word of a control plane means to us.
+//! reason, and no caller can mistake one for the other. This module knows neither a job nor tmux, and
+//! none of the providers that there are: each belongs to a kind of target (`kinds/`). Start with [`Provider`].
 
-pub mod accelerators;
 pub mod adopt;
-pub mod emulator;
 mod error;
-pub mod google;
 pub mod none;
-mod queued;
 pub mod retry;
-pub mod sim;
-pub mod states;
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use error::{CloudError, Trouble};
+pub use error::{ProviderError, Trouble};
 
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
@@ -30,7 +25,7 @@ use crate::model::time::{self, Timestamp};
 
 /// The door to one control plane. Calls return when the control plane has answered, not when the work
 /// is done: that is what [`Operation`]s are asked about.
-pub trait Cloud: Send + Sync {
+pub trait Provider: Send + Sync {
     /// Which one it is.
     fn kind(&self) -> CloudKind;
 
@@ -40,23 +35,23 @@ pub trait Cloud: Send + Sync {
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer>;
 
     /// What there is to say about one target. That it is not there is [`Trouble::NotFound`].
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError>;
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError>;
 
     /// Asks for a target. The same request id asks again for the same thing and never makes a second
     /// one: a caller that got no answer repeats the call as it was, and finds the operation or, with
     /// [`Trouble::AlreadyExists`], the target that this request has made ([`adopt`]). A new try after a
     /// failed operation is a new request.
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError>;
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError>;
 
     /// Takes a target away for good, in whatever state it is; one that is not there is done. `force` also
     /// takes away the queued request that it came from.
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError>;
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError>;
 
     /// Starts a stopped target.
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
 
     /// Stops a target; it keeps its disk and its name.
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
 
     /// Whether machines can be restarted at once; else a restart is a stop and a start.
     fn can_reboot(&self) -> bool {
@@ -64,11 +59,11 @@ pub trait Cloud: Send + Sync {
     }
 
     /// Restarts the machines of a target; whatever runs on them ends.
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError>;
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
 
     /// How far an operation is. One that nobody remembers is [`Trouble::NotFound`]: the target's own state
     /// tells what came of it.
-    fn operation(&self, name: &str) -> Result<Operation, CloudError>;
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError>;
 
     /// How long to wait before an operation is first asked about, and at most between two questions.
     fn pace(&self) -> (Duration, Duration) {
@@ -162,7 +157,7 @@ pub enum Answer {
     /// The call failed: nothing follows from it.
     Unknown {
         /// Why.
-        error: CloudError,
+        error: ProviderError,
         /// When this process last got an answer about the zone.
         last: Option<Timestamp>,
     },
@@ -214,7 +209,7 @@ impl Verb {
 /// Something that the control plane is doing, or has done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
-    /// Its name, for [`Cloud::operation`].
+    /// Its name, for [`Provider::operation`].
     pub name: String,
     /// What is done.
     pub verb: Verb,
@@ -230,7 +225,7 @@ pub struct Operation {
 
 impl Operation {
     /// The failure that it ended with.
-    pub fn failure(&self) -> Option<&CloudError> {
+    pub fn failure(&self) -> Option<&ProviderError> {
         match &self.progress {
             Progress::Failed { error } => Some(error),
             Progress::Running | Progress::Done => None,
@@ -249,7 +244,7 @@ pub enum Progress {
     /// It has failed; a stock-out arrives here.
     Failed {
         /// Why.
-        error: CloudError,
+        error: ProviderError,
     },
 }
 
@@ -260,7 +255,8 @@ mod tests {
     #[test]
     fn silence_says_why_and_since_when() {
         let now = Timestamp::from_second(10_000);
-        let error = CloudError::new(Trouble::Transient, "list zone z", "503 Service Unavailable");
+        let error =
+            ProviderError::new(Trouble::Transient, "list zone z", "503 Service Unavailable");
         let silent = |last| Answer::Unknown { error: error.clone(), last }.silence(now).unwrap();
         assert_eq!(silent(None), "no answer yet: cannot list zone z: 503 Service Unavailable");
         let text = silent(Some(now.plus_seconds(-240)));

@@ -16,7 +16,7 @@ use ureq::http::Request;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy, Timeout};
 
-use crate::cloud::{CloudError, Trouble};
+use crate::provider::{ProviderError, Trouble};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
 
@@ -77,7 +77,7 @@ struct Proxied {
 
 impl Http {
     /// A client as the environment wants it. Nothing is asked yet.
-    pub(super) fn new(env: &Env, clock: Arc<dyn Clock>) -> Result<Self, CloudError> {
+    pub(super) fn new(env: &Env, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         let (proxy, proxied) = match proxy(env)? {
             Some((proxy, proxied)) => (Some(proxy), Some(proxied)),
             None => (None, None),
@@ -107,7 +107,7 @@ impl Http {
     }
 
     /// Makes one request and reads the whole answer.
-    pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Reply, CloudError> {
+    pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Reply, ProviderError> {
         self.pace();
         let host = host_of(ask.url);
         let is_near = host.is_some_and(is_near);
@@ -181,11 +181,11 @@ fn is_near(host: &str) -> bool {
 }
 
 /// The proxy that the environment names for HTTPS.
-fn proxy(env: &Env) -> Result<Option<(Proxy, Proxied)>, CloudError> {
+fn proxy(env: &Env) -> Result<Option<(Proxy, Proxied)>, ProviderError> {
     for variable in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
         let Some(url) = env.non_empty(variable) else { continue };
         let refused = |_| {
-            CloudError::new(
+            ProviderError::new(
                 Trouble::User,
                 "use the proxy",
                 format!("${variable} names no proxy that can be used"),
@@ -213,10 +213,10 @@ fn proxy(env: &Env) -> Result<Option<(Proxy, Proxied)>, CloudError> {
 }
 
 /// Whom we believe that a server is who it says.
-fn roots(env: &Env) -> Result<RootCerts, CloudError> {
+fn roots(env: &Env) -> Result<RootCerts, ProviderError> {
     let Some(path) = env.non_empty("SSL_CERT_FILE") else { return Ok(RootCerts::WebPki) };
     let refused = |what: String| {
-        CloudError::new(Trouble::User, format!("read the certificates of {path}"), what)
+        ProviderError::new(Trouble::User, format!("read the certificates of {path}"), what)
             .remedy("correct it, or take the built-in ones: unset SSL_CERT_FILE")
     };
     let pem = std::fs::read(path).map_err(|e| refused(e.to_string()))?;
@@ -233,7 +233,7 @@ fn roots(env: &Env) -> Result<RootCerts, CloudError> {
 }
 
 /// What it means that no answer came.
-fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudError {
+fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> ProviderError {
     let host = host_of(ask.url).unwrap_or("the server");
     let at = ask.url.split_once("://").map_or(ask.url, |(_, rest)| rest);
     let at = at.split(['/', '?']).next().unwrap_or(at);
@@ -244,12 +244,12 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudE
         None => text,
     };
     let silent = |message: String, remedy: String| {
-        CloudError::new(Trouble::Transient, ask.doing, through(message)).remedy(remedy)
+        ProviderError::new(Trouble::Transient, ask.doing, through(message)).remedy(remedy)
     };
     let by_proxy = |message: String| {
         let (variable, address) =
             proxy.map_or(("HTTPS_PROXY", "it"), |proxy| (proxy.variable, proxy.address.as_str()));
-        CloudError::new(Trouble::Transient, ask.doing, format!("the proxy {address} {message}"))
+        ProviderError::new(Trouble::Transient, ask.doing, format!("the proxy {address} {message}"))
             .remedy(format!(
                 "check ${variable}; without a proxy: unset {variable}, or add {host} to $NO_PROXY"
             ))
@@ -278,7 +278,7 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudE
             format!("{at} cannot be reached within {} s", CONNECT.as_secs()),
             endpoint.to_owned(),
         ),
-        ureq::Error::Timeout(_) => CloudError::new(
+        ureq::Error::Timeout(_) => ProviderError::new(
             Trouble::Transient,
             ask.doing,
             through(format!("no answer within {} s", TIME_OUT.as_secs())),
@@ -294,19 +294,19 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> CloudE
             }
         }
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) => {
-            CloudError::new(
+            ProviderError::new(
                 Trouble::Transient,
                 ask.doing,
                 through(format!("the connection was closed before an answer came ({error})")),
             )
         }
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => CloudError::new(
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => ProviderError::new(
             Trouble::User,
             ask.doing,
             format!("'{}' is no address: {error}", ask.url.split('?').next().unwrap_or(ask.url)),
         )
         .remedy("correct it: tpu get-settings cloud_endpoint --origin"),
-        other => CloudError::new(Trouble::Transient, ask.doing, through(other.to_string())),
+        other => ProviderError::new(Trouble::Transient, ask.doing, through(other.to_string())),
     }
 }
 

@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::http::Reply;
-use crate::cloud::{CloudError, Trouble};
+use crate::provider::{ProviderError, Trouble};
 use crate::text;
 
 /// The JSON of a good answer, or what is wrong.
-pub(super) fn judge(reply: &Reply, doing: &str) -> Result<Value, CloudError> {
+pub(super) fn judge(reply: &Reply, doing: &str) -> Result<Value, ProviderError> {
     if (200..300).contains(&reply.status) {
         return serde_json::from_slice(&reply.body).map_err(|_| {
             let message = format!("an answer that is no JSON: {}", start_of(&reply.body));
-            CloudError::new(Trouble::Transient, doing, message)
+            ProviderError::new(Trouble::Transient, doing, message)
                 .remedy("something between here and the API answers in its place; check the proxy and cloud_endpoint")
         });
     }
@@ -19,7 +19,7 @@ pub(super) fn judge(reply: &Reply, doing: &str) -> Result<Value, CloudError> {
 }
 
 /// The refusal that a status and its body stand for.
-pub(super) fn refusal(status: u16, body: &[u8], doing: &str) -> CloudError {
+pub(super) fn refusal(status: u16, body: &[u8], doing: &str) -> ProviderError {
     let json: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let error = &json["error"];
     let word = error["status"].as_str().unwrap_or_default();
@@ -41,11 +41,11 @@ pub(super) fn refusal(status: u16, body: &[u8], doing: &str) -> CloudError {
     };
     let word = if word.is_empty() { format!("HTTP {status}") } else { word.to_owned() };
     let message = if said.starts_with(&word) { said } else { format!("{word}: {said}") };
-    with_remedy(CloudError::new(trouble, doing, message), &reasons)
+    with_remedy(ProviderError::new(trouble, doing, message), &reasons)
 }
 
 /// The failure of an operation, from its `error{code, message}`.
-pub(super) fn operation_failure(error: &Value, doing: &str) -> CloudError {
+pub(super) fn operation_failure(error: &Value, doing: &str) -> ProviderError {
     let said = text::escape(error["message"].as_str().unwrap_or("no reason given")).into_owned();
     let reasons = reasons(error);
     let code = error["code"].as_i64().unwrap_or(2);
@@ -67,7 +67,7 @@ pub(super) fn operation_failure(error: &Value, doing: &str) -> CloudError {
         _ => ("UNKNOWN", Trouble::Transient),
     };
     let message = if said.starts_with(word) { said } else { format!("{word}: {said}") };
-    with_remedy(CloudError::new(trouble, doing, message), &reasons)
+    with_remedy(ProviderError::new(trouble, doing, message), &reasons)
 }
 
 /// 429: no capacity, no quota, or only too fast.
@@ -106,7 +106,7 @@ fn reasons(error: &Value) -> Vec<String> {
 }
 
 /// Says what to do where the API's own reason tells.
-fn with_remedy(error: CloudError, reasons: &[String]) -> CloudError {
+fn with_remedy(error: ProviderError, reasons: &[String]) -> ProviderError {
     let has = |reason: &str| reasons.iter().any(|given| given == reason);
     match error.trouble {
         Trouble::Permission if has("SERVICE_DISABLED") || error.message.contains("has not been used") => {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::fleet::Fleet;
-use crate::cloud::{CloudError, Trouble};
 use crate::model::time::Timestamp;
+use crate::provider::{ProviderError, Trouble};
 
 /// A call of the control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +65,10 @@ pub struct Fault {
 
 /// Which call is meant.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cloud) struct Called<'a> {
-    pub(in crate::cloud) call: Call,
-    pub(in crate::cloud) target: Option<&'a str>,
-    pub(in crate::cloud) zone: &'a str,
+pub(in crate::kinds::tpu) struct Called<'a> {
+    pub(in crate::kinds::tpu) call: Call,
+    pub(in crate::kinds::tpu) target: Option<&'a str>,
+    pub(in crate::kinds::tpu) zone: &'a str,
 }
 
 impl Fault {
@@ -89,18 +89,18 @@ impl Fault {
 
 /// What goes wrong with one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::cloud) struct Delivery {
-    pub(in crate::cloud) error: Option<Trouble>,
+pub(in crate::kinds::tpu) struct Delivery {
+    pub(in crate::kinds::tpu) error: Option<Trouble>,
     /// What is accepted fails in the end with this.
-    pub(in crate::cloud) late: Option<Trouble>,
-    pub(in crate::cloud) slow_s: f64,
-    pub(in crate::cloud) lost: bool,
-    pub(in crate::cloud) twice: bool,
+    pub(in crate::kinds::tpu) late: Option<Trouble>,
+    pub(in crate::kinds::tpu) slow_s: f64,
+    pub(in crate::kinds::tpu) lost: bool,
+    pub(in crate::kinds::tpu) twice: bool,
 }
 
 impl Fleet {
     /// Whether a queued request gets nothing yet; counts it.
-    pub(in crate::cloud) fn has_no_capacity(
+    pub(in crate::kinds::tpu) fn has_no_capacity(
         &mut self,
         target: &str,
         zone: &str,
@@ -115,12 +115,16 @@ impl Fleet {
     }
 
     /// Whether anything at all goes wrong with a call.
-    pub(in crate::cloud) fn is_disturbed(&self, called: Called<'_>, now: Timestamp) -> bool {
+    pub(in crate::kinds::tpu) fn is_disturbed(&self, called: Called<'_>, now: Timestamp) -> bool {
         self.faults.iter().any(|fault| fault.strikes(called, now))
     }
 
     /// What goes wrong with a call; counts it.
-    pub(in crate::cloud) fn deliver(&mut self, called: Called<'_>, now: Timestamp) -> Delivery {
+    pub(in crate::kinds::tpu) fn deliver(
+        &mut self,
+        called: Called<'_>,
+        now: Timestamp,
+    ) -> Delivery {
         let mut delivery = Delivery::default();
         for fault in self.faults.iter_mut().filter(|fault| fault.strikes(called, now)) {
             // A refused call gets no further: what would go wrong later still lies ahead.
@@ -144,7 +148,7 @@ impl Fleet {
 }
 
 /// The words of the control plane for an error of each class.
-pub(in crate::cloud) fn error(trouble: Trouble, doing: &str, zone: &str) -> CloudError {
+pub(in crate::kinds::tpu) fn error(trouble: Trouble, doing: &str, zone: &str) -> ProviderError {
     let message = match trouble {
         Trouble::NoCapacity => format!("there is no more capacity in the zone \"{zone}\""),
         Trouble::Quota => {
@@ -156,8 +160,8 @@ pub(in crate::cloud) fn error(trouble: Trouble, doing: &str, zone: &str) -> Clou
         Trouble::Auth => "UNAUTHENTICATED: the credentials are missing or expired".to_owned(),
         Trouble::Permission => format!("PERMISSION_DENIED: 'tpu.nodes' on zone {zone}"),
         Trouble::User => "INVALID_ARGUMENT: the request is wrong".to_owned(),
-        Trouble::NoCloud => "no cloud is set up".to_owned(),
+        Trouble::NoProvider => "no cloud is set up".to_owned(),
         Trouble::State => "the simulator's file cannot be used".to_owned(),
     };
-    CloudError::new(trouble, doing, message)
+    ProviderError::new(trouble, doing, message)
 }

@@ -4,18 +4,19 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cloud::queued::{self, Queued};
-use crate::cloud::{Operation, Progress, RequestId, TargetSpec, Verb, accelerators, states};
+use crate::kinds::tpu::queued::{self, Queued};
+use crate::kinds::tpu::{accelerators, states};
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::settings::CloudKind;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::{Operation, Progress, RequestId, TargetSpec, Verb};
 
 use super::answers;
 
 /// The label that says which request made a target.
-pub(in crate::cloud) const LABEL: &str = "tpu-request";
+pub(in crate::kinds::tpu) const LABEL: &str = "tpu-request";
 
 /// The last part of a resource's name, and the zone in it: `projects/P/locations/Z/nodes/N`.
 pub(super) fn zone_and_id(name: &str) -> Option<(&str, &str)> {
@@ -206,7 +207,7 @@ pub(super) fn new_queued(spec: &TargetSpec, mut node: Value, parent: &str) -> Va
 }
 
 /// A request as the value of a label: small letters, digits, `-` and `_`, at most 63.
-pub(in crate::cloud) fn label(request: &RequestId) -> String {
+pub(in crate::kinds::tpu) fn label(request: &RequestId) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
     if request.0.len() <= 63 && request.0.chars().all(plain) {
         return request.0.clone();

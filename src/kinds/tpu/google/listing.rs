@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Answer, Api, CloudError, EVERYWHERE, Google, Queued, Trouble, ZoneAnswer, wire};
-use crate::cloud::queued;
-use crate::cloud::retry;
+use super::{Answer, Api, EVERYWHERE, Google, ProviderError, Queued, Trouble, ZoneAnswer, wire};
+use crate::kinds::tpu::queued;
 use crate::model::facts::{QueuedState, TargetFact};
 use crate::model::settings::CloudKind;
 use crate::model::time::Timestamp;
+use crate::provider::retry;
 
 /// Targets on one page.
 const PAGE: u32 = 1_000;
@@ -44,7 +44,7 @@ impl Google {
                 zone: zone.clone(),
                 answer: all.remove(zone).or_else(|| rest.clone()).unwrap_or_else(|| {
                     let message = "the answer says nothing about the zone";
-                    self.unknown(zone, CloudError::new(Trouble::Transient, doing(zone), message))
+                    self.unknown(zone, ProviderError::new(Trouble::Transient, doing(zone), message))
                 }),
             };
             return zones.iter().map(of).map(|one| self.known_since(one)).collect();
@@ -90,9 +90,9 @@ impl Google {
     }
 
     /// One round: the nodes, and the queued resources if there may be any.
-    fn fleet(&self, zone: &str) -> Result<Fleet, CloudError> {
+    fn fleet(&self, zone: &str) -> Result<Fleet, ProviderError> {
         let doing = doing(zone);
-        let api = self.api().map_err(|e| CloudError { doing: doing.clone(), ..e })?;
+        let api = self.api().map_err(|e| ProviderError { doing: doing.clone(), ..e })?;
         let at = self.config.clock.now();
         let nodes = self.pages(api, (zone, "nodes"), &doing)?;
         let mut targets = Vec::with_capacity(nodes.entries.len());
@@ -119,7 +119,8 @@ impl Google {
         let now = self.config.clock.monotonic();
         let memory = self.memory();
         let is_settled = |queued: &Queued| {
-            let is_active = crate::cloud::states::of_queued(&queued.word) == QueuedState::Active;
+            let is_active =
+                crate::kinds::tpu::states::of_queued(&queued.word) == QueuedState::Active;
             let is_ready = |fact: &TargetFact| queued.is_for(fact) && fact.raw_state == "READY";
             is_active && targets.iter().any(is_ready)
         };
@@ -134,7 +135,7 @@ impl Google {
         &self,
         api: &Api,
         zone: &str,
-    ) -> Result<(Vec<Queued>, BTreeSet<String>), CloudError> {
+    ) -> Result<(Vec<Queued>, BTreeSet<String>), ProviderError> {
         let doing = match zone {
             EVERYWHERE => "list the queued resources".to_owned(),
             zone => format!("list the queued resources of zone {zone}"),
@@ -159,7 +160,7 @@ impl Google {
         api: &Api,
         (zone, kind): (&str, &str),
         doing: &str,
-    ) -> Result<Listed, CloudError> {
+    ) -> Result<Listed, ProviderError> {
         let location = if zone == EVERYWHERE { "-".to_owned() } else { super::escaped(zone) };
         let path = format!("projects/{}/locations/{location}/{kind}?pageSize={PAGE}", api.project);
         let mut listed = Listed { entries: Vec::new(), unreachable: BTreeSet::new() };
@@ -177,7 +178,7 @@ impl Google {
             }
             if !tokens.insert(token.clone()) || tokens.len() > PAGES {
                 let message = "the list never ends: the API gives the same page again";
-                return Err(CloudError::new(Trouble::Transient, doing, message));
+                return Err(ProviderError::new(Trouble::Transient, doing, message));
             }
         }
     }
@@ -185,8 +186,8 @@ impl Google {
     /// A page is asked for until it comes, as often as the settings of this provider want.
     fn persistently(
         &self,
-        call: impl FnMut() -> Result<Value, CloudError>,
-    ) -> Result<Value, CloudError> {
+        call: impl FnMut() -> Result<Value, ProviderError>,
+    ) -> Result<Value, ProviderError> {
         let (clock, random) = (&*self.config.clock, &*self.config.random);
         retry::at_most(self.config.list_tries, clock, random, call)
     }
@@ -208,7 +209,7 @@ impl Google {
         facts
     }
 
-    fn unknown(&self, zone: &str, error: CloudError) -> Answer {
+    fn unknown(&self, zone: &str, error: ProviderError) -> Answer {
         let answered = &self.memory().answered;
         let last = answered.get(zone).or_else(|| answered.get(EVERYWHERE)).copied();
         Answer::Unknown { error, last }
@@ -230,15 +231,15 @@ fn doing(zone: &str) -> String {
     }
 }
 
-fn unreachable(zone: &str) -> CloudError {
+fn unreachable(zone: &str) -> ProviderError {
     let message = "UNAVAILABLE: the API cannot reach the zone";
-    CloudError::new(Trouble::Transient, doing(zone), message)
+    ProviderError::new(Trouble::Transient, doing(zone), message)
 }
 
 /// An entry that cannot be read could be anything: so the list is not complete.
-fn unreadable(doing: &str) -> CloudError {
+fn unreadable(doing: &str) -> ProviderError {
     let message = "the answer cannot be read as a list";
-    CloudError::new(Trouble::Transient, doing, message)
+    ProviderError::new(Trouble::Transient, doing, message)
 }
 
 /// Adds a page; the token of the next one, empty after the last. `None` if it is no page.

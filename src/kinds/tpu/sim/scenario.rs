@@ -86,8 +86,8 @@ fn is_length(name: &str, length: f64) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::Trouble;
-    use crate::cloud::sim::Call;
+    use crate::kinds::tpu::sim::Call;
+    use crate::provider::Trouble;
 
     #[test]
     fn a_story_is_read() {

@@ -2,8 +2,8 @@
 
 use super::fleet::{Fleet, Then};
 use super::machines::Power;
-use crate::cloud::Trouble;
 use crate::model::time::Timestamp;
+use crate::provider::Trouble;
 
 /// The next thing that happens by itself.
 enum Due {

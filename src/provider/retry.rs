@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::CloudError;
+use super::ProviderError;
 use crate::sys::clock::Clock;
 use crate::sys::random::Random;
 
@@ -13,12 +13,12 @@ pub const TRIES: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// Makes a call until it is answered, at most [`TRIES`] times. Only failures that are worth it are
-/// repeated; the call must be one that may be repeated, as all of [`super::Cloud`]'s are.
+/// repeated; the call must be one that may be repeated, as all of [`super::Provider`]'s are.
 pub fn persistently<T>(
     clock: &dyn Clock,
     random: &dyn Random,
-    call: impl FnMut() -> Result<T, CloudError>,
-) -> Result<T, CloudError> {
+    call: impl FnMut() -> Result<T, ProviderError>,
+) -> Result<T, ProviderError> {
     at_most(TRIES, clock, random, call)
 }
 
@@ -27,8 +27,8 @@ pub fn at_most<T>(
     tries: u32,
     clock: &dyn Clock,
     random: &dyn Random,
-    mut call: impl FnMut() -> Result<T, CloudError>,
-) -> Result<T, CloudError> {
+    mut call: impl FnMut() -> Result<T, ProviderError>,
+) -> Result<T, ProviderError> {
     let mut wait = FIRST_WAIT;
     for _ in 1..tries {
         match call() {
@@ -47,12 +47,12 @@ pub fn at_most<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloud::Trouble;
     use crate::model::time::Timestamp;
+    use crate::provider::Trouble;
     use crate::sys::clock::ManualClock;
     use crate::sys::random::SeededRandom;
 
-    fn attempt(trouble: Trouble, failures: u32) -> (Result<u32, CloudError>, u32, Duration) {
+    fn attempt(trouble: Trouble, failures: u32) -> (Result<u32, ProviderError>, u32, Duration) {
         let clock = ManualClock::new(Timestamp::from_second(0));
         let mut calls = 0;
         let answer = persistently(&clock, &SeededRandom::new(1), || {
@@ -60,7 +60,7 @@ mod tests {
             if calls > failures {
                 return Ok(calls);
             }
-            Err(CloudError::new(trouble, "list", "no"))
+            Err(ProviderError::new(trouble, "list", "no"))
         });
         (answer, calls, clock.monotonic())
     }

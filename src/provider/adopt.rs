@@ -1,6 +1,6 @@
 //! "It exists already": ours from a call whose answer was lost, or somebody else's?
 
-use super::{Cloud, CloudError, Operation, RequestId, TargetSpec, Trouble};
+use super::{Operation, Provider, ProviderError, RequestId, TargetSpec, Trouble};
 use crate::model::facts::TargetFact;
 
 /// What came of asking for a target.
@@ -14,10 +14,10 @@ pub enum Created {
 
 /// Asks for a target, and adopts it if this very request has made it before.
 pub fn create(
-    cloud: &dyn Cloud,
+    cloud: &dyn Provider,
     spec: &TargetSpec,
     request: &RequestId,
-) -> Result<Created, CloudError> {
+) -> Result<Created, ProviderError> {
     let error = match cloud.create(spec, request) {
         Ok(operation) => return Ok(Created::Operation(operation)),
         Err(error) => error,
@@ -28,7 +28,7 @@ pub fn create(
     match &error.existing {
         Some(existing) => match differences(spec, request, existing).as_slice() {
             [] => Ok(Created::Adopted((**existing).clone())),
-            found => Err(CloudError {
+            found => Err(ProviderError {
                 message: format!("{}, and it is not ours: {}", error.message, found.join(", ")),
                 ..error
             }),

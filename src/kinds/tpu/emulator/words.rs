@@ -3,12 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::super::google::wire::LABEL;
-use crate::cloud::sim::fleet::{Begun, Fleet, Vm};
-use crate::cloud::sim::requests::Request;
-use crate::cloud::{CloudError, Progress, RequestId, TargetSpec, Trouble, Verb, accelerators};
+use crate::kinds::tpu::accelerators;
+use crate::kinds::tpu::sim::fleet::{Begun, Fleet, Vm};
+use crate::kinds::tpu::sim::requests::Request;
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::{Progress, ProviderError, RequestId, TargetSpec, Trouble, Verb};
 
 /// The types that the catalogue names.
 pub(super) const TYPES: &[&str] = &[
@@ -248,7 +249,7 @@ fn response(project: &str, begun: &Begun, fleet: &Fleet) -> Value {
 }
 
 /// The status, the word and the text of a refusal.
-pub(super) fn refusal(error: &CloudError) -> (u16, String) {
+pub(super) fn refusal(error: &ProviderError) -> (u16, String) {
     let (status, usual) = match error.trouble {
         Trouble::NoCapacity | Trouble::Quota => (429, "RESOURCE_EXHAUSTED"),
         Trouble::Transient => (503, "UNAVAILABLE"),
@@ -257,7 +258,7 @@ pub(super) fn refusal(error: &CloudError) -> (u16, String) {
         Trouble::Auth => (401, "UNAUTHENTICATED"),
         Trouble::Permission => (403, "PERMISSION_DENIED"),
         Trouble::User => (400, "INVALID_ARGUMENT"),
-        Trouble::NoCloud | Trouble::State => (500, "INTERNAL"),
+        Trouble::NoProvider | Trouble::State => (500, "INTERNAL"),
     };
     let is_word =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
@@ -279,7 +280,7 @@ fn code(trouble: Trouble) -> u8 {
         Trouble::Auth => 16,
         Trouble::Permission => 7,
         Trouble::User => 9,
-        Trouble::NoCloud | Trouble::State => 13,
+        Trouble::NoProvider | Trouble::State => 13,
     }
 }
 
@@ -288,10 +289,10 @@ pub(super) fn spec(
     name: &str,
     zone: &str,
     body: &Map<String, Value>,
-) -> Result<(TargetSpec, Option<RequestId>), CloudError> {
+) -> Result<(TargetSpec, Option<RequestId>), ProviderError> {
     let wrong = |message: String| {
         let doing = format!("create {name} in zone {zone}");
-        CloudError::new(Trouble::User, doing, format!("INVALID_ARGUMENT: {message}"))
+        ProviderError::new(Trouble::User, doing, format!("INVALID_ARGUMENT: {message}"))
     };
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(plain) {

@@ -2,8 +2,8 @@
 //! is answered so, and every request to change one says how to set a cloud up.
 
 use super::{
-    Answer, Cloud, CloudError, EVERYWHERE, Operation, RequestId, TargetAt, TargetSpec, Trouble,
-    ZoneAnswer,
+    Answer, EVERYWHERE, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
+    Trouble, ZoneAnswer,
 };
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
@@ -12,9 +12,9 @@ use crate::model::time::Timestamp;
 
 /// The provider that watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoCloud;
+pub struct NoProvider;
 
-impl NoCloud {
+impl NoProvider {
     /// What there is to say about a target that nobody watches: it counts as usable.
     pub fn fact(name: TargetName, now: Timestamp) -> TargetFact {
         TargetFact {
@@ -24,19 +24,19 @@ impl NoCloud {
     }
 }
 
-fn refuse<T>(doing: impl Into<String>) -> Result<T, CloudError> {
-    Err(CloudError::new(Trouble::NoCloud, doing, "no cloud is set up"))
+fn refuse<T>(doing: impl Into<String>) -> Result<T, ProviderError> {
+    Err(ProviderError::new(Trouble::NoProvider, doing, "no cloud is set up"))
 }
 
-impl Cloud for NoCloud {
+impl Provider for NoProvider {
     fn kind(&self) -> CloudKind {
         CloudKind::None
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {
         let silent = |zone: &String| {
-            let error = CloudError::new(
-                Trouble::NoCloud,
+            let error = ProviderError::new(
+                Trouble::NoProvider,
                 format!("list zone {zone}"),
                 "no cloud is set up",
             );
@@ -46,31 +46,31 @@ impl Cloud for NoCloud {
         if zones.is_empty() { &all } else { zones }.iter().map(silent).collect()
     }
 
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         refuse(format!("describe {target}"))
     }
 
-    fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, CloudError> {
+    fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, ProviderError> {
         refuse(format!("create {}", spec.at()))
     }
 
-    fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, CloudError> {
+    fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, ProviderError> {
         refuse(format!("delete {target}"))
     }
 
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         refuse(format!("start {target}"))
     }
 
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         refuse(format!("stop {target}"))
     }
 
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         refuse(format!("reboot {target}"))
     }
 
-    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         refuse(format!("look at operation {name}"))
     }
 }
@@ -84,22 +84,22 @@ mod tests {
     fn it_watches_nothing_changes_nothing_and_says_how_to_set_one_up() {
         let at = TargetAt::new(TargetName::from("t"), None);
         for refused in [
-            NoCloud.delete(&at, true),
-            NoCloud.start(&at),
-            NoCloud.stop(&at),
-            NoCloud.reboot(&at),
-            NoCloud.operation("o"),
+            NoProvider.delete(&at, true),
+            NoProvider.start(&at),
+            NoProvider.stop(&at),
+            NoProvider.reboot(&at),
+            NoProvider.operation("o"),
         ] {
             let error = refused.unwrap_err();
-            assert_eq!(error.trouble, Trouble::NoCloud);
+            assert_eq!(error.trouble, Trouble::NoProvider);
             assert!(error.hint().unwrap().contains("tpu set-settings cloud sim"));
         }
-        let answers = NoCloud.list(&["a".to_owned(), "b".to_owned()]);
+        let answers = NoProvider.list(&["a".to_owned(), "b".to_owned()]);
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|a| matches!(a.answer, Answer::Unknown { .. })));
-        assert_eq!(NoCloud.describe(&at).unwrap_err().trouble, Trouble::NoCloud);
-        assert_eq!(NoCloud.list(&[])[0].zone, EVERYWHERE);
-        let fact = NoCloud::fact(TargetName::from("t"), Timestamp::from_second(5));
+        assert_eq!(NoProvider.describe(&at).unwrap_err().trouble, Trouble::NoProvider);
+        assert_eq!(NoProvider.list(&[])[0].zone, EVERYWHERE);
+        let fact = NoProvider::fact(TargetName::from("t"), Timestamp::from_second(5));
         assert_eq!(fact.state.step(), TargetStep::Launch);
     }
 }

@@ -6,10 +6,10 @@ use super::faults::{Call, Effect, Fault};
 use super::fleet::{Fleet, Timing, seconds};
 use super::import;
 use super::machines::Power;
-use crate::cloud::{CloudError, TargetAt, TargetSpec, Trouble};
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::{ProviderError, TargetAt, TargetSpec, Trouble};
 
 /// What a job's program says when the runtime of its target has lost a member.
 const GRPC_LAST_WORDS: &str = "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: \
@@ -283,14 +283,18 @@ impl Event {
     }
 }
 
-fn missing(target: &str) -> CloudError {
-    CloudError::new(Trouble::NotFound, format!("simulate {target}"), "the fleet has no such target")
-        .remedy("'tpu sim list' names the targets; 'tpu sim ready NAME' makes one")
+fn missing(target: &str) -> ProviderError {
+    ProviderError::new(
+        Trouble::NotFound,
+        format!("simulate {target}"),
+        "the fleet has no such target",
+    )
+    .remedy("'tpu sim list' names the targets; 'tpu sim ready NAME' makes one")
 }
 
 impl Fleet {
     /// Does what an event says, at an instant.
-    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), CloudError> {
+    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), ProviderError> {
         let until = |for_s: &Option<f64>| for_s.map(|s| at.plus(seconds(s)));
         match event {
             Event::Preempt { target } => {
@@ -298,9 +302,9 @@ impl Fleet {
                 if matches!(vm.word.as_str(), "PREEMPTED" | "TERMINATED" | "DELETING") {
                     let message = format!("it is {} already", vm.word);
                     let doing = format!("preempt {target}");
-                    return Err(CloudError::new(Trouble::User, doing, message));
+                    return Err(ProviderError::new(Trouble::User, doing, message));
                 }
-                let gone = CloudError::new(
+                let gone = ProviderError::new(
                     Trouble::NoCapacity,
                     format!("finish {target}"),
                     "it was preempted before it was ready",
@@ -313,7 +317,7 @@ impl Fleet {
                 if word == Some("DELETING") {
                     let message = "it is being deleted; wait, or 'unstick' it";
                     let doing = format!("make {target} ready");
-                    return Err(CloudError::new(Trouble::User, doing, message));
+                    return Err(ProviderError::new(Trouble::User, doing, message));
                 }
                 if word.is_none() {
                     let guess = import::guess(&TargetName::from(target.as_str()));
@@ -353,7 +357,7 @@ impl Fleet {
                 if *worker >= vm.workers {
                     let message = format!("it has workers 0 to {}", vm.workers.saturating_sub(1));
                     let doing = format!("lose worker {worker} of {target}");
-                    return Err(CloudError::new(Trouble::User, doing, message));
+                    return Err(ProviderError::new(Trouble::User, doing, message));
                 }
                 self.power.push(Power::Off { boot: vm.boot, workers: vec![*worker] });
                 self.note(target, &format!("lost worker {worker}"), at);
@@ -438,12 +442,12 @@ impl Fleet {
         Ok(())
     }
 
-    fn machines_of(&self, target: &str) -> Result<(u64, u32), CloudError> {
+    fn machines_of(&self, target: &str) -> Result<(u64, u32), ProviderError> {
         let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
         Ok((vm.boot, vm.workers))
     }
 
-    fn unlock(&mut self, target: &str) -> Result<(), CloudError> {
+    fn unlock(&mut self, target: &str) -> Result<(), ProviderError> {
         let (boot, workers) = self.machines_of(target)?;
         self.power.push(Power::Allow { boot, workers });
         Ok(())

@@ -17,7 +17,7 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
 use super::http::{Ask, Http, Method};
-use crate::cloud::{CloudError, Trouble};
+use crate::provider::{ProviderError, Trouble};
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
@@ -89,7 +89,7 @@ impl Credentials {
     }
 
     /// The header that says who we are; `None` where nobody asks.
-    pub(super) fn bearer(&self, http: &Http) -> Result<Option<String>, CloudError> {
+    pub(super) fn bearer(&self, http: &Http) -> Result<Option<String>, ProviderError> {
         if !self.wanted {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl Credentials {
         "log in again: gcloud auth application-default login".to_owned()
     }
 
-    fn fetch(&self, http: &Http) -> Result<Token, CloudError> {
+    fn fetch(&self, http: &Http) -> Result<Token, ProviderError> {
         if let Some(value) = self.env.non_empty("GOOGLE_OAUTH_ACCESS_TOKEN") {
             return self.token(value.trim(), None, Source::Environment);
         }
@@ -145,7 +145,7 @@ impl Credentials {
         value: &str,
         lives: Option<Duration>,
         source: Source,
-    ) -> Result<Token, CloudError> {
+    ) -> Result<Token, ProviderError> {
         if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(auth(format!("what {source} gives is no token")).remedy(LOGIN));
         }
@@ -169,7 +169,7 @@ impl Credentials {
         http: &Http,
         path: &std::path::Path,
         bytes: &[u8],
-    ) -> Result<Token, CloudError> {
+    ) -> Result<Token, ProviderError> {
         let broken =
             |what: &str| auth(format!("the credentials {}: {what}", path.display())).remedy(LOGIN);
         let file: Value = serde_json::from_slice(bytes).map_err(|_| broken("it is no JSON"))?;
@@ -211,7 +211,7 @@ impl Credentials {
         let json: Value = serde_json::from_slice(&reply.body).unwrap_or(Value::Null);
         match reply.status {
             200 => self.granted(&json, Source::File),
-            500.. | 429 => Err(CloudError::new(
+            500.. | 429 => Err(ProviderError::new(
                 Trouble::Transient,
                 "get a token",
                 format!("the token server answers HTTP {}", reply.status),
@@ -227,14 +227,14 @@ impl Credentials {
     }
 
     /// The token in the usual reply of a token server.
-    fn granted(&self, json: &Value, source: Source) -> Result<Token, CloudError> {
+    fn granted(&self, json: &Value, source: Source) -> Result<Token, ProviderError> {
         let value = json["access_token"].as_str().unwrap_or_default();
         let lives = json["expires_in"].as_u64().map(Duration::from_secs);
         self.token(value, lives, source)
     }
 
     /// The token of the machine, if it is one in the cloud.
-    fn by_metadata(&self, http: &Http) -> Result<Option<Token>, CloudError> {
+    fn by_metadata(&self, http: &Http) -> Result<Option<Token>, ProviderError> {
         let host = self.env.non_empty("GCE_METADATA_HOST").unwrap_or(METADATA);
         let url =
             format!("http://{host}/computeMetadata/v1/instance/service-accounts/default/token");
@@ -254,7 +254,7 @@ impl Credentials {
         self.granted(&json, Source::Metadata).map(Some)
     }
 
-    fn by_command(&self) -> Result<Token, CloudError> {
+    fn by_command(&self) -> Result<Token, ProviderError> {
         let spawn = Spawn::new("gcloud")
             .args(["auth", "print-access-token", "--quiet"])
             .env("CLOUDSDK_CORE_DISABLE_PROMPTS", "1")
@@ -282,8 +282,8 @@ impl Credentials {
     }
 }
 
-fn auth(message: String) -> CloudError {
-    CloudError::new(Trouble::Auth, "find out who you are", message)
+fn auth(message: String) -> ProviderError {
+    ProviderError::new(Trouble::Auth, "find out who you are", message)
 }
 
 /// Fields as a browser sends them.

@@ -25,7 +25,7 @@ pub enum Trouble {
     /// The request itself is wrong.
     User,
     /// No control plane is set up.
-    NoCloud,
+    NoProvider,
     /// The simulator's own file cannot be used.
     State,
 }
@@ -41,7 +41,7 @@ impl Trouble {
         Self::Auth,
         Self::Permission,
         Self::User,
-        Self::NoCloud,
+        Self::NoProvider,
         Self::State,
     ];
 
@@ -56,7 +56,7 @@ impl Trouble {
             Self::Auth => "auth",
             Self::Permission => "permission",
             Self::User => "user",
-            Self::NoCloud => "no-cloud",
+            Self::NoProvider => "no-cloud",
             Self::State => "state",
         }
     }
@@ -75,14 +75,14 @@ impl Trouble {
 /// A call, or an operation, that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[error("cannot {doing}: {message}")]
-pub struct CloudError {
+pub struct ProviderError {
     /// What follows from it.
     pub trouble: Trouble,
     /// What was tried: `create tpu-1 in zone z`.
     pub doing: String,
     /// What the control plane said.
     pub message: String,
-    /// What a person can do, where the provider knows better than [`CloudError::hint`].
+    /// What a person can do, where the provider knows better than [`ProviderError::hint`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The target that is already there, with [`Trouble::AlreadyExists`].
@@ -90,7 +90,7 @@ pub struct CloudError {
     pub existing: Option<Box<TargetFact>>,
 }
 
-impl CloudError {
+impl ProviderError {
     /// A failure without anything beside it.
     pub fn new(trouble: Trouble, doing: impl Into<String>, message: impl Into<String>) -> Self {
         Self { trouble, doing: doing.into(), message: message.into(), remedy: None, existing: None }
@@ -133,7 +133,7 @@ impl CloudError {
             Trouble::Auth => "log in again: gcloud auth application-default login",
             Trouble::Permission => "ask an owner of the project for the permission named above",
             Trouble::User => return None,
-            Trouble::NoCloud => {
+            Trouble::NoProvider => {
                 "no control plane watches targets here. For Cloud TPU: tpu set-settings cloud google, \
                  tpu set-settings project NAME; the simulated one is for practice: \
                  tpu set-settings cloud sim, or --cloud sim"
@@ -154,7 +154,7 @@ mod tests {
             assert_eq!(Trouble::parse(trouble.as_str()), Some(trouble));
             let written = serde_json::to_value(trouble).unwrap();
             assert_eq!(written, serde_json::json!(trouble.as_str()));
-            let error = CloudError::new(trouble, "create t in zone z", "said so");
+            let error = ProviderError::new(trouble, "create t in zone z", "said so");
             assert_eq!(error.to_string(), "cannot create t in zone z: said so");
             // The API's message as it is explains a wrong request better than we can.
             assert_eq!(error.hint().is_none(), trouble == Trouble::User, "{trouble:?}");

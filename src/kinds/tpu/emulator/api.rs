@@ -4,19 +4,19 @@ use serde_json::{Map, Value, json};
 
 use super::http::{Reaction, Request};
 use super::words;
-use crate::cloud::sim::faults::{Called, Delivery};
-use crate::cloud::sim::fleet::{Fleet, Vm};
-use crate::cloud::sim::{Call, SimCloud};
-use crate::cloud::{CloudError, TargetAt, Trouble, Verb};
+use crate::kinds::tpu::sim::faults::{Called, Delivery};
+use crate::kinds::tpu::sim::fleet::{Fleet, Vm};
+use crate::kinds::tpu::sim::{Call, SimCloud};
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::{ProviderError, TargetAt, Trouble, Verb};
 
 /// Entries on a page when nobody says how many.
 const PAGE: usize = 1_000;
 
 /// What a handler gives: JSON, or a refusal.
-type Given = Result<Value, CloudError>;
+type Given = Result<Value, ProviderError>;
 
 /// A place in the API: `/v2/projects/P/locations/Z/…`.
 struct Place<'a> {
@@ -90,10 +90,10 @@ fn located(
     }
 }
 
-fn no_route(request: &Request) -> CloudError {
+fn no_route(request: &Request) -> ProviderError {
     let message =
         format!("NOT_FOUND: {} {} is no method of this API", request.method, request.target);
-    CloudError::new(Trouble::NotFound, "answer", message)
+    ProviderError::new(Trouble::NotFound, "answer", message)
 }
 
 /// An answer with which nothing goes wrong.
@@ -102,7 +102,7 @@ fn quietly(given: Given) -> (Delivery, Given) {
 }
 
 /// What the simulator answers; a simulator that cannot be used is an answer too.
-fn through(answered: Result<(Delivery, Given), CloudError>) -> (Delivery, Given) {
+fn through(answered: Result<(Delivery, Given), ProviderError>) -> (Delivery, Given) {
     answered.unwrap_or_else(|error| quietly(Err(error)))
 }
 
@@ -110,22 +110,22 @@ fn at(place: &Place<'_>, name: &str) -> TargetAt {
     TargetAt::new(TargetName::from(name), Some(place.zone.to_owned()))
 }
 
-fn absent(place: &Place<'_>, kind: &str, name: &str) -> CloudError {
+fn absent(place: &Place<'_>, kind: &str, name: &str) -> ProviderError {
     let place = words::place(place.project, place.zone);
     let message = format!("NOT_FOUND: Resource '{place}/{kind}/{name}' was not found");
-    CloudError::new(Trouble::NotFound, "answer", message)
+    ProviderError::new(Trouble::NotFound, "answer", message)
 }
 
-fn exists(place: &Place<'_>, kind: &str, name: &str) -> CloudError {
+fn exists(place: &Place<'_>, kind: &str, name: &str) -> ProviderError {
     let place = words::place(place.project, place.zone);
     let message = format!("ALREADY_EXISTS: Resource '{place}/{kind}/{name}' already exists");
-    CloudError::new(Trouble::AlreadyExists, "answer", message)
+    ProviderError::new(Trouble::AlreadyExists, "answer", message)
 }
 
-fn body(request: &Request) -> Result<Map<String, Value>, CloudError> {
+fn body(request: &Request) -> Result<Map<String, Value>, ProviderError> {
     let wrong = || {
         let message = "INVALID_ARGUMENT: the body is no JSON object";
-        CloudError::new(Trouble::User, "answer", message)
+        ProviderError::new(Trouble::User, "answer", message)
     };
     if request.body.is_empty() {
         return Ok(Map::new());
@@ -134,7 +134,7 @@ fn body(request: &Request) -> Result<Map<String, Value>, CloudError> {
 }
 
 /// One target of one zone; a target of another zone is another target.
-fn find<'a>(fleet: &'a Fleet, place: &Place<'_>, name: &str) -> Result<&'a Vm, CloudError> {
+fn find<'a>(fleet: &'a Fleet, place: &Place<'_>, name: &str) -> Result<&'a Vm, ProviderError> {
     let vm = fleet.targets.get(name).filter(|vm| vm.zone == place.zone);
     vm.ok_or_else(|| absent(place, "nodes", name))
 }
@@ -145,7 +145,7 @@ fn node(fleet: &Fleet, place: &Place<'_>, name: &str, vm: &Vm) -> Value {
 
 /// The operation of that name, as the API tells it.
 fn told(fleet: &Fleet, place: &Place<'_>, name: &str) -> Given {
-    let is_it = |begun: &&crate::cloud::sim::fleet::Begun| begun.operation.name == name;
+    let is_it = |begun: &&crate::kinds::tpu::sim::fleet::Begun| begun.operation.name == name;
     let begun = fleet.operations.iter().find(is_it);
     let begun = begun.ok_or_else(|| absent(place, "operations", name))?;
     Ok(words::operation(place.project, begun, fleet))
@@ -175,7 +175,7 @@ fn list(sim: &SimCloud, request: &Request, place: &Place<'_>, kind: &str) -> (De
             match delivery.error {
                 Some(Trouble::Transient) if place.zone == "-" => unreachable.push(zone),
                 Some(trouble) => {
-                    let error = crate::cloud::sim::faults::error(trouble, "list", &zone);
+                    let error = crate::kinds::tpu::sim::faults::error(trouble, "list", &zone);
                     return (whole, Err(error));
                 }
                 None => {}
@@ -184,7 +184,7 @@ fn list(sim: &SimCloud, request: &Request, place: &Place<'_>, kind: &str) -> (De
         let entries = entries(fleet, place, kind, &unreachable);
         let Ok(begin) = token.parse::<usize>() else {
             let message = "INVALID_ARGUMENT: that page token is none of ours";
-            return (whole, Err(CloudError::new(Trouble::User, "list", message)));
+            return (whole, Err(ProviderError::new(Trouble::User, "list", message)));
         };
         let mut page = Map::new();
         let end = begin.saturating_add(size).min(entries.len());
@@ -240,7 +240,7 @@ fn enqueue(sim: &SimCloud, request: &Request, place: &Place<'_>) -> (Delivery, G
     let name = request.parameter("queuedResourceId").unwrap_or_default().to_owned();
     let wrong = |message: &str| {
         let message = format!("INVALID_ARGUMENT: {message}");
-        CloudError::new(Trouble::User, format!("queue {name}"), message)
+        ProviderError::new(Trouble::User, format!("queue {name}"), message)
     };
     let asked = body(request).and_then(|body| {
         let specs = body.get("tpu").and_then(|tpu| tpu.get("nodeSpec")?.as_array());
@@ -413,7 +413,7 @@ fn types(place: &Place<'_>, one: &[&str]) -> Given {
 fn versions(place: &Place<'_>, one: &[&str]) -> Given {
     let mut known: Vec<&str> = words::TYPES
         .iter()
-        .filter_map(|kind| crate::cloud::accelerators::runtime_version(kind))
+        .filter_map(|kind| crate::kinds::tpu::accelerators::runtime_version(kind))
         .collect();
     known.sort_unstable();
     known.dedup();

@@ -26,13 +26,13 @@ pub use faults::{Call, Effect, Fault};
 pub use fleet::{Fleet, Happened, SimTarget, Timing};
 pub use scenario::Scenario;
 
-use super::{
-    Answer, Cloud, CloudError, EVERYWHERE, Operation, RequestId, TargetAt, TargetSpec, Trouble,
-    Verb, ZoneAnswer,
-};
 use crate::model::facts::TargetFact;
 use crate::model::settings::CloudKind;
 use crate::model::time::Timestamp;
+use crate::provider::{
+    Answer, EVERYWHERE, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
+    Trouble, Verb, ZoneAnswer,
+};
 use crate::store::atomic;
 use crate::store::disk::{Disk, Lock};
 use crate::store::lock;
@@ -84,7 +84,7 @@ impl SimCloud {
     }
 
     /// The fleet as it is now.
-    pub fn look(&self) -> Result<Fleet, CloudError> {
+    pub fn look(&self) -> Result<Fleet, ProviderError> {
         let now = self.config.clock.now();
         match self.read("look at the fleet")? {
             Some((fleet, _)) if !fleet.clone().advance(now) => Ok(fleet),
@@ -93,18 +93,18 @@ impl SimCloud {
     }
 
     /// Pulls a string: this happens now.
-    pub fn pull(&self, event: &Event) -> Result<(), CloudError> {
+    pub fn pull(&self, event: &Event) -> Result<(), ProviderError> {
         let doing = format!("simulate {}", event.subject());
         scenario::check(event)
-            .map_err(|problem| CloudError::new(Trouble::User, doing.clone(), problem))?;
+            .map_err(|problem| ProviderError::new(Trouble::User, doing.clone(), problem))?;
         self.transact(&doing, |fleet, now| fleet.apply(event, now))?
     }
 
     /// What an event would be refused for, if for anything. Nothing happens.
-    pub fn try_out(&self, event: &Event) -> Result<(), CloudError> {
+    pub fn try_out(&self, event: &Event) -> Result<(), ProviderError> {
         let doing = format!("simulate {}", event.subject());
         scenario::check(event)
-            .map_err(|problem| CloudError::new(Trouble::User, doing.clone(), problem))?;
+            .map_err(|problem| ProviderError::new(Trouble::User, doing.clone(), problem))?;
         let now = self.config.clock.now();
         let mut fleet = self.read(&doing)?.map_or_else(|| self.new_fleet(now), |(fleet, _)| fleet);
         fleet.advance(now);
@@ -112,7 +112,7 @@ impl SimCloud {
     }
 
     /// Begins a story: its steps count from now. Steps of an earlier one that are still to come stay.
-    pub fn play(&self, story: &Scenario) -> Result<(), CloudError> {
+    pub fn play(&self, story: &Scenario) -> Result<(), ProviderError> {
         self.transact("begin a scenario", |fleet, now| {
             if let Some(seed) = story.seed {
                 (fleet.seed, fleet.draws) = (seed, 0);
@@ -132,9 +132,9 @@ impl SimCloud {
     }
 
     /// The fleet as the file has it, with the file's bytes; `None` if there is none yet. Takes no lock.
-    fn read(&self, doing: &str) -> Result<Option<(Fleet, Vec<u8>)>, CloudError> {
+    fn read(&self, doing: &str) -> Result<Option<(Fleet, Vec<u8>)>, ProviderError> {
         let path = &self.config.file;
-        let broken = |message: String| CloudError::new(Trouble::State, doing, message);
+        let broken = |message: String| ProviderError::new(Trouble::State, doing, message);
         let bytes = match self.config.disk.read(path) {
             Ok(contents) => contents.bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -160,13 +160,13 @@ impl SimCloud {
         &self,
         doing: &str,
         work: impl FnOnce(&mut Fleet, Timestamp) -> T,
-    ) -> Result<T, CloudError> {
+    ) -> Result<T, ProviderError> {
         let SimConfig { file, disk, clock, who, .. } = &self.config;
         // Whoever holds the lock is real, whatever time the fleet lives in.
         let patience = SystemClock::new();
         let broken = |error: StoreError| {
             let remedy = error.hint();
-            CloudError { remedy, ..CloudError::new(Trouble::State, doing, error.to_string()) }
+            ProviderError { remedy, ..ProviderError::new(Trouble::State, doing, error.to_string()) }
         };
         let mut lock_file = file.clone().into_os_string();
         lock_file.push(".lock");
@@ -183,11 +183,15 @@ impl SimCloud {
             let result = work(&mut fleet, now);
             for power in std::mem::take(&mut fleet.power) {
                 self.machines.perform(&power).map_err(|e| {
-                    CloudError::new(Trouble::State, doing, format!("the machines failed: {e}"))
+                    ProviderError::new(Trouble::State, doing, format!("the machines failed: {e}"))
                 })?;
             }
             let after = serde_json::to_vec_pretty(&fleet).map_err(|e| {
-                CloudError::new(Trouble::State, doing, format!("the fleet cannot be written: {e}"))
+                ProviderError::new(
+                    Trouble::State,
+                    doing,
+                    format!("the fleet cannot be written: {e}"),
+                )
             })?;
             if after != before {
                 atomic::write_file(&**disk, file, &after, MODE).map_err(broken)?;
@@ -202,8 +206,8 @@ impl SimCloud {
         &self,
         (call, doing): (Call, &str),
         target: &TargetAt,
-        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, CloudError>,
-    ) -> Result<(Delivery, Result<T, CloudError>), CloudError> {
+        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
+    ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
         self.transact(doing, |fleet, now| {
             let zone = fleet.zone_of(target);
             let called = Called { call, target: Some(target.name.as_str()), zone: &zone };
@@ -224,7 +228,7 @@ impl SimCloud {
         &self,
         doing: &str,
         work: impl FnOnce(&mut Fleet, Timestamp) -> T,
-    ) -> Result<T, CloudError> {
+    ) -> Result<T, ProviderError> {
         self.transact(doing, work)
     }
 
@@ -239,8 +243,8 @@ impl SimCloud {
         &self,
         what: (Call, &str),
         target: &TargetAt,
-        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, CloudError>,
-    ) -> Result<T, CloudError> {
+        effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
+    ) -> Result<T, ProviderError> {
         let (delivery, result) = self.answered(what, target, effect)?;
         self.wait_for(delivery.slow_s);
         Self::judge(delivery, what.1)?;
@@ -255,8 +259,8 @@ impl SimCloud {
     }
 
     /// Whether an answer arrived, and in time.
-    fn judge(delivery: Delivery, doing: &str) -> Result<(), CloudError> {
-        let silent = |message| Err(CloudError::new(Trouble::Transient, doing, message));
+    fn judge(delivery: Delivery, doing: &str) -> Result<(), ProviderError> {
+        let silent = |message| Err(ProviderError::new(Trouble::Transient, doing, message));
         if seconds(delivery.slow_s) > TIME_OUT {
             return silent(format!("no answer within {} s", TIME_OUT.as_secs()));
         }
@@ -278,7 +282,7 @@ impl SimCloud {
         (delivery, Answer::Facts { targets: targets.collect(), observed_at: now })
     }
 
-    fn unknown(&self, zone: &str, error: CloudError) -> Answer {
+    fn unknown(&self, zone: &str, error: ProviderError) -> Answer {
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         Answer::Unknown { error, last: answered.get(zone).copied() }
     }
@@ -312,7 +316,7 @@ impl SimCloud {
     }
 }
 
-impl Cloud for SimCloud {
+impl Provider for SimCloud {
     fn kind(&self) -> CloudKind {
         CloudKind::Sim
     }
@@ -357,7 +361,7 @@ impl Cloud for SimCloud {
             .collect()
     }
 
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, CloudError> {
+    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         let target = spec.at();
         let doing = format!("create {target}");
         self.call((Call::Create, &doing), &target, |fleet, delivery, now| {
@@ -368,7 +372,7 @@ impl Cloud for SimCloud {
         })
     }
 
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, CloudError> {
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         let doing = format!("describe {target}");
         self.call((Call::Describe, &doing), target, |fleet, _, now| {
             let is_it = |fact: &TargetFact| {
@@ -376,12 +380,12 @@ impl Cloud for SimCloud {
             };
             fleet.targets(now).into_iter().find(is_it).ok_or_else(|| {
                 let message = "NOT_FOUND: there is no such target";
-                CloudError::new(Trouble::NotFound, doing.clone(), message)
+                ProviderError::new(Trouble::NotFound, doing.clone(), message)
             })
         })
     }
 
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, CloudError> {
+    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         let doing = format!("delete {target}");
         self.call((Call::Delete, &doing), target, |fleet, delivery, now| {
             match fleet.request_for(target).filter(|_| force) {
@@ -391,28 +395,28 @@ impl Cloud for SimCloud {
         })
     }
 
-    fn start(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("start {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Start, target, now);
         self.call((Call::Start, &doing), target, turn)
     }
 
-    fn stop(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("stop {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Stop, target, now);
         self.call((Call::Stop, &doing), target, turn)
     }
 
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, CloudError> {
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("reboot {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Reboot, target, now);
         self.call((Call::Reboot, &doing), target, turn)
     }
 
-    fn operation(&self, name: &str) -> Result<Operation, CloudError> {
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         let doing = format!("look at {name}");
         let unknown = || {
-            CloudError::new(
+            ProviderError::new(
                 Trouble::NotFound,
                 doing.clone(),
                 "NOT_FOUND: there is no such operation",

@@ -5,11 +5,12 @@
 
 use ring::digest::{SHA256, digest};
 
-use super::{RequestId, states};
+use super::states;
 use crate::model::facts::{QueuedFact, QueuedState, TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::provider::RequestId;
 
 /// A queued resource, for one of its targets.
 #[derive(Clone, Debug, PartialEq)]

@@ -256,6 +256,7 @@ fn job(window: u32, round: usize) -> JobView {
         shown: Shown {
             status: if failed { Status::Error(ErrorKind::Oom) } else { Status::Running },
             unknown: None,
+            pending: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),

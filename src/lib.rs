@@ -7,6 +7,7 @@
 //!   ops                                        use cases: one verb, one file
 //!   kinds                                      the kinds of target, each a folder
 //!   provider                                   contract: machines that come and go
+//!   runner                                     attempts that run, and what runs them
 //!   effects                                    what one request may touch, and on whose behalf
 //!   store    tmux    remote                    the world, each behind one small door
 //!   sys                                        clock, processes, environment
@@ -49,8 +50,9 @@ pub mod remote;
 pub mod store;
 pub mod tmux;
 
-// The contract of machines, and the kinds of target that fulfil it.
+// The contracts of machines and of what runs on them, and the kinds of target that fulfil them.
 pub mod provider;
+pub mod runner;
 
 pub mod kinds;
 

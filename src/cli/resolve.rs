@@ -400,7 +400,7 @@ pub(super) fn choose(
                 jobs.retain(|view| view.target == target);
             }
             Selector::Status(word) if STATUSES.contains(&word.as_str()) => {
-                jobs.retain(|view| view.shown.status.word().unwrap_or("starting") == word);
+                jobs.retain(|view| view.shown.word() == word);
             }
             Selector::Status(word) => {
                 let kind = ErrorKind::parse(word).ok_or_else(|| unknown_status(word))?;

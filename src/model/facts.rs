@@ -2,12 +2,14 @@
 //!
 //! Effects produce these values and `plan` reads them; neither knows the other.
 
+mod run;
 mod target;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use run::{RunFact, RunState};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
 use super::ids::{JobId, LaunchToken};
@@ -333,6 +335,8 @@ pub enum Source {
     Text,
     /// An exit code or the state of a window.
     Exit,
+    /// What the engine that runs it says (a Slurm job, …).
+    Engine,
     /// What the target's control plane says.
     Api,
     /// What the record itself says.

@@ -21,12 +21,32 @@ pub struct Shown {
     /// Why nothing certain can be said now (another host, tmux unreachable, …). The status is then the
     /// stored one and no automatic action follows.
     pub unknown: Option<String>,
+    /// Why it has not been started yet, where an engine has it. The stored status is `starting` meanwhile.
+    pub pending: Option<Pending>,
     /// What it is doing.
     pub phase: Option<Phase>,
     /// How far it is.
     pub progress: Progress,
     /// Why this is so.
     pub evidence: Option<Evidence>,
+}
+
+impl Shown {
+    /// The status in one word, without the kind of failure.
+    pub fn word(&self) -> &'static str {
+        if self.pending.is_some() { "pending" } else { self.status.word().unwrap_or("starting") }
+    }
+}
+
+/// A wait that an engine has ordered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pending {
+    /// Why it waits, for people.
+    pub reason: Option<String>,
+    /// When it is expected to start.
+    pub expected_start: Option<Timestamp>,
+    /// The engine's own word.
+    pub raw: String,
 }
 
 /// What will happen by itself.

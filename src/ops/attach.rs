@@ -1,7 +1,7 @@
 //! How to get to a job's window.
 
 use crate::model::ids::JobId;
-use crate::plan::place::{self, Window};
+use crate::runner::window::place::{self, Window};
 
 use super::ctx::{job_of, user_of};
 use super::{Ctx, Error};

@@ -2,12 +2,11 @@
 
 use crate::model::data::Data;
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, Evidence, Source};
+use crate::model::facts::{ErrorKind, Evidence, RunFact, Source};
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
 use crate::plan::diagnose::{Facts, diagnose};
-use crate::plan::place::Window;
 
 use super::ctx::{job_mut, job_of};
 use super::printed::Printed;
@@ -266,8 +265,8 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let job = job_of(&data, id)?;
     let exit = Some(job.exit(code));
     let printed = Printed::before(ctx, job, exit);
-    let verdict = printed.telling().cloned();
-    let facts = Facts { window: Window::Gone, exit, verdict, target: None, now };
+    let run = RunFact::ended(job.exit(code));
+    let facts = Facts { run: &run, verdict: printed.telling(), target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);

@@ -15,7 +15,7 @@ use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{CLEANING, Event, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
-use crate::plan::place::{self, Window};
+use crate::runner::window::place::{self, Window};
 use crate::text::counted;
 
 use self::ends::{Unwritten, looked_at, unwritten};

@@ -7,7 +7,7 @@ use crate::model::data::Data;
 use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job, KILLING, Status};
-use crate::plan::place::{self, Window};
+use crate::runner::window::place::{self, Window};
 use crate::tmux::TmuxError;
 
 use super::ctx::{job_mut, job_of, user_of};

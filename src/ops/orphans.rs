@@ -10,7 +10,7 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, UserName};
 use crate::model::job::Job;
 use crate::model::view::Orphan;
-use crate::plan::place;
+use crate::runner::window::place;
 use crate::tmux::{Occupant, TmuxError};
 
 use super::ctx::user_of;

@@ -2,7 +2,7 @@
 
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, JobNumber, LaunchToken, UserName};
-use crate::plan::place::{self, Window};
+use crate::runner::window::place::{self, Window};
 use crate::tmux::{Capture, NewWindow};
 
 use super::ctx::{job_of, user_of};

@@ -75,11 +75,11 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     }
     match (&job.status, &view.shown.status) {
         (stored, Status::Error(kind)) if stored.is_live() => {
-            let by_fact = view
-                .shown
-                .evidence
-                .as_ref()
-                .is_some_and(|evidence| matches!(evidence.source, Source::Exit | Source::Api));
+            let by_fact =
+                view.shown.evidence.as_ref().is_some_and(|evidence| match evidence.source {
+                    Source::Exit | Source::Engine | Source::Api => true,
+                    Source::Text | Source::Record => false,
+                });
             if by_fact {
                 changes.push(Change::Failed(*kind));
             }

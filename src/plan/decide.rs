@@ -10,9 +10,8 @@ use super::answer::{self, Judgement};
 use super::backoff;
 use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
 use super::diagnose::Facts;
-use super::place::Window;
 use super::resume_from::ResumeFrom;
-use crate::model::facts::{ErrorKind, TargetFact, TargetState};
+use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState};
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Intent, Job, KILLING, Lease, Status, who};
 use crate::model::rules::Action;
@@ -20,7 +19,7 @@ use crate::model::target::LOCAL;
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
-/// What a look at tmux said is acted on for so many seconds.
+/// What a look at runs said is acted on for so many seconds.
 pub const LOOK_LIMIT_S: u64 = 60;
 
 /// Everything that a decision rests on.
@@ -34,7 +33,7 @@ pub struct Situation<'a> {
     pub shown: &'a Shown,
     /// The facts; `facts.now` is the clock.
     pub facts: &'a Facts<'a>,
-    /// When windows were looked at.
+    /// When runs were looked at.
     pub looked_at: Timestamp,
     /// Live jobs of other lineages on its target, if the target is exclusive.
     pub rivals: &'a [JobId],
@@ -224,15 +223,21 @@ fn is_wanted(job: &Job, kind: ErrorKind) -> Result<(), Held> {
 /// Whether it is for us to act: watched from here, seen lately, in nobody's hands.
 fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     let Situation { job, facts, owners, .. } = situation;
-    match &facts.window {
-        Window::Elsewhere(reason) => {
-            return Err(format!("only a MONITOR at its own place acts on it: {reason}").into());
+    let run = facts.run;
+    match run.state {
+        RunState::Elsewhere => {
+            let why = format!("only a MONITOR at its own place acts on it: {}", run.why());
+            return Err(why.into());
         }
-        Window::Unknown(reason) => {
-            let why = format!("nothing while its window cannot be looked at: {reason}");
+        RunState::Unknown => {
+            let why = format!("nothing while it cannot be looked at: {}", run.why());
             return Err(Held::for_now(why));
         }
-        Window::Here(_) | Window::Gone | Window::Lost(_) => {}
+        RunState::Pending
+        | RunState::Starting
+        | RunState::Running
+        | RunState::Ended
+        | RunState::Gone => {}
     }
     let age_s = facts.now.seconds_since(situation.looked_at);
     if age_s > LOOK_LIMIT_S {

@@ -1,20 +1,20 @@
 //! Record + facts -> the shown status. The one place where a status is concluded from facts.
 //!
-//! In order of trust: what the control plane says, what the launcher recorded, what the text says. Not
-//! knowing is an answer of its own and changes nothing.
+//! In order of trust: what the control plane or the engine that runs it says, what the launcher recorded, what
+//! the text says. Not knowing is an answer of its own and changes nothing.
 
 use crate::model::exit::Exit;
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Origin, PaneFact, Phase, Progress, Source, TargetFact, Verdict,
+    Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, Source, TargetFact,
+    Verdict,
 };
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
-use crate::model::view::Shown;
+use crate::model::view::{Pending, Shown};
 
 use super::answer;
-use super::place::{Restart, Window};
 
-/// After this many seconds a claimed launch without a window has failed.
+/// After this many seconds a claimed launch of which there is nothing to be seen has failed.
 pub const LAUNCH_LIMIT_S: u64 = 30;
 
 /// A failure of the program is taken for a preemption only if the control plane says so within this
@@ -27,12 +27,10 @@ const EXIT_CODE: &str = "exit-code";
 /// Everything that was observed about one job.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// Its window.
-    pub window: Window<'a>,
-    /// How its command has ended, from the pane option or the launcher's file.
-    pub exit: Option<Exit>,
+    /// Its run.
+    pub run: &'a RunFact,
     /// What the classifier read since the launch.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<&'a Verdict>,
     /// The latest answer of its target's control plane: a state, that the question failed
     /// (`TargetState::Unknown`), or that nobody watches it (`TargetState::NotWatched`). `None` if
     /// nobody has asked.
@@ -58,11 +56,12 @@ struct Conclusion {
     status: Status,
     evidence: Option<Evidence>,
     unknown: Option<String>,
+    pending: Option<Pending>,
 }
 
 impl Conclusion {
     fn new(status: Status, evidence: Option<Evidence>) -> Self {
-        Self { status, evidence, unknown: None }
+        Self { status, evidence, unknown: None, pending: None }
     }
 
     fn failed(kind: ErrorKind, evidence: Evidence) -> Self {
@@ -84,21 +83,33 @@ impl Conclusion {
         Self { unknown: Some(reason.to_owned()), ..Self::stored(job) }
     }
 
+    /// The stored status, because it has not been started yet.
+    fn pending(job: &Job, run: &RunFact) -> Self {
+        let pending = Pending {
+            reason: run.reason.as_deref().map(str::to_owned),
+            expected_start: run.expected,
+            raw: run.raw.to_string(),
+        };
+        Self { pending: Some(pending), ..Self::new(job.status.clone(), Some(run.evidence())) }
+    }
+
     fn shown(self, job: &Job, facts: &Facts<'_>) -> Shown {
-        let read = facts.verdict.as_ref().map(|verdict| &verdict.progress);
+        let read = facts.verdict.map(|verdict| &verdict.progress);
         let (phase, progress) = if self.status.is_live() {
-            let phase = facts.verdict.as_ref().and_then(|verdict| verdict.phase);
+            let phase = facts.verdict.and_then(|verdict| verdict.phase);
             (phase, read.cloned().unwrap_or_default())
         } else {
             // What was kept at the end outranks a window in which anything may have happened since.
             let reached = job.reached.clone().or_else(|| read.map(Progress::reached));
             (None, reached.unwrap_or_default())
         };
-        let starting = matches!(self.status, Status::Starting | Status::Unset);
+        let starting =
+            matches!(self.status, Status::Starting | Status::Unset) && self.pending.is_none();
         let phase = phase.or(starting.then_some(Phase::Staging));
         Shown {
             status: self.status,
             unknown: self.unknown,
+            pending: self.pending,
             phase,
             progress,
             evidence: self.evidence,
@@ -108,64 +119,64 @@ impl Conclusion {
 
 /// A live record: facts in order of trust.
 fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
+    let run = facts.run;
     // Only its own place says anything about it: two places must not conclude different things.
-    if let Window::Elsewhere(reason) = &facts.window {
-        return Conclusion::unknown(job, &format!("not watched from here: {reason}"));
+    if run.state == RunState::Elsewhere {
+        return Conclusion::unknown(job, &format!("not watched from here: {}", run.why()));
+    }
+    if let Some(kind) = cause_by_engine(run) {
+        return Conclusion::failed(kind, run.evidence());
     }
     // What has ended well cannot be taken away any more: this fact outlasts whatever the target does.
-    if let Some(exit) = facts.exit.filter(|exit| exit.is_success()) {
+    if let Some(exit) = run.exit.filter(|exit| exit.is_success()) {
         return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
     }
     if let Some(evidence) = proof_of_preemption(job, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
-    if let Some(exit) = facts.exit {
+    if let Some(exit) = run.exit {
         return ended(job, exit, facts);
     }
-    match &facts.window {
-        Window::Elsewhere(reason) | Window::Unknown(reason) => Conclusion::unknown(job, reason),
-        Window::Lost(restart) => {
-            let lost = Evidence::fact(Source::Exit, "window-lost", restart.to_string());
-            match restart {
-                Restart::Machine => Conclusion::failed(ErrorKind::Lost, lost),
-                Restart::Server => gone(job, facts, lost),
-            }
-        }
-        Window::Gone => {
-            gone(job, facts, Evidence::fact(Source::Exit, "window-gone", "its window was closed"))
-        }
-        Window::Here(pane) if pane.dead => Conclusion::failed(
-            ErrorKind::Lost,
-            Evidence::fact(Source::Exit, "pane-dead", "the window's program has ended".to_owned()),
-        ),
-        Window::Here(_) => at_work(job, facts),
+    match run.state {
+        RunState::Elsewhere | RunState::Unknown => Conclusion::unknown(job, run.why()),
+        RunState::Gone | RunState::Ended => gone(job, facts),
+        RunState::Pending => Conclusion::pending(job, run),
+        RunState::Starting => Conclusion::stored(job),
+        RunState::Running => at_work(job, facts),
     }
 }
 
-/// The window is gone for certain, as `lost` says, and no exit was recorded. One that is still being opened
-/// is not missed.
-fn gone(job: &Job, facts: &Facts<'_>, lost: Evidence) -> Conclusion {
-    match &job.launch {
-        Some(launch) if !launch.confirmed => {
-            if facts.now.seconds_since(launch.at) < LAUNCH_LIMIT_S {
-                Conclusion::stored(job)
-            } else {
-                Conclusion::failed(
-                    ErrorKind::Launch,
-                    Evidence::fact(Source::Exit, "no-window", "its window was never opened"),
-                )
-            }
-        }
-        _ => Conclusion::failed(ErrorKind::Lost, lost),
-    }
+/// The engine's own word for why a run is over. It knows the code and the node as well, and outranks both the
+/// code and the text.
+fn cause_by_engine(run: &RunFact) -> Option<ErrorKind> {
+    run.cause.filter(|_| run.source == Source::Engine && run.is_over() && !is_unstarted(run))
 }
 
-/// The window is there and nothing has ended: the text may show a failure, and never more than that.
-fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
-    let Some(verdict) = &facts.verdict else {
+/// Whether nothing was ever seen of a run: its launch may still be under way.
+fn is_unstarted(run: &RunFact) -> bool {
+    run.state == RunState::Gone && run.cause == Some(ErrorKind::Launch)
+}
+
+/// Nothing of the run is there, for certain, and no exit was recorded. One that is still being started is not
+/// missed.
+fn gone(job: &Job, facts: &Facts<'_>) -> Conclusion {
+    let run = facts.run;
+    let is_young = |at| facts.now.seconds_since(at) < LAUNCH_LIMIT_S;
+    if is_unstarted(run) && job.launch.as_ref().is_some_and(|launch| is_young(launch.at)) {
         return Conclusion::stored(job);
+    }
+    Conclusion::failed(run.cause.unwrap_or(ErrorKind::Lost), run.evidence())
+}
+
+/// The run is there and nothing has ended: the text may show a failure, and never more than that.
+fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
+    // That a window is open does not say that its program has begun; that an engine runs it does.
+    let is_running = facts.run.source == Source::Engine
+        || facts.verdict.is_some_and(|verdict| verdict.class != Class::None);
+    let running = if is_running { Status::Running } else { job.status.clone() };
+    let Some(verdict) = facts.verdict else {
+        return Conclusion { status: running, ..Conclusion::stored(job) };
     };
-    let running = if verdict.class == Class::None { job.status.clone() } else { Status::Running };
     match failure_by_text(job, verdict) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
         // A silence is no failure, but there is a reason to be told.
@@ -179,7 +190,7 @@ fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
 /// The command has ended, and not for certain well.
 fn ended(job: &Job, exit: Exit, facts: &Facts<'_>) -> Conclusion {
     let fact = exit_fact(exit);
-    let text = facts.verdict.as_ref().and_then(|verdict| {
+    let text = facts.verdict.and_then(|verdict| {
         let evidence = verdict.evidence.clone().unwrap_or_else(|| fact.clone());
         Some((failure_by_text(job, verdict)?, evidence))
     });
@@ -199,11 +210,17 @@ fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
     if let Some(evidence) = judged_as_preemption(job, kind, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
+    if let Some(cause) = cause_by_engine(facts.run)
+        && cause != kind
+        && !answer::was_proven(job)
+    {
+        return Conclusion::failed(cause, facts.run.evidence());
+    }
     // The text was taken for a failure while the command was at work; its end says better.
-    if let Some(exit) = facts.exit.filter(|exit| exit.is_success()) {
+    if let Some(exit) = facts.run.exit.filter(|exit| exit.is_success()) {
         return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
     }
-    let Some(verdict) = &facts.verdict else { return Conclusion::stored(job) };
+    let Some(verdict) = facts.verdict else { return Conclusion::stored(job) };
     if is_in_progress_again(job, kind, verdict, facts) {
         return Conclusion::new(Status::Running, None);
     }
@@ -228,7 +245,7 @@ fn is_known_by_code(job: &Job, kind: ErrorKind) -> bool {
 /// judges it; what becomes of the target later is no business of a failure that was judged.
 fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option<Evidence> {
     let judged = answer::judged_at(job).is_some();
-    let elsewhere = matches!(facts.window, Window::Elsewhere(_));
+    let elsewhere = facts.run.state == RunState::Elsewhere;
     // Where no target could be made, none is there: that is no preemption.
     let known = matches!(kind, ErrorKind::Preempted | ErrorKind::NoCapacity);
     if judged || elsewhere || known || job.intent.is_some() {
@@ -245,21 +262,23 @@ fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option
     if in_time { proof_of_preemption(job, facts) } else { None }
 }
 
-/// Whether a job with a stored error is at work again: steps are being made in its window, and nobody
-/// has begun to act on the error.
+/// Whether a job with a stored error is at work again: steps are being made, and nobody has begun to act on
+/// the error.
 fn is_in_progress_again(job: &Job, kind: ErrorKind, verdict: &Verdict, facts: &Facts<'_>) -> bool {
-    let at_work = facts.exit.is_none() && matches!(&facts.window, Window::Here(pane) if !pane.dead);
+    let run = facts.run;
+    let at_work = run.exit.is_none() && run.state == RunState::Running;
     let steps = verdict.class == Class::Running && !verdict.progress.is_empty();
-    // The pane of a target that was taken away shows its last steps for ever, also when somebody has made
-    // the target anew: the control plane takes its own word back, and the pane goes on since it was given.
-    let goes_on = |pane: &PaneFact| {
-        answer::judged_at(job).is_some_and(|judged| {
-            i64::try_from(pane.activity).is_ok_and(|activity| activity > judged.as_second())
-        })
+    // What a run on a target that was taken away printed last is there for ever, also when somebody has made
+    // the target anew: the control plane takes its own word back, and the output goes on since it was given.
+    let goes_on = || {
+        let judged = answer::judged_at(job);
+        judged
+            .zip(run.last_output)
+            .is_some_and(|(judged, heard)| heard.as_second() > judged.as_second())
     };
     let allowed = kind != ErrorKind::Preempted
         || facts.target.is_some_and(|target| answer::has_reappeared(job, target, facts.now))
-            && matches!(&facts.window, Window::Here(pane) if goes_on(pane));
+            && goes_on();
     at_work && steps && allowed && job.intent.is_none() && job.child.is_none()
 }
 

@@ -13,6 +13,5 @@ pub mod budget;
 pub mod decide;
 pub mod diagnose;
 pub mod next;
-pub mod place;
 pub mod resume_from;
 pub mod types;

@@ -209,7 +209,7 @@ fn status_words(job: &JobView) -> Vec<&str> {
     if job.shown.unknown.is_some() && job.shown.status.is_live() {
         return vec!["unknown"];
     }
-    let mut words = vec![job.shown.status.word().unwrap_or("starting")];
+    let mut words = vec![job.shown.word()];
     words.extend(job.shown.status.error().map(crate::model::facts::ErrorKind::as_str));
     // The phase of a job that has ended is how its pane looks, not how the job is.
     let phase = job.shown.phase.filter(|_| job.shown.status.is_live());

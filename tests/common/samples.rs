@@ -31,6 +31,7 @@ pub(crate) fn job(window: u32) -> JobView {
         shown: Shown {
             status: Status::Running,
             unknown: None,
+            pending: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),

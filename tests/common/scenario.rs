@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tpu::model::facts::{
-    Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, Source, TargetFact, TargetState,
-    TmuxFact, Verdict,
+    Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, RunFact, RunState, Source,
+    TargetFact, TargetState, TmuxFact, Verdict,
 };
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{
@@ -12,6 +12,7 @@ use tpu::model::job::{
 };
 use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
+use tpu::runner::window::place::{self, Window};
 
 /// The instant at which scenarios are judged.
 pub(crate) fn now() -> Timestamp {
@@ -247,6 +248,61 @@ fn pane(session: &str, index: u32, token: Option<&str>) -> PaneFact {
         launch: token.map(LaunchToken::from),
         exit: None,
     }
+}
+
+/// What an engine says of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Engine {
+    /// `pending`, `starting`, `running`, `ended`, `gone`, `elsewhere`, `unknown`.
+    state: String,
+    /// Its own word.
+    #[serde(default)]
+    raw: String,
+    reason: Option<String>,
+    cause: Option<String>,
+    exit: Option<i32>,
+    /// In how many seconds it is expected to start.
+    starts_in: Option<i64>,
+    /// How long ago it has printed.
+    printed: Option<i64>,
+}
+
+impl Engine {
+    fn fact(&self, job: &Job) -> RunFact {
+        let state = match self.state.as_str() {
+            "pending" => RunState::Pending,
+            "starting" => RunState::Starting,
+            "running" => RunState::Running,
+            "ended" => RunState::Ended,
+            "gone" => RunState::Gone,
+            "elsewhere" => RunState::Elsewhere,
+            "unknown" => RunState::Unknown,
+            other => panic!("state = {other}"),
+        };
+        RunFact {
+            exit: self.exit.map(|code| job.exit(code)),
+            cause: self.cause.as_deref().map(kind),
+            reason: self.reason.clone().map(Into::into),
+            expected: self.starts_in.map(|seconds| ago(-seconds)),
+            last_output: self.printed.map(ago),
+            raw: self.raw.clone().into(),
+            source: Source::Engine,
+            ..RunFact::new(state, "")
+        }
+    }
+}
+
+/// What is known of the run of a job: by an engine where there is one, else by its window.
+pub(crate) fn run(job: &Job, record: &Record, tmux: &Tmux, engine: Option<&Engine>) -> RunFact {
+    if let Some(engine) = engine {
+        return engine.fact(job);
+    }
+    let tmux = tmux.fact(job);
+    let window = place::find(job, "alice", &tmux);
+    let by_pane = if let Window::Here(pane) = &window { pane.exit } else { None };
+    let exit = by_pane.or(record.exit);
+    window.fact(job, exit.map(|code| job.exit(code)))
 }
 
 /// What the classifier read.

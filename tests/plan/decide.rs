@@ -8,9 +8,8 @@ use tpu::model::ids::{JobId, JobNumber};
 use tpu::model::job::Lease;
 use tpu::plan::decide::{Decision, Owners, Situation, decide};
 use tpu::plan::diagnose::{Facts, diagnose};
-use tpu::plan::place;
 
-use crate::common::scenario::{self, Api, Record, Text, Tmux, ago, now};
+use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux, ago, now};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +18,8 @@ struct Case {
     record: Record,
     #[serde(default)]
     tmux: Tmux,
+    /// Where an engine runs it, and no window.
+    engine: Option<Engine>,
     text: Option<Text>,
     api: Option<Api>,
     #[serde(default)]
@@ -83,15 +84,10 @@ fn check(case: &Case) -> Result<(), String> {
 /// Diagnoses and decides, as MONITOR does.
 fn decision(case: &Case) -> Decision {
     let job = case.record.job();
-    let tmux = case.tmux.fact(&job);
+    let run = scenario::run(&job, &case.record, &case.tmux, case.engine.as_ref());
     let target = case.api.as_ref().map(Api::fact);
-    let facts = Facts {
-        window: place::find(&job, "alice", &tmux),
-        exit: case.record.exit.map(|code| job.exit(code)),
-        verdict: case.text.as_ref().map(Text::verdict),
-        target: target.as_ref(),
-        now: now(),
-    };
+    let verdict = case.text.as_ref().map(Text::verdict);
+    let facts = Facts { run: &run, verdict: verdict.as_ref(), target: target.as_ref(), now: now() };
     let shown = diagnose(&job, &facts);
     let around = &case.around;
     let rivals: Vec<JobId> = around.rivals.iter().map(|id| JobId::parse(id).unwrap()).collect();

@@ -3,9 +3,8 @@
 use serde::Deserialize;
 use tpu::model::facts::{Phase, Progress, Source, Verdict};
 use tpu::plan::diagnose::{Facts, diagnose};
-use tpu::plan::place::{self, Window};
 
-use crate::common::scenario::{self, Api, Record, Text, Tmux};
+use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +13,8 @@ struct Case {
     record: Record,
     #[serde(default)]
     tmux: Tmux,
+    /// Where an engine runs it, and no window.
+    engine: Option<Engine>,
     text: Option<Text>,
     api: Option<Api>,
     shows: Shows,
@@ -31,6 +32,10 @@ struct Shows {
     /// A part of the evidence.
     line: Option<String>,
     phase: Option<Phase>,
+    /// The engine's word for why it has not begun.
+    pending: Option<String>,
+    /// In how many seconds it is expected to.
+    starts_in: Option<i64>,
 }
 
 #[test]
@@ -43,15 +48,12 @@ fn every_scenario_shows_what_the_contract_says() {
 /// Diagnoses one case; the error says what differs.
 fn check(case: &Case) -> Result<(), String> {
     let job = case.record.job();
-    let tmux = case.tmux.fact(&job);
-    let window = place::find(&job, "alice", &tmux);
-    let by_pane = if let Window::Here(pane) = &window { pane.exit } else { None };
-    let exit = by_pane.or(case.record.exit);
+    let run = scenario::run(&job, &case.record, &case.tmux, case.engine.as_ref());
     let target = case.api.as_ref().map(Api::fact);
+    let verdict = case.text.as_ref().map(Text::verdict);
     let facts = Facts {
-        window,
-        exit: exit.map(|code| job.exit(code)),
-        verdict: case.text.as_ref().map(Text::verdict),
+        run: &run,
+        verdict: verdict.as_ref(),
         target: target.as_ref(),
         now: scenario::now(),
     };
@@ -70,7 +72,13 @@ fn check(case: &Case) -> Result<(), String> {
             .line
             .as_ref()
             .is_none_or(|part| contains(evidence.map(|e| e.line.as_str()), Some(part.as_str())))
-        && shown.phase == expected.phase;
+        && shown.phase == expected.phase
+        && contains(
+            shown.pending.as_ref().map(|pending| pending.raw.as_str()),
+            expected.pending.as_deref(),
+        )
+        && shown.pending.as_ref().and_then(|pending| pending.expected_start)
+            == expected.starts_in.map(|seconds| scenario::ago(-seconds));
     if same { Ok(()) } else { Err(format!("expected {expected:?}, shows {shown:?}")) }
 }
 
@@ -95,9 +103,10 @@ fn the_numbers_of_what_is_over_are_those_of_its_record() {
         let mut job = toml::from_str::<Record>(&record).unwrap().job();
         job.reached = kept.map(|kept| step(Some(kept)).reached());
         let verdict = read.map(|read| Verdict { progress: step(Some(read)), ..Verdict::none() });
-        let tmux = Tmux::default().fact(&job);
-        let window = place::find(&job, "alice", &tmux);
-        let facts = Facts { window, exit: None, verdict, target: None, now: scenario::now() };
+        let record = toml::from_str(&record).unwrap();
+        let run = scenario::run(&job, &record, &Tmux::default(), None);
+        let verdict = verdict.as_ref();
+        let facts = Facts { run: &run, verdict, target: None, now: scenario::now() };
         let shown = diagnose(&job, &facts);
         let case = format!("{status}, {kept:?}, {read:?}");
         assert_eq!(shown.progress.step, wanted, "{case}");

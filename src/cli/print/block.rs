@@ -139,7 +139,11 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
 /// Status, phase, progress and age on one line, in the colour of the status.
 pub(in crate::cli) fn status(job: &JobView) -> String {
     let shown = &job.shown;
-    let mut parts = vec![paint(color(&shown.status), &shown.status.to_string())];
+    let word = match &shown.pending {
+        Some(_) => shown.word().to_owned(),
+        None => shown.status.to_string(),
+    };
+    let mut parts = vec![paint(color(&shown.status), &word)];
     if let Some(intent) = &job.intent {
         parts.push(intent.clone());
     }
@@ -198,9 +202,12 @@ fn trimmed(number: f64) -> String {
 /// Why it has its status, and what follows.
 fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
-    if job.failure().is_some() || job.shown.status.error().is_some() {
+    if job.failure().is_some() || job.shown.status.error().is_some() || job.shown.pending.is_some()
+    {
         lines.extend(job.shown.evidence.as_ref().map(|e| ("why", evidence(e))));
     }
+    let expected = job.shown.pending.as_ref().and_then(|pending| pending.expected_start);
+    lines.extend(expected.map(|at| ("start", format!("expected at {}", at.to_rfc3339()))));
     lines.extend(job.next.as_ref().map(|next| ("next", next.reason.clone())));
     lines
 }
@@ -214,7 +221,7 @@ pub(in crate::cli) fn evidence(evidence: &Evidence) -> String {
     place.extend(evidence.age_s.map(|age| format!("{} ago", time::age(age))));
     match evidence.source {
         Source::Text | Source::Record => format!("\"{line}\" ({})", place.join(", ")),
-        Source::Exit | Source::Api => format!("{line} ({})", place.join(", ")),
+        Source::Exit | Source::Engine | Source::Api => format!("{line} ({})", place.join(", ")),
     }
 }
 

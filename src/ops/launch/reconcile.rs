@@ -9,7 +9,7 @@ use crate::model::job::{CLEANING, Intent, Job};
 use crate::model::time::Timestamp;
 use crate::ops::{Ctx, Error, Kind, lease, records};
 use crate::plan::diagnose::LAUNCH_LIMIT_S;
-use crate::plan::place::{self, Window};
+use crate::runner::window::place::{self, Window};
 
 use super::super::callbacks;
 

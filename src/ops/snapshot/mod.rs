@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, TargetFact, TargetState, TmuxFact, Verdict};
+use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState, TmuxFact, Verdict};
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{self, Lineage, Links};
@@ -23,7 +23,6 @@ use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{Facts, diagnose};
-use crate::plan::place::Window;
 use crate::plan::{answer, backoff, next};
 
 use super::fleet::Fleet;
@@ -234,8 +233,8 @@ pub fn users_of_targets(
     let seen = windows_and_exits(ctx, &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
-        let has_left = || !seen.window_has_ended() || has_processes(ctx, job);
-        let list = if was_taken(job) && seen.exit.is_none() && has_left() {
+        let has_left = || !seen.run.is_over() || has_processes(ctx, job);
+        let list = if was_taken(job) && seen.run.exit.is_none() && has_left() {
             &mut users.left
         } else if has_ended(ctx, data, job, seen) {
             &mut users.dead
@@ -257,13 +256,13 @@ pub fn is_over(ctx: &Ctx, data: &Data, job: &Job) -> bool {
 
 fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen<'_>) -> bool {
     // What has outlived its window holds the device as well as any.
-    if seen.exit.is_none() && seen.window_has_ended() && has_processes(ctx, job) {
+    if seen.run.exit.is_none() && seen.run.is_over() && has_processes(ctx, job) {
         return false;
     }
     let shown = diagnose(job, &seen.facts(ctx.clock.now()));
     // A program whose text shows a failure may still hold the device: only its end frees it.
     !shown.status.is_live()
-        && (seen.exit.is_some() || seen.window_has_ended() && !is_being_opened(job))
+        && (seen.run.exit.is_some() || seen.run.is_over() && !is_being_opened(job))
         && !workers::may_live(ctx, data, job)
 }
 
@@ -382,16 +381,13 @@ impl Viewer<'_> {
             age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
-            exit: seen.exit,
-            window_alive: match &seen.window {
-                Window::Here(pane) => Some(!pane.dead),
-                Window::Gone | Window::Lost(_) => Some(false),
-                Window::Elsewhere(_) | Window::Unknown(_) => None,
+            exit: seen.run.exit,
+            window_alive: match seen.run.state {
+                RunState::Pending | RunState::Starting | RunState::Running => Some(true),
+                RunState::Ended | RunState::Gone => Some(false),
+                RunState::Elsewhere | RunState::Unknown => None,
             },
-            pane_id: match &seen.window {
-                Window::Here(pane) => Some(pane.pane_id.clone()),
-                _ => None,
-            },
+            pane_id: seen.pane_id(),
             tail: Arc::clone(&seen.tail),
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),

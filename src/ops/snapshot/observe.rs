@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::classify::stall;
 use crate::model::data::User;
 use crate::model::exit::Exit;
-use crate::model::facts::{Class, PaneFact, TmuxFact, Verdict};
+use crate::model::facts::{Class, PaneFact, RunFact, TmuxFact, Verdict};
 use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
@@ -17,7 +17,7 @@ use crate::ops::heard::{self, Heard};
 use crate::ops::watch;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
-use crate::plan::place::{Indexed, Window};
+use crate::runner::window::place::{Indexed, Window};
 use crate::text;
 use crate::tmux::Capture;
 
@@ -121,8 +121,8 @@ impl Memory {
 /// Everything observed about one job.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
-    pub(super) window: Window<'a>,
-    pub(super) exit: Option<Exit>,
+    pub(super) run: RunFact,
+    window: Window<'a>,
     pub(super) verdict: Option<Verdict>,
     pub(super) tail: Arc<str>,
 }
@@ -130,32 +130,19 @@ pub(super) struct Seen<'a> {
 impl Seen<'_> {
     /// The observations as facts.
     pub(super) fn facts(&self, now: Timestamp) -> Facts<'_> {
-        Facts {
-            window: self.window.clone(),
-            exit: self.exit,
-            verdict: self.verdict.clone(),
-            target: None,
-            now,
-        }
+        Facts { run: &self.run, verdict: self.verdict.as_ref(), target: None, now }
     }
 
     /// Whether the facts show an end that the record does not know yet.
     pub(super) fn has_ended(&self, job: &Job) -> bool {
-        job.status.is_live() && (self.exit.is_some() || !self.window_is_here())
+        job.status.is_live() && (self.run.exit.is_some() || !self.run.is_there())
     }
 
-    /// Whether the job's window stands open.
-    pub(super) fn window_is_here(&self) -> bool {
-        matches!(&self.window, Window::Here(pane) if !pane.dead)
-    }
-
-    /// Whether the job's window, or the program in it, is gone for certain. One that cannot be looked at
-    /// from here is not.
-    pub(super) fn window_has_ended(&self) -> bool {
+    /// The id of the pane in which it runs, if it is there.
+    pub(super) fn pane_id(&self) -> Option<String> {
         match &self.window {
-            Window::Here(pane) => pane.dead,
-            Window::Gone | Window::Lost(_) => true,
-            Window::Elsewhere(_) | Window::Unknown(_) => false,
+            Window::Here(pane) => Some(pane.pane_id.clone()),
+            _ => None,
         }
     }
 
@@ -202,7 +189,7 @@ fn mark_silence(memory: &Memory, seen: &mut Seen<'_>, now: Timestamp) {
     if pane.activity == 0 {
         return;
     }
-    if let (Some(verdict), None) = (&mut seen.verdict, seen.exit) {
+    if let (Some(verdict), None) = (&mut seen.verdict, seen.run.exit) {
         let usual = memory.readings.get(&pane.pane_id).and_then(|reading| reading.usual);
         let silence = now.seconds_since(Timestamp::from_second(pane.activity.cast_signed()));
         stall::mark(verdict, Duration::from_secs(silence), usual);
@@ -229,8 +216,8 @@ fn window_and_exit<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -
     let code = by_pane
         .or(by_record)
         .or_else(|| if is_open(job) { records::recorded_exit(ctx, job) } else { None });
-    let exit = code.map(|code| job.exit(code));
-    Seen { window, exit, verdict: None, tail: Arc::default() }
+    let run = window.fact(job, code.map(|code| job.exit(code)));
+    Seen { run, window, verdict: None, tail: Arc::default() }
 }
 
 /// Whether the end of a job's program may have been recorded by its launcher alone.
@@ -305,7 +292,7 @@ fn read(
             continue;
         };
         let text = since_launch(job, &text);
-        let verdict = judged(ctx, job, text, (seen.exit, fingerprint.reach));
+        let verdict = judged(ctx, job, text, (seen.run.exit, fingerprint.reach));
         let tail = last_lines(&String::from_utf8_lossy(text));
         seen.verdict = Some(verdict.clone());
         seen.tail = Arc::clone(&tail);

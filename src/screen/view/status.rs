@@ -66,6 +66,9 @@ pub(super) fn of(job: &JobView) -> Shown {
     if job.shown.unknown.is_some() && status.is_live() {
         return looks("?", Role::Unknown, "unknown");
     }
+    if job.shown.pending.is_some() {
+        return looks("◌", Role::Starting, job.shown.word());
+    }
     match status {
         Status::Running => match job.shown.phase {
             Some(phase @ (Phase::Diverged | Phase::Stalled)) => {

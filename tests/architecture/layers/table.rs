@@ -20,7 +20,7 @@ const fn layer(
 
 const BELOW_OPS: &[&str] = &[
     "text", "model", "classify", "plan", "sys", "store", "tmux", "remote", "effects", "provider",
-    "kinds",
+    "runner", "kinds",
 ];
 
 /// Everything that is not here is forbidden.
@@ -40,6 +40,7 @@ pub(super) const LAYERS: &[Layer] = &[
         &["provider", "runner", "effects", "store", "tmux", "remote", "sys", "model", "text"],
         &[],
     ),
+    layer("runner", &["text", "model", "sys", "store", "tmux", "remote", "effects"], &[]),
     layer("ops", BELOW_OPS, &[]),
     layer("cli", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),

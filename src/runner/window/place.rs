@@ -1,11 +1,14 @@
 //! Whether a window's place is the one we look at, decided from the stored place and one look at tmux.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::model::exit::Exit;
+use crate::model::facts::{ErrorKind, PaneFact, Place, RunFact, RunState, TmuxFact};
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
+use crate::model::time::Timestamp;
 
 /// What one look at tmux says about a job's window.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +34,63 @@ pub enum Restart {
     Server,
 }
 
-impl fmt::Display for Restart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Restart {
+    fn in_words(self) -> &'static str {
+        match self {
             Self::Machine => "the machine has been restarted since",
             Self::Server => "the tmux server has been restarted since",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words())
+    }
+}
+
+impl Window<'_> {
+    /// What the window of `job` says about its run, whose command has ended in this way if that is known.
+    pub fn fact(&self, job: &Job, exit: Option<Exit>) -> RunFact {
+        // A server that does not say when a pane last printed says nothing about it.
+        let heard = |pane: &PaneFact| {
+            let activity = i64::try_from(pane.activity).ok().filter(|activity| *activity > 0);
+            activity.map(Timestamp::from_second)
+        };
+        let with = |state, raw, reason: Cow<'static, str>| RunFact {
+            exit,
+            reason: Some(reason),
+            ..RunFact::new(state, raw)
+        };
+        let is_opened = job.launch.as_ref().is_none_or(|launch| launch.confirmed);
+        let gone = |raw, reason: &'static str| match is_opened {
+            true => (ErrorKind::Lost, raw, reason),
+            false => (ErrorKind::Launch, "no-window", "its window was never opened"),
+        };
+        let (cause, raw, reason) = match self {
+            Self::Here(pane) if pane.dead => {
+                let fact =
+                    with(RunState::Ended, "pane-dead", "the window's program has ended".into());
+                return RunFact { last_output: heard(pane), ..fact };
+            }
+            Self::Here(pane) => {
+                let fact = RunFact::new(RunState::Running, "window-here");
+                return RunFact { exit, last_output: heard(pane), ..fact };
+            }
+            Self::Elsewhere(reason) => {
+                return with(RunState::Elsewhere, "window-elsewhere", reason.clone().into());
+            }
+            Self::Unknown(reason) => {
+                return with(RunState::Unknown, "window-unknown", reason.clone().into());
+            }
+            Self::Gone => gone("window-gone", "its window was closed"),
+            // Nobody opens it any more who was about to.
+            Self::Lost(Restart::Machine) => {
+                (ErrorKind::Lost, "window-lost", Restart::Machine.in_words())
+            }
+            Self::Lost(Restart::Server) => gone("window-lost", Restart::Server.in_words()),
+        };
+        RunFact { cause: Some(cause), ..with(RunState::Gone, raw, reason.into()) }
     }
 }
 
@@ -164,7 +218,6 @@ mod tests {
     use super::*;
     use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode};
-    use crate::model::time::Timestamp;
 
     fn place() -> Place {
         Place {

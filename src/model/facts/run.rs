@@ -1,0 +1,91 @@
+//! What is known of one run, whatever runs it: a window with its workers, or a job of an engine such as Slurm.
+
+use std::borrow::Cow;
+
+use super::{ErrorKind, Evidence, Source};
+use crate::model::exit::Exit;
+use crate::model::time::Timestamp;
+
+/// How a run is, by the word of what runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// An engine has it and has not started it yet.
+    Pending,
+    /// It is being started: its place is being made ready.
+    Starting,
+    /// It is there. What its program does, its output tells.
+    Running,
+    /// It is over.
+    Ended,
+    /// It is not there, for certain.
+    Gone,
+    /// It lives where we cannot look.
+    Elsewhere,
+    /// The question could not be answered.
+    Unknown,
+}
+
+/// What one look says about one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFact {
+    /// How it is.
+    pub state: RunState,
+    /// How its command has ended, if that was recorded.
+    pub exit: Option<Exit>,
+    /// Why it ended, in the runner's own judgement. A run that is gone without one is lost.
+    pub cause: Option<ErrorKind>,
+    /// Why it is so, in words: why it waits, why it is gone, why nobody knows.
+    pub reason: Option<Cow<'static, str>>,
+    /// When it is expected to start.
+    pub expected: Option<Timestamp>,
+    /// The machines that it runs on, as far as its runner names them.
+    pub nodes: Vec<String>,
+    /// When it was last heard, if its runner knows.
+    pub last_output: Option<Timestamp>,
+    /// The runner's own word for how it is; the `rule` of the evidence.
+    pub raw: Cow<'static, str>,
+    /// Whose word this is: [`Source::Exit`] for what our own launcher and its window show, [`Source::Engine`].
+    pub source: Source,
+}
+
+impl RunFact {
+    /// A run of our own launcher, of which no more is known than its state and the word for it.
+    pub fn new(state: RunState, raw: &'static str) -> Self {
+        Self {
+            state,
+            exit: None,
+            cause: None,
+            reason: None,
+            expected: None,
+            nodes: Vec::new(),
+            last_output: None,
+            raw: Cow::Borrowed(raw),
+            source: Source::Exit,
+        }
+    }
+
+    /// A run whose command is known to have ended in this way.
+    pub fn ended(exit: Exit) -> Self {
+        Self { exit: Some(exit), ..Self::new(RunState::Ended, "exit-code") }
+    }
+
+    /// Whether it is there, begun or not.
+    pub fn is_there(&self) -> bool {
+        matches!(self.state, RunState::Pending | RunState::Starting | RunState::Running)
+    }
+
+    /// Whether nothing of it is left where it ran, for certain. One of which nobody knows is not over.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, RunState::Ended | RunState::Gone)
+    }
+
+    /// The fact as evidence.
+    pub fn evidence(&self) -> Evidence {
+        Evidence::fact(self.source, self.raw.clone(), self.reason.clone().unwrap_or_default())
+    }
+
+    /// The reason, for sentences that need one.
+    pub fn why(&self) -> &str {
+        self.reason.as_deref().unwrap_or("nobody says why")
+    }
+}

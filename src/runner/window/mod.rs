@@ -1,0 +1,3 @@
+//! Runs in tmux windows of this machine, with a launcher of ours as their supervisor.
+
+pub mod place;

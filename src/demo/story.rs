@@ -13,10 +13,11 @@ use std::time::Duration;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::job::{Status, Succession};
+use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
 use crate::ops::fleet::{Pull, Simulator};
-use crate::ops::launch::{self, LaunchRequest};
+use crate::ops::launch::{self, RunRequest};
 use crate::ops::processes::Unreached;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot, workers};
@@ -141,19 +142,14 @@ impl<'a> Story<'a> {
         let mut command = vec!["./train.sh".into(), format!("--config.steps={STEPS}").into()];
         // What comes later wins, so a job may have other numbers of steps.
         command.extend(args.iter().map(std::ffi::OsString::from));
-        let request = LaunchRequest {
-            user: UserName::from(user),
-            target: target.to_owned(),
-            dir: 1,
+        let spec = JobSpec {
             configs: vec![("lr".to_owned(), "0.01".to_owned())],
             tag: Some(tag.to_owned()),
-            rule: None,
-            monitor: true,
-            notes: None,
             log_stage: true,
-            force: false,
             command: Some(command),
+            ..JobSpec::on(TargetRequest::Named(target.to_owned()))
         };
+        let request = RunRequest { user: UserName::from(user), spec, on: None, force: false };
         let launched = launch::launch(self.ctx, &request)?;
         self.say(&format!(
             "{} started ({tag}): tpu run {target} {user} lr=0.01 tag={tag}",

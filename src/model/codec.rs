@@ -13,6 +13,7 @@ use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::{Job, StartTime, Status};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::rules::{Action, Rules};
+use super::spec;
 use super::time::Timestamp;
 
 impl Job {
@@ -64,6 +65,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
         job.reached = extra.with("reached", extras::read_reached)?;
+        job.spec = extra.with("spec", spec::read_stored)?;
         // The original's own key: whatever else stands there is not ours to understand.
         job.notes = extra.get("spreadsheet_notes").and_then(Json::as_str).map(Cow::into_owned);
     }
@@ -201,7 +203,7 @@ fn same_extras(a: &Job, b: &Job) -> bool {
     (a.father, a.child) == (b.father, b.child)
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
-        && (&a.reached, &a.notes) == (&b.reached, &b.notes)
+        && (&a.reached, &a.notes, &a.spec) == (&b.reached, &b.notes, &b.spec)
 }
 
 fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
@@ -226,6 +228,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
         map.shift_remove("reached");
     }
     extra!("reached", reached, extras::write_reached);
+    extra!("spec", spec, spec::write_stored);
     extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)
 }

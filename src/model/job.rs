@@ -9,6 +9,7 @@ use super::facts::{ErrorKind, Evidence, Place, Progress};
 use super::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use super::rules::Rules;
 pub use super::source::Raw;
+use super::spec::StoredSpec;
 pub use super::status::Status;
 use super::time::Timestamp;
 
@@ -283,6 +284,8 @@ pub struct Job {
     pub notes: Option<String>,
     /// The command of native mode, word by word (`customized_settings.command`).
     pub command: Option<Vec<OsString>>,
+    /// What else it was to do (`extra_msgs.spec`).
+    pub spec: Option<StoredSpec>,
     /// The record as it was read, with every key that is not named above, in order.
     pub raw: Raw,
 }
@@ -341,6 +344,7 @@ impl Job {
             log_stage: false,
             notes: None,
             command: None,
+            spec: None,
             raw: Raw::default(),
         }
     }

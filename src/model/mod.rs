@@ -28,6 +28,7 @@ pub mod registry;
 pub mod rules;
 pub mod settings;
 mod source;
+pub mod spec;
 pub mod status;
 pub mod target;
 pub mod time;

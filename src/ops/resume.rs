@@ -5,6 +5,7 @@ use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
+use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Target;
 use crate::plan::budget;
 use crate::plan::resume_from::{self, ResumeFrom};
@@ -233,20 +234,23 @@ fn plan_with(
         (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage)),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
+    let args = stored_args(job);
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        dir_id: job.job_dir_id,
+        spec: match &request.target {
+            None => JobSpec::of(job, args.clone()),
+            Some(other) => JobSpec {
+                target: TargetRequest::Named(other.clone()),
+                ..JobSpec::of(job, args.clone())
+            },
+        },
         dir,
-        tag: job.job_tags.clone(),
         rules: job.rules.clone(),
-        monitor: job.monitor,
-        notes: job.notes.clone(),
-        log_stage: job.log_stage,
         mode,
         command: job.command.clone(),
-        configs: configs(job),
+        args,
         lineage_args: start.as_ref().map(|start| resume_args(job, start)).unwrap_or_default(),
         stage: match request.how {
             Succession::Resume => job.stage + 1,
@@ -372,9 +376,9 @@ fn mode(job: &Job) -> LaunchMode {
     }
 }
 
-/// The stored config arguments; what does not parse as shell words is split at blanks. Arguments that
+/// The stored arguments; what does not parse as shell words is split at blanks. Arguments that
 /// follow from a lineage are left out: the original stored them, and they would pile up.
-fn configs(job: &Job) -> Vec<String> {
+fn stored_args(job: &Job) -> Vec<String> {
     const OF_LINEAGE: [&str; 3] =
         ["--config.load_from=", "--config.stage=", "--config.wandb_resume_id="];
     let words = shlex::split(&job.extra_configs)

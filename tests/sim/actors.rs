@@ -12,9 +12,10 @@ use tpu::model::data::Data;
 use tpu::model::facts::TmuxFact;
 use tpu::model::ids::{JobId, TargetName, UserName};
 use tpu::model::job::{Job, Succession};
+use tpu::model::spec::{JobSpec, TargetRequest};
 use tpu::model::view::Whose;
 use tpu::ops::clean::{self, Ends, Extent};
-use tpu::ops::launch::{self, LaunchRequest};
+use tpu::ops::launch::{self, RunRequest};
 use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
@@ -113,19 +114,12 @@ pub(crate) fn run(world: &Arc<World>, host: usize, on: usize, rule: &str, needs:
         number
     };
     let user = USERS.get(on % USERS.len()).copied().unwrap_or("alice");
-    let request = LaunchRequest {
-        user: UserName::from(user),
-        target: target(on),
-        dir: 1,
+    let spec = JobSpec {
         configs: vec![("config.lineage".to_owned(), number.to_string())],
-        tag: None,
-        rule: Some(rule.to_owned()),
-        monitor: true,
-        notes: None,
-        log_stage: false,
-        force: false,
-        command: None,
+        rules: Some(rule.to_owned()),
+        ..JobSpec::on(TargetRequest::Named(target(on)))
     };
+    let request = RunRequest { user: UserName::from(user), spec, on: None, force: false };
     let _pid = call(world, &start(host, Purpose::Run), move |ctx| {
         drop(launch::launch(ctx, &request));
     });

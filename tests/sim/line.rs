@@ -10,9 +10,10 @@ use serde_json::Value;
 use tpu::kinds::tpu::sim::Event;
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::{Job, Status};
+use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::time::Timestamp;
 use tpu::ops::board::line::{self, Patience, Wish};
-use tpu::ops::launch::LaunchRequest;
+use tpu::ops::launch::RunRequest;
 use tpu::ops::processes::Unreached;
 use tpu::ops::{clean, kill};
 use tpu::sys::random::Random as _;
@@ -126,24 +127,18 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
             number
         };
         let user = UserName::from(USERS.get(person % USERS.len()).copied().unwrap_or("alice"));
-        let wish = Wish { user: user.clone(), types: vec!["v2-8".to_owned()], reclaimable: None };
-        let mut request = LaunchRequest {
-            user,
-            target: String::new(),
-            dir: 1,
+        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: None };
+        let wish = Wish { user: user.clone(), any_of: any_of.clone() };
+        let spec = JobSpec {
             configs: vec![("config.lineage".to_owned(), number.to_string())],
-            tag: None,
-            rule: Some("pass".to_owned()),
-            monitor: true,
-            notes: None,
-            log_stage: false,
-            force: false,
-            command: None,
+            rules: Some("pass".to_owned()),
+            ..JobSpec::on(TargetRequest::Any(any_of))
         };
+        let request = RunRequest { user, spec, on: None, force: false };
         let pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             let rest = Duration::from_secs(150);
             let patience = Patience { rest, say: &mut |_| (), stop: &|| None };
-            drop(line::wait(ctx, &wish, &mut request, patience));
+            drop(line::wait(ctx, &wish, &request, patience));
         });
         entries(book).entry(number).or_default().pid = Some(pid);
         loop {
@@ -242,7 +237,7 @@ fn look(world: &Arc<World>, book: &Book) {
     let Some(data) = actors::data(world) else { return };
     let mut book = entries(book);
     for (rank, ticket) in data.waiting().iter().enumerate() {
-        let configs = ticket.errand.iter().flat_map(|errand| &errand.configs);
+        let configs = ticket.wish.iter().flat_map(|wish| &wish.spec.configs);
         let number = configs.into_iter().find_map(|(_, value)| value.parse::<u32>().ok());
         let waiter = book.entry(number.unwrap_or(0)).or_default();
         waiter.joined.get_or_insert((ticket.since, rank));

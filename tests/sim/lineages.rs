@@ -12,7 +12,8 @@ use std::time::Duration;
 use tpu::model::facts::ErrorKind;
 use tpu::model::ids::UserName;
 use tpu::model::job::{Job, Status, Succession};
-use tpu::ops::launch::{self, LaunchRequest};
+use tpu::model::spec::{JobSpec, TargetRequest};
+use tpu::ops::launch::{self, RunRequest};
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -122,19 +123,15 @@ fn begin(world: &Arc<World>, blows: &Blows, count: usize) {
             (true, true) => "grpc:resume,launch:resume",
             (true, false) => "grpc:resume",
         };
-        let request = LaunchRequest {
-            user: UserName::from(USERS.get(index % 2).copied().unwrap_or("alice")),
-            target: if is_native { "local".to_owned() } else { target(index) },
-            dir: 1,
+        let on = if is_native { "local".to_owned() } else { target(index) };
+        let spec = JobSpec {
             configs: vec![("config.lineage".to_owned(), number.to_string())],
-            tag: None,
-            rule: Some(rule.to_owned()),
-            monitor: true,
-            notes: None,
-            log_stage: false,
-            force: false,
+            rules: Some(rule.to_owned()),
             command: is_native.then(|| vec!["./train".into()]),
+            ..JobSpec::on(TargetRequest::Named(on))
         };
+        let user = UserName::from(USERS.get(index % 2).copied().unwrap_or("alice"));
+        let request = RunRequest { user, spec, on: None, force: false };
         let _pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             drop(launch::launch(ctx, &request));
         });

@@ -12,7 +12,7 @@ use crate::cli::progress::Progress;
 use crate::cli::resolve::Sorted;
 use crate::model::data::Data;
 use crate::ops::board::line::{self, Patience, Stop, Wish};
-use crate::ops::launch::LaunchRequest;
+use crate::ops::launch::RunRequest;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
@@ -46,7 +46,7 @@ pub(super) fn choose(
     app: &App,
     args: &Run,
     wish: &Wish,
-    request: &mut LaunchRequest,
+    request: &mut RunRequest,
     notes: &mut Vec<String>,
 ) -> Result<Chosen, Error> {
     let ctx = app.ctx()?;
@@ -58,7 +58,7 @@ pub(super) fn choose(
             return Err(line::nothing(ctx, wish));
         };
         notes.push(format!("{}: {}", pick.target, pick.reason));
-        pick.target.as_str().clone_into(&mut request.target);
+        request.on = Some(pick.target);
         return Ok(Chosen::Would);
     }
     let progress = Progress::new(app, "looking for a target");

@@ -8,12 +8,13 @@ use crate::cli::print::Output;
 use crate::cli::resolve::{self, Sorted};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
+use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::ops::Error;
 use crate::ops::board::line::Wish;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, LaunchRequest};
+use crate::ops::launch::{self, RunRequest};
 
 use super::choose::{self, Chosen};
 
@@ -30,9 +31,9 @@ pub(in crate::cli) struct Ran {
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let (mut request, wish) = request(app, args, &data)?;
+    let mut request = request(app, args, &data)?;
     let mut notes = Vec::new();
-    if let Some(wish) = &wish {
+    if let Some(wish) = &Wish::of(&request) {
         match choose::choose(app, args, wish, &mut request, &mut notes)? {
             Chosen::Launched(launched) => return Ok(ran(&launched, notes)),
             Chosen::WouldWait(what) => {
@@ -53,7 +54,7 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
         }});
         return Ok(Ran { job: None, output: Output::new(plan.to_text(), json).notes(notes) });
     }
-    if make_usable(app, &request.target, args.apply)? {
+    if make_usable(app, request.target(), args.apply)? {
         launch::provide_target(ctx, &request)?;
     }
     let launched = launch::launch(ctx, &request)?;
@@ -82,27 +83,24 @@ pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Resul
         || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
 }
 
-/// What was typed, and what is wished for where no target is named.
-fn request(app: &App, args: &Run, data: &Data) -> Result<(LaunchRequest, Option<Wish>), Error> {
+/// What was typed.
+fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     let mut sorted = resolve::sort(&args.words, data)?;
     sorted.no_selector()?;
     let types = choose::types(args, &mut sorted, data);
-    let target = if types.is_some() && sorted.rest.is_empty() {
-        String::new()
-    } else {
-        target(&mut sorted, data)?
+    let reclaimable = match (args.norm, args.pre) {
+        (true, _) => Some(false),
+        (_, true) => Some(true),
+        _ => None,
+    };
+    let target = match types {
+        Some(types) if sorted.rest.is_empty() => TargetRequest::Any(AnyOf { types, reclaimable }),
+        Some(_) | None => TargetRequest::Named(target(&mut sorted, data)?),
     };
     let user = app.user(data, sorted.user.take())?;
-    let wish = types.filter(|_| target.is_empty()).map(|types| Wish {
-        user: user.clone(),
-        types,
-        reclaimable: match (args.norm, args.pre) {
-            (true, _) => Some(false),
-            (_, true) => Some(true),
-            _ => None,
-        },
-    });
-    if wish.is_none() && (args.auto || args.wait || args.norm || args.pre) {
+    if let TargetRequest::Named(target) = &target
+        && (args.auto || args.wait || args.norm || args.pre)
+    {
         return Err(Error::usage(format!("{target} is one target: there is nothing to choose"))
             .hint("name a type to choose among: tpu run v2-32 --auto"));
     }
@@ -122,21 +120,20 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<(LaunchRequest, Option<
         notes = Some(App::ask("Notes: ")?);
     }
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
+    let rules = sorted.take("rule");
     let command = (!args.command.is_empty()).then(|| args.command.clone());
-    let request = LaunchRequest {
-        user,
-        target,
-        dir,
-        tag,
-        rule: sorted.take("rule"),
-        monitor,
-        notes,
-        log_stage: args.log_stage,
-        force: args.force,
-        command,
+    let spec = JobSpec {
+        dir: Some(dir),
         configs: sorted.pairs,
+        command,
+        tag,
+        notes,
+        rules,
+        monitor,
+        log_stage: args.log_stage,
+        ..JobSpec::on(target)
     };
-    Ok((request, wish))
+    Ok(RunRequest { user, spec, on: None, force: args.force })
 }
 
 /// The one word that is left is the target; the original also knew `tpu=`.

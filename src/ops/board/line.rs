@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::ids::UserName;
-use crate::model::line::{Errand, Ticket};
+use crate::model::line::{Ticket, WaitingRun};
+use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::LOCAL;
 use crate::model::time;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, LaunchRequest, check};
+use crate::ops::launch::{self, RunRequest, check};
 use crate::ops::{Ctx, Error, Kind, lease, watch};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::types::TypeExpr;
@@ -36,29 +37,33 @@ const FORGOTTEN_S: u64 = 7 * 24 * 3600;
 /// Between the first two looks of one who waits; later looks are rarer.
 const FIRST_REST: Duration = Duration::from_millis(300);
 
-/// What is wished for.
+/// Who wishes for a target, and for which.
 #[derive(Clone, Debug)]
 pub struct Wish {
     /// For whom.
     pub user: UserName,
-    /// The types, as typed; none means any.
-    pub types: Vec<String>,
-    /// Reclaimable ones only, or on-demand ones only.
-    pub reclaimable: Option<bool>,
+    /// Among which targets one is chosen.
+    pub any_of: AnyOf,
 }
 
 impl Wish {
-    /// What is wished for, in words.
-    pub fn what(&self) -> String {
-        if self.types.is_empty() { "any type".to_owned() } else { self.types.join(", ") }
+    /// What a request wishes for, where it names no target.
+    pub fn of(request: &RunRequest) -> Option<Self> {
+        match &request.spec.target {
+            TargetRequest::Named(_) => None,
+            TargetRequest::Any(any_of) => {
+                Some(Self { user: request.user.clone(), any_of: any_of.clone() })
+            }
+        }
     }
 
-    fn of(ticket: &Ticket) -> Self {
-        Self {
-            user: ticket.user.clone(),
-            types: ticket.types.clone(),
-            reclaimable: ticket.reclaimable,
-        }
+    /// What is wished for, in words.
+    pub fn what(&self) -> String {
+        self.any_of.in_words()
+    }
+
+    fn of_ticket(ticket: &Ticket) -> Self {
+        Self { user: ticket.user.clone(), any_of: ticket.any_of.clone() }
     }
 }
 
@@ -84,7 +89,7 @@ pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, 
         if !counts(ctx, before) {
             continue;
         }
-        if let Some(first) = choose(&data, &rows, &Wish::of(before))?.into_iter().next() {
+        if let Some(first) = choose(&data, &rows, &Wish::of_ticket(before))?.into_iter().next() {
             rows.retain(|row| row.target != first.target);
         }
     }
@@ -93,9 +98,9 @@ pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, 
 
 fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
     let types: Option<Vec<TypeExpr>> =
-        wish.types.iter().map(|word| TypeExpr::parse(word)).collect();
+        wish.any_of.types.iter().map(|word| TypeExpr::parse(word)).collect();
     let types = types.ok_or_else(|| {
-        Error::usage(format!("not all of these are types: {}", wish.types.join(", ")))
+        Error::usage(format!("not all of these are types: {}", wish.any_of.types.join(", ")))
             .hint("v2, v234, v3+, v*, v2-32, v5e")
     })?;
     // The zone where the newest attempt on a target of a zone has its checkpoints.
@@ -105,7 +110,7 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
         .find_map(|job| data.target(&job.tpu).and_then(|target| target.zone));
     let wanted = Wanted {
         types: &types,
-        reclaimable: wish.reclaimable,
+        reclaimable: wish.any_of.reclaimable,
         user: &wish.user,
         zone: zone.as_deref(),
     };
@@ -117,7 +122,7 @@ pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
     let what = wish.what();
     let waiting = waiting(ctx);
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };
-    let types = wish.types.join(" ");
+    let types = wish.any_of.types.join(" ");
     Error::refused(format!("no target of {what} is free{}{line}", holders(ctx, wish))).hint(
         format!(
             "who has which: tpu find {types}; wait in line: tpu run {} --wait",
@@ -134,11 +139,12 @@ pub fn waiting(ctx: &Ctx) -> usize {
 /// Who has the first of what is wished for: `: v2-32-p1 alice, v2-32-p2 bob`.
 pub fn holders(ctx: &Ctx, wish: &Wish) -> String {
     const SHOWN: usize = 4;
-    let types: Vec<TypeExpr> = wish.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
+    let types: Vec<TypeExpr> =
+        wish.any_of.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
     let Ok(board) = super::look(ctx) else { return String::new() };
     let told: Vec<String> = board
         .to_be_had()
-        .filter(|row| plan::is_of(row, &types, wish.reclaimable))
+        .filter(|row| plan::is_of(row, &types, wish.any_of.reclaimable))
         .filter(|row| row.standing != plan::Standing::Free)
         .map(|row| match (row.jobs.first(), &row.user) {
             (Some(job), _) => format!("{} {job}", row.label),
@@ -169,7 +175,7 @@ pub fn is_ghost(ctx: &Ctx, ticket: &Ticket) -> bool {
 
 /// Whether a restart has ended the process that waited, and it is known what it wanted.
 fn is_kept(ctx: &Ctx, ticket: &Ticket) -> bool {
-    ticket.errand.is_some() && lease::has_rebooted(ctx, &ticket.owner)
+    ticket.wish.is_some() && lease::has_rebooted(ctx, &ticket.owner)
 }
 
 /// Whether a place can be cleared away for certain.
@@ -185,18 +191,17 @@ fn silence(ctx: &Ctx, ticket: &Ticket) -> u64 {
 }
 
 /// Takes a place at the end of the line for what `request` says; the target comes later.
-pub fn join(ctx: &Ctx, wish: &Wish, request: &LaunchRequest) -> Result<String, Error> {
+pub fn join(ctx: &Ctx, wish: &Wish, request: &RunRequest) -> Result<String, Error> {
     let id = ctx.random.hex(8);
     let ticket = Ticket {
         id: id.clone(),
         user: wish.user.clone(),
-        types: wish.types.clone(),
-        reclaimable: wish.reclaimable,
+        any_of: wish.any_of.clone(),
         owner: lease::me(&ctx.env),
         since: ctx.clock.now(),
         seen: ctx.clock.now(),
         place: watch::place(ctx),
-        errand: Some(errand(ctx, request)),
+        wish: Some(waiting_run(ctx, request)),
     };
     ctx.transact(|tx| {
         user_of(&tx.data, &wish.user)?;
@@ -251,18 +256,18 @@ fn before(ctx: &Ctx, id: &str) -> Result<usize, Error> {
 pub fn take(
     ctx: &Ctx,
     wish: &Wish,
-    request: &mut LaunchRequest,
+    request: &RunRequest,
     ticket: Option<&str>,
 ) -> Result<Option<(Launched, Pick)>, Error> {
     for pick in picks(ctx, wish, ticket)? {
-        pick.target.as_str().clone_into(&mut request.target);
+        let request = request.on(&pick.target);
         let launched = match ticket {
-            None => launch::launch(ctx, request),
+            None => launch::launch(ctx, &request),
             Some(ticket) => {
                 let data = ctx.data()?;
-                let errand = data.waiting().iter().find(|t| t.id == ticket);
-                let env = errand.and_then(|t| t.errand.as_ref()).map(environment);
-                launch::launch_in_turn(ctx, request, (ticket, env.unwrap_or_default()))
+                let waiting = data.waiting().iter().find(|t| t.id == ticket);
+                let env = waiting.and_then(|t| t.wish.as_ref()).map(environment);
+                launch::launch_in_turn(ctx, &request, (ticket, env.unwrap_or_default()))
             }
         };
         match launched {
@@ -304,7 +309,7 @@ pub enum Stop {
 pub fn wait(
     ctx: &Ctx,
     wish: &Wish,
-    request: &mut LaunchRequest,
+    request: &RunRequest,
     patience: Patience<'_>,
 ) -> Result<(Launched, Pick), Error> {
     let Patience { rest: longest, say, stop } = patience;
@@ -345,7 +350,7 @@ pub fn wait(
 pub fn turn(
     ctx: &Ctx,
     wish: &Wish,
-    request: &mut LaunchRequest,
+    request: &RunRequest,
     ticket: &str,
 ) -> Result<Result<(Launched, Pick), usize>, Error> {
     let data = ctx.data()?;
@@ -380,12 +385,17 @@ pub fn carry_on(ctx: &Ctx) -> Result<bool, Error> {
     let here = watch::place(ctx);
     let mut any = false;
     for ticket in data.waiting().iter().filter(|t| is_kept(ctx, t) && t.place == here) {
-        let Some(errand) = &ticket.errand else { continue };
+        let Some(waiting) = &ticket.wish else { continue };
         if is_over(ctx, ticket) {
             continue;
         }
-        let mut request = request(&ticket.user, errand);
-        match turn(ctx, &Wish::of(ticket), &mut request, &ticket.id) {
+        let request = RunRequest {
+            user: ticket.user.clone(),
+            spec: waiting.spec.clone(),
+            on: None,
+            force: waiting.force,
+        };
+        match turn(ctx, &Wish::of_ticket(ticket), &request, &ticket.id) {
             Ok(Ok((launched, pick))) => {
                 let waited = time::age(ctx.clock.now().seconds_since(ticket.since));
                 let text = format!(
@@ -406,47 +416,24 @@ pub fn carry_on(ctx: &Ctx) -> Result<bool, Error> {
     Ok(any)
 }
 
-/// All that a request says, but its target.
-fn errand(ctx: &Ctx, request: &LaunchRequest) -> Errand {
+/// What is to be started, with the environment of whoever asks for it.
+fn waiting_run(ctx: &Ctx, request: &RunRequest) -> WaitingRun {
     let pair = |(name, value): (OsString, OsString)| {
         OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
     };
-    Errand {
-        dir: request.dir,
-        configs: request.configs.clone(),
-        tag: request.tag.clone(),
-        rule: request.rule.clone(),
-        monitor: request.monitor,
-        notes: request.notes.clone(),
-        log_stage: request.log_stage,
+    WaitingRun {
+        spec: request.spec.clone(),
         force: request.force,
-        command: request.command.clone(),
         env: check::kept_environment(ctx).into_iter().map(pair).collect(),
     }
 }
 
-fn request(user: &UserName, errand: &Errand) -> LaunchRequest {
-    LaunchRequest {
-        user: user.clone(),
-        target: String::new(),
-        dir: errand.dir,
-        configs: errand.configs.clone(),
-        tag: errand.tag.clone(),
-        rule: errand.rule.clone(),
-        monitor: errand.monitor,
-        notes: errand.notes.clone(),
-        log_stage: errand.log_stage,
-        force: errand.force,
-        command: errand.command.clone(),
-    }
-}
-
-fn environment(errand: &Errand) -> Vec<(OsString, OsString)> {
+fn environment(waiting: &WaitingRun) -> Vec<(OsString, OsString)> {
     let pair = |word: &OsString| {
         let (name, value) =
             word.as_bytes().split_at(word.as_bytes().iter().position(|b| *b == b'=')?);
         let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
         Some((os(name), os(value.get(1..)?)))
     };
-    errand.env.iter().filter_map(pair).collect()
+    waiting.env.iter().filter_map(pair).collect()
 }

@@ -235,19 +235,15 @@ fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<
 /// The new record.
 fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
     let mut job = Job::new(id, plan.target.name.clone(), plan.dir.clone());
-    job.job_dir_id = plan.dir_id;
-    job.job_tags.clone_from(&plan.tag);
-    job.extra_configs = quoted(&plan.configs);
+    plan.spec.keep_in(&mut job);
+    job.extra_configs = quoted(&plan.args);
     job.status = Status::Starting;
     job.stage = plan.stage;
-    job.monitor = plan.monitor;
     job.rules = plan.rules.clone();
     job.start_time = StartTime::At(claim.now);
     job.father = plan.parent.as_ref().map(|parent| parent.window);
     job.place = Some(claim.place.clone());
-    job.log_stage = plan.log_stage;
     job.command.clone_from(&plan.command);
-    job.notes.clone_from(&plan.notes);
     job.stage_dir.clone_from(&plan.stage_dir);
     if plan.mode == LaunchMode::Native {
         let name = directory_name(id, claim);
@@ -297,7 +293,7 @@ fn quoted(configs: &[String]) -> String {
 
 /// The name that tmux shows; only decoration.
 fn window_name(plan: &LaunchPlan) -> String {
-    let tag = plan.tag.as_deref().unwrap_or(plan.target.name.as_str());
+    let tag = plan.spec.tag.as_deref().unwrap_or(plan.target.name.as_str());
     let name: String = tag.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).collect();
     if name.is_empty() { "job".to_owned() } else { name.chars().take(24).collect() }
 }

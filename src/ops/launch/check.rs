@@ -8,6 +8,7 @@ use crate::model::facts::{TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
+use crate::model::spec::JobSpec;
 use crate::model::target::{LOCAL, Target};
 use crate::ops::board;
 use crate::ops::ctx::user_of;
@@ -16,30 +17,32 @@ use crate::ops::fleet::Fleet;
 use crate::ops::init;
 use crate::ops::{Ctx, Error, doors, snapshot};
 
-use super::LaunchRequest;
+use super::RunRequest;
 use super::plan::{LaunchPlan, Machine, Roots};
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
-pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<LaunchPlan, Error> {
+pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
     let mut problems = Vec::new();
 
-    let dir = note(&mut problems, directory(user, request.dir));
-    let target = note(&mut problems, resolve_target(&data, &request.target));
-    let configs = note(&mut problems, config_args(user, &request.configs));
-    let rules = note(&mut problems, rules(request.rule.as_deref(), target.as_ref()));
-    let command = request.command.clone().or_else(|| {
+    let spec = &request.spec;
+
+    let dir = note(&mut problems, directory(user, spec.dir.unwrap_or(1)));
+    let target = note(&mut problems, resolve_target(&data, request.target()));
+    let args = note(&mut problems, arguments(user, spec));
+    let rules = note(&mut problems, rules(spec.rules.as_deref(), target.as_ref()));
+    let command = spec.command.clone().or_else(|| {
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
     if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
     }
-    if let Some(configs) = &configs {
-        note(&mut problems, passable(configs, mode, request.force));
+    if let Some(args) = &args {
+        note(&mut problems, passable(args, mode, request.force));
     }
     let machine = match (&target, provided) {
         (Some(target), Provided::Already) => {
@@ -57,8 +60,7 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         note(&mut problems, board::may_take(&data, &target.name, &user.name, ctx.clock.now()));
     }
 
-    let (Some(dir), Some(target), Some(configs), Some(rules)) = (dir, target, configs, rules)
-    else {
+    let (Some(dir), Some(target), Some(args), Some(rules)) = (dir, target, args, rules) else {
         return Err(Error::all(problems).expect("whatever is missing has left a problem"));
     };
     if let Some(error) = Error::all(problems) {
@@ -68,16 +70,12 @@ pub fn check(ctx: &Ctx, request: &LaunchRequest, provided: Provided) -> Result<L
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        dir_id: Some(request.dir),
+        spec: spec.clone(),
         dir,
-        tag: request.tag.clone(),
         rules,
-        monitor: request.monitor,
-        notes: request.notes.clone(),
-        log_stage: request.log_stage,
         mode,
         command,
-        configs,
+        args,
         lineage_args: Vec::new(),
         stage: 0,
         parent: None,
@@ -148,11 +146,11 @@ pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
     })
 }
 
-/// `key=value` pairs as arguments of the program.
-fn config_args(user: &User, configs: &[(String, String)]) -> Result<Vec<String>, Error> {
+/// The arguments of the program: `key=value` pairs under their full names, then words as they stand.
+fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
     let mut args = Vec::new();
     let mut problems = Vec::new();
-    for (key, value) in configs {
+    for (key, value) in &spec.configs {
         let full = match user.alias(key) {
             Some(full) => full,
             None if key.starts_with("config.") || key == "config" => key,
@@ -177,6 +175,7 @@ fn config_args(user: &User, configs: &[(String, String)]) -> Result<Vec<String>,
         };
         args.push(format!("--{full}={value}"));
     }
+    args.extend(spec.words.iter().cloned());
     Error::all(problems).map_or(Ok(args), Err)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`check`] turns a request into a [`plan::LaunchPlan`] and reports all problems together; `attempt`
 //! carries a plan out (shared with resume and rerun); `files` is what lies beside the launcher script;
-//! `heal` settles launches whose `tpu` died between claim and confirmation.
+//! `reconcile` settles launches whose `tpu` died between claim and confirmation.
 
 pub mod attempt;
 pub mod check;
@@ -12,7 +12,8 @@ pub mod reconcile;
 
 use std::ffi::OsString;
 
-use crate::model::ids::UserName;
+use crate::model::ids::{TargetName, UserName};
+use crate::model::spec::{JobSpec, TargetRequest};
 
 use super::provision::{self, Wish};
 use super::{Ctx, Error};
@@ -20,35 +21,38 @@ use attempt::Launched;
 use check::Provided;
 use plan::LaunchPlan;
 
-/// `tpu run`, resolved.
+/// A job to be started now.
 #[derive(Clone, Debug)]
-pub struct LaunchRequest {
+pub struct RunRequest {
     /// Whose job.
     pub user: UserName,
-    /// Target, alias or full name.
-    pub target: String,
-    /// Directory slot.
-    pub dir: u32,
-    /// `key=value`, in order, keys as typed.
-    pub configs: Vec<(String, String)>,
-    /// Tag.
-    pub tag: Option<String>,
-    /// Rules, as typed; the target's default when missing.
-    pub rule: Option<String>,
-    /// Whether MONITOR may act.
-    pub monitor: bool,
-    /// Notes, kept with the job.
-    pub notes: Option<String>,
-    /// Pass the number of resumes to the program.
-    pub log_stage: bool,
+    /// What it is to do.
+    pub spec: JobSpec,
+    /// The target that was chosen for it, where the specification names none.
+    pub on: Option<TargetName>,
     /// Go on where a check would refuse.
     pub force: bool,
-    /// Run this instead of `staging.sh`.
-    pub command: Option<Vec<OsString>>,
+}
+
+impl RunRequest {
+    /// The target, as typed or as chosen.
+    pub fn target(&self) -> &str {
+        match (&self.on, &self.spec.target) {
+            (Some(chosen), _) => chosen.as_str(),
+            (None, TargetRequest::Named(name)) => name,
+            (None, TargetRequest::Any(_)) => "",
+        }
+    }
+
+    /// The same with the target that was chosen for it.
+    #[must_use]
+    pub fn on(&self, target: &TargetName) -> Self {
+        Self { on: Some(target.clone()), ..self.clone() }
+    }
 }
 
 /// Starts a job.
-pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
+pub fn launch(ctx: &Ctx, request: &RunRequest) -> Result<Launched, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
     attempt::start(ctx, &plan, None)
@@ -57,7 +61,7 @@ pub fn launch(ctx: &Ctx, request: &LaunchRequest) -> Result<Launched, Error> {
 /// Starts a job that has waited in line: its place there, and the environment in which it was asked for.
 pub fn launch_in_turn(
     ctx: &Ctx,
-    request: &LaunchRequest,
+    request: &RunRequest,
     (ticket, env): (&str, Vec<(OsString, OsString)>),
 ) -> Result<Launched, Error> {
     reconcile::reconcile(ctx)?;
@@ -68,12 +72,12 @@ pub fn launch_in_turn(
 
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it
 /// was taken away, starts it, or waits for it. To be followed by [`launch`].
-pub fn provide_target(ctx: &Ctx, request: &LaunchRequest) -> Result<(), Error> {
+pub fn provide_target(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
     let plan = check::check(ctx, request, Provided::Later)?;
     provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
 }
 
 /// What [`launch`] would do; nothing is changed.
-pub fn plan(ctx: &Ctx, request: &LaunchRequest) -> Result<LaunchPlan, Error> {
+pub fn plan(ctx: &Ctx, request: &RunRequest) -> Result<LaunchPlan, Error> {
     check::check(ctx, request, Provided::Already)
 }

@@ -6,6 +6,7 @@ use crate::model::facts::{ErrorKind, Progress};
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
+use crate::model::spec::JobSpec;
 use crate::model::target::Target;
 use crate::model::time::Timestamp;
 
@@ -18,26 +19,18 @@ pub struct LaunchPlan {
     pub session: String,
     /// What it computes on.
     pub target: Target,
-    /// Slot of the directory.
-    pub dir_id: Option<u32>,
-    /// The directory.
+    /// What it is to do.
+    pub spec: JobSpec,
+    /// The directory of its code.
     pub dir: String,
-    /// Tag.
-    pub tag: Option<String>,
     /// Rules.
     pub rules: Rules,
-    /// Whether MONITOR may act.
-    pub monitor: bool,
-    /// Notes.
-    pub notes: Option<String>,
-    /// Pass the number of resumes to the program.
-    pub log_stage: bool,
     /// Script or native.
     pub mode: LaunchMode,
     /// The command of native mode.
     pub command: Option<Vec<OsString>>,
-    /// Config arguments as the user gave them; stored with the job.
-    pub configs: Vec<String>,
+    /// Its arguments as they are passed and stored: configs with their full names, then words.
+    pub args: Vec<String>,
     /// Arguments that follow from the lineage (`--config.load_from=…`); never stored.
     pub lineage_args: Vec<String>,
     /// Number of resumes before it.
@@ -126,9 +119,9 @@ impl LaunchPlan {
         self.mode == LaunchMode::Native && !self.target.is_local()
     }
 
-    /// The words after the program: config arguments, then those of the lineage.
+    /// The words after the program: its arguments, then those of the lineage.
     pub fn config_words(&self) -> Vec<OsString> {
-        self.configs.iter().chain(&self.lineage_args).map(OsString::from).collect()
+        self.args.iter().chain(&self.lineage_args).map(OsString::from).collect()
     }
 
     /// The words that the launcher runs: a command, or the arguments of `staging.sh`.
@@ -169,13 +162,13 @@ impl LaunchPlan {
             text += &line("logs", &format!("below {}", self.roots.log));
         }
         text += &line("rules", &self.rules.to_string());
-        if let Some(tag) = &self.tag {
+        if let Some(tag) = &self.spec.tag {
             text += &line("tag", tag);
         }
         if let Some(parent) = &self.parent {
             text += &line("parent", &format!("{} ({})", parent.window, parent.in_words()));
         }
-        if !self.monitor {
+        if !self.spec.monitor {
             text += &line("monitor", "observes only");
         }
         text

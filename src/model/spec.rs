@@ -1,0 +1,238 @@
+//! What a job is to do, whoever said so and wherever it runs.
+//!
+//! The command line, the form of the screen, a place in the line and a stored record each become a
+//! [`JobSpec`] by one function; `ops::launch` makes one plan of it. A new member is a field of [`JobSpec`],
+//! and a line in [`read`] and [`write`]. What the record of an attempt has a field for stands there and
+//! nowhere else; the rest is kept as its [`StoredSpec`] (`extra_msgs.spec`), which the original ignores.
+
+use std::ffi::OsString;
+
+use serde_json::{Map, Value, json};
+
+use super::extras;
+use super::job::Job;
+use super::read::{self, DataError, Fields, Json, Path};
+
+/// What a job is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSpec {
+    /// The name by which people call it and its successors.
+    pub name: Option<String>,
+    /// What it is to compute on.
+    pub target: TargetRequest,
+    /// Slot of the user's working directory; `None` where the directory stands in no slot.
+    pub dir: Option<u32>,
+    /// `key=value` in order, keys as typed: an alias of the user, or `config.…`.
+    pub configs: Vec<(String, String)>,
+    /// Arguments that arrive as they stand, after the configs.
+    pub words: Vec<String>,
+    /// The command, word by word; without one the setting `command`, else the directory's `staging.sh`.
+    pub command: Option<Vec<OsString>>,
+    /// Tag.
+    pub tag: Option<String>,
+    /// Notes.
+    pub notes: Option<String>,
+    /// Rules as typed; the target's default without.
+    pub rules: Option<String>,
+    /// Whether MONITOR may act on it.
+    pub monitor: bool,
+    /// Pass the number of resumes to the program.
+    pub log_stage: bool,
+}
+
+/// What a job is to compute on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetRequest {
+    /// This one: an alias or a full name.
+    Named(String),
+    /// The best that is free.
+    Any(AnyOf),
+}
+
+/// Targets among which one is chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnyOf {
+    /// The types, as typed; none means any.
+    pub types: Vec<String>,
+    /// Reclaimable ones only, or on-demand ones only.
+    pub reclaimable: Option<bool>,
+}
+
+impl AnyOf {
+    /// What is wished for, in words.
+    pub fn in_words(&self) -> String {
+        if self.types.is_empty() { "any type".to_owned() } else { self.types.join(", ") }
+    }
+}
+
+/// The members of a [`JobSpec`] for which the record of an attempt has no field of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredSpec {
+    /// [`JobSpec::name`].
+    pub name: Option<String>,
+    /// What it was to compute on, where a target was chosen for it.
+    pub any_of: Option<AnyOf>,
+}
+
+impl JobSpec {
+    /// A job on a target, all else as it is without a word.
+    pub fn on(target: TargetRequest) -> Self {
+        Self {
+            name: None,
+            target,
+            dir: Some(1),
+            configs: Vec::new(),
+            words: Vec::new(),
+            command: None,
+            tag: None,
+            notes: None,
+            rules: None,
+            monitor: true,
+            log_stage: false,
+        }
+    }
+
+    /// What the successor of an attempt is to do: the same. Its arguments are those that were passed, whatever
+    /// has become of the aliases since; `words` are those, without what follows from the lineage.
+    pub fn of(job: &Job, words: Vec<String>) -> Self {
+        let stored = job.spec.clone().unwrap_or_default();
+        let named = || TargetRequest::Named(job.tpu.as_str().to_owned());
+        Self {
+            name: stored.name,
+            target: stored.any_of.map_or_else(named, TargetRequest::Any),
+            dir: job.job_dir_id,
+            configs: Vec::new(),
+            words,
+            command: job.command.clone(),
+            tag: job.job_tags.clone(),
+            notes: job.notes.clone(),
+            rules: Some(job.rules.to_string()),
+            monitor: job.monitor,
+            log_stage: job.log_stage,
+        }
+    }
+
+    /// Writes it into the record of an attempt. Target, directory, rules and arguments stand there as what
+    /// they were resolved to, which the caller knows.
+    pub fn keep_in(&self, job: &mut Job) {
+        job.job_dir_id = self.dir;
+        job.job_tags.clone_from(&self.tag);
+        job.notes.clone_from(&self.notes);
+        job.monitor = self.monitor;
+        job.log_stage = self.log_stage;
+        let stored = StoredSpec {
+            name: self.name.clone(),
+            any_of: match &self.target {
+                TargetRequest::Named(_) => None,
+                TargetRequest::Any(any_of) => Some(any_of.clone()),
+            },
+        };
+        job.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
+    }
+}
+
+/// Reads a specification that was [written](write); the target comes from around it.
+pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec, DataError> {
+    let pair = |value: Json<'_>, path: &Path<'_>| {
+        let words = read::list(value, path, read::text)?;
+        <[String; 2]>::try_from(words)
+            .map(|[key, value]| (key, value))
+            .map_err(|_| path.error("a key and a value", Some(value)))
+    };
+    Ok(JobSpec {
+        name: fields.with("name", read::text)?,
+        target,
+        dir: fields.with("dir", read::number)?,
+        configs: fields
+            .with("configs", |value, path| read::list(value, path, pair))?
+            .unwrap_or_default(),
+        words: fields
+            .with("words", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
+        command: fields.with("command", extras::read_command)?,
+        tag: fields.with("tag", read::text)?,
+        notes: fields.with("notes", read::text)?,
+        rules: fields.with("rule", read::text)?,
+        monitor: fields.with_or("monitor", true, read::flag)?,
+        log_stage: fields.with_or("log_stage", false, read::flag)?,
+    })
+}
+
+/// A specification for the file, all but its target.
+pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
+    let command = spec.command.as_deref().map(extras::write_command);
+    let members = [
+        ("name", json!(spec.name)),
+        ("dir", json!(spec.dir)),
+        ("configs", json!(spec.configs)),
+        ("words", json!(spec.words)),
+        ("tag", json!(spec.tag)),
+        ("rule", json!(spec.rules)),
+        ("monitor", json!(spec.monitor)),
+        ("notes", json!(spec.notes)),
+        ("log_stage", json!(spec.log_stage)),
+        ("command", json!(command)),
+    ];
+    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Reads the types among which a target is chosen.
+pub(super) fn read_any_of(fields: &Fields<'_>) -> Result<AnyOf, DataError> {
+    Ok(AnyOf {
+        types: fields
+            .with("types", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
+        reclaimable: fields.with("reclaimable", read::flag)?,
+    })
+}
+
+/// Reads what a record keeps of its specification.
+pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec, DataError> {
+    let fields = Fields::new(value, path)?;
+    Ok(StoredSpec {
+        name: fields.with("name", read::text)?,
+        any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
+    })
+}
+
+/// What a record keeps of its specification, for the file: the members that there are.
+pub(super) fn write_stored(stored: &StoredSpec) -> Value {
+    let any_of = stored.any_of.as_ref();
+    let any_of = any_of.map(|any| json!({ "types": any.types, "reclaimable": any.reclaimable }));
+    let members = [("name", json!(stored.name)), ("any_of", json!(any_of))];
+    let known = members.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, JobNumber, UserName};
+
+    #[test]
+    fn what_a_record_keeps_of_its_specification_gives_it_back() {
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
+        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true) };
+        let spec = JobSpec {
+            name: Some("llama".to_owned()),
+            tag: Some("sweep".to_owned()),
+            notes: Some("a note".to_owned()),
+            monitor: false,
+            log_stage: true,
+            dir: Some(3),
+            rules: Some(crate::model::rules::Rules::default().to_string()),
+            words: vec!["--config.lr=1".to_owned()],
+            ..JobSpec::on(TargetRequest::Any(any_of))
+        };
+        let mut job = Job::new(&id, "t".into(), "/d".to_owned());
+        spec.keep_in(&mut job);
+        let job = Job::from_value(&job.to_value(), &id.user).unwrap();
+        assert_eq!(JobSpec::of(&job, spec.words.clone()), spec);
+        let named = JobSpec { name: None, target: TargetRequest::Named("t".to_owned()), ..spec };
+        let mut job = job;
+        named.keep_in(&mut job);
+        assert_eq!(job.spec, None, "nothing is kept that the record says itself");
+        assert!(job.to_value()["extra_msgs"].get("spec").is_none());
+        assert_eq!(JobSpec::of(&job, named.words.clone()), named);
+    }
+}

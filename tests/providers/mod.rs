@@ -1,6 +1,7 @@
 //! Whoever makes machines and takes them away.
 
 mod contract;
+mod emulator;
 pub(super) mod gcloud;
 mod google;
 mod settings_gone;

@@ -94,6 +94,7 @@ pub(super) const FORBIDDEN_IN_PURE: &[(&str, &str)] = &[
     ("crossterm::execute", "only screen::terminal touches the terminal"),
     ("crossterm::event::read", "events come in as messages"),
     ("crossterm::event::poll", "events come in as messages"),
+    ("axum", "nothing here serves anybody"),
     ("tokio", "nothing here waits"),
     ("rustix", "system calls are made in sys and the effects"),
     ("libc", "system calls are made in sys and the effects"),

@@ -1,27 +1,28 @@
 //! The simulated cloud behind Google's REST API, on this machine only: Google's own command line and our
 //! own provider work against it. It keeps nothing; the fleet is the simulator's.
 //!
-//! Start with [`Emulator`]; `api` has the routes, `words` the JSON, `http` the protocol.
+//! Start with [`Emulator`]; `routes` has the table of the API's methods, `api` what each of them does,
+//! `words` the JSON.
 
 mod api;
-mod http;
+mod routes;
 mod words;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::sim::SimCloud;
 use crate::sys::clock::{Clock as _, SystemClock};
-use http::{Reaction, Request};
+use routes::{ApiRequest, Connection, Handler};
 
 /// How often the server looks whether it is to end.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Where every request is written down: one line of JSON each, without what says who asked.
 pub type Log = Box<dyn Write + Send>;
@@ -29,13 +30,13 @@ pub type Log = Box<dyn Write + Send>;
 /// A server that is not running yet.
 pub struct Emulator {
     listener: TcpListener,
+    stop: Arc<AtomicBool>,
     served: Arc<Served>,
 }
 
 /// What all connections share.
 struct Served {
     sim: SimCloud,
-    stop: Arc<AtomicBool>,
     clock: SystemClock,
     log: Option<Mutex<Log>>,
 }
@@ -50,9 +51,8 @@ impl Emulator {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
-        let log = log.map(Mutex::new);
-        let served = Served { sim, stop, clock: SystemClock::new(), log };
-        Ok(Self { listener, served: Arc::new(served) })
+        let served = Served { sim, clock: SystemClock::new(), log: log.map(Mutex::new) };
+        Ok(Self { listener, stop, served: Arc::new(served) })
     }
 
     /// Where it listens.
@@ -65,51 +65,68 @@ impl Emulator {
         &self.served.sim
     }
 
-    /// Serves, each connection in a thread of its own, until it is to stop.
+    /// Serves until it is to stop. Whoever is connected then is cut off.
     pub fn serve(&self) -> io::Result<()> {
-        let stop = &self.served.stop;
-        while !stop.load(Ordering::Relaxed) {
-            let mut fds = [PollFd::new(&self.listener, PollFlags::IN)];
-            match poll(&mut fds, Some(&LOOK)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                // Nobody, or somebody who has gone already.
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(e) => return Err(e),
-            };
-            stream.set_nonblocking(false)?;
-            let served = Arc::clone(&self.served);
-            thread::spawn(move || {
-                // A connection that breaks is its client's affair.
-                drop(http::serve(stream, &served.stop, |request| served.react(request)));
-            });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let done = runtime.block_on(self.serve_until_stopped());
+        // A slow answer keeps nobody from the end.
+        runtime.shutdown_background();
+        done
+    }
+
+    async fn serve_until_stopped(&self) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
+        let router = routes::router(Arc::clone(&self.served));
+        let service = router.into_make_service_with_connect_info::<Connection>();
+        let serving = tokio::spawn(axum::serve(listener, service).into_future());
+        while !self.stop.load(Ordering::Relaxed) {
+            tokio::time::sleep(LOOK).await;
         }
+        serving.abort();
         Ok(())
     }
 }
 
+/// What becomes of a request.
+enum Reaction {
+    /// It is answered.
+    Answer(StatusCode, Value),
+    /// Its connection is closed without a word.
+    Hang,
+}
+
 impl Served {
-    fn react(&self, request: &Request) -> Reaction {
+    /// Answers one request, and writes down how. Waits where the simulated cloud is slow.
+    fn react(&self, request: &ApiRequest, handler: Handler) -> Reaction {
         let at = self.clock.monotonic();
-        let reaction = api::react(&self.sim, request);
-        if let Some(log) = &self.log {
-            let status = match &reaction {
-                Reaction::Answer(status, _) => json!(status),
-                Reaction::Hang => Value::Null,
-            };
-            let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
-            let line = json!({
-                "at_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-                "method": request.method, "target": request.target, "body": body, "status": status,
-            });
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            // A log that cannot be written is no reason not to answer.
-            drop(log.write_all(format!("{line}\n").as_bytes()).and_then(|()| log.flush()));
-        }
+        let answer = handler(&self.sim, request);
+        // Whoever waits longer than this has hung up.
+        let is_heard = self.sim.linger(answer.delivery.slow_s) && !answer.delivery.lost;
+        let reaction = match answer.given {
+            _ if !is_heard => Reaction::Hang,
+            Ok(value) => Reaction::Answer(StatusCode::OK, value),
+            Err(error) => {
+                let (status, body) = words::refusal(&error);
+                Reaction::Answer(status, body)
+            }
+        };
+        self.write_down(at, request, &reaction);
         reaction
+    }
+
+    fn write_down(&self, at: Duration, request: &ApiRequest, reaction: &Reaction) {
+        let Some(log) = &self.log else { return };
+        let status = match reaction {
+            Reaction::Answer(status, _) => json!(status.as_u16()),
+            Reaction::Hang => Value::Null,
+        };
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+        let line = json!({
+            "at_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            "method": request.method.as_str(), "target": request.target, "body": body, "status": status,
+        });
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that cannot be written is no reason not to answer.
+        drop(log.write_all(format!("{line}\n").as_bytes()).and_then(|()| log.flush()));
     }
 }

@@ -1,5 +1,6 @@
 //! The simulator's facts in the API's words.
 
+use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::super::google::wire::LABEL;
@@ -249,16 +250,18 @@ fn response(project: &str, begun: &Begun, fleet: &Fleet) -> Value {
 }
 
 /// The status, the word and the text of a refusal.
-pub(super) fn refusal(error: &ProviderError) -> (u16, String) {
+pub(super) fn refusal(error: &ProviderError) -> (StatusCode, Value) {
     let (status, usual) = match error.trouble {
-        Trouble::NoCapacity | Trouble::Quota => (429, "RESOURCE_EXHAUSTED"),
-        Trouble::Transient => (503, "UNAVAILABLE"),
-        Trouble::AlreadyExists => (409, "ALREADY_EXISTS"),
-        Trouble::NotFound => (404, "NOT_FOUND"),
-        Trouble::Auth => (401, "UNAUTHENTICATED"),
-        Trouble::Permission => (403, "PERMISSION_DENIED"),
-        Trouble::User => (400, "INVALID_ARGUMENT"),
-        Trouble::NoProvider | Trouble::State => (500, "INTERNAL"),
+        Trouble::NoCapacity | Trouble::Quota => {
+            (StatusCode::TOO_MANY_REQUESTS, "RESOURCE_EXHAUSTED")
+        }
+        Trouble::Transient => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
+        Trouble::AlreadyExists => (StatusCode::CONFLICT, "ALREADY_EXISTS"),
+        Trouble::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
+        Trouble::Auth => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
+        Trouble::Permission => (StatusCode::FORBIDDEN, "PERMISSION_DENIED"),
+        Trouble::User => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
+        Trouble::NoProvider | Trouble::State => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL"),
     };
     let is_word =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
@@ -266,8 +269,8 @@ pub(super) fn refusal(error: &ProviderError) -> (u16, String) {
         Some((word, rest)) if is_word(word) => (word, rest),
         _ => (usual, error.message.as_str()),
     };
-    let body = json!({ "error": { "code": status, "message": message, "status": word } });
-    (status, body.to_string())
+    let code = status.as_u16();
+    (status, json!({ "error": { "code": code, "message": message, "status": word } }))
 }
 
 /// The code of a failure in an operation.

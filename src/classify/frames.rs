@@ -1,21 +1,17 @@
 //! From the bytes of a pane to logical lines: escapes out, redraws resolved, our own words out, wraps joined,
 //! prefixes found.
 //!
-//! Start at [`Frames::block`]. Every rule reads what this file makes, so a launcher's prefix, a colour
+//! Start at `Frames::block`. Every rule reads what this file makes, so a launcher's prefix, a colour
 //! or the width of a window can hide nothing from a rule.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use memchr::{memchr_iter, memrchr, memrchr_iter};
+use memchr::memchr_iter;
 
 use super::prefix::{self, Prefix};
-use super::{launch, wrap};
 use crate::text;
-
-/// A block is read from its last so many lines, or from further back where somebody asks for it.
-pub(super) const MAX_LINES: usize = 2_000;
 
 /// One logical line: where it is in the buffer, and which physical line it ended on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +33,6 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Reads the tail of a block without what `tpu` wrote into it, and joins what a terminal's width had cut.
-    /// The tail holds `characters` at least.
-    pub(super) fn block(text: &'a [u8], characters: u32) -> Self {
-        wrap::join(launch::without_ours(Self::lines_of(tail(text, MAX_LINES, characters))))
-    }
-
     /// Reads a text line by line, joining nothing.
     pub(super) fn lines_of(text: &'a [u8]) -> Self {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
@@ -155,25 +145,6 @@ impl Builder {
     }
 }
 
-/// The last `lines` lines of `text`, or as many whole ones as it takes to have so many `characters`.
-fn tail(text: &[u8], lines: usize, characters: u32) -> &[u8] {
-    let body = text.strip_suffix(b"\n").unwrap_or(text);
-    let Some(at) = memrchr_iter(b'\n', body).nth(lines.saturating_sub(1)) else { return body };
-    let by_lines = at + 1;
-    let begins = |byte: &u8| byte & 0xc0 != 0x80;
-    let beginnings = body.iter().enumerate().rev().filter(|(_, byte)| begins(byte));
-    let last = (characters as usize).checked_sub(1);
-    let wanted =
-        last.map_or(body.len(), |last| beginnings.map(|(at, _)| at).nth(last).unwrap_or(0));
-    let start = if wanted < by_lines { line_start(body, wanted) } else { by_lines };
-    body.get(start..).unwrap_or_default()
-}
-
-/// Where the line begins in which this byte is.
-fn line_start(text: &[u8], at: usize) -> usize {
-    text.get(..at).and_then(|before| memrchr(b'\n', before)).map_or(0, |end| end + 1)
-}
-
 /// Whether anything but text, tabs and line ends occurs.
 fn has_controls(text: &[u8]) -> bool {
     // Folding whole chunks lets the compiler use vector instructions; an early return would not.
@@ -253,21 +224,5 @@ mod tests {
         let frames = Frames::lines_of(b"a\nb\rc\nd\n");
         let numbers: Vec<_> = (0..frames.len()).map(|i| frames.line_no(i)).collect();
         assert_eq!(numbers, [3, 2, 2, 1]);
-    }
-
-    #[test]
-    fn only_the_tail_is_read() {
-        let text = "x\n".repeat(5_000) + "last\n";
-        let frames = Frames::block(text.as_bytes(), 0);
-        assert_eq!(frames.len(), MAX_LINES);
-        assert_eq!(frames.line(MAX_LINES - 1), b"last");
-        // 5 000 lines of two characters, and four.
-        assert_eq!(Frames::block(text.as_bytes(), 4_004).len(), 2_001);
-        assert_eq!(Frames::block(text.as_bytes(), u32::MAX).len(), 5_001);
-        assert_eq!(tail(b"one\ntwo", 1, 0), b"two");
-        assert_eq!(tail(b"one\ntwo", 1, 3), b"two");
-        assert_eq!(tail(b"one\ntwo", 1, 4), b"one\ntwo");
-        assert_eq!(tail("one\nzwölf\n".as_bytes(), 1, 5), "zwölf".as_bytes());
-        assert_eq!(tail(b"", 3, 7), b"");
     }
 }

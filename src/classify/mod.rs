@@ -10,6 +10,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+mod block;
 mod builtin;
 mod decide;
 mod frames;
@@ -21,6 +22,7 @@ mod progress;
 pub mod report;
 mod rules;
 mod scan;
+mod sign;
 pub mod stall;
 mod timeline;
 mod traceback;

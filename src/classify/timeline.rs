@@ -8,23 +8,12 @@ use super::frames::Frames;
 use super::progress::{self, Counter};
 use super::rules::Weight;
 use super::scan::{Hit, RuleSet};
+use super::sign::Sign;
 use super::traceback;
 use crate::model::facts::Class;
 
 /// A bar that is redrawn over several lines may show so many counts after its program said it is done.
 const LAST_DRAWS: usize = 3;
-
-/// A failure or a sign of a finish that still counts.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sign {
-    pub(super) line: usize,
-    pub(super) rule: usize,
-    pub(super) class: Class,
-    pub(super) weight: Weight,
-    /// Where in the line it was found.
-    pub(super) at: usize,
-    pub(super) worker: Option<Vec<u8>>,
-}
 
 /// A line that shows a step.
 struct Step<'a> {

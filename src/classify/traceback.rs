@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 
 use super::frames::Frames;
 use super::rules::Weight;
-use super::timeline::Sign;
+use super::sign::Sign;
 use crate::model::facts::ErrorKind;
 
 /// Lines after a traceback's head in which its last line is looked for.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::job::LaunchMode;
+use super::launch::LaunchMode;
 
 /// An exit code that knows whose it is.
 ///

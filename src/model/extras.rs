@@ -10,8 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{ErrorKind, Place, Progress};
 use super::ids::LaunchToken;
-use super::job::{Intent, Launch, LaunchMode, Lease, Mark, Recovery, StoredVerdict};
+use super::launch::{Launch, LaunchMode};
+use super::lease::{Intent, Lease};
 use super::read::{self, DataError, Fields, Json, Path};
+use super::recovery::{Mark, Recovery, StoredVerdict};
 use super::time::Timestamp;
 
 /// Where the window of a job lives.

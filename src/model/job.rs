@@ -5,11 +5,14 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use super::exit::Exit;
-use super::facts::{ErrorKind, Evidence, Place, Progress};
-use super::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use super::facts::{ErrorKind, Place, Progress};
+use super::ids::{JobId, JobNumber, TargetName, UserName};
+pub use super::launch::{Launch, LaunchMode};
+pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
+pub use super::recovery::{Mark, Recovery, StoredVerdict};
 use super::rules::Rules;
 pub use super::source::Raw;
-use super::spec::StoredSpec;
+use super::spec::{JobSpec, StoredSpec, TargetRequest};
 pub use super::status::Status;
 use super::time::Timestamp;
 
@@ -81,141 +84,6 @@ pub struct Refused {
     pub status: Status,
     /// What was asked.
     pub verb: &'static str,
-}
-
-/// Which way a job is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaunchMode {
-    /// The users' own `staging.sh` does the work and calls back.
-    Script,
-    /// A command; staging, log and exit code are ours.
-    Native,
-}
-
-impl LaunchMode {
-    /// The spelling in data.json.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Script => "script",
-            Self::Native => "native",
-        }
-    }
-
-    /// Reads the spelling in data.json.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "script" => Some(Self::Script),
-            "native" => Some(Self::Native),
-            _ => None,
-        }
-    }
-}
-
-/// How and when the window of a job was opened (`extra_msgs.launch`). Absent in records of the original.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
-    /// The mark that record, pane and processes share.
-    pub token: LaunchToken,
-    /// Script or native.
-    pub mode: LaunchMode,
-    /// When the claim was made.
-    pub at: Timestamp,
-    /// Whether the window is known to exist. Until then the launch can be healed or given up.
-    pub confirmed: bool,
-    /// Exit code of the job's command, once recorded.
-    pub exit: Option<i32>,
-    /// When it ended.
-    pub ended: Option<Timestamp>,
-    /// When the machine that it began on was created, once its control plane has been seen to say so. A
-    /// target of the same name that was created at another instant is another machine.
-    pub machine: Option<Timestamp>,
-}
-
-/// The intent of a kill: whoever began it, no rule fires on the job any more.
-pub const KILLING: &str = "killing";
-
-/// The intent of clearing a record away. It is withdrawn when its owner is dead: the record then stays.
-pub const CLEANING: &str = "cleaning";
-
-/// An action that has begun and must be finished by somebody (`extra_msgs.intent`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
-    /// What is being done: [`KILLING`], [`CLEANING`], or the name of an action of a rule.
-    pub action: String,
-    /// Since when.
-    pub at: Timestamp,
-    /// Who began it: an owner as in [`Lease::owner`].
-    pub by: String,
-}
-
-/// The right to act on a lineage, with a fencing number (`extra_msgs.lease`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lease {
-    /// Owner: `host:boot:pid:start`.
-    pub owner: String,
-    /// Rises with each owner; a commit with an older number is refused.
-    pub fence: u64,
-    /// Free after this instant, unless renewed.
-    pub until: Timestamp,
-}
-
-impl Lease {
-    /// No lease is given for longer than this many seconds, whatever the clocks of two machines differ.
-    const LONGEST_S: u64 = 300;
-
-    /// Whether it holds at `now`. One that would hold for much longer than any is given for was written by
-    /// a clock that has been set back since.
-    pub fn runs(&self, now: Timestamp) -> bool {
-        self.until > now && self.until.seconds_since(now) <= Self::LONGEST_S
-    }
-
-    /// Gives it back, whatever any clock says. Its number stays.
-    pub fn free(&mut self) {
-        self.until = Timestamp::from_second(0);
-    }
-}
-
-/// An owner as people call it: `process 12 on host` for `host:boot:12:start`.
-pub fn who(owner: &str) -> String {
-    let mut parts = owner.rsplitn(4, ':').skip(1);
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(pid), Some(_boot), Some(host)) => format!("process {pid} on {host}"),
-        _ => owner.to_owned(),
-    }
-}
-
-/// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
-/// parent's, brought up to date. The counts are kept and not read off the ancestors, because those may
-/// be archived while the leaf lives. `plan::budget` gives the numbers their meaning.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recovery {
-    /// Reactions to preemptions and missing capacity, in the whole life of the lineage.
-    pub capacity: u32,
-    /// Of those, the ones in a row without progress: what the back-off grows with.
-    pub capacity_row: u32,
-    /// Reactions to other failures of infrastructure, in a row without progress.
-    pub infra: u32,
-    /// Children in a row that died at once, up to the parent of this attempt.
-    pub quick: u32,
-    /// How far the lineage had come at the last reaction.
-    pub best: Mark,
-    /// Whether this attempt was seen to come further than `best`.
-    pub progressed: bool,
-    /// When the last reaction was begun.
-    pub last_action_at: Option<Timestamp>,
-    /// When the control plane gave the answer on which the end of this attempt was judged.
-    pub judged: Option<Timestamp>,
-    /// Why nothing is done any more, once a budget has ended the lineage.
-    pub stopped: Option<String>,
-}
-
-/// How far a run has come. The epoch leads, since many programs count steps anew in each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
-pub struct Mark {
-    /// Epoch, if the program prints one.
-    pub epoch: Option<f64>,
-    /// Step, if the program prints one.
-    pub step: Option<u64>,
 }
 
 /// When a job began, as found in the file.
@@ -290,30 +158,6 @@ pub struct Job {
     pub raw: Raw,
 }
 
-/// Evidence worth keeping after the pane is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredVerdict {
-    /// The kind it led to.
-    pub kind: ErrorKind,
-    /// Pattern or fact.
-    pub rule: String,
-    /// The line.
-    pub line: String,
-    /// A person said that this is no error; it holds until other text appears.
-    pub ignored: bool,
-}
-
-impl StoredVerdict {
-    /// What is kept of the evidence for a failure; evidence may be missing.
-    pub fn new(kind: ErrorKind, evidence: Option<&Evidence>) -> Self {
-        let (rule, line) = match evidence {
-            Some(evidence) => (evidence.rule.clone(), evidence.line.clone()),
-            None => ("unknown".to_owned(), String::new()),
-        };
-        Self { kind, rule, line, ignored: false }
-    }
-}
-
 impl Job {
     /// A record for a new attempt; the rest is filled in by the launch.
     pub fn new(id: &JobId, tpu: TargetName, job_dir: String) -> Self {
@@ -347,6 +191,44 @@ impl Job {
             spec: None,
             raw: Raw::default(),
         }
+    }
+
+    /// What its successor is to do: the same. Its arguments are those that were passed, whatever has become of
+    /// the aliases since; `words` are those, without what follows from the lineage.
+    pub fn spec_with(&self, words: Vec<String>) -> JobSpec {
+        let stored = self.spec.clone().unwrap_or_default();
+        let named = || TargetRequest::Named(self.tpu.as_str().to_owned());
+        JobSpec {
+            name: stored.name,
+            target: stored.any_of.map_or_else(named, TargetRequest::Any),
+            dir: self.job_dir_id,
+            configs: Vec::new(),
+            words,
+            command: self.command.clone(),
+            tag: self.job_tags.clone(),
+            notes: self.notes.clone(),
+            rules: Some(self.rules.to_string()),
+            monitor: self.monitor,
+            log_stage: self.log_stage,
+        }
+    }
+
+    /// Takes over what it is to do. Target, directory, rules and arguments stand in the record as what they
+    /// were resolved to, which the caller knows.
+    pub fn keep_spec(&mut self, spec: &JobSpec) {
+        self.job_dir_id = spec.dir;
+        self.job_tags.clone_from(&spec.tag);
+        self.notes.clone_from(&spec.notes);
+        self.monitor = spec.monitor;
+        self.log_stage = spec.log_stage;
+        let stored = StoredSpec {
+            name: spec.name.clone(),
+            any_of: match &spec.target {
+                TargetRequest::Named(_) => None,
+                TargetRequest::Any(any_of) => Some(any_of.clone()),
+            },
+        };
+        self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
     }
 
     /// `alice/7`.
@@ -449,6 +331,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::spec::AnyOf;
     use crate::model::status::one_of_each;
 
     fn job(status: Status) -> Job {
@@ -503,5 +386,32 @@ mod tests {
     fn an_owner_is_named_so_that_a_person_can_find_it() {
         assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
         assert_eq!(who("somebody"), "somebody");
+    }
+
+    #[test]
+    fn what_a_record_keeps_of_its_specification_gives_it_back() {
+        let id = JobId::new(UserName::from("alice"), JobNumber(7));
+        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true) };
+        let spec = JobSpec {
+            name: Some("llama".to_owned()),
+            tag: Some("sweep".to_owned()),
+            notes: Some("a note".to_owned()),
+            monitor: false,
+            log_stage: true,
+            dir: Some(3),
+            rules: Some(Rules::default().to_string()),
+            words: vec!["--config.lr=1".to_owned()],
+            ..JobSpec::on(TargetRequest::Any(any_of))
+        };
+        let mut job = Job::new(&id, "t".into(), "/d".to_owned());
+        job.keep_spec(&spec);
+        let job = Job::from_value(&job.to_value(), &id.user).unwrap();
+        assert_eq!(job.spec_with(spec.words.clone()), spec);
+        let named = JobSpec { name: None, target: TargetRequest::Named("t".to_owned()), ..spec };
+        let mut job = job;
+        job.keep_spec(&named);
+        assert_eq!(job.spec, None, "nothing is kept that the record says itself");
+        assert!(job.to_value()["extra_msgs"].get("spec").is_none());
+        assert_eq!(job.spec_with(named.words.clone()), named);
     }
 }

@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use serde_json::{Map, Value, json};
 
 use super::extras;
-use super::job::Job;
 use super::read::{self, DataError, Fields, Json, Path};
 
 /// What a job is to do.
@@ -91,44 +90,6 @@ impl JobSpec {
             log_stage: false,
         }
     }
-
-    /// What the successor of an attempt is to do: the same. Its arguments are those that were passed, whatever
-    /// has become of the aliases since; `words` are those, without what follows from the lineage.
-    pub fn of(job: &Job, words: Vec<String>) -> Self {
-        let stored = job.spec.clone().unwrap_or_default();
-        let named = || TargetRequest::Named(job.tpu.as_str().to_owned());
-        Self {
-            name: stored.name,
-            target: stored.any_of.map_or_else(named, TargetRequest::Any),
-            dir: job.job_dir_id,
-            configs: Vec::new(),
-            words,
-            command: job.command.clone(),
-            tag: job.job_tags.clone(),
-            notes: job.notes.clone(),
-            rules: Some(job.rules.to_string()),
-            monitor: job.monitor,
-            log_stage: job.log_stage,
-        }
-    }
-
-    /// Writes it into the record of an attempt. Target, directory, rules and arguments stand there as what
-    /// they were resolved to, which the caller knows.
-    pub fn keep_in(&self, job: &mut Job) {
-        job.job_dir_id = self.dir;
-        job.job_tags.clone_from(&self.tag);
-        job.notes.clone_from(&self.notes);
-        job.monitor = self.monitor;
-        job.log_stage = self.log_stage;
-        let stored = StoredSpec {
-            name: self.name.clone(),
-            any_of: match &self.target {
-                TargetRequest::Named(_) => None,
-                TargetRequest::Any(any_of) => Some(any_of.clone()),
-            },
-        };
-        job.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
-    }
 }
 
 /// Reads a specification that was [written](write); the target comes from around it.
@@ -202,37 +163,4 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
     let members = [("name", json!(stored.name)), ("any_of", json!(any_of))];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ids::{JobId, JobNumber, UserName};
-
-    #[test]
-    fn what_a_record_keeps_of_its_specification_gives_it_back() {
-        let id = JobId::new(UserName::from("alice"), JobNumber(7));
-        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true) };
-        let spec = JobSpec {
-            name: Some("llama".to_owned()),
-            tag: Some("sweep".to_owned()),
-            notes: Some("a note".to_owned()),
-            monitor: false,
-            log_stage: true,
-            dir: Some(3),
-            rules: Some(crate::model::rules::Rules::default().to_string()),
-            words: vec!["--config.lr=1".to_owned()],
-            ..JobSpec::on(TargetRequest::Any(any_of))
-        };
-        let mut job = Job::new(&id, "t".into(), "/d".to_owned());
-        spec.keep_in(&mut job);
-        let job = Job::from_value(&job.to_value(), &id.user).unwrap();
-        assert_eq!(JobSpec::of(&job, spec.words.clone()), spec);
-        let named = JobSpec { name: None, target: TargetRequest::Named("t".to_owned()), ..spec };
-        let mut job = job;
-        named.keep_in(&mut job);
-        assert_eq!(job.spec, None, "nothing is kept that the record says itself");
-        assert!(job.to_value()["extra_msgs"].get("spec").is_none());
-        assert_eq!(JobSpec::of(&job, named.words.clone()), named);
-    }
 }

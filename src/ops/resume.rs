@@ -240,10 +240,10 @@ fn plan_with(
         session: user.tmux_name.clone(),
         target,
         spec: match &request.target {
-            None => JobSpec::of(job, args.clone()),
+            None => job.spec_with(args.clone()),
             Some(other) => JobSpec {
                 target: TargetRequest::Named(other.clone()),
-                ..JobSpec::of(job, args.clone())
+                ..job.spec_with(args.clone())
             },
         },
         dir,

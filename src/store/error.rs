@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::original::{Flag, STALE_S};
+use super::flag::{Flag, STALE_S};
 use crate::model::data::ReadError;
 use crate::sys::files::NoFile;
 

@@ -14,6 +14,7 @@ mod backup;
 pub mod disk;
 mod error;
 pub mod fake;
+mod flag;
 mod journal;
 pub mod lock;
 pub mod original;

@@ -12,32 +12,13 @@ use serde_json::Value;
 
 use super::disk::Disk;
 use super::error::StoreError;
+pub use super::flag::{Flag, STALE_S};
 use super::lock::PATIENCE;
 use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
 
-/// A flag that was set longer ago is left over from a process that died: the original itself waits this
-/// long for one before it gives up.
-pub const STALE_S: u64 = 30 * 60;
-
 /// Between two looks at the flag.
 const WAIT: Duration = Duration::from_millis(20);
-
-/// What `lock.json` says about the data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
-    /// Who set it, if that was written down.
-    pub user: Option<String>,
-    /// Seconds since the file was written.
-    pub age_s: u64,
-}
-
-impl Flag {
-    /// Whether somebody may still be at work.
-    pub fn is_fresh(&self) -> bool {
-        self.age_s < STALE_S
-    }
-}
 
 /// The flag of a lock file with these contents, if it is set.
 fn flag(disk: &dyn Disk, path: &Path, now: Timestamp, bytes: &[u8]) -> Option<Flag> {

@@ -7,7 +7,6 @@
 pub mod clock;
 pub mod env;
 pub mod files;
-mod pipes;
 pub mod proc;
 pub mod procs;
 pub mod pty;

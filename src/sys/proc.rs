@@ -1,5 +1,7 @@
 //! Running other programs: an argument vector, never a shell. `dialog` waits for what they say.
 
+mod pipes;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -14,8 +16,6 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-
-use super::pipes;
 
 /// What a program reads on its standard input.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
 //! Holds the picture in `src/lib.rs`: who may use whom, what is pure, and the shape of files.
 //!
 //! Reads the sources with `syn`; [`table`] is the picture as data, [`mentions`] reads a file,
-//! [`rules`] judges. `cases` breaks every rule once, so that this test is known to be able to fail.
+//! [`rules`] judges each file, [`shape`] the whole. `cases` breaks every rule once, so that this test is known to be able to fail.
 
 mod cases;
 mod mentions;
 mod rules;
+mod shape;
 mod table;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{TrainError, network};
+use super::TrainError;
+
+/// Examples to learn from.
+pub(super) const EXAMPLES: u32 = 600;
 
 /// What a run is to do. The names are those after `--config.` where nothing else is said.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +106,7 @@ impl Config {
                 _ => return Err(argument.wrong("this training has no such flag")),
             }
         }
-        let per_epoch = network::EXAMPLES.div_ceil(config.batch_size).max(1);
+        let per_epoch = EXAMPLES.div_ceil(config.batch_size).max(1);
         config.steps = steps.unwrap_or_else(|| epochs.saturating_mul(per_epoch));
         if let Some(epochs) = epochs_per_checkpoint {
             config.checkpoint_every = epochs.saturating_mul(per_epoch);
@@ -118,7 +121,7 @@ impl Config {
 
     /// How many times the data has been seen after `step` steps.
     pub(super) fn epoch(&self, step: u32) -> f64 {
-        f64::from(step) * f64::from(self.batch_size) / f64::from(network::EXAMPLES)
+        f64::from(step) * f64::from(self.batch_size) / f64::from(EXAMPLES)
     }
 }
 

@@ -3,10 +3,8 @@
 //! Every number depends only on the seed, the settings and the number of steps taken. Sums run in one
 //! fixed order and nothing is fused or shared between threads, so equal runs are equal in every bit.
 
-use super::arguments::Config;
+use super::arguments::{Config, EXAMPLES};
 
-/// Points of the generated data.
-pub(super) const EXAMPLES: u32 = 600;
 const INPUTS: usize = 2;
 const HIDDEN: usize = 16;
 const CLASSES: usize = 3;

@@ -235,7 +235,7 @@ fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<
 /// The new record.
 fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
     let mut job = Job::new(id, plan.target.name.clone(), plan.dir.clone());
-    plan.spec.keep_in(&mut job);
+    job.keep_spec(&plan.spec);
     job.extra_configs = quoted(&plan.args);
     job.status = Status::Starting;
     job.stage = plan.stage;

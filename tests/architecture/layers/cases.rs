@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rules;
+use super::shape;
 use super::table::MAX_LINES;
 
 /// What the rules say about one file, one line per finding.
@@ -259,4 +260,48 @@ fn a_file_that_no_mod_declares_is_found() {
     let mut files = whole.to_vec();
     files[10].1 = "#[allow(x)]\nfn f() {}";
     assert!(tree(&files).contains("benches/start.rs:2: has `#[allow]`"), "{}", tree(&files));
+}
+
+#[test]
+fn circles_rings_and_homonyms_are_found() {
+    let tree = |files: &[(&str, &str)]| {
+        let files = files
+            .iter()
+            .map(|(path, body)| ((*path).to_owned(), format!("//! A case.\n{body}")))
+            .collect();
+        shape::check(&files).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let circle = [
+        ("src/plan/mod.rs", "mod a;\nmod b;\nmod c;"),
+        ("src/plan/a.rs", "use super::b::f;"),
+        ("src/plan/b.rs", "use crate::plan::c::deep::f;"),
+        ("src/plan/c/mod.rs", "mod deep;"),
+        ("src/plan/c/deep.rs", "pub(super) fn f() { crate::plan::a::f(); }"),
+    ];
+    let found = tree(&circle);
+    assert!(
+        found.starts_with("src/plan/a.rs:2: closes a circle in `plan`: a -> b -> c -> a"),
+        "{found}"
+    );
+    assert_eq!(found.lines().count(), 1, "each circle is told once:\n{found}");
+    // What only tests use, and what a folder's own file uses of it, closes none.
+    let mut files = circle.to_vec();
+    files[4].1 = "pub(super) fn f() {}\n#[cfg(test)]\nmod tests { use crate::plan::a; }";
+    assert_eq!(tree(&files), "");
+    files[0].1 = "mod a;\nuse a::g;\npub fn f() { g(); }";
+    files[1].1 = "pub(super) fn g() { super::f(); }";
+    assert_eq!(tree(&files), "");
+
+    let outward = [
+        ("src/ops/mod.rs", "mod error;\nmod kill;"),
+        ("src/ops/error.rs", "use super::kill::f;"),
+        ("src/ops/kill.rs", "pub fn f() {}"),
+    ];
+    let found = tree(&outward);
+    assert!(found.starts_with("src/ops/error.rs:2: `ops::error` uses `ops::kill`"), "{found}");
+
+    let twice = [("src/plan/a.rs", "pub struct Same;"), ("src/model/b.rs", "pub enum Same { A }")];
+    assert!(tree(&twice).contains("`Same` is also a type of"), "{}", tree(&twice));
+    let private = [("src/plan/a.rs", "pub struct Same;"), ("src/model/b.rs", "struct Same;")];
+    assert_eq!(tree(&private), "");
 }

@@ -60,6 +60,8 @@ pub(super) struct Mentions {
     pub(super) children: Vec<Child>,
     /// Items at the top that are not `mod`: line.
     pub(super) other_items: Vec<usize>,
+    /// Public types outside tests: name and line.
+    pub(super) public_types: Vec<(String, usize)>,
 }
 
 /// Reads `text` as the module `module` (`["plan", "decide"]`; the root is empty).
@@ -221,6 +223,13 @@ impl Reader {
         self.tokens(list.tokens.clone());
     }
 
+    /// Notes a type that others can name.
+    fn public_type(&mut self, ident: &Ident, visibility: &syn::Visibility) {
+        if !self.in_test && matches!(visibility, syn::Visibility::Public(_)) {
+            self.found.public_types.push((ident.unraw().to_string(), line_of(ident)));
+        }
+    }
+
     /// Runs `inside` with the test flag raised if the attributes say `cfg(test)`.
     fn under(&mut self, attributes: &[syn::Attribute], inside: impl FnOnce(&mut Self)) {
         let before = self.in_test;
@@ -335,6 +344,21 @@ impl<'ast> Visit<'ast> for Reader {
             this.inline.pop();
             this.module.pop();
         });
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.public_type(&item.ident, &item.vis);
+        visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.public_type(&item.ident, &item.vis);
+        visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.public_type(&item.ident, &item.vis);
+        visit::visit_item_trait(self, item);
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::mentions::{self, How, Mention, Mentions};
+use super::shape;
 use super::table::{
     EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, LAYERS, LONG_TABLES, Layer, MAX_LINES, PURE, ROOTS,
 };
@@ -11,10 +12,10 @@ use super::table::{
 /// One breach of one rule.
 #[derive(Debug)]
 pub(super) struct Finding {
-    file: String,
-    line: usize,
-    what: String,
-    rule: String,
+    pub(super) file: String,
+    pub(super) line: usize,
+    pub(super) what: String,
+    pub(super) rule: String,
 }
 
 impl fmt::Display for Finding {
@@ -66,6 +67,7 @@ pub(super) fn check_tree(files: &BTreeMap<String, String>) -> Vec<Finding> {
             });
         }
     }
+    findings.extend(shape::check(files));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     findings
 }
@@ -298,7 +300,7 @@ fn starts_with(longer: &[&str], prefix: &[String]) -> bool {
 }
 
 /// `src/plan/decide.rs` -> `["plan", "decide"]`.
-fn module_of(path: &str) -> Vec<String> {
+pub(super) fn module_of(path: &str) -> Vec<String> {
     let inside = path.split_once('/').map_or(path, |(_, inside)| inside);
     let inside = inside.strip_suffix(".rs").unwrap_or(inside);
     let inside = inside.strip_suffix("/mod").unwrap_or(inside);

@@ -130,3 +130,19 @@ pub(super) const MAX_LINES: usize = 600;
 
 /// Tables of data that may be longer.
 pub(super) const LONG_TABLES: &[&str] = &[];
+
+/// Folders whose parts stand in rings, from the innermost: a part knows those of its own ring and of the rings
+/// further in. What is not named is in the outermost.
+pub(super) const RINGS: &[(&str, &[&[&str]])] = &[("ops", &[&["error"]])];
+
+/// Folders in which circles still stand.
+pub(super) const CIRCLES: &[&str] =
+    &["cli", "kinds/tpu/sim", "ops", "screen", "screen/update", "screen/view"];
+
+/// Names that several public types still have.
+pub(super) const HOMONYMS: &[&str] = &[
+    "Again", "Answer", "Ask", "Board", "Change", "Command", "Door", "Effect", "Effects", "Entry",
+    "Event", "Facts", "Fault", "Flaw", "Fleet", "Input", "Memory", "Origin", "Output", "Plan",
+    "Problem", "Progress", "Row", "Scope", "Standing", "Status", "Ticket", "Trouble", "Which",
+    "Wish",
+];

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::clock::{Clock as _, SystemClock};
-use super::proc::{Output, ProcError, Spawn, Status};
+use super::{Output, ProcError, Spawn, Status};
+use crate::sys::clock::{Clock as _, SystemClock};
 
 /// How long to listen before looking whether the program still lives, when it holds no pipe open or a
 /// child of it holds one.

@@ -1,0 +1,52 @@
+//! How the run of an attempt was started, and how its command ended.
+
+use super::ids::LaunchToken;
+use super::time::Timestamp;
+
+/// Which way a job is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchMode {
+    /// The users' own `staging.sh` does the work and calls back.
+    Script,
+    /// A command; staging, log and exit code are ours.
+    Native,
+}
+
+impl LaunchMode {
+    /// The spelling in data.json.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Native => "native",
+        }
+    }
+
+    /// Reads the spelling in data.json.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "script" => Some(Self::Script),
+            "native" => Some(Self::Native),
+            _ => None,
+        }
+    }
+}
+
+/// How and when the window of a job was opened (`extra_msgs.launch`). Absent in records of the original.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// The mark that record, pane and processes share.
+    pub token: LaunchToken,
+    /// Script or native.
+    pub mode: LaunchMode,
+    /// When the claim was made.
+    pub at: Timestamp,
+    /// Whether the window is known to exist. Until then the launch can be healed or given up.
+    pub confirmed: bool,
+    /// Exit code of the job's command, once recorded.
+    pub exit: Option<i32>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// When the machine that it began on was created, once its control plane has been seen to say so. A
+    /// target of the same name that was created at another instant is another machine.
+    pub machine: Option<Timestamp>,
+}

@@ -1,0 +1,62 @@
+//! What is remembered of the failures of a lineage and of what was done about them.
+
+use super::facts::{ErrorKind, Evidence};
+use super::time::Timestamp;
+
+/// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
+/// parent's, brought up to date. The counts are kept and not read off the ancestors, because those may
+/// be archived while the leaf lives. `plan::budget` gives the numbers their meaning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recovery {
+    /// Reactions to preemptions and missing capacity, in the whole life of the lineage.
+    pub capacity: u32,
+    /// Of those, the ones in a row without progress: what the back-off grows with.
+    pub capacity_row: u32,
+    /// Reactions to other failures of infrastructure, in a row without progress.
+    pub infra: u32,
+    /// Children in a row that died at once, up to the parent of this attempt.
+    pub quick: u32,
+    /// How far the lineage had come at the last reaction.
+    pub best: Mark,
+    /// Whether this attempt was seen to come further than `best`.
+    pub progressed: bool,
+    /// When the last reaction was begun.
+    pub last_action_at: Option<Timestamp>,
+    /// When the control plane gave the answer on which the end of this attempt was judged.
+    pub judged: Option<Timestamp>,
+    /// Why nothing is done any more, once a budget has ended the lineage.
+    pub stopped: Option<String>,
+}
+
+/// How far a run has come. The epoch leads, since many programs count steps anew in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Mark {
+    /// Epoch, if the program prints one.
+    pub epoch: Option<f64>,
+    /// Step, if the program prints one.
+    pub step: Option<u64>,
+}
+
+/// Evidence worth keeping after the pane is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredVerdict {
+    /// The kind it led to.
+    pub kind: ErrorKind,
+    /// Pattern or fact.
+    pub rule: String,
+    /// The line.
+    pub line: String,
+    /// A person said that this is no error; it holds until other text appears.
+    pub ignored: bool,
+}
+
+impl StoredVerdict {
+    /// What is kept of the evidence for a failure; evidence may be missing.
+    pub fn new(kind: ErrorKind, evidence: Option<&Evidence>) -> Self {
+        let (rule, line) = match evidence {
+            Some(evidence) => (evidence.rule.clone(), evidence.line.clone()),
+            None => ("unknown".to_owned(), String::new()),
+        };
+        Self { kind, rule, line, ignored: false }
+    }
+}

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   cli      screen       daemon      demo     ways in, no logic of their own
+//!   wire                                       the documents that leave: JSON, and its schema
 //!   ops                                        use cases: one verb, one file
 //!   kinds                                      the kinds of target, each a folder
 //!   provider                                   contract: machines that come and go
@@ -58,6 +59,9 @@ pub mod kinds;
 
 // Use cases, and the ways in.
 pub mod ops;
+
+// Pure again: what of it leaves as JSON.
+pub mod wire;
 
 pub mod cli;
 pub mod daemon;

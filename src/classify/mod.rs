@@ -19,7 +19,6 @@ mod needles;
 mod numerals;
 mod prefix;
 mod progress;
-pub mod report;
 mod rules;
 mod scan;
 mod sign;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::lab;
@@ -13,6 +12,7 @@ use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
 use crate::sys::env::Env;
+use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
@@ -206,10 +206,10 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
     let options = screen::options(&app, scope)?;
     if app.global.dry_run {
         // Its keys act on processes and windows, which nobody can try out.
-        return Ok(Output::new("Would open the screen.", json!({ "would": "monitor" })));
+        return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));
     }
     let code = screen::open(app.into_ctx()?, options)?;
-    Ok(Output { code, ..Output::default() })
+    Ok(Output::default().code(code))
 }
 
 /// MONITOR.
@@ -271,7 +271,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     } else {
         "The story came true, and nothing is left behind."
     };
-    Ok(Output::new(last, json!({ "demo": "ok" })))
+    Ok(Output::new(last, &DemoDocument { demo: "ok" }))
 }
 
 /// The training that the demo runs.
@@ -285,7 +285,7 @@ fn demo_train(words: &[String]) -> Outcome {
         pace: &|duration| clock.sleep(duration),
     };
     match run(words, &mut std::io::stdout().lock(), &world) {
-        Ok(code) => Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() }),
+        Ok(code) => Ok(Output::default().code(u8::try_from(code).unwrap_or(1))),
         Err(TrainError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
             Ok(Output::default())
         }

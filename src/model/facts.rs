@@ -213,6 +213,20 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 10] = [
+        Self::Staging,
+        Self::Initializing,
+        Self::Compiling,
+        Self::Running,
+        Self::Sampling,
+        Self::Evaluating,
+        Self::Saving,
+        Self::Diverged,
+        Self::Stalled,
+        Self::IdlePrompt,
+    ];
+
     /// The word that people see.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -341,6 +355,22 @@ pub enum Source {
     Api,
     /// What the record itself says.
     Record,
+}
+
+impl Source {
+    /// Every source.
+    pub const ALL: [Self; 5] = [Self::Text, Self::Exit, Self::Engine, Self::Api, Self::Record];
+
+    /// The spelling in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Exit => "exit",
+            Self::Engine => "engine",
+            Self::Api => "api",
+            Self::Record => "record",
+        }
+    }
 }
 
 /// Why a statement about a job is made: which fact, which text, how old.

@@ -13,6 +13,9 @@ pub enum LaunchMode {
 }
 
 impl LaunchMode {
+    /// Both ways.
+    pub const ALL: [Self; 2] = [Self::Script, Self::Native];
+
     /// The spelling in data.json.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -26,6 +26,10 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every word of the `status` field.
+    pub const WORDS: [&'static str; 7] =
+        ["starting", "running", "finished", "error", "killed", "resumed", "rerunned"];
+
     /// The word in the `status` field; `None` for `null`.
     pub fn word(&self) -> Option<&'static str> {
         match self {

@@ -22,6 +22,9 @@ pub enum Pricing {
 }
 
 impl Pricing {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::OnDemand, Self::Preemptible, Self::Spot];
+
     /// Whether its owner may take it away.
     pub fn is_reclaimable(self) -> bool {
         !matches!(self, Self::OnDemand)
@@ -38,7 +41,7 @@ impl Pricing {
 
     /// Reads the spelling.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::OnDemand, Self::Preemptible, Self::Spot].into_iter().find(|p| p.as_str() == text)
+        Self::ALL.into_iter().find(|pricing| pricing.as_str() == text)
     }
 }
 

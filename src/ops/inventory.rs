@@ -104,6 +104,16 @@ pub struct Description {
     pub size: (Option<u32>, Option<u32>),
 }
 
+impl Description {
+    /// How many workers it has: its own addresses say so; before they are there, its type does.
+    pub fn workers(&self) -> Option<usize> {
+        match self.fact.endpoints.len() {
+            0 => self.size.1.and_then(|workers| usize::try_from(workers).ok()),
+            count => Some(count),
+        }
+    }
+}
+
 /// Asks about one target.
 pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
     let data = ctx.data()?;

@@ -33,6 +33,17 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Gone,
+        Self::Creating,
+        Self::Free,
+        Self::Reserved,
+        Self::Error,
+        Self::Running,
+        Self::Unknown,
+    ];
+
     /// The spelling in JSON and CSV.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,6 +99,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// Its shortest alias, if it has one.
+    pub fn alias(&self) -> Option<&str> {
+        (self.label != self.target.as_str()).then_some(self.label.as_str())
+    }
+
     /// The type, if somebody has said it.
     pub fn told_type(&self) -> Option<&str> {
         self.accelerator.as_deref().filter(|_| !self.is_guessed)

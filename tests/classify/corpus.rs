@@ -10,10 +10,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tpu::classify::report::{BlockReport, LineReport};
 use tpu::classify::{Classifier, Input};
 use tpu::model::exit::Exit;
 use tpu::model::facts::{Class, Phase, Progress, Verdict};
+use tpu::wire::classified::{LinePart, VerdictDocument};
+use tpu::wire::members;
 
 #[derive(Deserialize)]
 struct Line {
@@ -371,7 +372,7 @@ fn the_json_keeps_its_form() {
     let text =
         b"[worker 3] step 1200/5000 loss 0.41\n[worker 3] UNAVAILABLE: Task 2 heartbeat timeout.\n";
     let verdict = read(text, Some(134));
-    let json = serde_json::to_value(BlockReport::from(&verdict)).unwrap();
+    let json = serde_json::Value::Object(members(&VerdictDocument::from(&verdict)));
     assert_eq!(
         json,
         serde_json::json!({
@@ -389,7 +390,7 @@ fn the_json_keeps_its_form() {
     );
     let lines = Classifier::builtin().classify_lines(b"\nKilled\n");
     let json: Vec<_> =
-        lines.iter().map(|line| serde_json::to_string(&LineReport::from(line)).unwrap()).collect();
+        lines.iter().map(|line| serde_json::to_string(&LinePart::from(line)).unwrap()).collect();
     assert_eq!(
         json,
         [

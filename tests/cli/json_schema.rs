@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use tpu::cli::args::Cli;
 use tpu::cli::legacy;
+use tpu::sys::env::Env;
+use tpu::wire::schema::schema;
 
 use crate::cli::original_commands::{cases, lab};
 use crate::common::env::{CommandOutput, TestEnv};
 use crate::common::tmux::write_file;
-
-const SCHEMA: &str = include_str!("../../docs/schema.json");
 
 /// Commands that print no document: they take over the terminal, or are called by the launcher.
 const SILENT: [&str; 5] = ["monitor", "attach", "launcher", "demo-train", "demo"];
@@ -41,7 +41,7 @@ struct Schemas {
 
 impl Schemas {
     fn new() -> Self {
-        let mut whole: Value = serde_json::from_str(SCHEMA).unwrap();
+        let mut whole = schema();
         jsonschema::meta::validate(&whole).unwrap();
         closed(&mut whole);
         Self { whole, ready: BTreeMap::new() }
@@ -52,7 +52,7 @@ impl Schemas {
         self.ready.entry(name.to_owned()).or_insert_with(|| {
             assert!(
                 whole["$defs"][name].is_object(),
-                "docs/schema.json does not describe '{name}'"
+                "the table in src/wire/schema.rs has no document of '{name}'"
             );
             let mut schema = whole.clone();
             let map = schema.as_object_mut().unwrap();
@@ -175,6 +175,21 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
         .flat_map(|(line, code)| tried(&env, &mut schemas, line, Some(*code)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn the_page_of_schemas_is_what_the_types_give() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema.json");
+    let made = format!("{:#}\n", schema());
+    if Env::read().var("INSTA_UPDATE") == Some("always") {
+        write_file(&path, &made);
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == made,
+        "docs/schema.json is not what the types of src/wire give: write it with ./x schema, and look at the diff, \
+         for scripts see it too"
+    );
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Config aliases: `-a`, `-sa`, `del-config-alias`.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
 use crate::cli::resolve::{self, Sorted};
 use crate::model::ids::UserName;
 use crate::ops::{Error, aliases, ctx::user_of};
+use crate::wire::users::{
+    ConfigAliasDocument, ConfigAliasesDocument, ForgottenConfigAliasDocument,
+};
 
 fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;
@@ -41,7 +42,7 @@ pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
     aliases::add(app.ctx()?, &user, (alias, full), &resolve::command_words())?;
     Ok(Output::new(
         format!("{alias} stands for {full} now."),
-        json!({ "user": user, "alias": alias, "full": full }),
+        &ConfigAliasDocument { user: &user, alias, full },
     ))
 }
 
@@ -58,9 +59,9 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
         text =
             format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
     }
-    let map: serde_json::Value =
-        owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), json!(full))).collect();
-    Ok(Output::new(text, json!({ "user": user, "aliases": map })))
+    let aliases =
+        owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), full.as_str())).collect();
+    Ok(Output::new(text, &ConfigAliasesDocument { user: &user, aliases }))
 }
 
 /// `del-config-alias ALIAS`.
@@ -74,6 +75,6 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let full = aliases::delete(app.ctx()?, &user, alias)?;
     Ok(Output::new(
         format!("{alias} no longer stands for {full}."),
-        json!({ "user": user, "alias": alias }),
+        &ForgottenConfigAliasDocument { user: &user, alias },
     ))
 }

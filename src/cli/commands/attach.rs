@@ -1,7 +1,5 @@
 //! `tpu attach`: goes to a job's window.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
@@ -9,6 +7,7 @@ use crate::cli::resolve;
 use crate::cli::whose::Purpose;
 use crate::ops::{Error, attach};
 use crate::sys::proc::{self, Spawn};
+use crate::wire::jobs::{JobIdDocument, JobIdPart};
 
 /// Switches the client inside tmux, attaches outside.
 pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
@@ -23,7 +22,7 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     }
     let status = proc::run_in_foreground(&Spawn::new(program).args(args))?;
     if status.success() {
-        Ok(Output::new("", json!({ "job": id })))
+        Ok(Output::new("", &JobIdDocument { job: JobIdPart::from(&id) }))
     } else {
         Err(Error::unreachable(format!("tmux could not show {id}")).hint(argv.join(" ")))
     }

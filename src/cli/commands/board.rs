@@ -4,7 +4,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
-use serde_json::{Map, Value, json};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -19,6 +18,11 @@ use crate::ops::{Error, board};
 use crate::plan::board::{Row, Standing, is_of};
 use crate::plan::types::TypeExpr;
 use crate::text::counted;
+use crate::wire::board::{
+    BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
+    SheetImportDocument,
+};
+use crate::wire::words::Moment;
 
 /// One of the commands about the board.
 pub(in crate::cli) fn run(app: &App, command: &Board) -> Outcome {
@@ -80,13 +84,6 @@ fn find(app: &App, args: &Find) -> Outcome {
         is_of(row, &types, reclaimable) && (args.deleted == (row.standing == Standing::Gone))
     };
     let rows: Vec<Row> = board.to_be_had().filter(wanted).cloned().collect();
-    let counts: Map<String, Value> = GROUPS
-        .iter()
-        .map(|(name, of)| {
-            let count = rows.iter().filter(|row| of.contains(&row.standing)).count();
-            (name.to_lowercase().replace("deleted/preempted", "gone"), json!(count))
-        })
-        .collect();
     let text = match style {
         Style::Full => {
             let zone = app.zone(&*app.ctx()?.data()?)?;
@@ -95,11 +92,10 @@ fn find(app: &App, args: &Find) -> Outcome {
         Style::Category | Style::CategoryNote => groups(&rows, style == Style::CategoryNote),
     };
     let text = if rows.is_empty() { "No such target.".to_owned() } else { text };
-    let json = json!({ "targets": rows.iter().map(one).collect::<Vec<_>>(), "counts": counts });
     let notes = rows
         .iter()
         .filter_map(|row| row.disagreement.as_ref().map(|said| format!("{}: {said}", row.label)));
-    Ok(Output::new(text, json).notes(notes.collect()))
+    Ok(Output::new(text, &BoardDocument::from(&*rows)).notes(notes.collect()))
 }
 
 /// The groups of the original, in its order, each with its count.
@@ -167,23 +163,6 @@ fn full(row: &Row, zone: &time::Zone) -> String {
     format!("{} ({}): {}\n", row.label, row.target, parts.join(", "))
 }
 
-fn one(row: &Row) -> Value {
-    json!({
-        "target": row.target,
-        "label": row.label,
-        "type": row.accelerator,
-        "zone": row.zone,
-        "pricing": row.pricing.as_str(),
-        "standing": row.standing.as_str(),
-        "user": row.user,
-        "notes": row.notes,
-        "tags": row.tags,
-        "jobs": row.jobs,
-        "reserved_until": row.until.map(time::Timestamp::to_rfc3339),
-        "disagreement": row.disagreement,
-    })
-}
-
 /// A target and, if one was typed, a user.
 fn target_and_user(
     app: &App,
@@ -230,7 +209,7 @@ fn release(app: &App, words: &[String]) -> Outcome {
     let (target, was_taken) = board::release(ctx, &typed, user.as_ref())?;
     let text =
         if was_taken { format!("{target} is free now.") } else { format!("{target} was free.") };
-    Ok(Output::new(text, json!({ "target": target, "was_taken": was_taken })))
+    Ok(Output::new(text, &ReleasedDocument { target: &target, was_taken }))
 }
 
 fn reserve(app: &App, args: &Reserve) -> Outcome {
@@ -244,7 +223,7 @@ fn reserve(app: &App, args: &Reserve) -> Outcome {
     let (target, until) = board::reserve(ctx, &typed, &user, seconds)?;
     Ok(Output::new(
         format!("{target} is {user}'s for {}.", time::age(seconds)),
-        json!({ "target": target, "user": user, "until": until.to_rfc3339() }),
+        &ReservedDocument { target: &target, user: &user, until: Moment(until) },
     ))
 }
 
@@ -256,17 +235,17 @@ fn notes(app: &App, args: &Notes, add: bool) -> Outcome {
     } else {
         format!("Notes of {target}: {}", crate::text::escape(&notes))
     };
-    Ok(Output::new(told, json!({ "target": target, "notes": notes })))
+    Ok(Output::new(told, &NotesDocument { target: &target, notes: &notes }))
 }
 
 fn export(app: &App, format: SheetFormat) -> Outcome {
     let table = sheet::table(app.ctx()?)?;
-    let rows = sheet::to_json(&table);
+    let document = SheetDocument::from(&*table);
     let text = match format {
         SheetFormat::Csv => sheet::to_csv(&table)?,
-        SheetFormat::Json => format!("{rows:#}"),
+        SheetFormat::Json => serde_json::to_string_pretty(&document.rows).unwrap_or_default(),
     };
-    Ok(Output::new(text, json!({ "rows": rows })))
+    Ok(Output::new(text, &document))
 }
 
 fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
@@ -277,14 +256,12 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
     };
     let imported = sheet::import(app.ctx()?, &rows)?;
     let text = format!("{} of {} taken.", imported.taken.len(), counted(rows.len(), "row"));
-    let refused: Vec<Value> =
-        imported.refused.iter().map(|(place, why)| json!({ "place": place, "why": why })).collect();
     let notes = imported
         .refused
         .iter()
         .map(|(place, why)| format!("{place} was not taken: {}", crate::text::escape(why)));
-    let json = json!({ "taken": imported.taken, "refused": refused });
-    let mut output = Output::new(text, json).notes(notes.collect());
+    let document = SheetImportDocument::from(&imported);
+    let mut output = Output::new(text, &document).notes(notes.collect());
     output.code = u8::from(!imported.refused.is_empty());
     Ok(output)
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
@@ -10,6 +9,7 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Command, Finish, LauncherStep};
 use crate::cli::print::Output;
 use crate::model::ids::{JobId, LaunchToken};
+use crate::model::job::Status;
 use crate::ops::callbacks::{self, Begun};
 use crate::ops::relay::{self, Relayed};
 use crate::ops::{Error, workers};
@@ -17,6 +17,8 @@ use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
 use crate::sys::pty;
+use crate::wire::jobs::{FailedDocument, FinishedDocument, JobIdDocument, JobIdPart};
+use crate::wire::words::Word;
 
 /// The job into whose window a callback prints. Each of its lines is marked, so that no reader of the window takes
 /// it for the job's. What the other steps of the launcher print is the job's, the workers' and ssh's.
@@ -40,7 +42,8 @@ pub(in crate::cli) fn upd_log(app: &App, words: &[String]) -> Outcome {
     let begun =
         Begun { log_dir: log_dir.clone(), stage_dir: stage_dir.clone(), target: target.clone() };
     callbacks::upd_log(ctx, &id, &begun)?;
-    Ok(Output::new(format!("{id} logs in {log_dir}."), json!({ "job": id })))
+    let document = JobIdDocument { job: JobIdPart::from(&id) };
+    Ok(Output::new(format!("{id} logs in {log_dir}."), &document))
 }
 
 /// `finish-job SESSION:WINDOW`.
@@ -48,7 +51,8 @@ pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     callbacks::finish_job(ctx, &id, args.force)?;
-    Ok(Output::new(format!("{id} is finished."), json!({ "job": id, "status": "finished" })))
+    let document = FinishedDocument { job: JobIdPart::from(&id), status: Word(Status::Finished) };
+    Ok(Output::new(format!("{id} is finished."), &document))
 }
 
 /// `fail-job SESSION:WINDOW`.
@@ -56,10 +60,12 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
-    Ok(Output::new(
-        format!("{id} failed: {kind}."),
-        json!({ "job": id, "status": "error", "error": kind.as_str() }),
-    ))
+    let document = FailedDocument {
+        job: JobIdPart::from(&id),
+        status: Word(Status::Error(kind)),
+        error: Word(kind),
+    };
+    Ok(Output::new(format!("{id} failed: {kind}."), &document))
 }
 
 /// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.
@@ -91,7 +97,7 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             let relayed =
                 Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };
             let is_held = relay::run(&SystemClock::new(), &relayed)?;
-            return Ok(Output { code: if is_held { HELD } else { 0 }, ..Output::default() });
+            return Ok(Output::default().code(if is_held { HELD } else { 0 }));
         }
         LauncherStep::Workers { token } => {
             // A window that closes takes nothing from the workers: no SIGHUP.
@@ -99,7 +105,7 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             let token = LaunchToken::from(token.as_str());
             let code = workers::attend(app.ctx()?, &token, &mut std::io::stdout(), &stop)?;
             // What does not fit into an exit code is a failure all the same.
-            return Ok(Output { code: u8::try_from(code).unwrap_or(1), ..Output::default() });
+            return Ok(Output::default().code(u8::try_from(code).unwrap_or(1)));
         }
         LauncherStep::Exited { token, code } => {
             callbacks::exited(app.ctx()?, &LaunchToken::from(token.as_str()), *code)?;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Check, Maj};
@@ -11,7 +9,7 @@ use crate::cli::print::{
     self,
     block::{self, Show},
 };
-use crate::cli::print::{Output, json as as_json, table};
+use crate::cli::print::{Output, table};
 use crate::cli::resolve;
 use crate::cli::whose::{self, Purpose};
 use crate::model::exit::Exit;
@@ -22,12 +20,13 @@ use crate::ops::classify;
 use crate::ops::printed::{self, Ending};
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::escape;
+use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
     let text = || block::all(&look, show);
-    let output = Output::either(&app.global, text, || as_json::snapshot(&look));
+    let output = Output::either(&app.global, text, || SnapshotDocument::from(&look));
     Ok(output)
 }
 
@@ -41,7 +40,7 @@ pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
             table::jobs(&look, show, app.width())
         }
     };
-    let output = Output::either(&app.global, text, || as_json::snapshot(&look));
+    let output = Output::either(&app.global, text, || SnapshotDocument::from(&look));
     Ok(output)
 }
 
@@ -208,6 +207,6 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     if let Some(dir) = &view.log_dir {
         text += &format!("logs: {dir}\n");
     }
-    let output = Output::new(text, json!({ "job": as_json::job(&view) }));
+    let output = Output::new(text, &ExplainDocument { job: JobPart::from(&view) });
     Ok(output)
 }

@@ -3,8 +3,6 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Classify;
@@ -13,6 +11,7 @@ use crate::model::exit::Exit;
 use crate::ops::classify::{self, Circumstances};
 use crate::ops::{Ctx, Error};
 use crate::text::counted;
+use crate::wire::classified::{LinePart, PatternsDocument, VerdictDocument};
 
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
@@ -27,7 +26,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     let whose = if args.script { Exit::Script } else { Exit::Program };
     let known =
         Circumstances { exit: args.exit_code.map(whose), api_state: args.api_state.clone() };
-    let (verdict, report) = classify::block(ctx, &text, &known)?;
+    let verdict = classify::block(ctx, &text, &known);
     let mut human = format!("{}\n", verdict.class.as_str());
     human += &verdict.phase.map_or(String::new(), |phase| format!("phase: {}\n", phase.as_str()));
     let progress = block::progress(&verdict.progress);
@@ -38,7 +37,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
         .evidence
         .as_ref()
         .map_or(String::new(), |evidence| format!("why: {}\n", block::evidence(evidence)));
-    Ok(Output::new(human, report))
+    Ok(Output::new(human, &VerdictDocument::from(&verdict)))
 }
 
 /// One verdict for each line; with `--json` one object for each line.
@@ -46,13 +45,18 @@ fn lines(app: &App, ctx: &Ctx, text: &[u8]) -> Output {
     let mut printed = String::new();
     for line in classify::lines(ctx, text) {
         printed += &if app.global.json {
-            line.json.to_string()
+            serde_json::to_string(&LinePart::from(&line)).unwrap_or_default()
         } else {
-            format!("{:>6}  {:<17} {}", line.n, line.class, line.rule.as_deref().unwrap_or(""))
+            format!(
+                "{:>6}  {:<17} {}",
+                line.n,
+                line.class.as_str(),
+                line.rule.as_deref().unwrap_or("")
+            )
         };
         printed.push('\n');
     }
-    Output { is_json_lines: true, ..Output::new(printed, json!({})) }
+    Output::lines(printed)
 }
 
 fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
@@ -81,6 +85,6 @@ fn check_patterns(file: Option<&Path>) -> Outcome {
     let rules = classify::check_patterns(&text, &path.display().to_string())?;
     Ok(Output::new(
         format!("{}: good; {} in all.", path.display(), counted(rules, "rule")),
-        json!({ "rules": rules }),
+        &PatternsDocument { rules },
     ))
 }

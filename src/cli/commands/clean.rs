@@ -1,7 +1,5 @@
 //! `tpu clean` and its parts: `clear-*`, `-czw`, `-czj`.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Clean, Clear, CloseWindows};
@@ -9,8 +7,9 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::ids::{JobId, UserName};
 use crate::ops::clean::{self, Cleaned, Ends, Extent};
-use crate::ops::orphans::{self, Closed, Closing, Left, Unmarked, Which};
+use crate::ops::orphans::{self, Closed, Left, Unmarked, Which};
 use crate::ops::{Error, Kind};
+use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
@@ -71,8 +70,7 @@ pub(in crate::cli) fn jobs(app: &App, args: &Clear) -> Outcome {
 
 /// What a dry run says.
 fn would(user: &UserName, cleaned: &Cleaned) -> Output {
-    let windows: Vec<_> = cleaned.archived.iter().map(|id| id.window).collect();
-    let names: Vec<String> = windows.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = cleaned.archived.iter().map(|id| id.window.to_string()).collect();
     let mut text = match names.as_slice() {
         [] => "Would archive nothing.\n".to_owned(),
         [one] => format!("Would archive window {one} of {user}.\n"),
@@ -81,28 +79,14 @@ fn would(user: &UserName, cleaned: &Cleaned) -> Output {
     for closing in &cleaned.closed {
         text += &format!("Would close {}.\n", closing.in_words());
     }
-    let json = json!({
-        "user": user, "windows": windows,
-        "close": cleaned.closed, "kept": cleaned.kept, "left": cleaned.left,
-    });
-    Output::new(text + &lines(&cleaned.remarks()), json!({ "would": json }))
+    Output::new(text + &lines(&cleaned.remarks()), &WouldCleanDocument::from((user, cleaned)))
 }
 
 /// What was done.
 fn told(app: &App, cleaned: &Cleaned) -> Output {
     let warnings = app.ctx().map(|ctx| ctx.take_warnings()).unwrap_or_default();
     let text = format!("{}\n{}", cleaned.summary(), lines(&cleaned.remarks()));
-    Output::new(text, as_json(cleaned)).notes(warnings)
-}
-
-/// What was done, as a document.
-pub(super) fn as_json(cleaned: &Cleaned) -> serde_json::Value {
-    let whole = |closing: &&Closing| closing.whole;
-    json!({
-        "archived": cleaned.archived,
-        "closed": cleaned.closed.iter().filter(whole).count(),
-        "windows": cleaned.closed, "kept": cleaned.kept, "left": cleaned.left,
-    })
+    Output::new(text, &CleanedDocument::from(cleaned)).notes(warnings)
 }
 
 fn lines(remarks: &[String]) -> String {

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
@@ -22,6 +21,10 @@ use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
 use crate::ops::{Error, Kind, fleet};
 use crate::text::counted;
+use crate::wire::targets::{
+    SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
+    TargetFactsDocument, TargetPart, TargetPlanDocument,
+};
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
@@ -83,18 +86,12 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
     let mut tell = |line: &str| progress.say(line);
     let fact = provision::insist(ctx, &name, &wish, (anew, insistence), &mut tell)?;
     drop(progress);
-    Ok(Output::new(format!("{name} is {}.", fact.raw_state), json!({ "target": one(&fact) })))
+    Ok(Output::new(format!("{name} is {}.", fact.raw_state), &described(&fact)))
 }
 
 /// What would be done to a target.
 fn dry_run_of(plan: &Remake, notes: Vec<String>) -> Output {
-    let spec = &plan.spec;
-    let json = json!({ "dry_run": true, "plan": {
-        "target": plan.target, "state": plan.state, "would": plan.does, "zone": spec.zone,
-        "type": spec.accelerator, "pricing": spec.pricing.as_str(),
-        "version": spec.runtime_version, "queued": spec.queued,
-    }});
-    Output::new(plan.to_text(), json).notes(notes)
+    Output::new(plan.to_text(), &TargetPlanDocument::from(plan)).notes(notes)
 }
 
 /// `delete`, `start`, `stop`, `restart`.
@@ -113,10 +110,7 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
     let progress = Progress::new(app, format!("{} {}", change.verb(), target.name));
     let fact = provision::change(ctx, &target, change)?;
     drop(progress);
-    Ok(Output::new(
-        format!("{} is {}.", target.name, fact.raw_state),
-        json!({ "target": one(&fact) }),
-    ))
+    Ok(Output::new(format!("{} is {}.", target.name, fact.raw_state), &described(&fact)))
 }
 
 /// `check-status`.
@@ -136,8 +130,7 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
         zone => format!("zone {zone} said nothing: {why}"),
     });
     let silent: Vec<String> = silent.collect();
-    let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
-    Ok(Output::new(text, json).notes(silent))
+    Ok(Output::new(text, &listed(&facts)).notes(silent))
 }
 
 /// `sim`: always about the simulator, whatever `cloud` says.
@@ -151,13 +144,12 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
     let (name, what) = match event {
         SimEvent::List => {
             let facts = simulator.targets(ctx)?;
-            let json = json!({ "targets": facts.iter().map(one).collect::<Vec<_>>() });
             let text = if facts.is_empty() {
                 "No simulated targets; `tpu sim ready NAME` makes one.".to_owned()
             } else {
                 table(&facts)
             };
-            return Ok(Output::new(text, json));
+            return Ok(Output::new(text, &listed(&facts)));
         }
         SimEvent::Serve { .. } if app.global.dry_run => {
             return Ok(Output::would("put the simulated cloud behind Google's API"));
@@ -178,13 +170,14 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
         }
         SimEvent::Event { name, words } => {
             emulate::happen(ctx, name, words)?;
-            return Ok(Output::new(format!("It happens: {name}."), json!({ "event": name })));
+            let document = SimulatedEventDocument { event: name };
+            return Ok(Output::new(format!("It happens: {name}."), &document));
         }
         SimEvent::Play { file } => {
             let steps = simulator.play(&read_story(file)?, &file.display().to_string())?;
             let text =
                 format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
-            return Ok(Output::new(text, json!({ "steps": steps })));
+            return Ok(Output::new(text, &SimulatedStoryDocument { steps }));
         }
         SimEvent::Cut(of) => (name(&of.target), fleet::Pull::Cut),
         SimEvent::Mend(of) => (name(&of.target), fleet::Pull::Mend),
@@ -202,7 +195,8 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
     let facts = simulator.targets(ctx)?;
     let word = facts.iter().find(|fact| fact.name == name).map(|fact| fact.raw_state.clone());
     let word = word.unwrap_or_else(|| "not there".to_owned());
-    Ok(Output::new(format!("{name} is {word}."), json!({ "target": name, "state": word })))
+    let document = SimulatedTargetDocument { target: &name, state: &word };
+    Ok(Output::new(format!("{name} is {word}."), &document))
 }
 
 /// A scenario file, or standard input.
@@ -242,22 +236,10 @@ fn table(facts: &[TargetFact]) -> String {
     text
 }
 
-pub(super) fn one(fact: &TargetFact) -> Value {
-    json!({
-        "name": fact.name,
-        "zone": fact.zone,
-        "type": fact.accelerator,
-        "pricing": fact.told_pricing(fact.pricing),
-        "state": fact.state,
-        "raw_state": fact.raw_state,
-        "since": fact.since.map(time::Timestamp::to_rfc3339),
-        "created_at": fact.created_at.map(time::Timestamp::to_rfc3339),
-        "health": fact.health,
-        "symptoms": fact.symptoms,
-        "queued": fact.queued.as_ref().map(|queued| {
-            json!({ "name": queued.name, "state": queued.state, "raw_state": queued.raw_state })
-        }),
-        "observed_at": fact.observed_at.to_rfc3339(),
-        "source": fact.source,
-    })
+fn described(fact: &TargetFact) -> TargetFactDocument<'_> {
+    TargetFactDocument { target: TargetPart::from(fact) }
+}
+
+fn listed(facts: &[TargetFact]) -> TargetFactsDocument<'_> {
+    TargetFactsDocument { targets: facts.iter().map(TargetPart::from).collect() }
 }

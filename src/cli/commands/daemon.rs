@@ -1,17 +1,19 @@
 //! What is printed about MONITOR: how it is, what it plans, what it has done; and `ack`.
 
-use serde_json::{Value, json};
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::MonitorLog;
-use crate::cli::print::{Output, json as as_json, table};
-use crate::model::facts::ErrorKind;
-use crate::model::rules::Action;
+use crate::cli::print::{Output, table};
 use crate::model::time::{self, Zone};
 use crate::model::view::{MonitorHealth, Next};
 use crate::ops::preview::{self, Entry};
 use crate::ops::{Error, service, watch};
+use crate::wire::daemon::{
+    AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
+    PlanDocument,
+};
+use crate::wire::events::{ClearedLogDocument, EventsDocument};
+use crate::wire::words::Moment;
 
 use super::history;
 
@@ -34,7 +36,7 @@ pub(in crate::cli) fn start(app: &App) -> Outcome {
     let note = service::start(app.ctx()?, &flags)?;
     Ok(Output::new(
         format!("MONITOR runs: process {}, tmux session {}.", note.pid, service::SESSION),
-        json!({ "running": true, "pid": note.pid, "session": service::SESSION }),
+        &MonitorStartedDocument { running: true, pid: note.pid, session: service::SESSION },
     ))
 }
 
@@ -53,7 +55,7 @@ pub(in crate::cli) fn stop(app: &App) -> Outcome {
     }
     let pid = service::stop(app.ctx()?)?;
     let text = "MONITOR has ended; jobs go on, and nothing happens by itself any more.";
-    Ok(Output::new(text, json!({ "running": false, "pid": pid })))
+    Ok(Output::new(text, &MonitorStoppedDocument { running: false, pid }))
 }
 
 /// `daemon status`: exit code 0 if it runs, 1 if not.
@@ -61,8 +63,10 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
     let ctx = app.ctx()?;
     let now = ctx.clock.now();
     let Some(note) = watch::running(ctx) else {
-        let output = Output::new(format!("{OFF}."), json!({ "running": false }));
-        return Ok(Output { code: 1, ..output });
+        let document =
+            MonitorStatusDocument { running: false, pid: None, since: None, turn_age_s: None };
+        let output = Output::new(format!("{OFF}."), &document);
+        return Ok(output.code(1));
     };
     let (up, turn) = (now.seconds_since(note.since), now.seconds_since(note.turned));
     let text = format!(
@@ -71,12 +75,13 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
         time::age(up),
         time::age(turn)
     );
-    Ok(Output::new(
-        text,
-        json!({
-            "running": true, "pid": note.pid, "since": note.since.to_rfc3339(), "turn_age_s": turn,
-        }),
-    ))
+    let document = MonitorStatusDocument {
+        running: true,
+        pid: Some(note.pid),
+        since: Some(Moment(note.since)),
+        turn_age_s: Some(turn),
+    };
+    Ok(Output::new(text, &document))
 }
 
 /// `daemon plan`: for every job the verdict, the rule that will fire, when, and what budget is left.
@@ -89,29 +94,9 @@ pub(in crate::cli) fn plan(app: &App) -> Outcome {
     if plan.jobs.is_empty() {
         "There are no jobs.".clone_into(&mut text);
     }
-    let jobs: Vec<Value> = plan
-        .jobs
-        .iter()
-        .map(|entry| {
-            json!({
-                "user": entry.view.id.user,
-                "window": entry.view.id.window,
-                "status": entry.view.shown.status.word().unwrap_or("starting"),
-                "error": entry.view.failure().map(ErrorKind::as_str),
-                "evidence": entry.view.shown.evidence,
-                "rule": entry.view.rule_action().map(Action::as_str),
-                "next": entry.next,
-                "reason": entry.reason,
-                "progress": as_json::progress(&entry.view.shown.progress),
-            })
-        })
-        .collect();
     let running = plan.monitor != MonitorHealth::NotRunning;
-    let json = json!({
-        "generated_at": plan.at.to_rfc3339(), "monitor": { "running": running }, "jobs": jobs,
-    });
     let notes = if running { Vec::new() } else { vec![OFF.to_owned()] };
-    Ok(Output::new(text, json).notes(notes))
+    Ok(Output::new(text, &PlanDocument::from(&plan)).notes(notes))
 }
 
 /// What is planned for one job, on one line.
@@ -129,12 +114,12 @@ fn line(entry: &Entry) -> String {
 
 /// `ack`.
 pub(in crate::cli) fn ack(app: &App) -> Outcome {
-    let running = watch::ack(app.ctx()?)? != MonitorHealth::NotRunning;
-    let json = json!({ "monitor": { "running": running } });
-    Ok(if running {
-        Output::new("MONITOR looks at once.", json)
+    let health = watch::ack(app.ctx()?)?;
+    let document = AckDocument::from(&health);
+    Ok(if health == MonitorHealth::NotRunning {
+        Output::new("Noted for the next MONITOR.", &document).notes(vec![OFF.to_owned()])
     } else {
-        Output::new("Noted for the next MONITOR.", json).notes(vec![OFF.to_owned()])
+        Output::new("MONITOR looks at once.", &document)
     })
 }
 
@@ -153,12 +138,12 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     if events.is_empty() {
         "MONITOR has seen and done nothing yet.".clone_into(&mut text);
     }
-    Ok(Output::new(text, json!({ "events": events })))
+    Ok(Output::new(text, &EventsDocument::from(&*events)))
 }
 
 /// `-Mc`.
 pub(in crate::cli) fn clear_log(app: &App) -> Outcome {
     watch::clear_log(app.ctx()?)?;
     let text = "MONITOR's log begins anew; `tpu history` keeps what was in it.";
-    Ok(Output::new(text, json!({ "cleared": true })))
+    Ok(Output::new(text, &ClearedLogDocument { cleared: true }))
 }

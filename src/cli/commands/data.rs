@@ -1,6 +1,6 @@
 //! `tpu data get|set|merge`: data.json by path.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -8,6 +8,7 @@ use crate::cli::args::DataStep;
 use crate::cli::print::Output;
 use crate::ops::Error;
 use crate::ops::data::{self, Changed};
+use crate::wire::data::{ChangedDataDocument, DataDocument};
 
 use super::board::read;
 
@@ -21,11 +22,11 @@ pub(in crate::cli) fn run(app: &App, step: &DataStep) -> Outcome {
                 Value::String(text) => text.clone(),
                 other => format!("{other:#}"),
             };
-            Ok(Output::new(text, json!({ "path": path, "value": value })))
+            Ok(Output::new(text, &DataDocument { path: path.as_deref(), value }))
         }
         DataStep::Set { path, value } => {
             // What is no JSON is text, as people type it.
-            let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value.as_str()));
             Ok(told(&data::set(ctx, path, &value)?))
         }
         DataStep::Merge { file } => {
@@ -46,11 +47,7 @@ fn told(changed: &[Changed]) -> Output {
     if changed.is_empty() {
         "Nothing is different.".clone_into(&mut text);
     }
-    let list: Vec<Value> = changed
-        .iter()
-        .map(|one| json!({ "path": one.path, "old": one.old, "new": one.new }))
-        .collect();
-    Output::new(text, json!({ "changed": list }))
+    Output::new(text, &ChangedDataDocument::from(changed))
 }
 
 /// A value on one line that a person reads at a glance.

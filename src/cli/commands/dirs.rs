@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
@@ -11,6 +9,7 @@ use crate::cli::resolve::{self, Sorted};
 use crate::model::ids::UserName;
 use crate::ops::init;
 use crate::ops::{Error, ctx::user_of, dirs};
+use crate::wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
 
 /// The words of a command that takes slots.
 fn slots(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
@@ -58,7 +57,7 @@ fn store(app: &App, user: &UserName, slot: u32, path: &Path) -> Outcome {
     let all = dirs::set(app.ctx()?, user, slot, path)?;
     let mut text = format!("Set directory {slot} to {}\nCurrent directories:\n", path.display());
     text += &lines(&all);
-    Ok(Output::new(text, json!({ "user": user, "dirs": as_map(&all) })))
+    Ok(Output::new(text, &DirsDocument::from((user, &*all))))
 }
 
 /// `ls`.
@@ -71,7 +70,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
     } else {
         lines(&owner.working_dir)
     };
-    Ok(Output::new(text, json!({ "user": user, "dirs": as_map(&owner.working_dir) })))
+    Ok(Output::new(text, &DirsDocument::from((&user, &*owner.working_dir))))
 }
 
 /// `get-dir N`; 0 is the parent of slot 1, as in the original.
@@ -88,7 +87,7 @@ pub(in crate::cli) fn get(app: &App, words: &[String]) -> Outcome {
     } else {
         dirs::known(owner, slot)?.to_owned()
     };
-    Ok(Output::new(path.clone(), json!({ "path": path })))
+    Ok(Output::new(path.clone(), &DirDocument { path: &path }))
 }
 
 /// `del-dir N`.
@@ -99,7 +98,7 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     dirs::delete(app.ctx()?, &user, slot)?;
     Ok(Output::new(
         format!("Forgot directory {slot} of {user}."),
-        json!({ "user": user, "slot": slot }),
+        &ForgottenDirDocument { user: &user, slot },
     ))
 }
 
@@ -113,7 +112,7 @@ pub(in crate::cli) fn swap(app: &App, words: &[String]) -> Outcome {
     dirs::swap(app.ctx()?, &user, *a, *b)?;
     Ok(Output::new(
         format!("Swapped directories {a} and {b} of {user}."),
-        json!({ "user": user, "slots": [a, b] }),
+        &SwappedDirsDocument { user: &user, slots: [*a, *b] },
     ))
 }
 
@@ -124,8 +123,4 @@ fn lines(dirs: &[(u32, String)]) -> String {
         text += &format!("{slot}: {}{mark}\n", crate::text::escape(path));
     }
     text
-}
-
-fn as_map(dirs: &[(u32, String)]) -> serde_json::Value {
-    dirs.iter().map(|(slot, path)| (slot.to_string(), json!(path))).collect()
 }

@@ -1,13 +1,12 @@
 //! `tpu doctor`: what is wrong, each with its remedy.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Doctor;
 use crate::cli::print::Output;
 use crate::ops::doctor::{self, Severity};
 use crate::ops::locks;
+use crate::wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
 
 /// Looks everything over, or puts a backup back.
 pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
@@ -16,11 +15,14 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         let restored = doctor::restore(ctx, n)?;
         let text =
             format!("Restored {}; what was there before is a backup now.", restored.display());
-        return Ok(Output::new(text, json!({ "restored": restored })));
+        return Ok(Output::new(
+            text,
+            &RestoredDocument { restored: restored.to_string_lossy().into_owned() },
+        ));
     }
     if let Some(probe) = &args.probe_lock {
         let free = locks::is_free(ctx, probe);
-        let mut output = Output::new(String::new(), json!({ "free": free }));
+        let mut output = Output::new(String::new(), &LockDocument { free });
         output.code = if free { 0 } else { locks::BUSY };
         return Ok(output);
     }
@@ -38,11 +40,11 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         }
     }
     let broken = findings.iter().any(|finding| finding.severity == Severity::Broken);
-    let list: Vec<_> = findings
-        .iter()
-        .map(|f| json!({ "severity": f.severity.word(), "what": f.what, "remedy": f.remedy }))
-        .collect();
-    let mut output = Output::new(text, json!({ "findings": list, "fixed": done }));
+    let document = FindingsDocument {
+        findings: findings.iter().map(FindingPart::from).collect(),
+        fixed: &done,
+    };
+    let mut output = Output::new(text, &document);
     output.code = u8::from(broken);
     Ok(output)
 }

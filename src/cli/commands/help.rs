@@ -1,7 +1,5 @@
 //! Help: the welcome, `tldr`, `help`, completions, the manual page.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::args::Cli;
 use crate::cli::complete;
@@ -9,6 +7,7 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::ops::Error;
 use crate::ops::error::did_you_mean;
+use crate::wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocument};
 
 /// The page of useful commands.
 const TLDR: &str = include_str!("../../../assets/tldr.md");
@@ -23,12 +22,12 @@ pub(in crate::cli) fn welcome() -> Output {
         tpu tldr              a page of useful commands\n  \
         tpu help              the commands on one screen\n\n\
         Then: tpu run local -- python3 main.py, and tpu monitor.\n";
-    Output::new(text, json!({ "begin": ["demo", "init", "tldr", "help"] }))
+    Output::new(text, &WelcomeDocument { begin: ["demo", "init", "tldr", "help"] })
 }
 
 /// `tldr`.
 pub(in crate::cli) fn tldr() -> Output {
-    Output::new(TLDR, json!({ "text": TLDR }))
+    Output::new(TLDR, &TextDocument { text: TLDR })
 }
 
 /// `help`, `help COMMAND`, `-h COMMAND`.
@@ -40,10 +39,8 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
         None => cli.render_help().ansi().to_string(),
         Some(typed) => subcommand(&mut cli, typed)?.render_help().ansi().to_string(),
     };
-    Ok(Output::new(
-        text.clone(),
-        json!({ "text": anstream::adapter::strip_str(&text).to_string() }),
-    ))
+    let plain = anstream::adapter::strip_str(&text).to_string();
+    Ok(Output::new(text, &TextDocument { text: &plain }))
 }
 
 /// A command by any of its spellings.
@@ -75,7 +72,7 @@ fn every_command(cli: &clap::Command) -> String {
 /// The script that makes a shell ask `tpu` for completions.
 pub(in crate::cli) fn completions(shell: clap_complete::Shell) -> Outcome {
     let text = complete::script(shell)?;
-    Ok(Output::new(text.clone(), json!({ "script": text })))
+    Ok(Output::new(text.clone(), &ScriptDocument { script: &text }))
 }
 
 /// The manual page of `tpu`, or of one command, in roff.
@@ -92,5 +89,5 @@ pub(in crate::cli) fn man(command: Option<&str>) -> Outcome {
             .hint("`tpu help --all` shows the same")
     })?;
     let text = String::from_utf8_lossy(&page).into_owned();
-    Ok(Output::new(text.clone(), json!({ "roff": text })))
+    Ok(Output::new(text.clone(), &ManualDocument { roff: &text }))
 }

@@ -1,7 +1,5 @@
 //! `tpu history`: the journal.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
@@ -11,6 +9,7 @@ use crate::cli::whose::{self, Purpose};
 use crate::model::ids::JobNumber;
 use crate::model::time::Zone;
 use crate::ops::journal::{self, Event};
+use crate::wire::events::EventsDocument;
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
@@ -32,7 +31,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);
     }
-    Ok(Output::new(text, json!({ "events": events })))
+    Ok(Output::new(text, &EventsDocument::from(&*events)))
 }
 
 /// Events for people, one on each line.

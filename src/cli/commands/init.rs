@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::Value;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -15,6 +15,7 @@ use crate::ops::init::{self, Beginning};
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, import};
 use crate::text::counted;
+use crate::wire::data::{BegunDocument, FoundDocument};
 
 /// Begins.
 pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
@@ -59,10 +60,10 @@ fn begin(app: &App, args: &Init) -> Outcome {
         app.ctx()?.settings(None)?.user.filter(|user| *user != name && is_user(app, user));
     let mut values = Vec::new();
     if acts_for.is_none() {
-        values.push(("user".to_owned(), json!(name)));
+        values.push(("user".to_owned(), Value::from(name.as_str())));
     }
     if let Some(data) = &app.global.data {
-        values.push(("data".to_owned(), json!(app.env.cwd.join(data))));
+        values.push(("data".to_owned(), Value::from(app.env.cwd.join(data).to_string_lossy())));
     }
     let beginning = Beginning {
         user: NewUser {
@@ -84,7 +85,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
         "{}\nNext: tpu run local -- python3 main.py, then tpu monitor. `tpu tldr` shows more.",
         said.join("\n")
     );
-    Ok(Output::new(text, json!({ "user": name, "done": said })))
+    Ok(Output::new(text, &BegunDocument { user: &name, done: &said }))
 }
 
 fn is_user(app: &App, name: &str) -> bool {
@@ -135,7 +136,7 @@ fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
             Error::usage("there is no home directory to keep settings in")
                 .hint(format!("export TPU_DATA={}", report.data.display()))
         })?;
-        let values = [("data".to_owned(), json!(report.data))];
+        let values = [("data".to_owned(), Value::from(report.data.to_string_lossy()))];
         done.push(init::write_settings(ctx, &dir.join("settings.json"), &values)?);
         text += &format!("{}\nNext: tpu check\n", done.join("\n"));
     } else {
@@ -144,19 +145,5 @@ fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
             report.data.display()
         );
     }
-    let users: Vec<_> = report
-        .users
-        .iter()
-        .map(|user| {
-            json!({
-                "name": user.name, "tmux_name": user.tmux_name, "dirs": user.dirs, "jobs": user.jobs,
-            })
-        })
-        .collect();
-    let json = json!({
-        "data": report.data, "users": users, "targets": report.targets, "aliases": report.aliases,
-        "unknown_keys": report.unknown_keys, "same_bytes": report.same_bytes, "beside": report.beside,
-        "remarks": report.remarks, "changes": report.changes, "done": done,
-    });
-    Ok(Output::new(text, json))
+    Ok(Output::new(text, &FoundDocument::from((&report, &*done))))
 }

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
-use super::cloud::one;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Describe, Targets, TargetsStep};
@@ -16,9 +13,15 @@ use crate::model::prices::Prices;
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
-use crate::ops::{Error, Kind};
-use crate::plan::board::Row;
+use crate::ops::{Error, Kind, dry_run};
 use crate::text::counted;
+use crate::wire::targets::{
+    DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument, InUsePart,
+    ListedTargetPart, SilentZonePart, TargetsDocument,
+};
+use crate::wire::workers::StepPart;
+
+use super::workers;
 
 /// For whoever has no targets yet.
 const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu targets import` all that the \
@@ -40,43 +43,13 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         (_, true) => costs(&sums),
         (_, false) => table(&seen, &prices),
     };
-    let sums: Vec<Value> = sums
-        .into_iter()
-        .map(|((zone, kind, pricing), sum)| {
-            json!({
-                "zone": zone, "type": kind, "pricing": pricing, "targets": sum.targets,
-                "chips": sum.chips, "per_hour": sum.per_hour, "hours": sum.hours,
-                "cost": sum.so_far,
-            })
-        })
-        .collect();
-    let entries: Vec<Value> =
-        seen.targets.iter().map(|row| as_json(row, &prices, seen.at)).collect();
-    let silent: Vec<Value> =
-        seen.silent.iter().map(|(zone, why)| json!({ "zone": zone, "reason": why })).collect();
-    let json = json!({ "targets": entries, "in_use": sums, "silent": silent });
-    Ok(Output::new(text, json).notes(silences(&seen.silent)))
-}
-
-fn as_json(row: &Row, prices: &Prices, now: time::Timestamp) -> Value {
-    let (chips, per_hour) = inventory::worth(row, prices);
-    let mut value = one(&row.fact);
-    value["zone"] = json!(row.zone);
-    value["type"] = json!(row.told_type());
-    value["pricing"] = json!(row.fact.told_pricing(row.pricing));
-    value["alias"] = json!(alias(row));
-    value["known"] = json!(row.is_known);
-    value["chips"] = json!(chips);
-    value["per_hour"] = json!(per_hour);
-    value["hours"] = json!(inventory::hours(&row.fact, now));
-    value["jobs"] = json!(row.jobs.len());
-    value["standing"] = json!(row.standing.as_str());
-    value["user"] = json!(row.user);
-    value
-}
-
-fn alias(row: &Row) -> Option<&str> {
-    (row.label != row.target.as_str()).then_some(row.label.as_str())
+    let listed = |row| ListedTargetPart::of(row, &prices, seen.at);
+    let document = TargetsDocument {
+        targets: seen.targets.iter().map(listed).collect(),
+        in_use: sums.iter().map(InUsePart::from).collect(),
+        silent: seen.silent.iter().map(SilentZonePart::from).collect(),
+    };
+    Ok(Output::new(text, &document).notes(silences(&seen.silent)))
 }
 
 fn silences(silent: &[(String, String)]) -> Vec<String> {
@@ -94,7 +67,7 @@ fn table(seen: &Board, prices: &Prices) -> String {
         let (chips, _) = inventory::worth(row, prices);
         [
             row.target.as_str().to_owned(),
-            dash(alias(row)),
+            dash(row.alias()),
             dash(row.told_type()),
             chips.map_or_else(|| "-".to_owned(), |chips| chips.to_string()),
             dash(row.zone.as_deref()),
@@ -192,19 +165,8 @@ fn import(app: &App, template: Option<&str>) -> Outcome {
             names.join(", ")
         ));
     }
-    let changes: Vec<Value> = plan
-        .changes
-        .iter()
-        .map(|change| {
-            json!({
-                "name": change.name, "new": change.is_new, "alias": change.alias,
-                "differences": change.differences,
-            })
-        })
-        .collect();
     let answer = |imported: bool, text: String| {
-        let json = json!({ "changes": changes, "absent": plan.absent, "imported": imported });
-        Ok(Output::new(text, json).notes(notes.clone()))
+        Ok(Output::new(text, &ImportDocument::of(&plan, imported)).notes(notes.clone()))
     };
     if plan.changes.is_empty() || app.global.dry_run {
         return answer(false, text);
@@ -229,31 +191,25 @@ pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let ctx = app.ctx()?;
     let target = resolve::target(&*ctx.data()?, &of.target, "describe")?;
     let seen = inventory::describe(ctx, &target)?;
-    let mut json = one(&seen.fact);
-    json["chips"] = json!(seen.size.0);
-    json["workers"] = json!(workers(&seen));
-    json["addresses"] = json!(seen.fact.endpoints);
-    json["aliases"] = json!(seen.aliases);
-    json["jobs"] = json!(seen.jobs.iter().map(ToString::to_string).collect::<Vec<_>>());
-    json["origin"] = json!(seen.registered.as_ref().and_then(|known| known.origin.clone()));
     let zone = app.zone(&*ctx.data()?)?;
     let text = paragraphs(&seen, ctx.clock.now(), &zone);
-    let mut json = json!({ "target": json });
+    let described = DescribedTargetPart::from(&seen);
     if !of.machines {
-        return Ok(Output::new(text, json));
+        return Ok(Output::new(text, &DescribeDocument { target: described }));
     }
-    let asked = super::workers::recipe(app, target, ("describe", false))?;
-    json["machines"] = asked.json["steps"].clone();
+    let request = workers::request(target, "describe", false);
+    let (outcomes, asked) = if app.global.dry_run {
+        let before = dry_run::line("target", request.target.name.as_str());
+        (None, workers::dry_run_of(app, &request, &before)?)
+    } else {
+        let outcomes = workers::follow_recipe(app, &request)?;
+        let asked = workers::told(&request, &outcomes);
+        (Some(outcomes), asked)
+    };
+    let machines = outcomes.as_ref().map(|all| all.iter().map(StepPart::from).collect());
+    let document = DescribeMachinesDocument { target: described, machines };
     let text = format!("{text}\n{}", asked.text);
-    Ok(Output { code: asked.code, ..Output::new(text, json) }.notes(asked.notes))
-}
-
-/// Its own addresses say how many workers it has; before they are there, its type does.
-fn workers(seen: &Description) -> Option<usize> {
-    match seen.fact.endpoints.len() {
-        0 => seen.size.1.and_then(|workers| usize::try_from(workers).ok()),
-        count => Some(count),
-    }
+    Ok(Output::new(text, &document).code(asked.code).notes(asked.notes))
 }
 
 fn paragraphs(seen: &Description, now: time::Timestamp, zone: &time::Zone) -> String {
@@ -279,7 +235,7 @@ fn paragraphs(seen: &Description, now: time::Timestamp, zone: &time::Zone) -> St
         ("symptoms", list(&fact.symptoms)),
         ("type", dash(fact.accelerator.as_deref())),
         ("chips", number(chips)),
-        ("workers", number(workers(seen))),
+        ("workers", number(seen.workers())),
         ("addresses", list(&fact.endpoints)),
         ("zone", dash(fact.zone.as_deref())),
         ("pricing", dash(fact.told_pricing(fact.pricing))),

@@ -1,7 +1,5 @@
 //! `tpu kill` and `tpu kill-window`.
 
-use serde_json::{Value, json};
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Kill;
@@ -10,6 +8,9 @@ use crate::cli::resolve;
 use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
 use crate::ops::{Error, clean, kill};
+use crate::wire::cleaned::CleanedDocument;
+use crate::wire::jobs::JobIdPart;
+use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -26,23 +27,21 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
             .hint("add -y to kill without a question"));
     }
     let mut text = String::new();
-    let mut done: Vec<Value> = Vec::new();
+    let mut done = Vec::new();
     let mut problems = Vec::new();
     for (job, result) in kill::kill(ctx, &jobs, of.force) {
         match result {
             Ok(killed) => {
                 let ended = killed.was_not_running();
                 text += &format!("{}.\n", ended.unwrap_or_else(|| format!("Killed {job}")));
-                done.push(json!({
-                    "user": job.user, "window": job.window,
-                    "processes": killed.processes, "window_closed": killed.window,
-                }));
+                done.push(killed);
             }
             Err(error) => problems.push(error),
         }
     }
     let nothing = done.is_empty();
-    of_several(Output::new(text, json!({ "killed": done })), nothing, problems)
+    let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };
+    of_several(Output::new(text, &document), nothing, problems)
 }
 
 /// What a kill of these would say.
@@ -87,11 +86,12 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
             .hint("add -y to close it without a question"));
     }
     let cleaned = clean::kill_window(ctx, &id)?;
-    Ok(Output::new(cleaned.summary(), super::clean::as_json(&cleaned)))
+    Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))
 }
 
 fn listed(what: &str, jobs: &[JobId]) -> Output {
-    Output::new(format!("{what} {}.", names(jobs)), json!({ "would": jobs }))
+    let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
+    Output::new(format!("{what} {}.", names(jobs)), &document)
 }
 
 fn names(jobs: &[JobId]) -> String {

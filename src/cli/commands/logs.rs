@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anstream::ColorChoice;
 use regex::bytes::Regex;
-use serde_json::json;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -18,6 +17,7 @@ use crate::model::ids::JobId;
 use crate::ops::logs::{self, Output as Source};
 use crate::ops::{Error, ctx::job_of};
 use crate::sys::files;
+use crate::wire::jobs::{JobIdPart, LogsDocument};
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -46,8 +46,8 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         return follow(app, &id, &followed, &text);
     }
     let lines: Vec<&str> = text.lines().collect();
-    let json = json!({ "job": id, "lines": lines });
-    Ok(Output::new(text, json))
+    let document = LogsDocument { job: JobIdPart::from(&id), lines };
+    Ok(Output::new(&*text, &document))
 }
 
 /// Which lines are wanted.

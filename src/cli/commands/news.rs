@@ -1,14 +1,12 @@
 //! `tpu history --since-last`: what is new for a user.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
 use crate::cli::resolve;
-use crate::model::time::Timestamp;
 use crate::ops::news;
+use crate::wire::events::NewsDocument;
 
 use super::history;
 
@@ -30,8 +28,5 @@ pub(in crate::cli) fn since_last(app: &App, args: &History) -> Outcome {
             news.more + news.events.len()
         ));
     }
-    let json = json!({
-        "events": news.events, "more": news.more, "since": news.since.map(Timestamp::to_rfc3339),
-    });
-    Ok(Output::new(text, json).notes(notes))
+    Ok(Output::new(text, &NewsDocument::from(&news)).notes(notes))
 }

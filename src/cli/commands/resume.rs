@@ -1,7 +1,5 @@
 //! `tpu resume` and `tpu rerun`.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Again;
@@ -13,6 +11,7 @@ use crate::model::job::Succession;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Error, ctx::job_of};
 use crate::plan::resume_from::{self, ResumeFrom};
+use crate::wire::launches::{SuccessorDocument, SuccessorPlanDocument, SuccessorPlanPart};
 
 /// From the last checkpoint.
 pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
@@ -31,11 +30,17 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
         let (plan, warnings) = resume::plan(ctx, &request)?;
         let words: Vec<String> =
             plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let json = json!({ "plan": {
-            "user": plan.user, "parent": request.job.window, "target": plan.target.name,
-            "dir": plan.dir, "stage": plan.stage, "argv": words,
-        }});
-        return Ok(Output::new(plan.to_text(), json).notes(warnings));
+        let document = SuccessorPlanDocument {
+            plan: SuccessorPlanPart {
+                user: &plan.user,
+                parent: request.job.window,
+                target: &plan.target.name,
+                dir: &plan.dir,
+                stage: plan.stage,
+                argv: words,
+            },
+        };
+        return Ok(Output::new(plan.to_text(), &document).notes(warnings));
     }
     let target = match &request.target {
         Some(target) => target.clone(),
@@ -52,11 +57,7 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
     };
     let text =
         format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
-    let json = json!({ "launched": {
-        "user": launched.job.user, "window": launched.job.window, "parent": launched.parent,
-        "target": launched.target, "session": launched.session, "pane": launched.pane,
-    }});
-    Ok(Output::new(text, json).notes(again.warnings))
+    Ok(Output::new(text, &SuccessorDocument::from(&launched)).notes(again.warnings))
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.

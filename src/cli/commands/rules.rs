@@ -1,6 +1,6 @@
 //! Tags, rules, withdrawn errors and the stage directory of one job; the tables of rules.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -12,6 +12,9 @@ use crate::model::ids::JobId;
 use crate::model::rules::{NAMED, Rules};
 use crate::ops::launch::check::parse_rules;
 use crate::ops::{Error, ctx::job_of, rules};
+use crate::wire::jobs::{
+    JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument, TagDocument,
+};
 
 /// A job and the one further word that the command takes.
 fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, String), Error> {
@@ -50,7 +53,8 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
 pub(in crate::cli) fn add_tag(app: &App, words: &[String]) -> Outcome {
     let (job, tag) = job_and_word(app, words, "tag")?;
     rules::add_tag(app.ctx()?, &job, &tag)?;
-    Ok(Output::new(format!("Tagged {job}: {tag}"), json!({ "job": job, "tag": tag })))
+    let document = TagDocument { job: JobIdPart::from(&job), tag: &tag };
+    Ok(Output::new(format!("Tagged {job}: {tag}"), &document))
 }
 
 /// `set-rule`.
@@ -60,7 +64,7 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
     rules::set_rule(app.ctx()?, &job, &parsed)?;
     Ok(Output::new(
         format!("{job} has the rules {parsed} now."),
-        json!({ "job": job, "rule": typed }),
+        &RuleDocument { job: JobIdPart::from(&job), rule: &typed },
     ))
 }
 
@@ -70,7 +74,7 @@ pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
     rules::ignore_error(app.ctx()?, &job)?;
     Ok(Output::new(
         format!("{job} counts as running until it prints another error."),
-        json!({ "job": job }),
+        &JobIdDocument { job: JobIdPart::from(&job) },
     ))
 }
 
@@ -79,7 +83,7 @@ pub(in crate::cli) fn stage_dir(app: &App, words: &[String]) -> Outcome {
     let id = resolve::one_job(app, words, Purpose::Look)?;
     let data = app.ctx()?.data()?;
     match &job_of(&data, &id)?.stage_dir {
-        Some(dir) => Ok(Output::new(dir.clone(), json!({ "stage_dir": dir }))),
+        Some(dir) => Ok(Output::new(dir.clone(), &StageDirDocument { stage_dir: dir })),
         None => Err(Error::not_found(format!("{id} has not reported a stage directory"))
             .hint("staging.sh reports it with tpu upd-log")),
     }
@@ -101,15 +105,6 @@ pub(in crate::cli) fn check_rules() -> Output {
     let mut text = table::columns(&head, &rows);
     text += "\npre is the default on preemptible and spot targets, pass elsewhere. Of your own: \
              rule=preempted:reapply,grpc:rerun\n";
-    let json: Map<String, Value> = named
-        .iter()
-        .map(|(name, rules)| {
-            let actions: Map<String, Value> = ErrorKind::ALL
-                .into_iter()
-                .map(|kind| (kind.as_str().to_owned(), json!(rules.action(kind).as_str())))
-                .collect();
-            ((*name).to_owned(), Value::Object(actions))
-        })
-        .collect();
-    Output::new(text, json!({ "rules": json }))
+    let part = |(name, rules): (&str, Rules)| (name.to_owned(), RulesPart(Cow::Owned(rules)));
+    Output::new(text, &RulesDocument { rules: named.into_iter().map(part).collect() })
 }

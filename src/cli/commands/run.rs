@@ -1,7 +1,5 @@
 //! `tpu run`.
 
-use serde_json::json;
-
 use crate::cli::app::App;
 use crate::cli::args::Run;
 use crate::cli::print::Output;
@@ -15,6 +13,10 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, RunRequest};
+use crate::wire::launches::{
+    LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, WaitPlanDocument, WaitPlanPart,
+};
+use crate::wire::words::Word;
 
 use super::choose::{self, Chosen};
 
@@ -38,8 +40,9 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
             Chosen::Launched(launched) => return Ok(ran(&launched, notes)),
             Chosen::WouldWait(what) => {
                 let text = format!("Would be {what}.");
-                let json = json!({ "plan": { "user": wish.user, "waits_for": what } });
-                return Ok(Ran { job: None, output: Output::new(text, json).notes(notes) });
+                let plan = WaitPlanPart { user: &wish.user, waits_for: &what };
+                let output = Output::new(text, &WaitPlanDocument { plan }).notes(notes);
+                return Ok(Ran { job: None, output });
             }
             Chosen::Would => {}
         }
@@ -48,11 +51,17 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
         let plan = launch::plan(ctx, &request)?;
         let words: Vec<String> =
             plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let json = json!({ "plan": {
-            "user": plan.user, "target": plan.target.name, "zone": plan.target.zone,
-            "dir": plan.dir, "mode": plan.mode.as_str(), "argv": words,
-        }});
-        return Ok(Ran { job: None, output: Output::new(plan.to_text(), json).notes(notes) });
+        let document = LaunchPlanDocument {
+            plan: LaunchPlanPart {
+                user: &plan.user,
+                target: &plan.target.name,
+                zone: plan.target.zone.as_deref(),
+                dir: &plan.dir,
+                mode: Word(plan.mode),
+                argv: words,
+            },
+        };
+        return Ok(Ran { job: None, output: Output::new(plan.to_text(), &document).notes(notes) });
     }
     if make_usable(app, request.target(), args.apply)? {
         launch::provide_target(ctx, &request)?;
@@ -67,11 +76,7 @@ fn ran(launched: &Launched, notes: Vec<String>) -> Ran {
         "Started {} on {} in tmux window {}:{}.",
         launched.job, launched.target, launched.session, launched.job.window
     );
-    let json = json!({ "launched": {
-        "user": launched.job.user, "window": launched.job.window,
-        "target": launched.target, "session": launched.session, "pane": launched.pane,
-    }});
-    let output = Output::new(text, json).notes(notes);
+    let output = Output::new(text, &LaunchedDocument::from(launched)).notes(notes);
     Ran { job: Some(launched.job.clone()), output }
 }
 

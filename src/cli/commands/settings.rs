@@ -1,6 +1,6 @@
 //! Settings of users and of MONITOR.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -9,13 +9,18 @@ use crate::cli::print::Output;
 use crate::cli::{resolve, screen};
 use crate::model::time::LOCAL;
 use crate::ops::{Error, settings};
+use crate::wire::settings::{
+    DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
+    SettingDocument, SettingsDocument,
+};
+use crate::wire::words::Members;
 
 /// `get-settings`.
 pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
     let user = resolve::only_user(app, &args.words)?;
     let mut text = String::new();
-    let mut values = Map::new();
-    let mut origins = Map::new();
+    let mut values = Vec::new();
+    let mut origins = Vec::new();
     for (key, value, origin) in settings::list(app.ctx()?, &user)? {
         let shown = shown(&value);
         text += &if args.origin {
@@ -27,10 +32,12 @@ pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
         } else {
             format!("{key}: {shown}\n")
         };
-        origins.insert(key.to_owned(), json!(origin.to_string()));
-        values.insert(key.to_owned(), value);
+        origins.push((key.to_owned(), origin.to_string()));
+        values.push((key.to_owned(), value));
     }
-    Ok(Output::new(text, json!({ "user": user, "settings": values, "origins": origins })))
+    let document =
+        SettingsDocument { user: &user, settings: Members(values), origins: Members(origins) };
+    Ok(Output::new(text, &document))
 }
 
 /// A value as it is typed.
@@ -56,7 +63,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
     let notes = notes.collect();
     Ok(Output::new(
         format!("{key} is {value} for {user} now."),
-        json!({ "user": user, "key": key, "value": value }),
+        &SettingDocument { user: &user, key, value },
     )
     .notes(notes))
 }
@@ -70,8 +77,7 @@ pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
         let value = shown(value);
         text += &format!("{key} was {}\n", crate::text::escape(&value));
     }
-    let dropped: Map<String, Value> = dropped.into_iter().collect();
-    Ok(Output::new(text, json!({ "user": user, "dropped": dropped })))
+    Ok(Output::new(text, &DroppedSettingsDocument { user: &user, dropped: Members(dropped) }))
 }
 
 /// `reset-window-num [N=1]`.
@@ -89,7 +95,7 @@ pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcom
     settings::reset_window_number(app.ctx()?, &user, number)?;
     Ok(Output::new(
         format!("The next window of {user} is {number}."),
-        json!({ "user": user, "next": number }),
+        &NextNumberDocument { user: &user, next: number },
     ))
 }
 
@@ -105,7 +111,8 @@ pub(in crate::cli) fn set_monitor(app: &App, words: &[String]) -> Outcome {
             .hint("as in: tpu -smc checking_freq 60")
     })?;
     settings::set_monitor(app.ctx()?, key, seconds)?;
-    Ok(Output::new(format!("{key} is {seconds} s now."), json!({ "key": key, "value": seconds })))
+    let document = MonitorSettingDocument { key, value: seconds };
+    Ok(Output::new(format!("{key} is {seconds} s now."), &document))
 }
 
 /// `-gmc`.
@@ -114,8 +121,9 @@ pub(in crate::cli) fn get_monitor(app: &App) -> Outcome {
     let config = data.monitor_config();
     let text =
         format!("checking_freq: {}\ntest_freq: {}\n", config.checking_freq(), config.test_freq);
-    Ok(Output::new(
-        text,
-        json!({ "checking_freq": config.checking_freq(), "test_freq": config.test_freq }),
-    ))
+    let document = MonitorSettingsDocument {
+        checking_freq: config.checking_freq(),
+        test_freq: config.test_freq,
+    };
+    Ok(Output::new(text, &document))
 }

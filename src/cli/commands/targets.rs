@@ -1,7 +1,5 @@
 //! Targets: aliases and registrations.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Register;
@@ -9,6 +7,9 @@ use crate::cli::print::Output;
 use crate::cli::resolve;
 use crate::model::target::{Pricing, Registration};
 use crate::ops::{Error, targets};
+use crate::wire::targets::{
+    ForgottenDocument, RegisteredDocument, TargetAliasDocument, TargetAliasesDocument,
+};
 
 /// `-ta ALIAS FULL`.
 pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
@@ -25,7 +26,7 @@ pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
     }
     Ok(Output::new(
         format!("{alias} stands for {full} now."),
-        json!({ "alias": alias, "full": full, "known": known }),
+        &TargetAliasDocument { alias, full, known },
     )
     .notes(notes))
 }
@@ -40,9 +41,9 @@ pub(in crate::cli) fn list_aliases(app: &App) -> Outcome {
     if text.is_empty() {
         text.push_str("No target aliases. As in: tpu -ta v2-32-p2 FULL_NAME");
     }
-    let map: serde_json::Value =
-        data.registry().aliases().map(|(alias, full)| (alias.to_owned(), json!(full))).collect();
-    Ok(Output::new(text, json!({ "aliases": map })))
+    let aliases = data.registry().aliases();
+    let aliases = aliases.map(|(alias, full)| (alias.to_owned(), full.as_str())).collect();
+    Ok(Output::new(text, &TargetAliasesDocument { aliases }))
 }
 
 /// `register FULL`.
@@ -70,8 +71,11 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
     if args.zone.is_none() {
         notes.push("without a zone, staging.sh is called without zone=".to_owned());
     }
-    Ok(Output::new(format!("Registered {}.", args.name), json!({ "registered": args.name }))
-        .notes(notes))
+    Ok(Output::new(
+        format!("Registered {}.", args.name),
+        &RegisteredDocument { registered: &args.name },
+    )
+    .notes(notes))
 }
 
 /// `del-registered NAME`.
@@ -84,6 +88,6 @@ pub(in crate::cli) fn forget(app: &App, words: &[String]) -> Outcome {
     let forgotten = targets::forget(app.ctx()?, name)?;
     Ok(Output::new(
         format!("Forgot {forgotten} and its aliases."),
-        json!({ "forgotten": forgotten }),
+        &ForgottenDocument { forgotten: &forgotten },
     ))
 }

@@ -1,7 +1,5 @@
 //! Users: `add-user`, `del-user`, `list-users`.
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::AddUser;
@@ -12,6 +10,7 @@ use crate::ops::Error;
 use crate::ops::init;
 use crate::ops::users::{self, NewUser};
 use crate::text::counted;
+use crate::wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
 
 /// Adds a user; asks for the name if none is given.
 pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
@@ -38,7 +37,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         new.name,
         init::how_to_begin(&UserName::from(new.name.as_str()))
     );
-    Ok(Output::new(text, json!({ "user": new.name })))
+    Ok(Output::new(text, &AddedUserDocument { user: &new.name }))
 }
 
 /// Removes a user who has no live jobs.
@@ -56,7 +55,7 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     }
     let archived = users::delete(app.ctx()?, &name)?;
     let text = format!("Removed user {name}; in the archive: {}.", counted(archived, "record"));
-    Ok(Output::new(text, json!({ "user": name, "archived": archived })))
+    Ok(Output::new(text, &RemovedUserDocument { user: &name, archived }))
 }
 
 /// Lists the users with their sessions.
@@ -79,10 +78,6 @@ pub(in crate::cli) fn list(app: &App) -> Outcome {
     } else {
         table::columns(&["ID", "NAME", "TMUX", "JOBS"], &rows)
     };
-    let users: Vec<_> = data
-        .users()
-        .iter()
-        .map(|user| json!({ "id": user.id, "name": user.name, "tmux_name": user.tmux_name, "jobs": user.jobs().len() }))
-        .collect();
-    Ok(Output::new(text, json!({ "users": users })))
+    let users = data.users().iter().map(UserPart::from).collect();
+    Ok(Output::new(text, &UsersDocument { users }))
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Wait, WaitFor};
-use crate::cli::print::{Output, json as as_json};
+use crate::cli::print::Output;
 use crate::cli::progress::Progress;
 use crate::cli::resolve;
 use crate::cli::whose::Purpose;
@@ -15,6 +13,7 @@ use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::{JobView, Whose};
 use crate::ops::{Error, Kind, snapshot};
+use crate::wire::jobs::{JobPart, WaitDocument};
 
 /// How often we look.
 const POLL: Duration = Duration::from_millis(500);
@@ -84,8 +83,8 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
     for view in views {
         text += &format!("{} is {}\n", view.id, view.shown.status);
     }
-    let json = json!({ "jobs": views.iter().map(as_json::job).collect::<Vec<_>>() });
-    let mut output = Output::new(text, json);
+    let document = WaitDocument { jobs: views.iter().map(JobPart::from).collect() };
+    let mut output = Output::new(text, &document);
     output.code = u8::from(!views.iter().all(well));
     Some(output)
 }

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write as _};
 
-use serde_json::{Value, json};
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
@@ -21,6 +19,10 @@ use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
 use crate::text::counted;
 use crate::text::{self, escape};
+use crate::wire::workers::{
+    CopiedDocument, EndedPart, PlannedStepPart, RecipeDocument, RecipePlanDocument, SpokenPart,
+    SshDocument, StepPart, SweptDocument,
+};
 
 /// One of them.
 pub(in crate::cli) fn run(app: &App, command: &Workers) -> Outcome {
@@ -69,7 +71,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
         let status = proc::run_in_foreground(&spawn)
             .map_err(|e| Error::failed(format!("cannot log in: {e}")))?;
         let code = u8::try_from(status.shell_code()).unwrap_or(1);
-        return Ok(Output { code, ..Output::default() });
+        return Ok(Output::default().code(code));
     };
     let several = worker_shell::count(ctx, &target.name, which)? > 1;
     let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
@@ -85,18 +87,15 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
             printer.print(worker, &said);
         }
     })?;
-    let workers: Vec<Value> = ends
-        .iter()
-        .map(|end| {
-            let (out, err) = kept.remove(&end.worker).unwrap_or_default();
-            let mut value = as_json(end);
-            value["stdout"] = json!(out);
-            value["stderr"] = json!(err);
-            value
-        })
-        .collect();
-    let json = json!({ "target": target.name, "workers": workers });
-    Ok(Output { code: code(&ends), ..Output::new("", json).notes(complaints(&ends, several)) })
+    let spoken = |end| {
+        let ended = EndedPart::from(end);
+        let (stdout, stderr) = kept.remove(&ended.worker).unwrap_or_default();
+        SpokenPart { ended, stdout, stderr }
+    };
+    let workers = ends.iter().map(spoken).collect();
+    let document = SshDocument { target: &target.name, workers };
+    let output = Output::new("", &document).notes(complaints(&ends, several));
+    Ok(output.code(code(&ends)))
 }
 
 /// Prints lines as they come; with several workers each says whose it is. A file or a pipe gets them byte for
@@ -139,13 +138,6 @@ impl Printer {
             self.is_open = false;
         }
     }
-}
-
-fn as_json(end: &Ended) -> Value {
-    json!({
-        "worker": end.worker, "address": end.address,
-        "exit": end.code.as_ref().ok(), "lost": end.code.as_ref().err(),
-    })
 }
 
 /// A worker that was lost counts more than a code: nobody knows how it ended there.
@@ -192,35 +184,37 @@ fn solve(app: &App, of: &OfRecipe) -> Outcome {
 
 /// A command that follows the recipe of its name.
 fn follow(app: &App, of: &OfRecipe, name: &str) -> Outcome {
-    recipe(app, target(app, &of.target)?, (name, of.force))
+    let request = request(target(app, &of.target)?, name, of.force);
+    if app.global.dry_run {
+        return dry_run_of(app, &request, &dry_run::line("target", request.target.name.as_str()));
+    }
+    Ok(told(&request, &follow_recipe(app, &request)?))
 }
 
-fn request(target: Target, name: &str, force: bool) -> Request {
+/// What is asked for of a recipe.
+pub(super) fn request(target: Target, name: &str, force: bool) -> Request {
     Request { recipe: name.to_owned(), target, force }
 }
 
 /// What following a recipe would do, behind what comes before it.
-fn dry_run_of(app: &App, request: &Request, before: &str) -> Outcome {
+pub(super) fn dry_run_of(app: &App, request: &Request, before: &str) -> Outcome {
     let ctx = app.ctx()?;
     let steps = dry_run::recipe(ctx, request)?;
     let mut text = before.to_owned() + &dry_run::line("recipe", &request.recipe);
     for (name, what) in &steps {
         text += &dry_run::line("on each", &escape(&format!("{name}: {what}")));
     }
-    let steps: Vec<Value> =
-        steps.iter().map(|(name, what)| json!({ "step": name, "would": what })).collect();
-    let json = json!({
-        "dry_run": true, "target": request.target.name, "recipe": request.recipe, "plan": steps,
-    });
-    Ok(Output::new(text, json))
+    let document = RecipePlanDocument {
+        dry_run: true,
+        target: &request.target.name,
+        recipe: &request.recipe,
+        plan: steps.iter().map(|(step, would)| PlannedStepPart { step, would }).collect(),
+    };
+    Ok(Output::new(text, &document))
 }
 
-/// Follows a recipe on every worker.
-pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> Outcome {
-    let request = request(target, name, force);
-    if app.global.dry_run {
-        return dry_run_of(app, &request, &dry_run::line("target", request.target.name.as_str()));
-    }
+/// Follows a recipe on every worker, and tells of each step as it ends.
+pub(super) fn follow_recipe(app: &App, request: &Request) -> Result<Vec<recipes::Outcome>, Error> {
     let mut tell = |outcome: &recipes::Outcome| {
         let head = format!("[worker {}] {}", outcome.worker, outcome.step);
         match &outcome.result {
@@ -230,7 +224,11 @@ pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> 
             StepEnd::Lost(why) => app.tell(&format!("{head}: lost: {why}")),
         }
     };
-    let outcomes = recipes::run(app.ctx()?, &request, &mut tell)?;
+    recipes::run(app.ctx()?, request, &mut tell)
+}
+
+/// What came of a recipe.
+pub(super) fn told(request: &Request, outcomes: &[recipes::Outcome]) -> Output {
     let count = |wanted: fn(&StepEnd) -> bool| {
         outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
     };
@@ -238,18 +236,21 @@ pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> 
     let lost = count(|end| matches!(end, StepEnd::Lost(_)));
     let set_up = count(|end| *end == StepEnd::SetUp);
     let mut text = String::new();
-    for outcome in &outcomes {
+    for outcome in outcomes {
         for line in &outcome.shown {
             text += &format!("[worker {}] {}\n", outcome.worker, escape(line));
         }
     }
     let well = count(|end| *end == StepEnd::Done);
     text += &format!(
-        "{name} on {}: {well} well, {set_up} set up, {failed} failed, {lost} lost.\n",
-        request.target.name
+        "{} on {}: {well} well, {set_up} set up, {failed} failed, {lost} lost.\n",
+        request.recipe, request.target.name
     );
-    let steps: Vec<Value> = outcomes.iter().map(step_as_json).collect();
-    let json = json!({ "target": request.target.name, "recipe": name, "steps": steps });
+    let document = RecipeDocument {
+        target: &request.target.name,
+        recipe: &request.recipe,
+        steps: outcomes.iter().map(StepPart::from).collect(),
+    };
     let bad = outcomes
         .iter()
         .filter(|outcome| !matches!(outcome.result, StepEnd::Done | StepEnd::SetUp))
@@ -259,20 +260,7 @@ pub(super) fn recipe(app: &App, target: Target, (name, force): (&str, bool)) -> 
         (0, _) => Kind::Unreachable.exit_code(),
         _ => Kind::Failed.exit_code(),
     };
-    Ok(Output { code, ..Output::new(text, json).notes(bad.collect()) })
-}
-
-fn step_as_json(outcome: &recipes::Outcome) -> Value {
-    let (result, why) = match &outcome.result {
-        StepEnd::Done => ("well", None),
-        StepEnd::SetUp => ("set-up", None),
-        StepEnd::Failed(why) => ("failed", Some(why)),
-        StepEnd::Lost(why) => ("lost", Some(why)),
-    };
-    json!({
-        "worker": outcome.worker, "step": outcome.step, "result": result, "why": why,
-        "log": outcome.log, "says": outcome.shown,
-    })
+    Output::new(text, &document).notes(bad.collect()).code(code)
 }
 
 /// `kill-remote`.
@@ -305,28 +293,10 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
     if !swept.strangers.is_empty() {
         text += &format!("Not ours, and not touched:\n{}", table(&swept.strangers));
     }
-    let others: Vec<Value> = swept
-        .strangers
-        .iter()
-        .map(|Stranger { worker, process }| {
-            json!({
-                "worker": worker, "pid": process.pid, "user": process.user,
-                "age_s": process.age_s, "command": process.command,
-            })
-        })
-        .collect();
-    let unknown: Vec<Value> = swept
-        .unknown
-        .iter()
-        .map(|(worker, why)| json!({ "worker": worker, "reason": why }))
-        .collect();
-    let json = json!({
-        "target": target.name, "launches": swept.stopped.len(), "processes": ours,
-        "ended_of_others": swept.ended, "others": others, "unknown": unknown,
-    });
     let notes = swept.unknown.iter().map(|(_, why)| escape(why).into_owned()).collect();
     let code = if swept.unknown.is_empty() { 0 } else { Kind::Unreachable.exit_code() };
-    Ok(Output { code, ..Output::new(text, json).notes(notes) })
+    let document = SweptDocument::from((&target.name, &swept));
+    Ok(Output::new(text, &document).notes(notes).code(code))
 }
 
 fn table(strangers: &[Stranger]) -> String {
@@ -378,7 +348,7 @@ fn copy(app: &App, of: &Copy) -> Outcome {
     let done = ends.iter().filter(|end| end.code == Ok(0)).count();
     let all = counted(ends.len(), "worker");
     let text = format!("Copied {} for {done} of {all}.", of.from);
-    let workers: Vec<Value> = ends.iter().map(as_json).collect();
-    let output = Output::new(text, json!({ "workers": workers })).notes(complaints(&ends, true));
-    Ok(Output { code: code(&ends), ..output })
+    let document = CopiedDocument { workers: ends.iter().map(EndedPart::from).collect() };
+    let output = Output::new(text, &document).notes(complaints(&ends, true));
+    Ok(output.code(code(&ends)))
 }

@@ -1,7 +1,6 @@
 //! What people and scripts see: results on stdout, messages on stderr, one JSON document with `--json`.
 
 pub(super) mod block;
-pub(super) mod json;
 pub(super) mod table;
 
 use std::ffi::OsString;
@@ -11,24 +10,28 @@ use std::process::ExitCode;
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::ops::callbacks::own_line;
 use crate::ops::error::did_you_mean;
 use crate::ops::{Error, Kind};
 use crate::text;
+use crate::wire;
+use crate::wire::errors::ErrorDocument;
+use crate::wire::pages::EmptyDocument;
+use crate::wire::schema::Document;
+use crate::wire::targets::WouldDocument;
 
 use super::args::{Cli, Color, Globals};
 use super::legacy;
 
 /// The result of a command, for people and for scripts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Output {
     /// For people: lines on stdout.
     pub(super) text: String,
-    /// For scripts: the members of the JSON document beside `schema`.
-    pub(super) json: Value,
+    /// For scripts: the members of the JSON document.
+    members: Map<String, Value>,
     /// For people, on stderr: what they should know.
     pub(super) notes: Vec<String>,
     /// The exit code.
@@ -37,37 +40,56 @@ pub(super) struct Output {
     pub(super) is_json_lines: bool,
 }
 
+impl Default for Output {
+    /// Nothing to say.
+    fn default() -> Self {
+        Self::new("", &EmptyDocument {})
+    }
+}
+
 impl Output {
-    /// A result with both faces; `json` is an object.
-    pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
-        debug_assert!(json.is_object(), "only members can stand beside `schema`: {json}");
-        Self { text: text.into(), json, notes: Vec::new(), code: 0, is_json_lines: false }
+    /// A result with both faces.
+    pub(super) fn new(text: impl Into<String>, document: &impl Document) -> Self {
+        Self {
+            text: text.into(),
+            members: wire::members(document),
+            notes: Vec::new(),
+            code: 0,
+            is_json_lines: false,
+        }
     }
 
-    /// A result of which only the face is made that is printed, for what has a thousand parts; `document` is
-    /// the whole document as text.
-    pub(super) fn either(
+    /// A result of which only the face is made that is printed, for what has a thousand parts.
+    pub(super) fn either<D: Document>(
         global: &Globals,
         text: impl FnOnce() -> String,
-        document: impl FnOnce() -> String,
+        document: impl FnOnce() -> D,
     ) -> Self {
-        let text = if global.json { document() } else { text() };
-        Self { is_json_lines: true, ..Self::new(text, json!({})) }
+        Self::lines(if global.json { wire::text(&document()) } else { text() })
+    }
+
+    /// A result that is printed as it is; with `--json` it is whole JSON documents, one on each line.
+    pub(super) fn lines(text: String) -> Self {
+        Self { text, is_json_lines: true, ..Self::default() }
     }
 
     /// The same as what a dry run says: nothing of it was done.
     pub(super) fn dry_run_of(mut self) -> Self {
         self.text = format!("Dry run, nothing was changed. It would say:\n{}", self.text);
-        if let Value::Object(members) = &mut self.json {
-            members.insert("dry_run".to_owned(), Value::Bool(true));
-        }
+        self.members.insert("dry_run".to_owned(), Value::Bool(true));
         self
     }
 
     /// What a dry run says of something outside that cannot be tried out, once nothing speaks against it.
     pub(super) fn would(what: &str) -> Self {
         let text = format!("Would {what}. Nothing was changed.");
-        Self::new(text, json!({ "dry_run": true, "would": what }))
+        Self::new(text, &WouldDocument { dry_run: true, would: what })
+    }
+
+    /// The same with this exit code.
+    pub(super) fn code(mut self, code: u8) -> Self {
+        self.code = code;
+        self
     }
 
     /// The same with notes.
@@ -85,24 +107,9 @@ pub(super) fn printed(output: &Output, global: &Globals) -> String {
     let text = if output.is_json_lines {
         ended(&output.text)
     } else {
-        ended(&serde_json::to_string(&Document(&output.json)).unwrap_or_default())
+        ended(&serde_json::to_string(&output.members).unwrap_or_default())
     };
     text::harmless_json(&text).into_owned()
-}
-
-/// The members of a result as a document: `schema` comes first.
-struct Document<'a>(&'a Value);
-
-impl Serialize for Document<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members = self.0.as_object().into_iter().flatten();
-        let mut document = serializer.serialize_map(None)?;
-        document.serialize_entry("schema", &1)?;
-        for (name, value) in members.filter(|(name, _)| *name != "schema") {
-            document.serialize_entry(name, value)?;
-        }
-        document.end()
-    }
 }
 
 /// What is printed into the window of a job, marked as ours; anything else as it is.
@@ -140,9 +147,7 @@ fn unsaid(e: &io::Error, output: &Output) -> Error {
 /// Prints an error: what, where, what to do next.
 pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
     if global.json {
-        let document = json!({ "schema": 1, "error": {
-            "code": error.kind.as_str(), "message": error.message, "hint": error.advice(),
-        }});
+        let document = wire::text(&ErrorDocument::from(error));
         to_stderr(&text::harmless_json(&format!("{document}\n")), global);
     } else {
         let mut said = String::new();

@@ -46,6 +46,32 @@ pub enum TargetStep {
 }
 
 impl TargetState {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Pending,
+        Self::Preempted,
+        Self::Stopped,
+        Self::Deleting,
+        Self::Gone,
+        Self::NotWatched,
+        Self::Unknown,
+    ];
+
+    /// The spelling in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Pending => "pending",
+            Self::Preempted => "preempted",
+            Self::Stopped => "stopped",
+            Self::Deleting => "deleting",
+            Self::Gone => "gone",
+            Self::NotWatched => "not-watched",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// The one thing that the state allows. Only a state that is proof allows anything destructive.
     pub fn step(self) -> TargetStep {
         match self {
@@ -88,6 +114,23 @@ pub enum QueuedState {
     Deleting,
     /// Nobody knows; nothing follows from it.
     Unknown,
+}
+
+impl QueuedState {
+    /// Every state.
+    pub const ALL: [Self; 5] =
+        [Self::Waiting, Self::Active, Self::Ended, Self::Deleting, Self::Unknown];
+
+    /// The spelling in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Active => "active",
+            Self::Ended => "ended",
+            Self::Deleting => "deleting",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// A queued request, which has a name and a life of its own beside its target's.

@@ -2,7 +2,7 @@
 //! their target, so that a sheet may be sorted, moved and filled by hand; a bad row is named and the good
 //! ones are taken.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::model::board::{Entry, Reservation, Written};
 use crate::model::ids::{JobId, TargetName, UserName};
@@ -79,15 +79,6 @@ pub fn to_csv(table: &[[String; 10]]) -> Result<String, Error> {
     }
     let bytes = writer.into_inner().map_err(|e| failed(&e))?;
     String::from_utf8(bytes).map_err(|e| failed(&e))
-}
-
-/// The board as a list of objects.
-pub fn to_json(table: &[[String; 10]]) -> Value {
-    let object = |row: &[String; 10]| {
-        let members = COLUMNS.iter().zip(row).map(|(name, cell)| ((*name).to_owned(), json!(cell)));
-        Value::Object(members.collect::<Map<_, _>>())
-    };
-    Value::Array(table.iter().map(object).collect())
 }
 
 /// A row as people wrote it.

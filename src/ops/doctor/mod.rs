@@ -39,6 +39,9 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Every one, the best first.
+    pub const ALL: [Self; 3] = [Self::Fine, Self::Warning, Self::Broken];
+
     /// The word that people see.
     pub fn word(self) -> &'static str {
         match self {

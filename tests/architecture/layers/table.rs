@@ -42,7 +42,8 @@ pub(super) const LAYERS: &[Layer] = &[
     ),
     layer("runner", &["text", "model", "sys", "store", "tmux", "remote", "effects"], &[]),
     layer("ops", BELOW_OPS, &[]),
-    layer("cli", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("wire", &["ops", "model", "plan"], &[]),
+    layer("cli", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("daemon", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("demo", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
@@ -68,7 +69,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
 
 /// The modules that decide and never touch the world.
 pub(super) const PURE: &[&str] =
-    &["text", "model", "classify", "plan", "screen::update", "screen::view"];
+    &["text", "model", "classify", "plan", "wire", "screen::update", "screen::view"];
 
 /// What a pure module must not name, and what to do instead. The effects of this crate are kept out by
 /// [`LAYERS`], except in the screen, which as a whole may use `sys`.

@@ -1,0 +1,94 @@
+//! What has happened: `history` and the log of MONITOR.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::model::ids::{JobNumber, UserName};
+use crate::model::time::Timestamp;
+use crate::ops::journal::Event;
+use crate::ops::news::News;
+
+use super::words::Moment;
+
+/// What has happened.
+#[derive(Serialize, JsonSchema)]
+pub struct EventsDocument<'a> {
+    /// The oldest first.
+    pub events: Vec<EventPart<'a>>,
+}
+
+impl<'a> From<&'a [Event]> for EventsDocument<'a> {
+    fn from(events: &'a [Event]) -> Self {
+        Self { events: events.iter().map(EventPart::from).collect() }
+    }
+}
+
+/// What is new for a user.
+#[derive(Serialize, JsonSchema)]
+pub struct NewsDocument<'a> {
+    /// The newest, the oldest of them first.
+    pub events: Vec<EventPart<'a>>,
+    /// How many older ones are new as well.
+    pub more: usize,
+    /// When this was asked the last time.
+    pub since: Option<Moment>,
+}
+
+impl<'a> From<&'a News> for NewsDocument<'a> {
+    fn from(news: &'a News) -> Self {
+        Self {
+            events: news.events.iter().map(EventPart::from).collect(),
+            more: news.more,
+            since: news.since.map(Moment),
+        }
+    }
+}
+
+/// A line of the journal.
+#[derive(Serialize, JsonSchema)]
+pub struct EventPart<'a> {
+    /// When.
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// Who did it: a command, MONITOR, a callback.
+    pub actor: &'a str,
+    /// Whose affair it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UserName")]
+    pub user: Option<&'a UserName>,
+    /// Which of that user's jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "JobNumber")]
+    pub job: Option<JobNumber>,
+    /// The kind of event, for programs.
+    pub kind: &'a str,
+    /// What happened, for people.
+    pub text: &'a str,
+    /// Details, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    pub data: Option<&'a Value>,
+}
+
+impl<'a> From<&'a Event> for EventPart<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            at: event.at,
+            actor: &event.actor,
+            user: event.user.as_ref(),
+            job: event.job,
+            kind: &event.kind,
+            text: &event.text,
+            data: Some(&event.data).filter(|data| !data.is_null()),
+        }
+    }
+}
+
+/// The log of MONITOR begins anew.
+#[derive(Serialize, JsonSchema)]
+pub struct ClearedLogDocument {
+    /// It does.
+    #[schemars(extend("const" = true))]
+    pub cleared: bool,
+}

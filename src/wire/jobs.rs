@@ -1,0 +1,389 @@
+//! Jobs as they stand: `check`, `explain`, `wait`; and what changes one of them.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+
+use crate::model::exit::Exit;
+use crate::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::job::Status;
+use crate::model::rules::{Action, Rules};
+use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Snapshot};
+
+use super::words::{Moment, Word};
+
+/// All jobs of a user, or of everybody.
+#[derive(Serialize, JsonSchema)]
+pub struct SnapshotDocument<'a> {
+    /// When the look was made.
+    pub generated_at: Moment,
+    /// In the order of the data file.
+    pub jobs: Vec<JobPart<'a>>,
+    /// Windows of these users that no record claims.
+    pub orphans: Vec<OrphanPart<'a>>,
+    /// Whether MONITOR runs.
+    pub monitor: MonitorPart,
+}
+
+impl<'a> From<&'a Snapshot> for SnapshotDocument<'a> {
+    fn from(snapshot: &'a Snapshot) -> Self {
+        Self {
+            generated_at: Moment(snapshot.at),
+            jobs: snapshot.jobs.iter().map(JobPart::from).collect(),
+            orphans: snapshot.orphans.iter().map(OrphanPart::from).collect(),
+            monitor: MonitorPart::from(&snapshot.monitor),
+        }
+    }
+}
+
+/// One job and why it is as it is.
+#[derive(Serialize, JsonSchema)]
+pub struct ExplainDocument<'a> {
+    /// The job.
+    pub job: JobPart<'a>,
+}
+
+/// The jobs that were waited for.
+#[derive(Serialize, JsonSchema)]
+pub struct WaitDocument<'a> {
+    /// As they stand at the end of the wait.
+    pub jobs: Vec<JobPart<'a>>,
+}
+
+/// One job as it stands now.
+#[derive(Serialize, JsonSchema)]
+pub struct JobPart<'a> {
+    /// Whose job it is.
+    pub user: &'a UserName,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+    /// Windows of all attempts, the first first.
+    pub lineage: &'a [JobNumber],
+    /// Whether it is the youngest attempt.
+    pub leaf: bool,
+    /// Its working directory.
+    pub dir: DirPart<'a>,
+    /// Full name of what it computes on.
+    pub target: &'a TargetName,
+    /// Why nobody knows how its target is now, and what was last heard of it.
+    pub target_unknown: Option<&'a str>,
+    /// Zone of the target.
+    pub zone: Option<&'a str>,
+    /// Its tags, as they were typed.
+    pub tags: Option<&'a str>,
+    /// The status after all facts were heard.
+    pub status: Word<Status>,
+    /// The kind of failure; null if it has not failed.
+    pub error: Option<Word<ErrorKind>>,
+    /// Why nothing certain can be said now; the status is then the stored one.
+    pub unknown: Option<&'a str>,
+    /// What it is doing.
+    pub phase: Option<Word<Phase>>,
+    /// How far it is, or was when it ended; null if nothing is known of that.
+    pub progress: Option<ProgressPart>,
+    /// Resumes before it.
+    pub stage: u32,
+    /// What is done when it fails.
+    pub rule: RulesPart<'a>,
+    /// Whether MONITOR may act on it.
+    pub monitor: bool,
+    /// Why it has its status.
+    pub evidence: Option<EvidencePart<'a>>,
+    /// What will happen by itself; null if nothing is wrong.
+    pub next: Option<NextPart<'a>>,
+    /// An action on it that is not complete.
+    pub intent: Option<&'a str>,
+    /// When it began.
+    pub started_at: Option<Moment>,
+    /// Where it logs.
+    pub log_dir: Option<&'a str>,
+    /// Where its staged code lies.
+    pub stage_dir: Option<&'a str>,
+    /// The exit code of its command, if that has ended.
+    pub exit_code: Option<i32>,
+    /// Whether its window exists; null if nobody knows.
+    pub window_alive: Option<bool>,
+}
+
+impl<'a> From<&'a JobView> for JobPart<'a> {
+    fn from(view: &'a JobView) -> Self {
+        let JobView { shown, .. } = view;
+        Self {
+            user: &view.id.user,
+            window: view.id.window,
+            lineage: &view.lineage,
+            leaf: view.leaf,
+            dir: DirPart { id: view.dir.0, path: &view.dir.1 },
+            target: &view.target,
+            target_unknown: view.target_unknown.as_deref(),
+            zone: view.zone.as_deref(),
+            tags: view.tags.as_deref(),
+            status: Word(shown.status.clone()),
+            error: shown.status.error().map(Word),
+            unknown: shown.unknown.as_deref(),
+            phase: shown.phase.map(Word),
+            progress: ProgressPart::known(&shown.progress),
+            stage: view.stage,
+            rule: RulesPart(Cow::Borrowed(&view.rules)),
+            monitor: view.monitor,
+            evidence: shown.evidence.as_ref().map(EvidencePart::from),
+            next: view.next.as_ref().map(NextPart::from),
+            intent: view.intent.as_deref(),
+            started_at: view.started_at.map(Moment),
+            log_dir: view.log_dir.as_deref(),
+            stage_dir: view.stage_dir.as_deref(),
+            exit_code: view.exit.map(Exit::code),
+            window_alive: view.window_alive,
+        }
+    }
+}
+
+/// A working directory.
+#[derive(Serialize, JsonSchema)]
+pub struct DirPart<'a> {
+    /// Its slot; null if it is in none.
+    pub id: Option<u32>,
+    /// Its path.
+    pub path: &'a str,
+}
+
+/// What is known of how far a job is; null for what was not printed.
+#[derive(Serialize, JsonSchema)]
+pub struct ProgressPart {
+    /// Epoch, possibly fractional.
+    pub epoch: Option<f64>,
+    /// Epochs in all.
+    pub epochs: Option<f64>,
+    /// Optimiser steps done.
+    pub step: Option<u64>,
+    /// Steps in all.
+    pub total: Option<u64>,
+    /// Share done, 0 to 100.
+    pub percent: Option<f64>,
+    /// Training loss.
+    pub loss: Option<f64>,
+    /// Learning rate.
+    pub lr: Option<f64>,
+    /// Steps per second.
+    pub steps_per_s: Option<f64>,
+    /// Seconds to the end, as the program printed them.
+    pub eta_s: Option<f64>,
+}
+
+impl From<&Progress> for ProgressPart {
+    fn from(progress: &Progress) -> Self {
+        let Progress { epoch, epochs, step, total, percent, loss, lr, steps_per_s, eta_s } =
+            *progress;
+        Self { epoch, epochs, step, total, percent, loss, lr, steps_per_s, eta_s }
+    }
+}
+
+impl ProgressPart {
+    /// The progress, if anything of it is known.
+    pub fn known(progress: &Progress) -> Option<Self> {
+        (!progress.is_empty()).then(|| Self::from(progress))
+    }
+}
+
+/// Why a job has its status.
+#[derive(Serialize, JsonSchema)]
+pub struct EvidencePart<'a> {
+    /// Where it was seen.
+    pub source: Word<Source>,
+    /// The pattern or rule that decided.
+    pub rule: &'a str,
+    /// The very line, or the fact in words.
+    pub line: &'a str,
+    /// Its number, counted from the end: the last line is 1.
+    pub line_no: Option<usize>,
+    /// The worker that printed it.
+    pub worker: Option<&'a str>,
+    /// Seconds since it was seen.
+    pub age_s: Option<u64>,
+}
+
+impl<'a> From<&'a Evidence> for EvidencePart<'a> {
+    fn from(evidence: &'a Evidence) -> Self {
+        Self {
+            source: Word(evidence.source),
+            rule: &evidence.rule,
+            line: &evidence.line,
+            line_no: evidence.line_no,
+            worker: evidence.worker.as_deref(),
+            age_s: evidence.age_s,
+        }
+    }
+}
+
+/// What will happen by itself.
+#[derive(Serialize, JsonSchema)]
+pub struct NextPart<'a> {
+    /// The action.
+    pub action: &'a str,
+    /// Seconds until then; null if nobody knows.
+    pub in_s: Option<u64>,
+    /// How often it may still happen.
+    pub budget_left: Option<u32>,
+    /// Why, or why not.
+    pub reason: &'a str,
+}
+
+impl<'a> From<&'a Next> for NextPart<'a> {
+    fn from(next: &'a Next) -> Self {
+        let Next { action, in_s, budget_left, reason, .. } = next;
+        Self { action, in_s: *in_s, budget_left: *budget_left, reason }
+    }
+}
+
+/// What is done when a job fails, by the kind of failure.
+pub struct RulesPart<'a>(pub Cow<'a, Rules>);
+
+impl Serialize for RulesPart<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut kinds = serializer.serialize_map(Some(ErrorKind::ALL.len()))?;
+        for kind in ErrorKind::ALL {
+            kinds.serialize_entry(kind.as_str(), &Word(self.0.action(kind)))?;
+        }
+        kinds.end()
+    }
+}
+
+impl JsonSchema for RulesPart<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "RulesPart".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds = ErrorKind::ALL.map(ErrorKind::as_str);
+        let action = generator.subschema_for::<Word<Action>>();
+        let properties: serde_json::Map<String, serde_json::Value> =
+            kinds.iter().map(|kind| ((*kind).to_owned(), action.clone().to_value())).collect();
+        json_schema!({
+            "type": "object", "description": "What is done when a job fails so",
+            "properties": properties, "required": kinds,
+        })
+    }
+}
+
+/// Whether MONITOR runs.
+#[derive(Serialize, JsonSchema)]
+pub struct MonitorPart {
+    /// Whether it does.
+    pub running: bool,
+    /// Seconds since its last turn; absent where it does not run, or where that was not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub turn_age_s: Option<u64>,
+}
+
+impl From<&MonitorHealth> for MonitorPart {
+    fn from(health: &MonitorHealth) -> Self {
+        match health {
+            MonitorHealth::NotRunning => Self { running: false, turn_age_s: None },
+            MonitorHealth::Running { turn_age_s } => {
+                Self { running: true, turn_age_s: Some(*turn_age_s) }
+            }
+        }
+    }
+}
+
+/// A window that no record claims.
+#[derive(Serialize, JsonSchema)]
+pub struct OrphanPart<'a> {
+    /// tmux session.
+    pub session: &'a str,
+    /// Its index there.
+    pub window: u32,
+}
+
+impl<'a> From<&'a Orphan> for OrphanPart<'a> {
+    fn from(orphan: &'a Orphan) -> Self {
+        Self { session: &orphan.session, window: orphan.window }
+    }
+}
+
+/// Which job.
+#[derive(Serialize, JsonSchema)]
+pub struct JobIdPart<'a> {
+    /// Whose job it is.
+    pub user: &'a UserName,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+}
+
+impl<'a> From<&'a JobId> for JobIdPart<'a> {
+    fn from(id: &'a JobId) -> Self {
+        Self { user: &id.user, window: id.window }
+    }
+}
+
+/// The job that was meant.
+#[derive(Serialize, JsonSchema)]
+pub struct JobIdDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+}
+
+/// A job that was tagged.
+#[derive(Serialize, JsonSchema)]
+pub struct TagDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// The tag.
+    pub tag: &'a str,
+}
+
+/// A job that has other rules now.
+#[derive(Serialize, JsonSchema)]
+pub struct RuleDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// The rules as they were typed.
+    pub rule: &'a str,
+}
+
+/// The tables of rules by their names.
+#[derive(Serialize, JsonSchema)]
+pub struct RulesDocument<'a> {
+    /// What each does.
+    pub rules: super::words::Members<RulesPart<'a>>,
+}
+
+/// Where the staged code of a job lies.
+#[derive(Serialize, JsonSchema)]
+pub struct StageDirDocument<'a> {
+    /// Its path.
+    pub stage_dir: &'a str,
+}
+
+/// What a job has printed.
+#[derive(Serialize, JsonSchema)]
+pub struct LogsDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// Its lines, the oldest first.
+    pub lines: Vec<&'a str>,
+}
+
+/// A job whose script says that it has ended well.
+#[derive(Serialize, JsonSchema)]
+pub struct FinishedDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// How it is now.
+    pub status: Word<Status>,
+}
+
+/// A job whose script says that it has failed.
+#[derive(Serialize, JsonSchema)]
+pub struct FailedDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// How it is now.
+    pub status: Word<Status>,
+    /// The kind of failure.
+    pub error: Word<ErrorKind>,
+}

@@ -1,0 +1,189 @@
+//! What starts, continues and ends jobs: `run`, `resume`, `rerun`, `kill`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::model::ids::{JobNumber, TargetName, UserName};
+use crate::model::job::LaunchMode;
+use crate::ops::kill::Killed;
+use crate::ops::launch::attempt::Launched;
+
+use super::jobs::JobIdPart;
+use super::words::Word;
+
+/// A job that has started.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedDocument<'a> {
+    /// The job.
+    pub launched: LaunchedPart<'a>,
+}
+
+/// A job that has started.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedPart<'a> {
+    /// Whose job it is.
+    pub user: &'a UserName,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+    /// Full name of what it computes on.
+    pub target: &'a TargetName,
+    /// tmux session.
+    pub session: &'a str,
+    /// tmux pane, as in %12.
+    pub pane: &'a str,
+}
+
+impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
+    fn from(launched: &'a Launched) -> Self {
+        Self {
+            launched: LaunchedPart {
+                user: &launched.job.user,
+                window: launched.job.window,
+                target: &launched.target,
+                session: &launched.session,
+                pane: &launched.pane,
+            },
+        }
+    }
+}
+
+/// A job that continues another.
+#[derive(Serialize, JsonSchema)]
+pub struct SuccessorDocument<'a> {
+    /// The new attempt.
+    pub launched: SuccessorPart<'a>,
+}
+
+/// An attempt that continues another.
+#[derive(Serialize, JsonSchema)]
+pub struct SuccessorPart<'a> {
+    /// Whose job it is.
+    pub user: &'a UserName,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+    /// The attempt it continues.
+    pub parent: Option<JobNumber>,
+    /// Full name of what it computes on.
+    pub target: &'a TargetName,
+    /// tmux session.
+    pub session: &'a str,
+    /// tmux pane, as in %12.
+    pub pane: &'a str,
+}
+
+impl<'a> From<&'a Launched> for SuccessorDocument<'a> {
+    fn from(launched: &'a Launched) -> Self {
+        Self {
+            launched: SuccessorPart {
+                user: &launched.job.user,
+                window: launched.job.window,
+                parent: launched.parent,
+                target: &launched.target,
+                session: &launched.session,
+                pane: &launched.pane,
+            },
+        }
+    }
+}
+
+/// What a dry run would start.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchPlanDocument<'a> {
+    /// The plan.
+    pub plan: LaunchPlanPart<'a>,
+}
+
+/// What a dry run would start.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchPlanPart<'a> {
+    /// Whose job it would be.
+    pub user: &'a UserName,
+    /// Full name of what it would compute on.
+    pub target: &'a TargetName,
+    /// Zone of the target.
+    pub zone: Option<&'a str>,
+    /// Working directory.
+    pub dir: &'a str,
+    /// Whether the users' own script does the work.
+    pub mode: Word<LaunchMode>,
+    /// What would be run.
+    pub argv: Vec<String>,
+}
+
+/// What a dry run would start in place of another attempt.
+#[derive(Serialize, JsonSchema)]
+pub struct SuccessorPlanDocument<'a> {
+    /// The plan.
+    pub plan: SuccessorPlanPart<'a>,
+}
+
+/// What a dry run would start in place of another attempt.
+#[derive(Serialize, JsonSchema)]
+pub struct SuccessorPlanPart<'a> {
+    /// Whose job it would be.
+    pub user: &'a UserName,
+    /// The attempt it would continue.
+    pub parent: JobNumber,
+    /// Full name of what it would compute on.
+    pub target: &'a TargetName,
+    /// Working directory.
+    pub dir: &'a str,
+    /// Resumes before it.
+    pub stage: u32,
+    /// What would be run.
+    pub argv: Vec<String>,
+}
+
+/// What a dry run would wait for before anything starts.
+#[derive(Serialize, JsonSchema)]
+pub struct WaitPlanDocument<'a> {
+    /// The plan.
+    pub plan: WaitPlanPart<'a>,
+}
+
+/// What a dry run would wait for.
+#[derive(Serialize, JsonSchema)]
+pub struct WaitPlanPart<'a> {
+    /// Whose job it would be.
+    pub user: &'a UserName,
+    /// What would be waited for, in words.
+    pub waits_for: &'a str,
+}
+
+/// Jobs that were stopped.
+#[derive(Serialize, JsonSchema)]
+pub struct KilledDocument<'a> {
+    /// Each of them.
+    pub killed: Vec<KilledPart<'a>>,
+}
+
+/// A job that was stopped.
+#[derive(Serialize, JsonSchema)]
+pub struct KilledPart<'a> {
+    /// Whose job it is.
+    pub user: &'a UserName,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+    /// Processes that were ended.
+    pub processes: usize,
+    /// Whether its window was there, and is gone.
+    pub window_closed: bool,
+}
+
+impl<'a> From<&'a Killed> for KilledPart<'a> {
+    fn from(killed: &'a Killed) -> Self {
+        Self {
+            user: &killed.job.user,
+            window: killed.job.window,
+            processes: killed.processes,
+            window_closed: killed.window,
+        }
+    }
+}
+
+/// The jobs that would be meant, were it no dry run.
+#[derive(Serialize, JsonSchema)]
+pub struct WouldConcernDocument<'a> {
+    /// Each of them.
+    pub would: Vec<JobIdPart<'a>>,
+}

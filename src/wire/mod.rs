@@ -1,0 +1,54 @@
+//! The documents that leave the program: what `--json` prints, each a plain type that is written once. The
+//! JSON Schema of all of them ([`schema::schema`]) is derived from the types and kept as `docs/schema.json`.
+//!
+//! A type named `…Document` is all that a command prints; a `…Part` stands in one. A doc comment is what the
+//! schema says of a member. Within version 1 members may be added, and none is taken away.
+
+pub mod board;
+pub mod classified;
+pub mod cleaned;
+pub mod daemon;
+pub mod data;
+pub mod doctor;
+pub mod errors;
+pub mod events;
+pub mod jobs;
+pub mod launches;
+pub mod pages;
+pub mod schema;
+pub mod settings;
+pub mod targets;
+pub mod users;
+pub mod words;
+pub mod workers;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use schema::Document;
+
+/// The version that stands in every document.
+pub const VERSION: u32 = 1;
+
+/// A document with its version before its members.
+#[derive(Serialize)]
+struct Versioned<'a, D> {
+    schema: u32,
+    #[serde(flatten)]
+    document: &'a D,
+}
+
+/// A document as text, for what has a thousand parts: written as it is walked through, without a tree of
+/// values in between.
+pub fn text(document: &impl Document) -> String {
+    serde_json::to_string(&Versioned { schema: VERSION, document }).unwrap_or_default()
+}
+
+/// The members of a document, its version first.
+pub fn members(document: &impl Document) -> Map<String, Value> {
+    match serde_json::to_value(Versioned { schema: VERSION, document }) {
+        Ok(Value::Object(members)) => members,
+        // A document is a struct whose keys are text: it has members, and they can be written.
+        Ok(_) | Err(_) => Map::new(),
+    }
+}

@@ -1,0 +1,52 @@
+//! Commands whose result is a text: help, pages, scripts; and those that have nothing to say.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A page of text.
+#[derive(Serialize, JsonSchema)]
+pub struct TextDocument<'a> {
+    /// All of it, without colours.
+    pub text: &'a str,
+}
+
+/// What a shell reads to complete words.
+#[derive(Serialize, JsonSchema)]
+pub struct ScriptDocument<'a> {
+    /// The script.
+    pub script: &'a str,
+}
+
+/// A manual page.
+#[derive(Serialize, JsonSchema)]
+pub struct ManualDocument<'a> {
+    /// In roff.
+    pub roff: &'a str,
+}
+
+/// What `tpu` alone says where there is no terminal.
+#[derive(Serialize, JsonSchema)]
+pub struct WelcomeDocument {
+    /// The commands with which one begins.
+    pub begin: [&'static str; 4],
+}
+
+/// The demo has come to its end.
+#[derive(Serialize, JsonSchema)]
+pub struct DemoDocument {
+    /// How it went.
+    #[schemars(extend("const" = "ok"))]
+    pub demo: &'static str,
+}
+
+/// The screen was not opened: this is a dry run.
+#[derive(Serialize, JsonSchema)]
+pub struct ScreenDocument {
+    /// What would have been opened.
+    #[schemars(extend("const" = "monitor"))]
+    pub would: &'static str,
+}
+
+/// Nothing: what the command had to show is shown already.
+#[derive(Serialize, JsonSchema)]
+pub struct EmptyDocument {}

@@ -1,0 +1,191 @@
+//! What stands in many documents: instants, words of closed lists, maps in a given order.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+
+use crate::model::facts::{Class, ErrorKind, Phase, QueuedState, Source, TargetState};
+use crate::model::ids::{JobNumber, TargetName, UserName};
+use crate::model::job::{LaunchMode, Status};
+use crate::model::rules::Action;
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
+use crate::ops::Kind;
+use crate::ops::doctor::Severity;
+use crate::plan::board::Standing;
+
+/// An instant to the second.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment(pub Timestamp);
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_rfc3339())
+    }
+}
+
+impl JsonSchema for Moment {
+    fn schema_name() -> Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string", "format": "date-time", "description": "An instant, RFC 3339 in UTC",
+        })
+    }
+}
+
+/// Says that a type of the model leaves as what it wraps.
+macro_rules! plain {
+    ($($type:ident: $plain:ty;)+) => {
+        $(impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                <$plain>::json_schema(generator)
+            }
+        })+
+    };
+}
+
+plain! {
+    UserName: String;
+    TargetName: String;
+    JobNumber: u32;
+}
+
+/// A type whose values are known by words of a closed list.
+pub trait Worded {
+    /// The name of the list in the schema.
+    const NAME: &'static str;
+    /// What the schema says of it.
+    const MEANING: &'static str;
+
+    /// Every word.
+    fn words() -> Vec<&'static str>;
+
+    /// The word of this one.
+    fn word(&self) -> &'static str;
+}
+
+/// A value that leaves as its word.
+#[derive(Clone, Copy, Debug)]
+pub struct Word<T>(pub T);
+
+impl<T: Worded> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.word())
+    }
+}
+
+impl<T: Worded> JsonSchema for Word<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "description": T::MEANING, "enum": T::words() })
+    }
+}
+
+/// Says for an enumeration of the model that its own list holds every word.
+macro_rules! worded {
+    ($($type:ident: $meaning:literal, $word:ident;)+) => {
+        $(impl Worded for $type {
+            const NAME: &'static str = stringify!($type);
+            const MEANING: &'static str = $meaning;
+
+            fn words() -> Vec<&'static str> {
+                Self::ALL.into_iter().map(Self::$word).collect()
+            }
+
+            fn word(&self) -> &'static str {
+                Self::$word(*self)
+            }
+        })+
+    };
+}
+
+worded! {
+    ErrorKind: "The kind of failure", as_str;
+    Action: "What is done by itself", as_str;
+    Phase: "What a job is doing at the moment", as_str;
+    Source: "The kind of fact that a statement rests on", as_str;
+    TargetState: "The state of a target, reduced to what differs for us", as_str;
+    QueuedState: "The state of a queued request, reduced to what differs for us", as_str;
+    Pricing: "How a target is paid for", as_str;
+    Standing: "How a target stands on the board", as_str;
+    LaunchMode: "Whether the users' own script does the work, or a command does", as_str;
+    Severity: "Whether it is as it should be", word;
+    Kind: "The kind of failure of a command; its exit code says the same", as_str;
+}
+
+impl Worded for Status {
+    const NAME: &'static str = "Status";
+    const MEANING: &'static str = "The status of a job";
+
+    fn words() -> Vec<&'static str> {
+        Self::WORDS.to_vec()
+    }
+
+    fn word(&self) -> &'static str {
+        // A record that has none yet belongs to a job that is about to start.
+        Self::word(self).unwrap_or("starting")
+    }
+}
+
+impl Worded for Class {
+    const NAME: &'static str = "Class";
+    const MEANING: &'static str = "What a text says of a job";
+
+    fn words() -> Vec<&'static str> {
+        let plain = [Self::Running, Self::Finished, Self::None];
+        plain.into_iter().chain(ErrorKind::ALL.map(Self::Failed)).map(Self::as_str).collect()
+    }
+
+    fn word(&self) -> &'static str {
+        self.as_str()
+    }
+}
+
+/// Members whose names are not known beforehand, in this order.
+#[derive(Clone, Debug)]
+pub struct Members<V>(pub Vec<(String, V)>);
+
+impl<V> FromIterator<(String, V)> for Members<V> {
+    fn from_iter<I: IntoIterator<Item = (String, V)>>(members: I) -> Self {
+        Self(members.into_iter().collect())
+    }
+}
+
+impl<V: Serialize> Serialize for Members<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<V: JsonSchema> JsonSchema for Members<V> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("MembersOf{}", V::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<V>() })
+    }
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Packs what a user needs: the stripped program, completions, manual pages, assets and licence, as a tar.gz with
+# a SHA-256 checksum beside it. `--source` packs the sources of the last commit instead.
+#
+# The archive holds one directory and the same bytes for the same commit and compiler: names are sorted, owner
+# and time are fixed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
+out=${CARGO_TARGET_DIR:-target}/dist
+mkdir -p "$out"
+
+# The checksum, so that `sha256sum -c` works in the directory of the archive.
+sum() { (cd "$out" && sha256sum "$1" >"$1.sha256"); echo "$out/$1"; }
+
+case "${1:-}" in
+  --source)
+    name=tpu-$version-source
+    git archive --format=tar --prefix="$name/" HEAD | gzip -n >"$out/$name.tar.gz"
+    sum "$name.tar.gz"
+    exit
+    ;;
+  "") ;;
+  *) echo "usage: ./x dist [--source]" >&2 && exit 2 ;;
+esac
+
+cargo build --locked --release --quiet
+program=${CARGO_TARGET_DIR:-target}/release/tpu
+name=tpu-$version-$(uname -m)-linux
+stage=$out/$name
+rm -rf "$stage"
+mkdir -p "$stage"/{bin,completions,man,assets}
+install -m 755 "$program" "$stage/bin/tpu"
+for shell in bash zsh fish; do
+  "$program" completions "$shell" >"$stage/completions/tpu.$shell"
+done
+"$program" man >"$stage/man/tpu.1"
+# Each command has a page of its own; the list is the program's.
+"$program" help --all | while read -r command _; do
+  "$program" man "$command" >"$stage/man/tpu-$command.1"
+done
+cp -r assets/patterns.toml assets/recipes.toml assets/themes assets/example "$stage/assets/"
+cp LICENSE README.md CHANGELOG.md "$stage/"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='2026-01-01 00:00Z' -C "$out" -cf - "$name" |
+  gzip -n >"$out/$name.tar.gz"
+rm -rf "$stage"
+sum "$name.tar.gz"

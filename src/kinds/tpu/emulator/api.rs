@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::routes::ApiRequest;
+use super::request::ApiRequest;
 use super::words;
 use crate::kinds::tpu::accelerators;
 use crate::kinds::tpu::sim::faults::{Called, Delivery};

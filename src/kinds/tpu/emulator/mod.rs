@@ -5,6 +5,7 @@
 //! `words` the JSON.
 
 mod api;
+mod request;
 mod routes;
 mod words;
 
@@ -19,7 +20,8 @@ use serde_json::{Value, json};
 
 use super::sim::SimCloud;
 use crate::sys::clock::{Clock as _, SystemClock};
-use routes::{ApiRequest, Connection, Handler};
+use request::ApiRequest;
+use routes::{Connection, Handler};
 
 /// How often the server looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);

@@ -3,29 +3,22 @@
 //!
 //! A new method of the API is a line in [`BELOW_A_ZONE`] and a function in `api`.
 
-use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Bytes, HttpBody as _};
 use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::extract::{
-    DefaultBodyLimit, FromRequest, FromRequestParts as _, Query, RawPathParams, Request, State,
-};
-use axum::http::{Method, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{self, MethodFilter};
 use axum::serve::IncomingStream;
-use serde_json::{Value, json};
 
+use super::request::{ApiRequest, LONGEST_BODY, sent};
 use super::{Reaction, Served, api};
 use crate::kinds::tpu::sim::SimCloud;
-
-/// The longest body that is read.
-const LONGEST_BODY: usize = 4 << 20;
 
 /// What a method of the API does: it asks the simulator, and may wait for it.
 pub(super) type Handler = fn(&SimCloud, &ApiRequest) -> api::Answer;
@@ -74,52 +67,6 @@ pub(super) fn router(served: Arc<Served>) -> Router {
         .with_state(served)
 }
 
-/// A request, as the handlers read it.
-pub(super) struct ApiRequest {
-    pub(super) method: Method,
-    /// As it was sent.
-    pub(super) target: String,
-    pub(super) body: Bytes,
-    /// What stands in the places that the route has names for, decoded.
-    places: HashMap<String, String>,
-    /// What stands behind the `?`, decoded.
-    query: Vec<(String, String)>,
-}
-
-impl ApiRequest {
-    /// What stands at a place of the path, by its name in the route.
-    pub(super) fn place(&self, name: &str) -> &str {
-        self.places.get(name).map_or("", String::as_str)
-    }
-
-    /// A parameter, whatever the case of its name.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
-        let found = self.query.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
-    }
-}
-
-impl FromRequest<Arc<Served>> for ApiRequest {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, served: &Arc<Served>) -> Result<Self, Response> {
-        let (mut parts, body) = request.into_parts();
-        // A path that no route has, or that is no text, has no places.
-        let places = RawPathParams::from_request_parts(&mut parts, served).await;
-        let places = places.iter().flatten().map(|(name, is)| (name.to_owned(), is.to_owned()));
-        let places = places.collect();
-        let query = Query::try_from_uri(&parts.uri).map_or_else(|_| Vec::new(), |Query(all)| all);
-        let (method, target) = (parts.method.clone(), parts.uri.to_string());
-        // A length that is announced is believed before a byte of it is read.
-        if body.size_hint().lower() > LONGEST_BODY as u64 {
-            return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "too long"));
-        }
-        let body = Bytes::from_request(Request::from_parts(parts, body), served).await;
-        let body = body.map_err(|why| refused(why.status(), &why.body_text()))?;
-        Ok(Self { method, target, body, places, query })
-    }
-}
-
 /// An answer on its way.
 type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
@@ -141,16 +88,6 @@ fn handled(
             }
         })
     }
-}
-
-/// The answer to what is no request of the API.
-fn refused(status: StatusCode, message: &str) -> Response {
-    sent(status, &json!({ "error": { "code": status.as_u16(), "message": message } }))
-}
-
-fn sent(status: StatusCode, body: &Value) -> Response {
-    let json = [(header::CONTENT_TYPE, "application/json; charset=UTF-8")];
-    (status, json, body.to_string()).into_response()
 }
 
 /// The connection that a request came by.

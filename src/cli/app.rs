@@ -3,7 +3,6 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,9 +19,26 @@ use crate::sys::env::Env;
 use crate::sys::files;
 
 use super::args::Globals;
+use super::console::Console;
 use super::whose::{self, Purpose};
 
-/// One run of the program.
+/// What a command begins with.
+pub(super) struct Beginning {
+    /// The flags that stand before or after any command.
+    pub(super) global: Globals,
+    /// What the process was started with.
+    pub(super) env: Env,
+    /// The command, for the journal and for those who wait for our lock.
+    pub(super) name: String,
+    /// The words behind the program's name, as they were typed.
+    pub(super) typed: Vec<OsString>,
+    /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
+    pub(super) config_dir: Option<PathBuf>,
+    /// Where it reads and writes.
+    pub(super) console: Console,
+}
+
+/// One command, and what it works with.
 pub(super) struct App {
     /// The flags that stand before or after any command.
     pub(super) global: Globals,
@@ -32,6 +48,10 @@ pub(super) struct App {
     pub(super) name: String,
     /// The words behind the program's name, as they were typed.
     pub(super) typed: Vec<OsString>,
+    /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
+    pub(super) config_dir: Option<PathBuf>,
+    /// Where it reads and writes.
+    pub(super) console: Console,
     /// Whom a person has named when asked.
     pub(super) asked_user: OnceCell<UserName>,
     /// What a person should know in the end, whichever command finds it.
@@ -41,10 +61,19 @@ pub(super) struct App {
 
 impl App {
     /// Wraps what was typed. Nothing is opened yet.
-    pub(super) fn new(global: Globals, (env, typed): (Env, Vec<OsString>), name: &str) -> Self {
-        let (asked_user, ctx) = (OnceCell::new(), OnceCell::new());
-        let (name, warnings) = (name.to_owned(), Warnings::default());
-        Self { global, env, name, typed, asked_user, warnings, ctx }
+    pub(super) fn new(beginning: Beginning) -> Self {
+        let Beginning { global, env, name, typed, config_dir, console } = beginning;
+        Self {
+            global,
+            env,
+            name,
+            typed,
+            config_dir,
+            console,
+            asked_user: OnceCell::new(),
+            warnings: Warnings::default(),
+            ctx: OnceCell::new(),
+        }
     }
 
     /// The effects. Opening them reads the settings files and nothing else.
@@ -75,7 +104,7 @@ impl App {
             actor: self.name.clone(),
             tpu: Self::program(),
             layers: Vec::new(),
-            patterns: Self::config_dir().map(|dir| dir.join("patterns.toml")),
+            patterns: self.config_dir.as_ref().map(|dir| dir.join("patterns.toml")),
         });
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
@@ -147,14 +176,14 @@ impl App {
 
     /// The machine's settings file, `--settings`, and what the environment sets.
     fn reading(&self) -> impl Fn() -> Result<Stack, Error> + Send + Sync + 'static {
-        let file = Self::config_dir().map(|dir| dir.join("settings.json"));
+        let file = self.config_dir.as_ref().map(|dir| dir.join("settings.json"));
         let given = self.global.settings.as_ref().map(|path| self.env.cwd.join(path));
         let (env, cloud) = (self.env.clone(), self.global.cloud.clone());
         move || layers(file.as_deref(), given.as_deref(), &env, cloud.as_deref())
     }
 
-    /// `<config dir>/tpu`.
-    pub(super) fn config_dir() -> Option<PathBuf> {
+    /// `<config dir>/tpu` of the account that runs this process.
+    pub(super) fn own_config_dir() -> Option<PathBuf> {
         directories::ProjectDirs::from("", "", "tpu").map(|dirs| dirs.config_dir().to_owned())
     }
 
@@ -178,27 +207,18 @@ impl App {
 
     /// Whether a person can be asked.
     pub(super) fn may_ask(&self) -> bool {
-        !self.global.no_input
-            && !self.global.json
-            && std::io::stdin().is_terminal()
-            && std::io::stderr().is_terminal()
+        !self.global.no_input && !self.global.json && self.console.may_ask()
     }
 
     /// Whether results go to a person's terminal.
     pub(super) fn on_terminal(&self) -> bool {
-        !self.global.json && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
+        !self.global.json && self.console.is_terminal()
     }
 
     /// Columns of the terminal that reads the results, else of `$COLUMNS`; `None` if nobody says.
     pub(super) fn width(&self) -> Option<usize> {
-        let stdout = std::io::stdout();
-        let terminal = stdout
-            .is_terminal()
-            .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
-            .flatten()
-            .map(|size| usize::from(size.ws_col));
         let said = || self.env.non_empty("COLUMNS").and_then(|columns| columns.parse().ok());
-        terminal.or_else(said).filter(|columns| *columns > 0)
+        self.console.columns().or_else(said).filter(|columns| *columns > 0)
     }
 
     /// Asks for a yes; without a person to ask, or with `-y`, the answer is yes.
@@ -206,29 +226,15 @@ impl App {
         if self.global.yes || self.global.dry_run || !self.may_ask() {
             return Ok(true);
         }
-        let answer = Self::ask(&format!("{question} [y/N] "))?;
+        let answer = self.console.ask(&format!("{question} [y/N] "))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Says how far a long command is; nobody who reads JSON is told.
     pub(super) fn tell(&self, line: &str) {
-        use std::io::Write as _;
         if !self.global.json {
             // Whoever closed it does not want to know.
-            drop(writeln!(std::io::stderr(), "{}", crate::text::escape(line)));
-        }
-    }
-
-    /// Asks for a line.
-    pub(super) fn ask(question: &str) -> Result<String, Error> {
-        use std::io::{BufRead as _, Write as _};
-        let mut stderr = std::io::stderr();
-        let shown = stderr.write_all(question.as_bytes()).and_then(|()| stderr.flush());
-        let mut line = String::new();
-        let read = shown.and_then(|()| std::io::stdin().lock().read_line(&mut line));
-        match read {
-            Ok(0) | Err(_) => Err(Error::new(crate::ops::Kind::Interrupted, "no answer").hint("run it where it can ask, or give everything on the command line (`tpu help COMMAND`)")),
-            Ok(_) => Ok(line.trim_end_matches('\n').to_owned()),
+            drop(self.console.err(format!("{}\n", crate::text::escape(line)).as_bytes()));
         }
     }
 }

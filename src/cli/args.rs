@@ -123,16 +123,16 @@ Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
 #[command(next_help_heading = "Anywhere")]
 pub struct Globals {
     /// State file [default: settings, else the user's data directory]
-    #[arg(long, global = true, value_name = "FILE", env = "TPU_DATA", hide_env = true)]
+    #[arg(long, global = true, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Settings file that outranks the usual ones
-    #[arg(long, global = true, value_name = "FILE", env = "TPU_SETTINGS", hide_env = true)]
+    #[arg(long, global = true, value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// Whose jobs, directories and settings
     #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
     /// tmux server to use (tmux -L NAME)
-    #[arg(long, global = true, value_name = "NAME", env = "TPU_TMUX_SOCKET", hide_env = true)]
+    #[arg(long, global = true, value_name = "NAME")]
     pub tmux_socket: Option<String>,
     /// Control plane of the targets: none, sim, google
     #[arg(long, global = true, value_name = "NAME")]

@@ -1,6 +1,5 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -11,12 +10,11 @@ use crate::model::ids::JobId;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
-use crate::sys::env::Env;
 use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Cli, Command, DaemonStep, SimEvent, State};
+use super::args::{Command, DaemonStep, SimEvent, State};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
@@ -25,12 +23,11 @@ use super::commands::{
 use super::print::{self, Output};
 use super::screen;
 
-/// Runs what was typed, and what the process was `started` with; `name` is the command's, for the journal.
-pub(super) fn run(cli: Cli, name: &str, started: (Env, Vec<OsString>)) -> Outcome {
-    let app = App::new(cli.global, started, name);
+/// Runs a command, or what happens when none was typed.
+pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
     let warnings = app.warnings.clone();
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
-    let outcome = match cli.command {
+    let outcome = match command {
         Some(command) if app.global.dry_run && acts_at_once(&command) => {
             run_command(app, command).map(Output::dry_run_of)
         }
@@ -147,13 +144,19 @@ fn run_command(app: App, command: Command) -> Outcome {
         Command::Launcher(_) if app.global.dry_run => {
             Ok(Output::would("do what a launcher does for its job"))
         }
-        Command::Launcher(args) => callbacks::launcher(&app, &args.step),
+        Command::Launcher(args) => {
+            app.console.streams()?;
+            callbacks::launcher(&app, &args.step)
+        }
         Command::State(State::Init(args)) => init::run(&app, &args),
         Command::State(State::Data(args)) => data::run(&app, &args.step),
         Command::Classify(args) => classify::classify(&app, &args),
         Command::Doctor(args) => doctor::doctor(&app, &args),
         Command::Demo(args) => demo(&app, &args),
-        Command::DemoTrain { words } => demo_train(&words),
+        Command::DemoTrain { words } => {
+            app.console.streams()?;
+            demo_train(&words)
+        }
         Command::Tldr => Ok(help::tldr()),
         Command::Help { command, all } => help::help(command.as_deref(), all),
         Command::Completions { shell } => help::completions(shell),
@@ -208,6 +211,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));
     }
+    app.console.streams()?;
     let code = screen::open(app.into_ctx()?, options)?;
     Ok(Output::default().code(code))
 }
@@ -217,6 +221,7 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run if app.global.dry_run => monitor_cmds::dry_run_start(&app),
         DaemonStep::Run => {
+            app.console.streams()?;
             let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;
             watch::ACTOR.clone_into(&mut ctx.effects.actor);
@@ -239,6 +244,7 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         })
     });
     let sabotage = sabotage.transpose()?;
+    app.console.streams()?;
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let root = tempfile::Builder::new()
         .prefix("tpu-demo-")

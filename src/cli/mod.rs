@@ -8,6 +8,7 @@ mod app;
 pub mod args;
 mod commands;
 mod complete;
+mod console;
 mod dispatch;
 pub mod legacy;
 mod print;
@@ -23,7 +24,9 @@ use crate::ops::Error;
 use crate::sys::clock;
 use crate::sys::env::Env;
 
+use app::{App, Beginning};
 use args::Cli;
+use console::Console;
 use print::Output;
 
 /// Runs the program: the whole life of one `tpu` process.
@@ -44,7 +47,7 @@ pub fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => return print::usage_error(&error, &rewritten),
     };
-    let mut global = cli.global.clone();
+    let mut global = cli.global.or_of(&env);
     let command = cli.command.as_ref();
     global.window_of = command.and_then(|it| commands::callbacks::speaks_in_window_of(it, &env));
     if !clock::is_sane() {
@@ -52,7 +55,15 @@ pub fn main() -> ExitCode {
             .hint("set it (`date` shows it); every time that is noted would be wrong");
         return print::error(&error, &global);
     }
-    match dispatch::run(cli, &name, (env, typed)) {
+    let app = App::new(Beginning {
+        global: global.clone(),
+        env,
+        name,
+        typed,
+        config_dir: App::own_config_dir(),
+        console: Console::Streams,
+    });
+    match dispatch::run(app, cli.command) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),
     }

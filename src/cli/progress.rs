@@ -1,7 +1,6 @@
 //! Long work shows itself: a line on stderr that turns while something is waited for. Only on a terminal;
 //! in a pipe, and with `--json`, nothing is printed but what is announced.
 
-use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -17,7 +16,7 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shows what is going on, and for how long by now.
     pub(super) fn new(app: &App, what: impl Into<String>) -> Self {
-        let quiet = app.global.json || !std::io::stderr().is_terminal();
+        let quiet = app.global.json || !app.console.shows_progress();
         let target =
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);

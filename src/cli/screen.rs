@@ -1,5 +1,7 @@
 //! Opens the monitor: what was typed and the settings, as the screen's options.
 
+mod commands;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,7 +152,7 @@ fn flags(app: &App) -> Vec<String> {
 /// and the signal's number, as a shell counts.
 pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
     let flags = options.flags.clone();
-    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags));
+    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags, commands::run));
     let ended = screen::run(&backend, options);
     if let Err(MonitorError::Signal(signal)) = ended {
         return Ok(u8::try_from(128 + signal).unwrap_or(1));

@@ -127,7 +127,7 @@ fn ask(app: &App, data: &Data) -> Result<UserName, Error> {
             with_user(&app.typed, first)
         )));
     }
-    let answer = App::ask(&format!("Whose? There are {names}: "))?;
+    let answer = app.console.ask(&format!("Whose? There are {names}: "))?;
     let user = user_of(data, &UserName::from(answer.trim()))?.name.clone();
     Ok(app.asked_user.get_or_init(|| user).clone())
 }

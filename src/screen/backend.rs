@@ -9,6 +9,30 @@ use super::message::{Act, Answer, Ask, Door, Problem, Scope};
 use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
+use crate::ops::Ctx;
+
+/// A command of `tpu` that was typed into the screen, or that a key stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRequest {
+    /// Global flags that stand before it: which state file, which tmux server.
+    pub flags: Vec<String>,
+    /// Its words.
+    pub words: Vec<String>,
+    /// Whose jobs are on the screen: a command that names no user is about theirs.
+    pub user: Option<UserName>,
+}
+
+impl CommandRequest {
+    /// All words, as somebody would type them behind the program's name. Flags stand before the command, where
+    /// no `--` of its own can make words of them.
+    pub fn argv(&self) -> Vec<String> {
+        self.flags.iter().chain(&self.words).cloned().collect()
+    }
+}
+
+/// What understands and runs commands, in this process; what it gives back is what they say. The command line
+/// hands its own in.
+pub type RunCommand = fn(&Ctx, &CommandRequest) -> Result<String, Problem>;
 
 /// The door to the program behind the screen.
 pub trait Backend: Send + Sync {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::backend::Backend;
+use super::backend::{Backend, CommandRequest, RunCommand};
 use super::message::{Act, Answer, Ask, Door, Problem, Scope, command_line};
 use super::model::{Choices, Proposal};
 use crate::model::ids::{JobId, UserName};
@@ -21,8 +21,6 @@ use crate::sys::proc::{self, Spawn};
 
 /// Events that the screen shows.
 const EVENTS: usize = 1_000;
-/// A command that is still at work after this long has gone astray.
-const PATIENCE: Duration = Duration::from_secs(2 * 60 * 60);
 /// So much of a log file is shown when the window is gone (bytes).
 const LOG_BYTES: u64 = 4 << 20;
 
@@ -31,6 +29,8 @@ pub struct Bridge {
     ctx: Ctx,
     /// What `tpu` was told before the command, for the commands that the screen runs.
     flags: Vec<String>,
+    /// What runs them.
+    command: RunCommand,
     /// Whose jobs are on the screen: a command that names no user is about theirs.
     user: Mutex<Option<UserName>>,
     memory: Mutex<snapshot::Memory>,
@@ -45,11 +45,13 @@ pub struct Bridge {
 
 impl Bridge {
     /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
-    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`.
-    pub fn new(ctx: Ctx, flags: Vec<String>) -> Self {
+    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`; `command`
+    /// runs them.
+    pub fn new(ctx: Ctx, flags: Vec<String>, command: RunCommand) -> Self {
         Self {
             ctx,
             flags,
+            command,
             user: Mutex::new(None),
             memory: Mutex::new(snapshot::Memory::default()),
             plan_memory: Mutex::default(),
@@ -105,72 +107,38 @@ impl Bridge {
         })
     }
 
-    /// `tpu` with what it needs to work on the same data file and tmux server as this screen.
-    fn argv(&self, words: &[String], flags: &[&str]) -> Vec<String> {
-        let mut argv = vec![self.ctx.tpu.display().to_string()];
-        argv.extend(["--data".to_owned(), self.ctx.store.paths().data().display().to_string()]);
+    /// The global flags with which a command works on the same data file and tmux server as this screen.
+    fn flags(&self) -> Vec<String> {
+        let mut flags =
+            vec!["--data".to_owned(), self.ctx.store.paths().data().display().to_string()];
         let socket = self.ctx.tmux_socket.iter();
-        argv.extend(socket.flat_map(|name| ["--tmux-socket".to_owned(), name.clone()]));
-        argv.extend(self.flags.iter().cloned());
-        argv.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        argv.extend(words.iter().cloned());
-        argv
+        flags.extend(socket.flat_map(|name| ["--tmux-socket".to_owned(), name.clone()]));
+        flags.extend(self.flags.iter().cloned());
+        flags
     }
 
-    /// Runs commands one after the other as long as they succeed; returns what they print. `flags` stand
-    /// before each, where no `--` of the command can make words of them.
-    fn run_each(&self, commands: &[Vec<String>], flags: &[&str]) -> Result<String, Problem> {
+    /// Runs commands one after the other as long as they succeed; returns what they say.
+    fn run_each(&self, commands: &[Vec<String>], is_confirmed: bool) -> Result<String, Problem> {
         let mut said = Vec::new();
         for words in commands {
-            said.push(self.run(words, flags)?);
+            said.push(self.run(words, is_confirmed)?);
         }
         let said = said.join("\n");
         if !said.trim().is_empty() {
             return Ok(said);
         }
-        // Most commands that print nothing have just done what they were told.
+        // Most commands that say nothing have just done what they were told.
         let done: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
         Ok(format!("done: {}", done.join(", ")))
     }
 
-    /// Runs a command of `tpu` as a person would, without a terminal; returns what it prints.
-    fn run(&self, words: &[String], flags: &[&str]) -> Result<String, Problem> {
-        let argv = self.argv(words, flags);
-        let (program, args) =
-            argv.split_first().ok_or_else(|| Problem::new("no command", "type one"))?;
-        let mut spawn = Spawn::new(program)
-            .args(args)
-            .cwd(&self.ctx.env.cwd)
-            .timeout(PATIENCE)
-            .own_group()
-            .env_clear();
-        for (name, value) in &self.ctx.env.vars {
-            spawn = spawn.env(name, value);
-        }
-        if let Some(user) = self.user.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            spawn = spawn.env("TPU_USER", user.as_str());
-        }
-        let output = proc::run(&spawn).map_err(Error::from)?;
-        let complaint = output.complaint();
-        if output.status.success() || complaint.is_empty() {
-            let notes = complaint.lines().map(|line| line.trim_start_matches("note: "));
-            let text = output.text();
-            let lines: Vec<&str> = text.trim_end().lines().chain(notes).collect();
-            return Ok(lines.join("\n"));
-        }
-        Err(said(&complaint, words))
+    /// Runs a command in this process; returns what it says.
+    fn run(&self, words: &[String], is_confirmed: bool) -> Result<String, Problem> {
+        let mut flags = self.flags();
+        flags.extend(is_confirmed.then(|| "--yes".to_owned()));
+        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (self.command)(&self.ctx, &CommandRequest { flags, words: words.to_vec(), user })
     }
-}
-
-/// The problem that a command names on stderr.
-fn said(complaint: &str, words: &[String]) -> Problem {
-    let of = |mark: &str| {
-        let lines: Vec<&str> =
-            complaint.lines().filter_map(|line| line.strip_prefix(mark)).collect();
-        (!lines.is_empty()).then(|| lines.join(" "))
-    };
-    let message = of("error: ").unwrap_or_else(|| complaint.trim().to_owned());
-    Problem { message, hint: of("hint: ").or_else(|| Some(command_line(words))) }
 }
 
 impl From<Error> for Problem {
@@ -237,7 +205,7 @@ impl Backend for Bridge {
             Ask::Remembered(user) => {
                 Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
             }
-            Ask::Say(words) => Answer::Text(self.run(words, &[])?),
+            Ask::Say(words) => Answer::Text(self.run(words, false)?),
         })
     }
 
@@ -256,8 +224,8 @@ impl Backend for Bridge {
                 Ok(said.join(" "))
             }
             Act::Tag(job, tag) => self.tag(job, tag),
-            Act::Commands(commands) => self.run_each(commands, &[]),
-            Act::Confirmed(commands) => self.run_each(commands, &["--yes"]),
+            Act::Commands(commands) => self.run_each(commands, false),
+            Act::Confirmed(commands) => self.run_each(commands, true),
         }
     }
 
@@ -271,7 +239,9 @@ impl Backend for Bridge {
                 let directory = self.ctx.env.var("TMUX_TMPDIR");
                 argv.extend(directory.map(|path| format!("TMUX_TMPDIR={path}")));
                 argv.extend(["sh", "-c", wait, "tpu"].map(str::to_owned));
-                argv.extend(self.argv(words, &[]));
+                argv.push(self.ctx.tpu.display().to_string());
+                argv.extend(self.flags());
+                argv.extend(words.iter().cloned());
                 Ok(argv)
             }
             Door::Pager(job) => {

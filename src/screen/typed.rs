@@ -41,12 +41,16 @@ pub const OWN: [(&str, &str); 7] = [
 ];
 
 /// Commands that need the terminal, and the word that makes it so where not every use does.
-const FOREGROUND: [(&str, &[&str]); 6] = [
+const FOREGROUND: [(&str, &[&str]); 10] = [
     ("attach", &[]),
     ("demo", &[]),
+    ("demo-train", &[]),
+    ("launcher", &[]),
+    ("maj", &[]),
     ("wait", &[]),
     ("logs", &["-f", "--follow"]),
     ("daemon", &["run"]),
+    ("sim", &["serve"]),
     ("run", &["--ask-notes", "-ssn"]),
 ];
 
@@ -108,8 +112,9 @@ pub fn parse(line: &str) -> Result<Typed, String> {
     let foreground = FOREGROUND.iter().find(|(name, _)| name == first).is_some_and(|(_, marks)| {
         marks.is_empty() || rest.iter().any(|word| marks.contains(&word.as_str()))
     });
-    let bare_add_user = first == "add-user" && rest.is_empty();
-    if foreground || bare_add_user {
+    let asks = first == "add-user" && rest.is_empty();
+    let logs_in = first == "ssh" && !rest.iter().any(|word| word.starts_with("--command"));
+    if foreground || asks || logs_in {
         return Ok(Typed::Foreground(words));
     }
     let stops_monitor = first == "daemon" && argument == Some("stop");

@@ -13,9 +13,9 @@ use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::ops::Ctx;
 use tpu::ops::curves::{self, Memory};
 use tpu::ops::open::{Opening, open};
-use tpu::screen::backend::Backend as _;
+use tpu::screen::backend::{Backend as _, CommandRequest};
 use tpu::screen::bridge::Bridge;
-use tpu::screen::message::{Answer, Ask, Message};
+use tpu::screen::message::{Answer, Ask, Message, Problem};
 use tpu::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};
@@ -121,6 +121,11 @@ proptest! {
     }
 }
 
+/// Nobody types here.
+fn no_command(_: &Ctx, request: &CommandRequest) -> Result<String, Problem> {
+    panic!("nobody has typed {request:?}")
+}
+
 #[test]
 fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
     let run = Run::new();
@@ -133,11 +138,11 @@ fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
             other => panic!("no curve: {other:?}"),
         })
     };
-    let early = Bridge::new(run.ctx(), Vec::new());
+    let early = Bridge::new(run.ctx(), Vec::new(), no_command);
     answers(&early);
     run.log(7, &training(3_001, 3_500));
     let [of_parent, of_child] = answers(&early);
-    let late = answers(&Bridge::new(run.ctx(), Vec::new()));
+    let late = answers(&Bridge::new(run.ctx(), Vec::new(), no_command));
     assert_eq!([&of_parent, &of_child], [&late[0], &late[1]], "whenever it was opened");
     assert_eq!(of_parent, of_child, "whichever of its attempts is selected");
     let whole = steps(&of_child.whole());

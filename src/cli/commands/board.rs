@@ -1,6 +1,5 @@
 //! The board: `find`, `release`, `reserve`, `ssn`, `asn`, `board export|import`.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
@@ -249,7 +248,7 @@ fn export(app: &App, format: SheetFormat) -> Outcome {
 }
 
 fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
-    let bytes = read(file)?;
+    let bytes = read(app, file)?;
     let rows = match format {
         SheetFormat::Csv => sheet::from_csv(&bytes)?,
         SheetFormat::Json => sheet::from_json(&bytes)?,
@@ -267,13 +266,8 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
 }
 
 /// A file, or standard input.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
-    let read = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(file)
-    };
+pub(super) fn read(app: &App, file: &Path) -> Result<Vec<u8>, Error> {
+    let read = if file == Path::new("-") { app.console.read_all() } else { std::fs::read(file) };
     read.map_err(|e| {
         Error::not_found(format!("cannot read {}: {e}", file.display()))
             .hint("check the spelling; - is standard input")

@@ -1,6 +1,5 @@
 //! `tpu classify`: text through the classifier, as jobs are read.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use crate::cli::Outcome;
@@ -16,9 +15,9 @@ use crate::wire::classified::{LinePart, PatternsDocument, VerdictDocument};
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     if args.check_patterns {
-        return check_patterns(args.file.as_deref());
+        return check_patterns(app, args.file.as_deref());
     }
-    let text = read(args.file.as_deref())?;
+    let text = read(app, args.file.as_deref())?;
     let ctx = app.ctx()?;
     if args.lines {
         return Ok(lines(app, ctx, &text));
@@ -59,13 +58,10 @@ fn lines(app: &App, ctx: &Ctx, text: &[u8]) -> Output {
     Output::lines(printed)
 }
 
-fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
+fn read(app: &App, file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let read = match file {
         Some(path) if path != Path::new("-") => std::fs::read(path),
-        _ => {
-            let mut bytes = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-        }
+        _ => app.console.read_all(),
     };
     read.map_err(|e| {
         let name = file.map_or("standard input".to_owned(), |path| path.display().to_string());
@@ -74,13 +70,13 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
 }
 
 /// Checks a pattern file, by default the lab's own.
-fn check_patterns(file: Option<&Path>) -> Outcome {
-    let own = App::config_dir().map(|dir| dir.join("patterns.toml"));
+fn check_patterns(app: &App, file: Option<&Path>) -> Outcome {
+    let own = app.config_dir.as_ref().map(|dir| dir.join("patterns.toml"));
     let Some(path) = file.map(Path::to_owned).or(own) else {
         return Err(Error::usage("there is no home directory, so which pattern file?")
             .hint("as in: tpu classify --check-patterns FILE"));
     };
-    let text = String::from_utf8(read(Some(&path))?)
+    let text = String::from_utf8(read(app, Some(&path))?)
         .map_err(|_| Error::usage(format!("{} is no UTF-8", path.display())))?;
     let rules = classify::check_patterns(&text, &path.display().to_string())?;
     Ok(Output::new(

@@ -156,9 +156,10 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
         }
         SimEvent::Serve { port, scenario, log } => {
             let story = match scenario {
-                Some(file) => Some((read_story(file)?, file.display().to_string())),
+                Some(file) => Some((read_story(app, file)?, file.display().to_string())),
                 None => None,
             };
+            app.console.streams()?;
             let serving = Serving { port: *port, story, log: log.clone() };
             emulate::serve(
                 ctx,
@@ -174,7 +175,7 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
             return Ok(Output::new(format!("It happens: {name}."), &document));
         }
         SimEvent::Play { file } => {
-            let steps = simulator.play(&read_story(file)?, &file.display().to_string())?;
+            let steps = simulator.play(&read_story(app, file)?, &file.display().to_string())?;
             let text =
                 format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
             return Ok(Output::new(text, &SimulatedStoryDocument { steps }));
@@ -200,9 +201,9 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
 }
 
 /// A scenario file, or standard input.
-fn read_story(file: &Path) -> Result<String, Error> {
+fn read_story(app: &App, file: &Path) -> Result<String, Error> {
     let read = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
+        app.console.read_all().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     } else {
         std::fs::read_to_string(file)
     };

@@ -33,10 +33,10 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let mut scripts = args.scripts;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
-            name = Some(asked("Your name here", name.as_deref().unwrap_or(""))?);
+            name = Some(asked(app, "Your name here", name.as_deref().unwrap_or(""))?);
         }
         if args.dir.is_none() {
-            dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
+            dir = PathBuf::from(asked(app, "Directory of your code", &dir.to_string_lossy())?);
         }
         if zone.is_none() {
             let machine = app.env.local_zone();
@@ -44,11 +44,11 @@ fn begin(app: &App, args: &Init) -> Outcome {
                 Some(name) => format!("{LOCAL}: {name}"),
                 None => LOCAL.to_owned(),
             };
-            let answer = asked("Time zone (us, cn, Europe/Berlin, …)", &local)?;
+            let answer = asked(app, "Time zone (us, cn, Europe/Berlin, …)", &local)?;
             zone = Some(answer).filter(|answer| *answer != local && answer != LOCAL);
         }
         if !scripts && !dir.join("staging.sh").exists() {
-            let answer = asked("Put example scripts there (y/n)", "n")?;
+            let answer = asked(app, "Put example scripts there (y/n)", "n")?;
             scripts = matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes");
         }
     }
@@ -75,7 +75,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
         },
         dir,
         scripts,
-        settings: App::config_dir().map(|dir| (dir.join("settings.json"), values)),
+        settings: app.config_dir.as_ref().map(|dir| (dir.join("settings.json"), values)),
     };
     let mut said = init::begin(app.ctx()?, &beginning)?;
     said.extend(acts_for.map(|user| {
@@ -94,8 +94,8 @@ fn is_user(app: &App, name: &str) -> bool {
 }
 
 /// Asks; an empty answer is the default.
-fn asked(question: &str, default: &str) -> Result<String, Error> {
-    let answer = App::ask(&format!("{question} [{default}]: "))?;
+fn asked(app: &App, question: &str, default: &str) -> Result<String, Error> {
+    let answer = app.console.ask(&format!("{question} [{default}]: "))?;
     let answer = answer.trim();
     Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })
 }
@@ -132,7 +132,7 @@ fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
     text += &list("What changes", &report.changes);
     let mut done = Vec::new();
     if adopt {
-        let dir = App::config_dir().ok_or_else(|| {
+        let dir = app.config_dir.as_ref().ok_or_else(|| {
             Error::usage("there is no home directory to keep settings in")
                 .hint(format!("export TPU_DATA={}", report.data.display()))
         })?;

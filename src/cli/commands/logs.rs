@@ -107,6 +107,7 @@ fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcom
             .hint("the output was closed or its disk is full")),
         Ok(()) => Ok(true),
     };
+    app.console.streams()?;
     let mut goes_on = print(first)?;
     let mut rest = Vec::new();
     while goes_on {

@@ -122,7 +122,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
             return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
                 .hint("give them: ssn=NOTES"));
         }
-        notes = Some(App::ask("Notes: ")?);
+        notes = Some(app.console.ask("Notes: ")?);
     }
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let rules = sorted.take("rule");

@@ -25,10 +25,10 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         if !app.may_ask() {
             return Err(Error::usage("which name?").hint("tpu add-user NAME"));
         }
-        new.name = App::ask("Name: ")?;
-        let session = App::ask(&format!("tmux session [{}]: ", new.name))?;
+        new.name = app.console.ask("Name: ")?;
+        let session = app.console.ask(&format!("tmux session [{}]: ", new.name))?;
         new.tmux_name = (!session.is_empty()).then_some(session);
-        let dir = App::ask("Directory of your code (empty for later): ")?;
+        let dir = app.console.ask("Directory of your code (empty for later): ")?;
         new.dir = (!dir.is_empty()).then_some(dir);
     }
     users::add(app.ctx()?, &new)?;

@@ -1,13 +1,12 @@
 //! Commands that reach into the machines of a target: a shell, a command, recipes, files, an end of what
 //! was left.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write as _};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
+use crate::cli::console::Console;
 use crate::cli::print::Output;
 use crate::model::target::Target;
 use crate::ops::dry_run;
@@ -18,7 +17,7 @@ use crate::ops::worker_shell::{self, Ended, Far, Spoken, Stranger, Sweep, Which}
 use crate::ops::{Error, Kind, fleet};
 use crate::sys::proc;
 use crate::text::counted;
-use crate::text::{self, escape};
+use crate::text::escape;
 use crate::wire::workers::{
     CopiedDocument, EndedPart, PlannedStepPart, RecipeDocument, RecipePlanDocument, SpokenPart,
     SshDocument, StepPart, SweptDocument,
@@ -63,6 +62,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
         return Ok(Output::would(&format!("reach {workers} of {}", target.name)));
     }
     let Some(command) = &of.command else {
+        app.console.streams()?;
         let worker = match which {
             Which::One(worker) => worker,
             Which::All => 0,
@@ -75,7 +75,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     };
     let several = worker_shell::count(ctx, &target.name, which)? > 1;
     let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
-    let mut printer = Printer { several, is_open: true };
+    let mut printer = Printer { console: &app.console, several, is_open: true };
     let ends = worker_shell::ask(ctx, &target.name, which, command, &mut |worker, said| {
         if app.global.json {
             let (out, err) = kept.entry(worker).or_default();
@@ -100,20 +100,13 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
 
 /// Prints lines as they come; with several workers each says whose it is. A file or a pipe gets them byte for
 /// byte, a terminal only what it shows.
-struct Printer {
+struct Printer<'a> {
+    console: &'a Console,
     several: bool,
     is_open: bool,
 }
 
-/// What of a line goes to somebody who may be a terminal.
-fn shown<'a>(line: &'a [u8], to: &impl IsTerminal) -> Cow<'a, [u8]> {
-    if !to.is_terminal() {
-        return Cow::Borrowed(line);
-    }
-    Cow::Owned(text::harmless(&String::from_utf8_lossy(line)).into_owned().into_bytes())
-}
-
-impl Printer {
+impl Printer<'_> {
     fn print(&mut self, worker: u32, said: &Spoken) {
         let mut line =
             if self.several { format!("[worker {worker}] ").into_bytes() } else { Vec::new() };
@@ -125,14 +118,8 @@ impl Printer {
         let written = match said {
             // Whoever closed it does not want to know; the commands go on.
             Spoken::Out(_) if !self.is_open => Ok(()),
-            Spoken::Out(_) => {
-                let mut out = std::io::stdout().lock();
-                out.write_all(&shown(&line, &out)).and_then(|()| out.flush())
-            }
-            Spoken::Err(_) => {
-                let mut err = std::io::stderr().lock();
-                err.write_all(&shown(&line, &err))
-            }
+            Spoken::Out(_) => self.console.out(&line),
+            Spoken::Err(_) => self.console.err(&line),
         };
         if matches!(said, Spoken::Out(_)) && written.is_err() {
             self.is_open = false;

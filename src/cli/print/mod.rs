@@ -3,8 +3,9 @@
 pub(super) mod block;
 pub(super) mod table;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 use crate::ops::callbacks::own_line;
 use crate::ops::error::did_you_mean;
 use crate::ops::{Error, Kind};
+use crate::sys::env::Env;
 use crate::text;
 use crate::wire;
 use crate::wire::errors::ErrorDocument;
@@ -177,16 +179,17 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
             let _printed = to_stdout(&error.render().ansi().to_string(), ColorChoice::Auto);
             ExitCode::SUCCESS
         }
-        _ => {
-            let global = Globals { json, ..Globals::plain() };
-            if let Some((typed, remedy)) = on_purpose(error) {
-                let gone = Error::refused(format!("tpu has no '{typed}', on purpose")).hint(remedy);
-                return self::error(&gone, &global);
-            }
-            let (message, hint) = which_word(error).unwrap_or_else(|| in_our_words(error));
-            self::error(&Error::new(Kind::Usage, message).hint(hint), &global)
-        }
+        _ => self::error(&misunderstood(error), &Globals { json, ..Globals::plain() }),
     }
+}
+
+/// What clap could not understand, in our words.
+pub(super) fn misunderstood(error: &clap::Error) -> Error {
+    if let Some((typed, remedy)) = on_purpose(error) {
+        return Error::refused(format!("tpu has no '{typed}', on purpose")).hint(remedy);
+    }
+    let (message, hint) = which_word(error).unwrap_or_else(|| in_our_words(error));
+    Error::new(Kind::Usage, message).hint(hint)
 }
 
 /// A command of the original that is not there on purpose, and what to do instead.
@@ -264,6 +267,18 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
 }
 
 impl Globals {
+    /// These flags, and where none was typed, what the environment says.
+    pub(super) fn or_of(self, env: &Env) -> Self {
+        let said = |name: &str| env.vars.get(OsStr::new(name)).filter(|value| !value.is_empty());
+        let socket = || said("TPU_TMUX_SOCKET").map(|name| name.to_string_lossy().into_owned());
+        Self {
+            data: self.data.or_else(|| said("TPU_DATA").map(PathBuf::from)),
+            settings: self.settings.or_else(|| said("TPU_SETTINGS").map(PathBuf::from)),
+            tmux_socket: self.tmux_socket.or_else(socket),
+            ..self
+        }
+    }
+
     /// Flags as if none were typed.
     pub(super) fn plain() -> Self {
         Self {

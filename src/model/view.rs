@@ -31,10 +31,13 @@ pub struct Shown {
     pub evidence: Option<Evidence>,
 }
 
+/// The word of a job that an engine has and has not started yet. It is shown, and never stored.
+pub const PENDING: &str = "pending";
+
 impl Shown {
     /// The status in one word, without the kind of failure.
     pub fn word(&self) -> &'static str {
-        if self.pending.is_some() { "pending" } else { self.status.word().unwrap_or("starting") }
+        if self.pending.is_some() { PENDING } else { self.status.word().unwrap_or("starting") }
     }
 }
 

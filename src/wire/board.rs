@@ -12,7 +12,7 @@ use crate::ops::board::sheet::{COLUMNS, Imported};
 use crate::plan::board::{Row, Standing};
 
 use super::jobs::JobIdPart;
-use super::words::{Moment, Word};
+use super::words::{TimePart, Word};
 
 /// Targets on the board.
 #[derive(Serialize, JsonSchema)]
@@ -64,7 +64,7 @@ pub struct BoardRowPart<'a> {
     /// Live jobs there.
     pub jobs: Vec<JobIdPart<'a>>,
     /// Until when it is kept.
-    pub reserved_until: Option<Moment>,
+    pub reserved_until: Option<TimePart>,
     /// What people wrote that is not so.
     pub disagreement: Option<&'a str>,
 }
@@ -82,7 +82,7 @@ impl<'a> From<&'a Row> for BoardRowPart<'a> {
             notes: &row.notes,
             tags: &row.tags,
             jobs: row.jobs.iter().map(JobIdPart::from).collect(),
-            reserved_until: row.until.map(Moment),
+            reserved_until: row.until.map(TimePart),
             disagreement: row.disagreement.as_deref(),
         }
     }
@@ -122,7 +122,7 @@ pub struct ReservedDocument<'a> {
     /// For whom.
     pub user: &'a UserName,
     /// Until when.
-    pub until: Moment,
+    pub until: TimePart,
 }
 
 /// The notes of a target.

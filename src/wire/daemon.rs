@@ -5,13 +5,12 @@ use serde::Serialize;
 
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobNumber, UserName};
-use crate::model::job::Status;
 use crate::model::rules::Action;
-use crate::model::view::MonitorHealth;
+use crate::model::view::{MonitorHealth, Shown};
 use crate::ops::preview::{Entry, Plan};
 
 use super::jobs::{EvidencePart, MonitorPart, NextPart, ProgressPart};
-use super::words::{Moment, Word};
+use super::words::{TimePart, Word};
 
 /// MONITOR has been started.
 #[derive(Serialize, JsonSchema)]
@@ -46,8 +45,8 @@ pub struct MonitorStatusDocument {
     pub pid: Option<u32>,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Moment")]
-    pub since: Option<Moment>,
+    #[schemars(with = "TimePart")]
+    pub since: Option<TimePart>,
     /// Seconds since its last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
@@ -58,7 +57,7 @@ pub struct MonitorStatusDocument {
 #[derive(Serialize, JsonSchema)]
 pub struct PlanDocument<'a> {
     /// When it was planned.
-    pub generated_at: Moment,
+    pub generated_at: TimePart,
     /// Whether there is a MONITOR to do it.
     pub monitor: MonitorPart,
     /// Every job, in the order of the data file.
@@ -68,7 +67,7 @@ pub struct PlanDocument<'a> {
 impl<'a> From<&'a Plan> for PlanDocument<'a> {
     fn from(plan: &'a Plan) -> Self {
         Self {
-            generated_at: Moment(plan.at),
+            generated_at: TimePart(plan.at),
             monitor: whether(&plan.monitor),
             jobs: plan.jobs.iter().map(PlannedJobPart::from).collect(),
         }
@@ -88,7 +87,7 @@ pub struct PlannedJobPart<'a> {
     /// Number of the job and of its tmux window.
     pub window: JobNumber,
     /// The status after all facts were heard.
-    pub status: Word<Status>,
+    pub status: Word<&'a Shown>,
     /// The kind of failure; null if it has not failed.
     pub error: Option<Word<ErrorKind>>,
     /// Why it has its status.
@@ -108,7 +107,7 @@ impl<'a> From<&'a Entry> for PlannedJobPart<'a> {
         Self {
             user: &view.id.user,
             window: view.id.window,
-            status: Word(view.shown.status.clone()),
+            status: Word(&view.shown),
             error: view.failure().map(Word),
             evidence: view.shown.evidence.as_ref().map(EvidencePart::from),
             rule: view.rule_action().map(Word),

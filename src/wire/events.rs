@@ -9,7 +9,7 @@ use crate::model::time::Timestamp;
 use crate::ops::journal::Event;
 use crate::ops::news::News;
 
-use super::words::Moment;
+use super::words::TimePart;
 
 /// What has happened.
 #[derive(Serialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub struct NewsDocument<'a> {
     /// How many older ones are new as well.
     pub more: usize,
     /// When this was asked the last time.
-    pub since: Option<Moment>,
+    pub since: Option<TimePart>,
 }
 
 impl<'a> From<&'a News> for NewsDocument<'a> {
@@ -40,7 +40,7 @@ impl<'a> From<&'a News> for NewsDocument<'a> {
         Self {
             events: news.events.iter().map(EventPart::from).collect(),
             more: news.more,
-            since: news.since.map(Moment),
+            since: news.since.map(TimePart),
         }
     }
 }
@@ -49,7 +49,7 @@ impl<'a> From<&'a News> for NewsDocument<'a> {
 #[derive(Serialize, JsonSchema)]
 pub struct EventPart<'a> {
     /// When.
-    #[schemars(with = "Moment")]
+    #[schemars(with = "TimePart")]
     pub at: Timestamp,
     /// Who did it: a command, MONITOR, a callback.
     pub actor: &'a str,

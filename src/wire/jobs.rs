@@ -11,15 +11,15 @@ use crate::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{Action, Rules};
-use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Snapshot};
+use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
 
-use super::words::{Moment, Word};
+use super::words::{TimePart, Word};
 
 /// All jobs of a user, or of everybody.
 #[derive(Serialize, JsonSchema)]
 pub struct SnapshotDocument<'a> {
     /// When the look was made.
-    pub generated_at: Moment,
+    pub generated_at: TimePart,
     /// In the order of the data file.
     pub jobs: Vec<JobPart<'a>>,
     /// Windows of these users that no record claims.
@@ -31,7 +31,7 @@ pub struct SnapshotDocument<'a> {
 impl<'a> From<&'a Snapshot> for SnapshotDocument<'a> {
     fn from(snapshot: &'a Snapshot) -> Self {
         Self {
-            generated_at: Moment(snapshot.at),
+            generated_at: TimePart(snapshot.at),
             jobs: snapshot.jobs.iter().map(JobPart::from).collect(),
             orphans: snapshot.orphans.iter().map(OrphanPart::from).collect(),
             monitor: MonitorPart::from(&snapshot.monitor),
@@ -75,11 +75,13 @@ pub struct JobPart<'a> {
     /// Its tags, as they were typed.
     pub tags: Option<&'a str>,
     /// The status after all facts were heard.
-    pub status: Word<Status>,
+    pub status: Word<&'a Shown>,
     /// The kind of failure; null if it has not failed.
     pub error: Option<Word<ErrorKind>>,
     /// Why nothing certain can be said now; the status is then the stored one.
     pub unknown: Option<&'a str>,
+    /// Why it has not been started yet, where an engine has it; null for every other.
+    pub pending: Option<PendingPart<'a>>,
     /// What it is doing.
     pub phase: Option<Word<Phase>>,
     /// How far it is, or was when it ended; null if nothing is known of that.
@@ -97,7 +99,7 @@ pub struct JobPart<'a> {
     /// An action on it that is not complete.
     pub intent: Option<&'a str>,
     /// When it began.
-    pub started_at: Option<Moment>,
+    pub started_at: Option<TimePart>,
     /// Where it logs.
     pub log_dir: Option<&'a str>,
     /// Where its staged code lies.
@@ -121,9 +123,10 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             target_unknown: view.target_unknown.as_deref(),
             zone: view.zone.as_deref(),
             tags: view.tags.as_deref(),
-            status: Word(shown.status.clone()),
+            status: Word(shown),
             error: shown.status.error().map(Word),
             unknown: shown.unknown.as_deref(),
+            pending: shown.pending.as_ref().map(PendingPart::from),
             phase: shown.phase.map(Word),
             progress: ProgressPart::known(&shown.progress),
             stage: view.stage,
@@ -132,12 +135,29 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             evidence: shown.evidence.as_ref().map(EvidencePart::from),
             next: view.next.as_ref().map(NextPart::from),
             intent: view.intent.as_deref(),
-            started_at: view.started_at.map(Moment),
+            started_at: view.started_at.map(TimePart),
             log_dir: view.log_dir.as_deref(),
             stage_dir: view.stage_dir.as_deref(),
             exit_code: view.exit.map(Exit::code),
             window_alive: view.window_alive,
         }
+    }
+}
+
+/// A wait that an engine has ordered.
+#[derive(Serialize, JsonSchema)]
+pub struct PendingPart<'a> {
+    /// Why it waits; null if the engine does not say.
+    pub reason: Option<&'a str>,
+    /// When it is expected to start.
+    pub expected_start: Option<TimePart>,
+    /// The engine's own word.
+    pub raw: &'a str,
+}
+
+impl<'a> From<&'a Pending> for PendingPart<'a> {
+    fn from(Pending { reason, expected_start, raw }: &'a Pending) -> Self {
+        Self { reason: reason.as_deref(), expected_start: expected_start.map(TimePart), raw }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ops::dry_run::Remake;
 use crate::ops::inventory::{self, Change, Class, Description, Plan, Sum};
 use crate::plan::board::{Row, Standing};
 
-use super::words::{Members, Moment, Word};
+use super::words::{Members, TimePart, Word};
 use super::workers::StepPart;
 
 /// Targets, each as its control plane describes it.
@@ -45,9 +45,9 @@ pub struct TargetPart<'a> {
     /// The control plane's own word.
     pub raw_state: &'a str,
     /// Since when it is in that state.
-    pub since: Option<Moment>,
+    pub since: Option<TimePart>,
     /// When it was created.
-    pub created_at: Option<Moment>,
+    pub created_at: Option<TimePart>,
     /// The control plane's word on its health.
     pub health: Option<&'a str>,
     /// What is wrong, in the control plane's words.
@@ -55,7 +55,7 @@ pub struct TargetPart<'a> {
     /// The queued request it came from.
     pub queued: Option<QueuedPart<'a>>,
     /// When the control plane said so.
-    pub observed_at: Moment,
+    pub observed_at: TimePart,
     /// Which control plane said so.
     pub source: &'a str,
 }
@@ -69,8 +69,8 @@ impl<'a> From<&'a TargetFact> for TargetPart<'a> {
             pricing: told(fact, fact.pricing),
             state: Word(fact.state),
             raw_state: &fact.raw_state,
-            since: fact.since.map(Moment),
-            created_at: fact.created_at.map(Moment),
+            since: fact.since.map(TimePart),
+            created_at: fact.created_at.map(TimePart),
             health: fact.health.as_deref(),
             symptoms: &fact.symptoms,
             queued: fact.queued.as_ref().map(|queued| QueuedPart {
@@ -78,7 +78,7 @@ impl<'a> From<&'a TargetFact> for TargetPart<'a> {
                 state: Word(queued.state),
                 raw_state: &queued.raw_state,
             }),
-            observed_at: Moment(fact.observed_at),
+            observed_at: TimePart(fact.observed_at),
             source: &fact.source,
         }
     }

@@ -11,23 +11,24 @@ use crate::model::job::{LaunchMode, Status};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::model::view::{PENDING, Shown};
 use crate::ops::Kind;
 use crate::ops::doctor::Severity;
 use crate::plan::board::Standing;
 
 /// An instant to the second.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment(pub Timestamp);
+pub struct TimePart(pub Timestamp);
 
-impl Serialize for Moment {
+impl Serialize for TimePart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_rfc3339())
     }
 }
 
-impl JsonSchema for Moment {
+impl JsonSchema for TimePart {
     fn schema_name() -> Cow<'static, str> {
-        "Moment".into()
+        "TimePart".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -130,7 +131,7 @@ worded! {
 
 impl Worded for Status {
     const NAME: &'static str = "Status";
-    const MEANING: &'static str = "The status of a job";
+    const MEANING: &'static str = "The status of a job as it is stored";
 
     fn words() -> Vec<&'static str> {
         Self::WORDS.to_vec()
@@ -139,6 +140,19 @@ impl Worded for Status {
     fn word(&self) -> &'static str {
         // A record that has none yet belongs to a job that is about to start.
         Self::word(self).unwrap_or("starting")
+    }
+}
+
+impl Worded for &Shown {
+    const NAME: &'static str = "ShownStatus";
+    const MEANING: &'static str = "The status of a job after all facts were heard";
+
+    fn words() -> Vec<&'static str> {
+        [PENDING].into_iter().chain(Status::WORDS).collect()
+    }
+
+    fn word(&self) -> &'static str {
+        Shown::word(self)
     }
 }
 

@@ -2,18 +2,24 @@
 //! bytes for the same state, apart from times.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use tpu::cli::args::Cli;
 use tpu::cli::legacy;
+use tpu::model::time::Timestamp;
+use tpu::model::view::Pending;
 use tpu::sys::env::Env;
+use tpu::wire::jobs::SnapshotDocument;
 use tpu::wire::schema::schema;
+use tpu::wire::text;
 
 use crate::cli::original_commands::{cases, lab};
 use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::samples;
 use crate::common::tmux::write_file;
 
 /// Commands that print no document: they take over the terminal, or are called by the launcher.
@@ -177,10 +183,32 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// A value on one line if it is short, else each of its parts on a line.
+fn laid_out(value: &Value, indent: usize) -> String {
+    let (open, parts, close): (_, Vec<String>, _) = match value {
+        Value::Object(map) => {
+            let member = |(name, value): (_, &Value)| {
+                format!("{}: {}", json!(name), laid_out(value, indent + 2))
+            };
+            ("{", map.iter().map(member).collect(), "}")
+        }
+        Value::Array(list) => {
+            ("[", list.iter().map(|item| laid_out(item, indent + 2)).collect(), "]")
+        }
+        plain => return plain.to_string(),
+    };
+    let line = parts.join(", ");
+    if !line.contains('\n') && indent + line.len() <= 110 {
+        return format!("{open}{line}{close}");
+    }
+    let (inner, outer) = (" ".repeat(indent + 2), " ".repeat(indent));
+    format!("{open}\n{inner}{}\n{outer}{close}", parts.join(&format!(",\n{inner}")))
+}
+
 #[test]
 fn the_page_of_schemas_is_what_the_types_give() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema.json");
-    let made = format!("{:#}\n", schema());
+    let made = laid_out(&schema(), 0) + "\n";
     if Env::read().var("INSTA_UPDATE") == Some("always") {
         write_file(&path, &made);
     }
@@ -219,6 +247,36 @@ fn the_schema_describes_every_command() {
 pub(crate) fn assert_described(name: &str, document: &Value) {
     let wrong = Schemas::new().complaints(name, document);
     assert!(wrong.is_empty(), "{name}: {wrong:?}\n{document:#}");
+}
+
+#[test]
+fn a_job_that_an_engine_holds_says_why_it_waits() {
+    let mut look = samples::snapshot();
+    look.jobs.truncate(1);
+    look.jobs[0].shown.pending = Some(Pending {
+        reason: Some("Priority".to_owned()),
+        expected_start: Some(Timestamp::from_second(samples::NOW)),
+        raw: "PENDING".to_owned(),
+    });
+    let document: Value = serde_json::from_str(&text(&SnapshotDocument::from(&look))).unwrap();
+    assert_described("check", &document);
+    assert_eq!(document["jobs"][0]["status"], "pending");
+    assert_eq!(
+        document["jobs"][0]["pending"],
+        json!({ "reason": "Priority", "expected_start": "2026-11-20T14:02:11Z", "raw": "PENDING" })
+    );
+}
+
+#[test]
+fn a_path_that_is_no_text_is_told_as_well_as_can_be() {
+    let (env, mut schemas) = (lab(), Schemas::new());
+    let dir = env.path("").join(OsStr::from_bytes(b"b\xffd"));
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::copy(env.data_path(), dir.join("data.json")).unwrap();
+    let words = ["--json".as_ref(), "init".as_ref(), "--from".as_ref(), dir.as_os_str()];
+    let document = env.tpu_words(&words).exits(0).json();
+    assert_eq!(schemas.complaints("init", &document), [] as [String; 0]);
+    assert!(document["data"].as_str().unwrap().ends_with("b\u{fffd}d/data.json"), "{document}");
 }
 
 /// A document without what may differ between two looks at the same state.

@@ -21,7 +21,7 @@ use crate::wire::board::{
     BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
     SheetImportDocument,
 };
-use crate::wire::words::Moment;
+use crate::wire::words::TimePart;
 
 /// One of the commands about the board.
 pub(in crate::cli) fn run(app: &App, command: &Board) -> Outcome {
@@ -222,7 +222,7 @@ fn reserve(app: &App, args: &Reserve) -> Outcome {
     let (target, until) = board::reserve(ctx, &typed, &user, seconds)?;
     Ok(Output::new(
         format!("{target} is {user}'s for {}.", time::age(seconds)),
-        &ReservedDocument { target: &target, user: &user, until: Moment(until) },
+        &ReservedDocument { target: &target, user: &user, until: TimePart(until) },
     ))
 }
 

@@ -13,7 +13,7 @@ use crate::wire::daemon::{
     PlanDocument,
 };
 use crate::wire::events::{ClearedLogDocument, EventsDocument};
-use crate::wire::words::Moment;
+use crate::wire::words::TimePart;
 
 use super::history;
 
@@ -78,7 +78,7 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
     let document = MonitorStatusDocument {
         running: true,
         pid: Some(note.pid),
-        since: Some(Moment(note.since)),
+        since: Some(TimePart(note.since)),
         turn_age_s: Some(turn),
     };
     Ok(Output::new(text, &document))

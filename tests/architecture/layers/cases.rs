@@ -61,6 +61,8 @@ fn arrows_never_point_up_or_sideways() {
         ("src/provider/mod.rs", "use crate::kinds::tpu::sim;", "`crate::kinds::tpu::sim`"),
         ("src/kinds/tpu/sim/mod.rs", "use crate::plan::decide;", "`kinds` may use of this crate"),
         ("src/kinds/mod.rs", "use crate::ops::Ctx;", "`kinds` may use of this crate"),
+        ("src/ops/run.rs", "use crate::wire::jobs::JobPart;", "`ops` may use of this crate"),
+        ("src/wire/jobs.rs", "use crate::store::Store;", "`wire` may use of this crate: ops"),
         ("src/main.rs", "fn main() { tpu::ops::run(); }", "main.rs knows only `tpu::cli`"),
         ("src/lib.rs", "pub mod text;\npub use text::cut;", "lib.rs is the map"),
         ("src/helpers/mod.rs", "", "`helpers` is no layer"),
@@ -68,6 +70,19 @@ fn arrows_never_point_up_or_sideways() {
     ] {
         fails(path, body, what);
     }
+}
+
+#[test]
+fn the_ways_in_put_no_json_together() {
+    for (path, body) in [
+        ("src/cli/commands/run.rs", "fn f() { json!({ \"a\": 1 }); }"),
+        ("src/cli/print/mod.rs", "fn f() { serde_json::json!({}); }"),
+        ("src/daemon/mod.rs", "fn f() { let x = vec![json!(1)]; }"),
+    ] {
+        fails(path, body, "a document of `wire`");
+    }
+    passes("src/wire/schema.rs", "fn f() { json!({}); }");
+    passes("src/cli/commands/data.rs", "fn f() { serde_json::Value::from(1); }");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::fmt;
 use super::mentions::{self, How, Mention, Mentions};
 use super::shape;
 use super::table::{
-    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, LAYERS, LONG_TABLES, Layer, MAX_LINES, PURE, ROOTS,
+    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, LAYERS, LONG_TABLES, Layer, MAKE_NO_JSON, MAX_LINES,
+    PURE, ROOTS,
 };
 
 /// One breach of one rule.
@@ -130,6 +131,16 @@ fn check_layer(
             );
         }
     }
+    let name = module.first().map_or("", String::as_str);
+    for (called, line) in &found.macros {
+        if called == "json" && MAKE_NO_JSON.contains(&name) {
+            report(
+                *line,
+                "calls `json!`".to_owned(),
+                "what leaves as JSON is a document of `wire`, which has a schema".to_owned(),
+            );
+        }
+    }
     match path {
         "src/lib.rs" => {
             for line in &found.other_items {
@@ -156,7 +167,6 @@ fn check_layer(
         }
         _ => {}
     }
-    let name = module.first().map_or("", String::as_str);
     let Some(layer) = LAYERS.iter().find(|layer| layer.name == name) else {
         report(
             1,

@@ -124,6 +124,10 @@ pub(super) const IO_METHODS: &[&str] = &[
     "try_exists",
 ];
 
+/// The ways in. What leaves through them as JSON is a document of `wire`, so that each is written once and its schema
+/// is derived.
+pub(super) const MAKE_NO_JSON: &[&str] = &["cli", "screen", "daemon", "demo"];
+
 /// Files from which every other one is reached.
 pub(super) const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs", "tests/main.rs"];
 

@@ -4,8 +4,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
@@ -53,7 +51,7 @@ pub struct Pending {
 }
 
 /// What will happen by itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Next {
     /// The action, as in [`Action::as_str`].
     pub action: String,
@@ -64,7 +62,6 @@ pub struct Next {
     /// Why, or why not, in words.
     pub reason: String,
     /// Whether nothing happens only for now: what is waited for comes by itself.
-    #[serde(skip)]
     pub waits: bool,
 }
 
@@ -142,14 +139,13 @@ impl JobView {
 }
 
 /// A window of a user's session that no record claims.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     /// Session.
     pub session: String,
     /// Window index.
     pub window: u32,
     /// Window id, `@12`.
-    #[serde(skip)]
     pub window_id: String,
 }
 

@@ -6,8 +6,6 @@ mod ends;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use crate::model::audit;
 use crate::model::data::User;
 use crate::model::facts::{PaneFact, TmuxFact};
@@ -69,7 +67,7 @@ impl Extent {
 }
 
 /// A lineage that has ended and is kept all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its leaf.
     pub job: JobId,

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use serde::Serialize;
-
 use crate::model::data::{Data, User};
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, UserName};
@@ -30,7 +28,7 @@ pub enum Which {
 }
 
 /// A window that is or would be closed, or the pane of a job in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closing {
     /// Session.
     pub session: String,
@@ -53,7 +51,7 @@ impl Closing {
 }
 
 /// A window that is left open.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     /// Session.
     pub session: String,

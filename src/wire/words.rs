@@ -203,3 +203,40 @@ impl<V: JsonSchema> JsonSchema for Members<V> {
         json_schema!({ "type": "object", "additionalProperties": generator.subschema_for::<V>() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words that leave are those that are stored.
+    #[track_caller]
+    fn are_stored_so<T: Serialize + Worded>(all: impl IntoIterator<Item = T>) {
+        for one in all {
+            assert_eq!(serde_json::to_value(&one).unwrap(), one.word(), "{}", T::NAME);
+        }
+    }
+
+    #[test]
+    fn a_word_leaves_as_it_is_stored() {
+        are_stored_so(Phase::ALL);
+        are_stored_so(Source::ALL);
+        are_stored_so(TargetState::ALL);
+        are_stored_so(QueuedState::ALL);
+        are_stored_so(Pricing::ALL);
+    }
+
+    #[test]
+    fn every_status_has_its_word_in_the_list() {
+        let all = [
+            Status::Unset,
+            Status::Starting,
+            Status::Running,
+            Status::Finished,
+            Status::Error(ErrorKind::Oom),
+            Status::Killed(None),
+            Status::Resumed(None),
+            Status::Rerunned(None),
+        ];
+        assert!(all.iter().all(|status| Status::WORDS.contains(&Worded::word(status))));
+    }
+}

@@ -63,9 +63,12 @@ impl Window<'_> {
             ..RunFact::new(state, raw)
         };
         let is_opened = job.launch.as_ref().is_none_or(|launch| launch.confirmed);
-        let gone = |raw, reason: &'static str| match is_opened {
-            true => (ErrorKind::Lost, raw, reason),
-            false => (ErrorKind::Launch, "no-window", "its window was never opened"),
+        let gone = |raw, reason: &'static str| {
+            if is_opened {
+                (ErrorKind::Lost, raw, reason)
+            } else {
+                (ErrorKind::Launch, "no-window", "its window was never opened")
+            }
         };
         let (cause, raw, reason) = match self {
             Self::Here(pane) if pane.dead => {

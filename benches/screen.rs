@@ -251,6 +251,7 @@ fn job(window: u32, round: usize) -> JobView {
         target: TargetName::from(format!("lab-tpuvm-v2-32-preemptible-{window}").as_str()),
         target_label: format!("v2-32-p{window}"),
         target_unknown: None,
+        machines: tpu::model::target::Machines::Provided,
         zone: Some("europe-west4-a".to_owned()),
         tags: (window.is_multiple_of(3)).then(|| format!("sweep-{window}")),
         shown: Shown {

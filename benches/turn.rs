@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::kinds::tpu::sim::SimCloud;
+use tpu::kinds::tpu::sim::{self, SimCloud};
 use tpu::model::facts::TargetFact;
-use tpu::model::settings::CloudKind;
+use tpu::model::target::ProviderName;
 use tpu::ops::board::line;
 use tpu::ops::launch::reconcile;
-use tpu::ops::layers::ControlPlane;
+use tpu::ops::providers::Providers;
 use tpu::ops::snapshot::{Memory, survey};
-use tpu::ops::{Ctx, Error, fleet, record_facts, watch};
+use tpu::ops::{Ctx, Error, record_facts, watch};
 use tpu::provider::{
     Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
 };
@@ -87,9 +87,9 @@ fn on_targets(lab: &Lab, jobs: usize, (targets, status): (usize, &str)) -> Value
 fn counted(lab: &Lab) -> (Ctx, Arc<AtomicUsize>) {
     let ctx = ctx(lab);
     let lists = Arc::new(AtomicUsize::new(0));
-    let cloud = Counting { cloud: fleet::simulator(&ctx), lists: Arc::clone(&lists) };
-    let cloud = ControlPlane::fixed(Arc::new(cloud));
-    (Ctx { cloud, ..ctx }, lists)
+    let cloud = Counting { cloud: sim::beside(&ctx), lists: Arc::clone(&lists) };
+    let providers = Providers::fixed(Arc::new(cloud));
+    (Ctx { providers, ..ctx }, lists)
 }
 
 /// One turn in which there is nothing to do.
@@ -177,8 +177,12 @@ struct Counting {
 }
 
 impl Provider for Counting {
-    fn kind(&self) -> CloudKind {
-        self.cloud.kind()
+    fn name(&self) -> ProviderName {
+        self.cloud.name()
+    }
+
+    fn is_here(&self) -> bool {
+        self.cloud.is_here()
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {

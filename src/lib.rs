@@ -25,9 +25,9 @@
 //!   failure is a variant of `model::facts::ErrorKind` and a row of each table in `model/rules.rs`.
 //! - a **column** of the screen: an entry of `screen/view/columns.rs`, if `model::view::JobView` holds the
 //!   value; else also a field there, filled in `ops/snapshot/`.
-//! - a **control plane**: a folder in its kind of target (`kinds/`) that implements `provider::Provider`,
-//!   and its line in `ops/fleet.rs`.
-//! - a **way to workers**: a file in `remote/` that implements `Remote`, and its line in `ops/doors.rs`.
+//! - a **kind of target**: a folder or a file in `kinds/` that implements `KindOfTarget`, and its line in
+//!   `kinds/mod.rs`. Who makes its machines implements `provider::Provider` in the same folder.
+//! - a **way to workers**: a file in `remote/` that implements `Remote`, for the kinds that go it.
 //!
 //! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background
 //! (`daemon/`, `tpu daemon`). An **attempt** is one record in data.json; attempts that continue one another

@@ -13,6 +13,15 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {}", several(count, what))
 }
 
+/// Words of which one is to be taken: `a, b or c`.
+pub fn either(words: &[&str]) -> String {
+    match words {
+        [] => "nothing".to_owned(),
+        [word] => (*word).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
 /// The word for so many things, without their number.
 fn several(count: usize, what: &str) -> String {
     let is_vowel = |c: char| "aeiou".contains(c);

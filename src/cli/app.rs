@@ -12,8 +12,8 @@ use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
-use crate::ops::layers::{Layers, Stack};
 use crate::ops::open::{Opening, open};
+use crate::ops::setting_layers::{Layers, Stack};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
 use crate::sys::files;
@@ -106,6 +106,7 @@ impl App {
             layers: Vec::new(),
             patterns: self.config_dir.as_ref().map(|dir| dir.join("patterns.toml")),
         });
+        ctx.kinds.checked(settings)?;
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
         Ok(Ctx { effects, layers, ..ctx })

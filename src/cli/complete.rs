@@ -15,7 +15,7 @@ use crate::model::data::{Data, User};
 use crate::model::ids::UserName;
 use crate::model::rules::NAMED;
 use crate::model::settings::KEYS;
-use crate::model::target::LOCAL;
+use crate::model::target::Target;
 use crate::ops::Error;
 use crate::ops::launch::check::SPECIAL_KEYS;
 use crate::sys::env::Env;
@@ -303,8 +303,10 @@ impl Line {
                 let names = registry.names();
                 let zone = |name| data.target(name).and_then(|target| target.zone);
                 let full = names.iter().map(|name| (name.as_str().to_owned(), zone(name)));
-                let here = (LOCAL.to_owned(), Some("this machine".to_owned()));
-                aliases.chain(full).chain([here]).collect()
+                let built_in = Target::built_in().into_iter();
+                let here = built_in
+                    .map(|target| (target.name.to_string(), Some("this machine".to_owned())));
+                aliases.chain(full).chain(here).collect()
             }
             Slots => owner
                 .into_iter()

@@ -70,7 +70,7 @@ impl<'a> Monitor<'a> {
             since: ctx.clock.now(),
             trouble: None,
             unsettled: None,
-            cloud: ctx.cloud_in_words(),
+            cloud: ctx.usual_provider(),
             checks: Checks::default(),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Monitor<'a> {
             }
             self.unsettled = trouble;
         }
-        let cloud = self.ctx.cloud_in_words();
+        let cloud = self.ctx.usual_provider();
         if cloud != self.cloud {
             let before = &self.cloud;
             self.journal(&format!(

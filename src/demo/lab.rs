@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::model::facts::{Class, ErrorKind, TmuxFact};
 use crate::model::ids::{TargetName, UserName};
 use crate::model::target::{Pricing, Registration};
-use crate::ops::fleet::{Pull, Simulator};
 use crate::ops::processes::Unreached;
+use crate::ops::simulator::{Pull, Simulator};
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
 use crate::sys::procs::{self, Signal, Table};
@@ -63,7 +63,6 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
     }
     for (alias, full, accelerator) in FLEET {
         let registration = Registration {
-            kind: "tpu".to_owned(),
             zone: Some("us-central2-b".to_owned()),
             accelerator: Some(accelerator.to_owned()),
             pricing: Pricing::Preemptible,

@@ -1,3 +1,259 @@
-//! The kinds of target that there are. Each is a folder or a file here; none knows another.
+//! **The registry of the kinds of target**: what each may say of itself, who its provider is, the way to its
+//! workers, and what runs its jobs.
+//!
+//! The word of a kind is stored with a target, and [`Kinds::of`] is the only place where it is resolved. Whatever
+//! pure code and the screen must know of a target are values on it, filled here; nobody else asks which kind it
+//! is. To add one: a folder or a file here that implements [`KindOfTarget`], and its line in [`Kinds::built_in`].
 
+pub mod local;
+pub mod ssh;
 pub mod tpu;
+
+use std::sync::Arc;
+
+use crate::effects::Effects;
+use crate::model::ids::TargetName;
+use crate::model::settings::{Settings, SettingsError};
+use crate::model::target::{Machines, ProviderAt, ProviderName, Registration, Target, TargetKind};
+use crate::model::time::Timestamp;
+use crate::provider::Provider;
+use crate::provider::none::NoProvider;
+use crate::remote::Remote;
+use crate::remote::ssh::{SshConfig, sockets};
+
+/// A kind of target.
+pub trait KindOfTarget: Send + Sync {
+    /// The word that is stored with a target.
+    fn word(&self) -> TargetKind;
+
+    /// What it is, for people: `machines with addresses of their own`.
+    fn in_words(&self) -> &'static str;
+
+    /// What a person may say of a target of this kind, beside its name.
+    fn options(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Refuses a registration that makes no sense, and fills in what it leaves out.
+    fn register(&self, _registration: &mut Registration) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The providers that know its targets. None where nobody watches them.
+    fn providers(&self) -> Vec<ProviderName> {
+        Vec::new()
+    }
+
+    /// Where one of its providers is asked: what this provider has no use for is left out.
+    fn at(&self, wanted: ProviderAt) -> ProviderAt {
+        wanted
+    }
+
+    /// Opens one of its providers. Nothing is asked yet.
+    fn open(&self, _at: &ProviderAt, _within: Within<'_>) -> Option<Arc<dyn Provider>> {
+        None
+    }
+
+    /// The way to the workers of a target.
+    fn workers(&self, asked: &Destination<'_>, within: Within<'_>) -> Result<Door, Refusal>;
+
+    /// The name of what runs its jobs.
+    fn runner(&self) -> &'static str {
+        "window"
+    }
+
+    /// Whether its jobs see the disk that this program sees.
+    fn is_disk_ours(&self) -> bool {
+        false
+    }
+}
+
+/// What holds where a kind is asked.
+#[derive(Clone, Copy)]
+pub struct Within<'a> {
+    /// The doors to the world.
+    pub effects: &'a Effects,
+    /// The settings about providers.
+    pub settings: &'a Settings,
+}
+
+/// The target to whose workers a way is wanted.
+pub struct Destination<'a> {
+    /// Its name.
+    pub name: &'a TargetName,
+    /// What the data file says of it.
+    pub target: Option<&'a Target>,
+    /// What somebody has told of it.
+    pub registration: Option<&'a Registration>,
+    /// Whose it is.
+    pub provider: &'a ProviderAt,
+    /// When its machines were created, where its provider says so; asked only by whoever needs it.
+    pub created_at: &'a dyn Fn() -> Option<Timestamp>,
+}
+
+impl Destination<'_> {
+    /// OpenSSH, as the registration of the target wants it, else as the settings do. `alias` stands for its
+    /// workers where addresses are given to new machines again.
+    pub fn by_ssh(&self, within: Within<'_>, alias: Option<String>) -> SshConfig {
+        let Within { effects, settings } = within;
+        let told = |of: fn(&Registration) -> &Option<String>| {
+            self.registration.and_then(|known| of(known).clone())
+        };
+        SshConfig {
+            user: told(|known| &known.ssh_user).or_else(|| settings.ssh_user.clone()),
+            key: told(|known| &known.ssh_key).or_else(|| settings.ssh_key.clone()),
+            options: settings.ssh_options.clone().unwrap_or_default(),
+            sockets: effects.env.non_empty("TPU_SSH_DIR").map_or_else(
+                || sockets(effects.env.non_empty("XDG_RUNTIME_DIR"), effects.env.uid),
+                Into::into,
+            ),
+            known_hosts: effects.store.paths().state().join("known_hosts"),
+            alias,
+        }
+    }
+}
+
+/// The way to the workers of one target.
+pub struct Door {
+    /// The door.
+    pub remote: Box<dyn Remote>,
+    /// Whether they are other machines, with programs and disks of their own.
+    pub is_elsewhere: bool,
+    /// Whether each is reached by its address.
+    pub is_by_address: bool,
+}
+
+/// Why a kind does not do what was asked, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Refusal {
+    /// What cannot be done.
+    pub what: String,
+    /// What can be done instead.
+    pub hint: String,
+}
+
+impl Refusal {
+    /// A refusal and its way out.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
+}
+
+/// A word of the data file that no kind here has: another version of this program may know it. A target with
+/// it is shown, and nothing is done with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its kind is '{word}', which this version of tpu does not know")]
+pub struct UnknownKind {
+    /// The word.
+    pub word: TargetKind,
+}
+
+/// The kinds of target that there are.
+#[derive(Clone)]
+pub struct Kinds(Vec<Arc<dyn KindOfTarget>>);
+
+impl std::fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.all().map(KindOfTarget::word)).finish()
+    }
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self::built_in()
+    }
+}
+
+impl Kinds {
+    /// Those of this program: one line for each.
+    pub fn built_in() -> Self {
+        Self(vec![
+            Arc::new(local::Local), //
+            Arc::new(tpu::Tpu),
+            Arc::new(ssh::SshHosts),
+        ])
+    }
+
+    /// With one more.
+    #[must_use]
+    pub fn and(mut self, kind: Arc<dyn KindOfTarget>) -> Self {
+        self.0.push(kind);
+        self
+    }
+
+    /// Every kind.
+    pub fn all(&self) -> impl Iterator<Item = &dyn KindOfTarget> {
+        self.0.iter().map(|kind| &**kind)
+    }
+
+    /// The kind of a target of which only the name is known.
+    ///
+    /// # Panics
+    ///
+    /// Never: the built-in kinds have it.
+    pub fn usual(&self) -> &dyn KindOfTarget {
+        self.named(&TargetKind::default()).expect("it is built in")
+    }
+
+    /// The kinds of which a target can be registered: those of which something can be said.
+    pub fn to_register(&self) -> impl Iterator<Item = &dyn KindOfTarget> {
+        self.all().filter(|kind| !kind.options().is_empty())
+    }
+
+    /// The kind of a target.
+    pub fn of(&self, target: &Target) -> Result<&dyn KindOfTarget, UnknownKind> {
+        self.named(&Self::word(&target.kind, target.machines))
+    }
+
+    /// The kind that a registration is of.
+    pub fn of_registration(
+        &self,
+        registration: &Registration,
+    ) -> Result<&dyn KindOfTarget, UnknownKind> {
+        self.named(&Self::word(&registration.kind, registration.machines()))
+    }
+
+    /// Addresses were once registered under the word of machines that a provider makes.
+    fn word(word: &TargetKind, machines: Machines) -> TargetKind {
+        match machines {
+            Machines::Fixed if *word == TargetKind::default() => TargetKind::SSH,
+            Machines::Fixed | Machines::Provided | Machines::Here => word.clone(),
+        }
+    }
+
+    fn named(&self, word: &TargetKind) -> Result<&dyn KindOfTarget, UnknownKind> {
+        self.all()
+            .find(|kind| kind.word() == *word)
+            .ok_or_else(|| UnknownKind { word: word.clone() })
+    }
+
+    /// Every provider, and first that there is none.
+    pub fn providers(&self) -> Vec<ProviderName> {
+        let theirs = self.all().flat_map(KindOfTarget::providers);
+        std::iter::once(ProviderName::NONE).chain(theirs).collect()
+    }
+
+    /// Settings whose provider is one of those.
+    pub fn checked(&self, settings: Settings) -> Result<Settings, SettingsError> {
+        settings.with_provider_of(&self.providers())
+    }
+
+    /// Where a provider is asked.
+    pub fn at(&self, wanted: ProviderAt) -> ProviderAt {
+        match self.with_provider(&wanted.name) {
+            Some(kind) => kind.at(wanted),
+            None => ProviderAt { name: wanted.name, ..ProviderAt::default() },
+        }
+    }
+
+    /// Opens a provider. One that nobody knows watches nothing.
+    pub fn open(&self, at: &ProviderAt, within: Within<'_>) -> Arc<dyn Provider> {
+        let opened = self.with_provider(&at.name).and_then(|kind| kind.open(at, within));
+        opened.unwrap_or_else(|| Arc::new(NoProvider))
+    }
+
+    fn with_provider(&self, name: &ProviderName) -> Option<&dyn KindOfTarget> {
+        self.all().find(|kind| kind.providers().contains(name))
+    }
+}

@@ -92,6 +92,15 @@ impl fmt::Display for JobId {
     }
 }
 
+impl TargetName {
+    /// The name that its provider knows it by: several providers may have a target of one name, and in the data
+    /// file all but the first are then called `NAME@WHOSE`.
+    #[must_use]
+    pub fn of_provider(&self) -> Self {
+        Self::new(self.as_str().split('@').next().unwrap_or_default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
+pub mod accelerators;
 pub mod audit;
 pub mod board;
 mod check;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ids::TargetName;
 use super::read::{self, DataError, Fields, Json, Path};
-use super::target::{Pricing, Registration, Target};
+use super::target::{Pricing, ProviderName, Registration, Target, TargetKind};
 use super::user::set_pair;
 
 /// The keys of `all_tpus` that are no zones: they say how a target is paid for.
@@ -66,6 +66,11 @@ impl Registry {
         names
     }
 
+    /// Every registration, in the order of the file.
+    pub fn registrations(&self) -> impl Iterator<Item = (&TargetName, &Registration)> {
+        self.targets.iter().map(|(name, registration)| (name, registration))
+    }
+
     /// The registration of a full name.
     pub fn registration(&self, name: &TargetName) -> Option<&Registration> {
         self.targets.iter().find(|(known, _)| known == name).map(|(_, registration)| registration)
@@ -105,19 +110,18 @@ impl Registry {
         }
     }
 
-    /// Whether anything but an alias knows a full name, or it is `local`.
+    /// Whether anything but an alias knows a full name, or it is built in.
     pub fn is_known_beside_aliases(&self, name: &TargetName) -> bool {
         let mut lists = self.zones.iter().chain(&self.pre_info);
-        *name == Target::local().name
+        Target::built_in().iter().any(|target| target.name == *name)
             || self.registration(name).is_some()
             || lists.any(|(_, names)| names.contains(name))
     }
 
-    /// The target of a full name, if anything here knows it, or `local`.
+    /// The target of a full name, if anything here knows it, or it is built in.
     pub fn target(&self, name: &TargetName) -> Option<Target> {
-        let local = Target::local();
-        if *name == local.name {
-            return Some(local);
+        if let Some(target) = Target::built_in().into_iter().find(|target| target.name == *name) {
+            return Some(target);
         }
         if is_placeholder(name.as_str()) {
             return None;
@@ -137,6 +141,8 @@ impl Registry {
         }
         Some(Target {
             name: name.clone(),
+            kind: registered.map(|r| r.kind.clone()).unwrap_or_default(),
+            machines: registered.map(Registration::machines).unwrap_or_default(),
             zone: registered.and_then(|r| r.zone.clone()).or_else(|| zone.map(str::to_owned)),
             accelerator: registered.and_then(|r| r.accelerator.clone()),
             pricing: registered.map(|r| r.pricing).or(pricing).unwrap_or_default(),
@@ -217,7 +223,10 @@ pub(super) fn label(registry: &Registry, name: &TargetName) -> String {
 fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, DataError> {
     let fields = Fields::new(value, path)?;
     Ok(Registration {
-        kind: fields.with("kind", read::text)?.unwrap_or_else(|| "tpu".to_owned()),
+        kind: fields.with("kind", read::text)?.map(TargetKind::new).unwrap_or_default(),
+        provider: fields.with("provider", read::text)?.map(ProviderName::new),
+        project: fields.with("project", read::text)?,
+        endpoint: fields.with("endpoint", read::text)?,
         zone: fields.with("zone", read::text)?,
         accelerator: fields.with("type", read::text)?,
         pricing: fields
@@ -239,7 +248,10 @@ fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, D
 
 fn write_registration(registration: &Registration) -> Value {
     json!({
-        "kind": registration.kind,
+        "kind": registration.kind.as_str(),
+        "provider": registration.provider.as_ref().map(ProviderName::as_str),
+        "project": registration.project,
+        "endpoint": registration.endpoint,
         "zone": registration.zone,
         "type": registration.accelerator,
         "pricing": registration.pricing.as_str(),

@@ -9,35 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::prices;
 use super::read::{self, DataError, Json, Path};
+use super::target::ProviderName;
 use super::time::{LOCAL, Zone};
-
-/// Which control plane knows the targets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CloudKind {
-    /// None: targets come from data.json alone.
-    #[default]
-    None,
-    /// The simulator.
-    Sim,
-    /// The Cloud TPU API.
-    Google,
-}
-
-impl CloudKind {
-    /// The spelling in settings and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Sim => "sim",
-            Self::Google => "google",
-        }
-    }
-
-    /// Reads the spelling.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::Sim, Self::Google].into_iter().find(|kind| kind.as_str() == text)
-    }
-}
 
 /// How the cloud's API is told who we are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -202,8 +175,8 @@ settings! {
     user: Option<String> = None, maybe_text;
     /// The data file.
     data: Option<String> = None, maybe_text;
-    /// The control plane.
-    cloud: CloudKind = CloudKind::None, cloud_kind;
+    /// The provider of targets whose registration names none.
+    cloud: ProviderName = ProviderName::NONE, provider;
     /// The cloud project.
     project: Option<String> = None, maybe_text;
     /// Address of the cloud's API, for the emulator.
@@ -272,6 +245,18 @@ impl Settings {
             }
         }
         Ok(merged)
+    }
+
+    /// Refuses a provider that is none of those that there are.
+    pub fn with_provider_of(self, known: &[ProviderName]) -> Result<Self, SettingsError> {
+        if known.contains(&self.cloud) {
+            return Ok(self);
+        }
+        let names: Vec<&str> = known.iter().map(ProviderName::as_str).collect();
+        let value = json!(self.cloud.as_str()).to_string();
+        let path = Path::Key(&Path::Root, "cloud");
+        let error = path.error(&crate::text::either(&names), Some(Json::new(&value)));
+        Err(SettingsError { origin: self.origin("cloud").clone(), problem: Problem::Value(error) })
     }
 
     /// The layer from which the value of a key came.
@@ -459,8 +444,9 @@ fn zone(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {
     }
 }
 
-fn cloud_kind(value: Json<'_>, path: &Path<'_>) -> Result<CloudKind, DataError> {
-    read::one_of(value, path, CloudKind::parse, "none, sim or google")
+/// Which providers there are is not known here: see [`Settings::with_provider_of`].
+fn provider(value: Json<'_>, path: &Path<'_>) -> Result<ProviderName, DataError> {
+    read::one_of(value, path, |word| Some(ProviderName::new(word)), "the name of a provider")
 }
 
 fn cloud_auth(value: Json<'_>, path: &Path<'_>) -> Result<CloudAuth, DataError> {

@@ -1,5 +1,7 @@
-//! What jobs compute on. Only here, in `cloud`, and in the commands about targets are there words of
-//! one kind of target.
+//! What jobs compute on, whatever kind of target it is: `kinds/` knows what a kind means.
+
+use std::borrow::Cow;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +9,123 @@ use super::ids::TargetName;
 
 /// The built-in shared target: this machine.
 pub const LOCAL: &str = "local";
+
+/// The word for a kind of target, as it is stored with one. Only the registry (`kinds/mod.rs`) knows what it
+/// means; a word that it does not know is kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetKind(Cow<'static, str>);
+
+impl TargetKind {
+    /// This machine.
+    pub const LOCAL: Self = Self(Cow::Borrowed(LOCAL));
+    /// Machines that a control plane makes and takes away.
+    pub const TPU: Self = Self(Cow::Borrowed("tpu"));
+    /// Machines with addresses of their own.
+    pub const SSH: Self = Self(Cow::Borrowed("ssh"));
+
+    /// A word that somebody wrote.
+    pub fn new(word: impl Into<String>) -> Self {
+        let word = word.into();
+        let built_in = [Self::LOCAL, Self::TPU, Self::SSH].into_iter().find(|kind| kind.0 == word);
+        built_in.unwrap_or(Self(Cow::Owned(word)))
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What the files of the original know, and say nothing about.
+impl Default for TargetKind {
+    fn default() -> Self {
+        Self::TPU
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// The word for a provider: what knows the targets of a kind, and makes and takes them away.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProviderName(Cow<'static, str>);
+
+impl ProviderName {
+    /// None: targets come from the data file alone, and nobody watches them.
+    pub const NONE: Self = Self(Cow::Borrowed("none"));
+
+    /// A name that stands in the code of a kind.
+    pub const fn of(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+
+    /// A name that somebody wrote.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(Cow::Owned(name.into()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is one at all.
+    pub fn is_none(&self) -> bool {
+        *self == Self::NONE
+    }
+}
+
+impl Default for ProviderName {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl fmt::Display for ProviderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Which provider, and where it is asked. A provider that knows no projects has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProviderAt {
+    /// Its name.
+    pub name: ProviderName,
+    /// The project whose targets it is asked for.
+    pub project: Option<String>,
+    /// The address of its API, where that is not the usual one.
+    pub endpoint: Option<String>,
+}
+
+/// For people: `google, project lab`.
+impl fmt::Display for ProviderAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_str())?;
+        if let Some(project) = &self.project {
+            write!(f, ", project {project}")?;
+        }
+        if let Some(endpoint) = &self.endpoint {
+            write!(f, " at {endpoint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Whose the machines of a target are, which says what can be done to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Machines {
+    /// A provider's: it says how they are, and may take them away.
+    #[default]
+    Provided,
+    /// Somebody's own, at addresses that somebody has registered: always there, and never made anew.
+    Fixed,
+    /// This machine.
+    Here,
+}
 
 /// How a target is paid for, which decides whether it can be taken away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +167,14 @@ impl Pricing {
 /// What somebody told us about a target (`targets.<full name>` in data.json).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
-    /// The kind of target: `tpu`, later others.
-    pub kind: String,
+    /// The kind of target.
+    pub kind: TargetKind,
+    /// Whose it is, where that is not the provider of the settings.
+    pub provider: Option<ProviderName>,
+    /// Its project, where that is not the one of the settings.
+    pub project: Option<String>,
+    /// The address of its provider's API, where that is not the one of the settings.
+    pub endpoint: Option<String>,
     /// Zone, where there are zones.
     pub zone: Option<String>,
     /// Accelerator type.
@@ -70,11 +195,22 @@ pub struct Registration {
     pub queued: bool,
 }
 
+impl Registration {
+    /// Whose the machines are: who registers addresses names machines of his own.
+    pub fn machines(&self) -> Machines {
+        if self.addresses.is_empty() { Machines::Provided } else { Machines::Fixed }
+    }
+}
+
 /// A target as the state file knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Full name.
     pub name: TargetName,
+    /// The kind of target.
+    pub kind: TargetKind,
+    /// Whose its machines are.
+    pub machines: Machines,
     /// Zone, where there are zones.
     pub zone: Option<String>,
     /// Accelerator type, where it is known.
@@ -86,10 +222,17 @@ pub struct Target {
 }
 
 impl Target {
+    /// The targets that are there without anybody having said so.
+    pub fn built_in() -> [Self; 1] {
+        [Self::local()]
+    }
+
     /// This machine.
     pub fn local() -> Self {
         Self {
             name: TargetName::from(LOCAL),
+            kind: TargetKind::LOCAL,
+            machines: Machines::Here,
             zone: None,
             accelerator: None,
             pricing: Pricing::OnDemand,
@@ -98,8 +241,8 @@ impl Target {
     }
 
     /// Whether it is this machine.
-    pub fn is_local(&self) -> bool {
-        self.name.as_str() == LOCAL
+    pub fn is_here(&self) -> bool {
+        self.machines == Machines::Here
     }
 
     /// The name of the rules that a job gets when none are asked for.

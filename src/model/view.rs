@@ -9,6 +9,7 @@ use super::facts::{ErrorKind, Evidence, Phase, Progress};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Status;
 use super::rules::{Action, Rules};
+use super::target::Machines;
 use super::time::Timestamp;
 
 /// The shown status: stored status and facts together. **Every rule about "status" means this one.**
@@ -82,6 +83,8 @@ pub struct JobView {
     pub target_label: String,
     /// Why nobody knows how its target is now, and what was last heard of it.
     pub target_unknown: Option<String>,
+    /// Whose the machines of its target are.
+    pub machines: Machines,
     /// Zone of the target, if known.
     pub zone: Option<String>,
     /// Tags.

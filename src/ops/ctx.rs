@@ -1,4 +1,4 @@
-//! What a use case is given: effects, settings, patterns, and the control plane.
+//! What a use case is given: effects, settings, patterns, and the kinds of target with their providers.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -6,21 +6,19 @@ use std::sync::{Arc, OnceLock};
 
 use crate::classify::Classifier;
 use crate::effects::Effects;
-use crate::kinds::tpu::google::{Google, GoogleConfig};
+use crate::kinds::Kinds;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::settings::{CloudKind, Origin, Settings};
+use crate::model::settings::{Origin, Settings};
 use crate::model::time::Zone;
-use crate::provider::Provider;
-use crate::provider::none::NoProvider;
-use crate::provider::retry;
 use crate::store::Tx;
 
 use super::error::{Error, did_you_mean};
-use super::layers::{ControlPlane, Layers, Wanted};
+use super::providers::Providers;
+use super::setting_layers::Layers;
 
-/// A use case's surroundings: its [`Effects`], and the settings, patterns and control plane that hold for it.
+/// A use case's surroundings: its [`Effects`], and the settings, patterns and kinds of target that hold for it.
 pub struct Ctx {
     /// The doors to the world, and who acts.
     pub effects: Effects,
@@ -30,8 +28,10 @@ pub struct Ctx {
     pub patterns: Option<PathBuf>,
     /// The classifier, prepared when it is first needed.
     pub classifier: OnceLock<Option<Classifier>>,
-    /// The control plane that the settings ask for, opened when it is first needed.
-    pub cloud: ControlPlane,
+    /// The kinds of target that there are.
+    pub kinds: Kinds,
+    /// The providers of targets, each opened when it is first needed.
+    pub providers: Providers,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -68,64 +68,28 @@ impl Ctx {
         own.as_ref().unwrap_or_else(|| Classifier::builtin())
     }
 
-    /// The control plane that the settings name now.
-    pub fn cloud(&self) -> Arc<dyn Provider> {
-        self.numbered_cloud().0
-    }
-
-    /// The same with a number: answers of another one say nothing about this one's targets.
-    pub(super) fn numbered_cloud(&self) -> (Arc<dyn Provider>, u64) {
-        let open = |settings: &Settings| -> Arc<dyn Provider> {
-            match settings.cloud {
-                CloudKind::None => Arc::new(NoProvider) as Arc<dyn Provider>,
-                CloudKind::Sim => Arc::new(super::fleet::simulator(self)),
-                CloudKind::Google => Arc::new(self.google(settings.clone())),
-            }
-        };
-        self.cloud.get(|| self.known_cloud_settings(), open)
-    }
-
-    /// The control plane that the settings name now, in words.
-    pub fn cloud_in_words(&self) -> String {
-        Wanted::by(&self.cloud_settings()).in_words()
-    }
-
     /// Takes anew what was set since the last time; to be called by whoever runs for long. What cannot be
     /// understood leaves the settings as they were.
     pub fn refresh_settings(&self) -> Result<(), Error> {
         self.layers.refresh()
     }
 
-    /// The Cloud TPU API, as the settings want it. Nothing is asked yet.
-    fn google(&self, settings: Settings) -> Google {
-        Google::open(GoogleConfig {
-            endpoint: settings.cloud_endpoint,
-            project: settings.project,
-            auth: settings.cloud_auth,
-            node: settings.cloud_node,
-            env: self.env.clone(),
-            clock: Arc::clone(&self.clock),
-            random: Arc::clone(&self.random),
-            list_tries: retry::TRIES,
-        })
-    }
-
-    /// What the machine's settings say about the control plane, else what the first user says who says
-    /// anything. Where that cannot be read now, what the open one was opened for.
-    pub fn cloud_settings(&self) -> Settings {
-        let known = self.known_cloud_settings().or_else(|| self.cloud.settings());
+    /// What the machine's settings say about providers, else what the first user says who says anything. Where
+    /// that cannot be read now, what was known last.
+    pub fn provider_settings(&self) -> Settings {
+        let known = self.providers.settings(self.known_provider_settings());
         known.unwrap_or_else(|| self.settings(None).unwrap_or_default())
     }
 
     /// The same; `None` where a person may have said something that cannot be read now.
-    fn known_cloud_settings(&self) -> Option<Settings> {
+    fn known_provider_settings(&self) -> Option<Settings> {
         let machine = self.settings(None).ok()?;
-        if machine.cloud != CloudKind::None {
+        if !machine.cloud.is_none() {
             return Some(machine);
         }
         let data = self.data().ok()?;
         let users: Vec<_> = data.users().iter().map(|user| self.settings(Some(user))).collect();
-        let mut said = users.iter().flatten().filter(|said| said.cloud != CloudKind::None);
+        let mut said = users.iter().flatten().filter(|said| !said.cloud.is_none());
         match said.next() {
             Some(said) => Some(said.clone()),
             None => users.iter().all(Result::is_ok).then_some(machine),
@@ -137,7 +101,8 @@ impl Ctx {
         let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
         let layers = self.layers.now();
         let layers = layers.iter().map(|(origin, layer)| (origin.clone(), layer));
-        Ok(Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?)
+        let merged = Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?;
+        Ok(self.kinds.checked(merged)?)
     }
 
     /// The zone in which times are shown to a person who has these settings.

@@ -1,108 +1,58 @@
-//! The way to the workers of a target. **The one place where a kind of target becomes a door to its
-//! workers.** Addresses that somebody registered come first, then those that the control plane names.
+//! The way to the workers of a target, which its kind knows. Addresses that somebody registered come first, then
+//! those that its provider names.
 
-use std::sync::Arc;
-
+use crate::kinds::{Destination, Door, Refusal, UnknownKind, Within};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::job::Job;
-use crate::model::settings::{CloudKind, WorkersBy};
-use crate::model::target::Registration;
+use crate::model::target::Machines;
 use crate::plan::answer;
-use crate::remote::gcloud::{self, GcloudConfig};
-use crate::remote::local::LocalRemote;
-use crate::remote::ssh::{self, SshConfig};
-use crate::remote::{Remote, Worker};
+use crate::remote::Worker;
 
 use super::fleet::Fleet;
 use super::{Ctx, Error};
 
-/// The way to the workers of one target.
-pub struct Door {
-    /// The door.
-    pub remote: Box<dyn Remote>,
-    /// Whether they are other machines, with programs and disks of their own.
-    pub is_elsewhere: bool,
-    /// Whether each is reached by its address.
-    is_by_address: bool,
-}
-
-/// The registration of a target whose workers somebody has named.
-fn registered<'a>(data: &'a Data, name: &TargetName) -> Option<&'a Registration> {
-    data.registration(name).filter(|registration| !registration.addresses.is_empty())
-}
-
 /// Whether a target's workers are those that somebody registered.
-pub fn are_registered(data: &Data, name: &TargetName) -> bool {
-    registered(data, name).is_some()
+pub fn are_fixed(data: &Data, name: &TargetName) -> bool {
+    data.registration(name).is_some_and(|known| known.machines() == Machines::Fixed)
 }
 
 /// The way to the workers of a target.
 pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
-    let elsewhere = |remote, is_by_address| Ok(Door { remote, is_elsewhere: true, is_by_address });
-    let registration = registered(data, name);
-    if registration.is_some() {
-        return elsewhere(ssh::open(by_ssh(ctx, registration, None)), true);
-    }
-    match ctx.cloud().kind() {
-        CloudKind::Sim => {
-            let remote = Box::new(LocalRemote::new(Arc::clone(&ctx.clock)));
-            Ok(Door { remote, is_elsewhere: false, is_by_address: true })
-        }
-        CloudKind::Google => {
-            let settings = ctx.cloud_settings();
-            if settings.workers == WorkersBy::Gcloud {
-                let target = data.target(name);
-                let config = GcloudConfig {
-                    program: None,
-                    target: name.as_str().to_owned(),
-                    zone: target.and_then(|target| target.zone),
-                    project: settings.project.clone(),
-                    user: settings.ssh_user.clone(),
-                    key: settings.ssh_key.clone(),
-                    options: settings.ssh_options.unwrap_or_default(),
-                };
-                return elsewhere(gcloud::open(config), false);
-            }
-            // A machine that is made anew may get the address of an old one, and has other keys.
-            let created = Fleet::ask(ctx).fact(data, name).created_at;
-            let alias = created.map(|at| format!("tpu.{name}.{}", at.as_second()));
-            elsewhere(ssh::open(by_ssh(ctx, data.registration(name), alias)), true)
-        }
-        CloudKind::None => Err(Error::refused(format!(
-            "no way to the workers of {name} is known, so a command cannot be run there"
-        ))
-        .hint(format!(
-            "name the cloud (--cloud, TPU_CLOUD) or their addresses: tpu register {name} --address \
-             HOST,…; or use a directory with a staging.sh, which brings its own way, or the target `local`"
-        ))),
-    }
+    let target = data.target(name);
+    let kind = match &target {
+        Some(target) => ctx.kinds.of(target).map_err(|unknown| unusable(name, &unknown))?,
+        None => ctx.kinds.usual(),
+    };
+    let places = ctx.places();
+    let asked = Destination {
+        name,
+        target: target.as_ref(),
+        registration: data.registration(name),
+        provider: &places.of(data, name),
+        created_at: &|| Fleet::ask_of(ctx, data, name).fact(data, name).created_at,
+    };
+    let settings = ctx.provider_settings();
+    Ok(kind.workers(&asked, Within { effects: &ctx.effects, settings: &settings })?)
 }
 
-/// OpenSSH, as the registration of a target wants it, else as the settings do.
-fn by_ssh(ctx: &Ctx, registration: Option<&Registration>, alias: Option<String>) -> SshConfig {
-    let settings = ctx.cloud_settings();
-    SshConfig {
-        user: registration.and_then(|known| known.ssh_user.clone()).or(settings.ssh_user),
-        key: registration.and_then(|known| known.ssh_key.clone()).or(settings.ssh_key),
-        options: settings.ssh_options.unwrap_or_default(),
-        sockets: ctx.env.non_empty("TPU_SSH_DIR").map_or_else(
-            || ssh::sockets(ctx.env.non_empty("XDG_RUNTIME_DIR"), ctx.env.uid),
-            Into::into,
-        ),
-        known_hosts: ctx.store.paths().state().join("known_hosts"),
-        alias,
+/// Nothing is done with a target whose kind nobody here knows.
+pub(super) fn unusable(name: &TargetName, unknown: &UnknownKind) -> Error {
+    Error::refused(format!("nothing can be done with {name}: {unknown}"))
+        .hint("use the version of tpu that registered it")
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::refused(refusal.what).hint(refusal.hint)
     }
 }
 
 /// The workers of a target, as they are known now.
 pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
-    if let Some(registration) = registered(data, name) {
-        return Ok(Worker::all(&registration.addresses));
-    }
     to(ctx, data, name)?;
-    let fact = Fleet::ask(ctx).fact(data, name);
+    let fact = Fleet::ask_of(ctx, data, name).fact(data, name);
     if fact.endpoints.is_empty() {
         return Err(Error::unreachable(format!("{name} has no workers: it is {}", fact.raw_state))
             .hint(format!("`tpu check-status {name}` shows how it is")));
@@ -124,11 +74,11 @@ pub fn workers_to_start(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec
 
 /// The workers of a job whose machines may still be there, by the control plane's word.
 pub fn still_there(ctx: &Ctx, data: &Data, job: &Job, workers: Vec<Worker>) -> Vec<Worker> {
-    if are_registered(data, &job.tpu) {
+    if are_fixed(data, &job.tpu) {
         // Whatever else has this name, these machines are not the control plane's.
         return workers;
     }
-    there_by(&Fleet::ask(ctx).fact(data, &job.tpu), job, workers)
+    there_by(&Fleet::ask_of(ctx, data, &job.tpu).fact(data, &job.tpu), job, workers)
 }
 
 /// The same by one answer of the control plane.

@@ -33,7 +33,7 @@ pub fn remake(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<R
         provision::unused(ctx, name, None)?;
     }
     let data = ctx.data()?;
-    let fact = Fleet::ask(ctx).fact(&data, name);
+    let fact = Fleet::ask_of(ctx, &data, name).fact(&data, name);
     let spec = provision::spec(&data, name, wish, &fact)?;
     let does = does(&fact, anew)?;
     let since = fact.since.map(|since| ctx.clock.now().seconds_since(since));

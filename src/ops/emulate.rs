@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use serde_json::{Map, Value};
 
 use crate::kinds::tpu::emulator::{Emulator, Log};
-use crate::kinds::tpu::sim::{Event, Scenario};
+use crate::kinds::tpu::sim::{self, Event, Scenario};
 
-use super::{Ctx, Error, fleet};
+use super::{Ctx, Error, simulator};
 
 /// How it is served.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let sim = fleet::simulator(ctx);
+    let sim = sim::beside(ctx);
     if let Some((text, file)) = &serving.story {
         let story = Scenario::parse(text).map_err(|e| Error::usage(format!("{file}: {e}")))?;
         sim.play(&story)?;
@@ -79,5 +79,5 @@ pub fn happen(ctx: &Ctx, name: &str, words: &[String]) -> Result<(), Error> {
         Error::usage(format!("'{name}' cannot happen so: {e}"))
             .hint("as in: tpu sim event error class=auth call=list times=5")
     })?;
-    fleet::Simulator::open(ctx).happen(&event)
+    simulator::Simulator::open(ctx).happen(&event)
 }

@@ -1,35 +1,53 @@
-//! What the control plane says about every target, asked once per look and never once per job.
+//! What the providers say about every target, each asked once per look and never once per job.
 //!
 //! A call that failed, a zone that is missing from the answer and a target whose zone nobody knows are
-//! all the same: unknown, and nothing follows.
+//! all the same: unknown, and nothing follows. A provider that is silent says nothing about its own targets; those
+//! of the others are as they are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use crate::kinds::tpu::sim::{Event, Scenario, SimCloud, SimConfig, import};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
-use crate::model::settings::CloudKind;
-use crate::model::target::LOCAL;
+use crate::model::target::{Machines, ProviderAt};
 use crate::model::time::{self, Timestamp};
 use crate::provider::none::NoProvider;
 use crate::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
-use crate::store::Who;
 
-use super::heard::Heard;
+use super::heard::{Heard, HeardOf};
+use super::providers::{Numbered, Places};
 use super::{Ctx, Error, Kind};
 
-/// How long a look waits for a control plane before it goes on without it.
+/// How long a look waits for the providers before it goes on without those that are late.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A question that is on its way.
 #[derive(Debug)]
 pub(super) struct Question {
+    at: ProviderAt,
+    number: u64,
     asked_at: Timestamp,
     answer: Receiver<Vec<ZoneAnswer>>,
+}
+
+impl Question {
+    /// Asks a provider about all its zones, and waits for nothing.
+    fn ask(ctx: &Ctx, provider: &Numbered) -> Self {
+        let (say, answer) = channel();
+        let door = Arc::clone(&provider.door);
+        // Nobody hears it any more where the look is over: that is no failure.
+        ctx.threads.spawn(Box::new(move || drop(say.send(door.list(&[])))));
+        let Numbered { at, number, .. } = provider;
+        Self { at: at.clone(), number: *number, asked_at: ctx.clock.now(), answer }
+    }
+
+    fn is_to(&self, provider: &Numbered) -> bool {
+        self.at == provider.at && self.number == provider.number
+    }
 }
 
 fn late() -> String {
@@ -39,8 +57,21 @@ fn late() -> String {
 /// The answers of one round of questions.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    kind: CloudKind,
-    /// Every target by name; another zone may have another one of the same.
+    /// Which provider each target has.
+    places: Places,
+    /// What each provider has said.
+    said: Vec<Said>,
+    asked_at: Timestamp,
+}
+
+/// What one provider has said.
+#[derive(Clone, Debug)]
+struct Said {
+    at: ProviderAt,
+    number: u64,
+    /// Others hear it at once by themselves.
+    is_here: bool,
+    /// Every target by the provider's name; another zone may have another one of the same.
     known: HashMap<TargetName, Vec<TargetFact>>,
     zones: BTreeMap<String, Result<Timestamp, ProviderError>>,
     asked_at: Timestamp,
@@ -50,72 +81,153 @@ pub struct Fleet {
     before: Heard,
 }
 
+/// The providers that are to be asked: those that watch some target.
+fn watching(ctx: &Ctx, places: &Places) -> Vec<Numbered> {
+    // What cannot be read names no provider beside the usual one.
+    let data = ctx.data();
+    let all = data.map_or_else(|_| vec![places.usual().clone()], |data| places.all(&data));
+    all.into_iter().filter(|at| !at.name.is_none()).map(|at| ctx.numbered(&at)).collect()
+}
+
 impl Fleet {
-    /// Asks about all zones.
+    /// Asks every provider about all zones, side by side where there are several, and waits for all.
     pub fn ask(ctx: &Ctx) -> Self {
-        let cloud = ctx.cloud();
+        let places = ctx.places();
+        let providers = watching(ctx, &places);
+        Self::ask_these(ctx, places, &providers)
+    }
+
+    /// Asks these providers alone.
+    pub fn ask_all(ctx: &Ctx, asked: &[ProviderAt]) -> Self {
+        let asked = asked.iter().filter(|at| !at.name.is_none());
+        let providers: Vec<Numbered> = asked.map(|at| ctx.numbered(at)).collect();
+        Self::ask_these(ctx, ctx.places(), &providers)
+    }
+
+    /// What is known without asking anybody: enough for a target that no provider watches.
+    pub fn unasked(ctx: &Ctx) -> Self {
+        Self { places: ctx.places(), said: Vec::new(), asked_at: ctx.clock.now() }
+    }
+
+    /// Asks about one target: its provider alone.
+    pub fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
+        let places = ctx.places();
+        let at = places.of(data, name).into_owned();
+        Self::ask_all(ctx, &[at])
+    }
+
+    fn ask_these(ctx: &Ctx, places: Places, providers: &[Numbered]) -> Self {
         let asked_at = ctx.clock.now();
-        let answers = if cloud.kind() == CloudKind::None { Vec::new() } else { cloud.list(&[]) };
-        Self::of(cloud.kind(), answers, asked_at)
+        let said = match providers {
+            [only] => vec![Said::of(only, only.door.list(&[]), asked_at)],
+            several => {
+                let asked: Vec<_> = several.iter().map(|one| Question::ask(ctx, one)).collect();
+                let answers = several.iter().zip(asked).map(|(provider, question)| {
+                    let answers = question.answer.recv().unwrap_or_else(|_| silence("no answer"));
+                    Said::of(provider, answers, asked_at)
+                });
+                answers.collect()
+            }
+        };
+        Self { places, said, asked_at }
     }
 
     /// Asks about all zones and waits no longer than people do; a late answer is taken by the next look that
-    /// has the same `question`. `None` if there was no answer.
-    pub(super) fn glance(ctx: &Ctx, question: &mut Option<Question>) -> Option<Self> {
-        let cloud = &ctx.cloud();
-        // What answers on this machine is not kept waiting for.
-        if cloud.kind() != CloudKind::Google {
-            return Some(Self::ask(ctx));
-        }
-        let asked = question.take().unwrap_or_else(|| {
-            let (cloud, asked_at) = (Arc::clone(cloud), ctx.clock.now());
-            let (say, answer) = channel();
-            // Nobody hears it any more where the look is over: that is no failure.
-            ctx.threads.spawn(Box::new(move || drop(say.send(cloud.list(&[])))));
-            Question { asked_at, answer }
-        });
-        match asked.answer.recv_timeout(PATIENCE) {
-            Ok(answers) => Some(Self::of(cloud.kind(), answers, asked.asked_at)),
-            Err(RecvTimeoutError::Timeout) => {
-                *question = Some(asked);
-                None
+    /// has the same `questions`. Of a provider that is late, what it said `before` holds on, with its age; the
+    /// second value names those of which there is nothing.
+    pub(super) fn glance(
+        ctx: &Ctx,
+        questions: &mut Vec<Question>,
+        before: Option<&Self>,
+    ) -> (Self, Vec<ProviderAt>) {
+        let places = ctx.places();
+        let providers = watching(ctx, &places);
+        questions.retain(|question| providers.iter().any(|one| question.is_to(one)));
+        for provider in providers.iter().filter(|provider| !provider.door.is_here()) {
+            if !questions.iter().any(|question| question.is_to(provider)) {
+                questions.push(Question::ask(ctx, provider));
             }
-            Err(RecvTimeoutError::Disconnected) => None,
         }
+        let (asked_at, deadline) = (ctx.clock.now(), ctx.clock.monotonic() + PATIENCE);
+        let mut silent = Vec::new();
+        let mut said = Vec::new();
+        for provider in &providers {
+            let Some(asked) = questions.iter().position(|question| question.is_to(provider)) else {
+                // What answers on this machine is not kept waiting for.
+                said.push(Said::of(provider, provider.door.list(&[]), asked_at));
+                continue;
+            };
+            let left = deadline.saturating_sub(ctx.clock.monotonic());
+            let question = questions.swap_remove(asked);
+            match question.answer.recv_timeout(left) {
+                Ok(answers) => {
+                    said.push(Said::of(provider, answers, question.asked_at));
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => questions.push(question),
+                Err(RecvTimeoutError::Disconnected) => {}
+            }
+            let known = before.and_then(|before| before.said_by(provider));
+            said.push(if let Some(known) = known {
+                Said { unanswered: Some(late()), ..known.clone() }
+            } else {
+                silent.push(provider.at.clone());
+                Said::of(provider, silence(&late()), asked_at)
+            });
+        }
+        (Self { places, said, asked_at }, silent)
     }
 
-    /// The same answers, to which the control plane has added nothing since.
-    pub(super) fn left_alone(&self) -> Self {
-        Self { unanswered: Some(late()), ..self.clone() }
+    fn said_by(&self, provider: &Numbered) -> Option<&Said> {
+        self.said.iter().find(|said| said.at == provider.at && said.number == provider.number)
+    }
+
+    /// Whether these answers are those of the providers that are to be asked now.
+    pub(super) fn is_of_today(&self, ctx: &Ctx) -> bool {
+        let providers = watching(ctx, &ctx.places());
+        self.said.len() == providers.len()
+            && providers.iter().all(|provider| self.said_by(provider).is_some())
     }
 
     /// With what was heard before, for the zones that have said nothing now.
     #[must_use]
-    pub(super) fn after(mut self, before: impl FnOnce() -> Heard) -> Self {
-        if self.zones.values().any(Result::is_err) {
-            self.before = before();
+    pub(super) fn after(mut self, before: impl FnOnce() -> HeardOf) -> Self {
+        if self.said.iter().any(Said::has_silence) {
+            let mut before = before();
+            for said in self.said.iter_mut().filter(|said| said.has_silence()) {
+                if let Some(heard) = before.remove(&said.at.to_string()) {
+                    said.before = heard;
+                }
+            }
         }
         self
     }
 
-    /// Whether a control plane has said something that others cannot hear at once by themselves.
+    /// Whether a provider has said something that others cannot hear at once by themselves.
     pub(super) fn is_worth_keeping(&self) -> bool {
-        self.kind == CloudKind::Google && self.zones.values().any(Result::is_ok)
+        self.said.iter().any(|said| !said.is_here && said.zones.values().any(Result::is_ok))
     }
 
-    /// Everything that was heard, whenever that was.
-    pub(super) fn heard(&self) -> Heard {
-        let now = self.targets().map(|fact| (fact.name.clone(), fact.clone()));
-        self.before.clone().into_iter().chain(now).collect()
+    /// Everything that was heard, whenever that was, by provider.
+    pub(super) fn heard(&self) -> HeardOf {
+        let of = |said: &Said| {
+            let now = said.facts().map(|fact| (fact.name.clone(), fact.clone()));
+            said.before.clone().into_iter().chain(now).collect()
+        };
+        self.said.iter().map(|said| (said.at.to_string(), of(said))).collect()
     }
 
-    /// Why nobody knows how a target is now, and what was last heard of it. `None` where its control plane has
+    /// Why nobody knows how a target is now, and what was last heard of it. `None` where its provider has
     /// just answered, and where none has a say.
-    pub(super) fn doubt(&self, fact: &TargetFact, now: Timestamp) -> Option<String> {
-        let is_silent = || self.zones.values().any(Result::is_err);
-        let (why, known) = match (fact.state, &self.unanswered) {
-            (TargetState::Unknown, _) if is_silent() => {
-                (&fact.raw_state, self.before.get(&fact.name))
+    pub(super) fn doubt(&self, data: &Data, fact: &TargetFact, now: Timestamp) -> Option<String> {
+        if fact.machines != Machines::Provided {
+            return None;
+        }
+        let at = self.places.of(data, &fact.name);
+        let said = self.said.iter().find(|said| said.at == *at)?;
+        let (why, known) = match (fact.state, &said.unanswered) {
+            (TargetState::Unknown, _) if said.has_silence() => {
+                (&fact.raw_state, said.before.get(&fact.name.of_provider()))
             }
             (TargetState::Unknown | TargetState::NotWatched, _) | (_, None) => return None,
             (_, Some(why)) => (why, Some(fact)),
@@ -127,29 +239,105 @@ impl Fleet {
         Some(format!("{why}; {known}"))
     }
 
-    /// For whoever has waited in vain: how old is what is known.
-    pub(super) fn late(&self, now: Timestamp) -> String {
-        let newest = self.before.values().map(|fact| fact.observed_at).max();
+    /// For whoever has waited in vain for a provider: how old is what is known.
+    pub(super) fn late(&self, silent: &ProviderAt, now: Timestamp) -> String {
+        let said = self.said.iter().find(|said| said.at == *silent);
+        let before = said.iter().flat_map(|said| said.before.values());
+        let newest = before.map(|fact| fact.observed_at).max();
         let known = newest.map_or_else(
             || "nothing was heard of it before".to_owned(),
             |at| format!("what is known is {} old", time::age(now.seconds_since(at))),
         );
-        format!("the cloud said nothing: {}; {known}", late())
+        let who = if self.said.len() > 1 { silent.to_string() } else { "the cloud".to_owned() };
+        format!("{who} said nothing: {}; {known}", late())
     }
 
-    /// What is known where a control plane has not answered: nothing, and why.
-    pub(super) fn unanswered(ctx: &Ctx) -> Self {
-        let error = ProviderError::new(Trouble::Transient, "list targets", late());
-        let answer = ZoneAnswer {
-            zone: EVERYWHERE.to_owned(),
-            answer: Answer::Unknown { error, last: None },
+    /// What is known of a target.
+    pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
+        let target = data.target(name);
+        let machines = target.as_ref().map(|target| target.machines).unwrap_or_default();
+        let fact = match target.as_ref().map(|target| self.places.kinds().of(target)) {
+            Some(Err(unknown)) => {
+                let word = unknown.to_string();
+                TargetFact::new(name.clone(), TargetState::Unknown, word, self.asked_at)
+            }
+            // Machines that somebody has registered by their addresses are no provider's.
+            Some(Ok(_)) | None if machines != Machines::Provided => {
+                let registered = data.registration(name).map(|known| known.addresses.clone());
+                let endpoints = registered.unwrap_or_default();
+                TargetFact { endpoints, ..NoProvider::fact(name.clone(), self.asked_at) }
+            }
+            Some(Ok(_)) | None => {
+                let at = self.places.of(data, name);
+                let zone = target.and_then(|target| target.zone);
+                match self.said.iter().find(|said| said.at == *at) {
+                    Some(said) => said.fact(name, zone),
+                    None if at.name.is_none() => NoProvider::fact(name.clone(), self.asked_at),
+                    None => {
+                        let word = format!("{at} was not asked");
+                        TargetFact::new(name.clone(), TargetState::Unknown, word, self.asked_at)
+                    }
+                }
+            }
         };
-        Self::of(ctx.cloud().kind(), vec![answer], ctx.clock.now())
+        TargetFact { machines, ..fact }
     }
 
-    fn of(kind: CloudKind, answers: Vec<ZoneAnswer>, asked_at: Timestamp) -> Self {
-        let mut fleet = Self {
-            kind,
+    /// Every target that a provider has.
+    pub fn targets(&self) -> impl Iterator<Item = (&ProviderAt, &TargetFact)> {
+        self.said.iter().flat_map(|said| said.facts().map(|fact| (&said.at, fact)))
+    }
+
+    /// The targets that providers have and that are none of the `known` ones, those of the data file.
+    pub fn strangers(
+        &self,
+        data: &Data,
+        known: &HashMap<TargetName, TargetFact>,
+    ) -> Vec<TargetFact> {
+        let known: HashSet<_> = known
+            .values()
+            .map(|fact| {
+                (self.places.of(data, &fact.name), fact.name.of_provider(), fact.zone.as_ref())
+            })
+            .collect();
+        // A namesake in another zone, or of another provider, is another target.
+        let is_known = |at: &ProviderAt, fact: &TargetFact| {
+            known.contains(&(Cow::Borrowed(at), fact.name.clone(), fact.zone.as_ref()))
+        };
+        let others = self.targets().filter(|(at, fact)| !is_known(at, fact));
+        others.map(|(_, fact)| fact.clone()).collect()
+    }
+
+    /// The zones that said nothing, why, and what to do about it. Where there are several providers, each zone is
+    /// named with its own.
+    pub fn silent(&self) -> Vec<(String, String)> {
+        let mut silent = Vec::new();
+        for said in &self.said {
+            for (zone, answer) in &said.zones {
+                let Err(error) = answer else { continue };
+                let remedy = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let who =
+                    if self.said.len() > 1 { format!("{}: ", said.at) } else { String::new() };
+                silent.push((zone.clone(), format!("{who}{error}{remedy}")));
+            }
+        }
+        silent
+    }
+}
+
+/// The answer of a provider that has none.
+fn silence(why: &str) -> Vec<ZoneAnswer> {
+    let error = ProviderError::new(Trouble::Transient, "list targets", why);
+    let answer = Answer::Unknown { error, last: None };
+    vec![ZoneAnswer { zone: EVERYWHERE.to_owned(), answer }]
+}
+
+impl Said {
+    fn of(provider: &Numbered, answers: Vec<ZoneAnswer>, asked_at: Timestamp) -> Self {
+        let mut said = Self {
+            at: provider.at.clone(),
+            number: provider.number,
+            is_here: provider.door.is_here(),
             known: HashMap::new(),
             zones: BTreeMap::new(),
             asked_at,
@@ -157,36 +345,38 @@ impl Fleet {
             before: Heard::new(),
         };
         for answer in answers {
-            let said = match answer.answer {
+            let of_zone = match answer.answer {
                 Answer::Facts { targets, observed_at } => {
                     for fact in targets {
-                        fleet.known.entry(fact.name.clone()).or_default().push(fact);
+                        said.known.entry(fact.name.clone()).or_default().push(fact);
                     }
                     Ok(observed_at)
                 }
                 Answer::Unknown { error, .. } => Err(error),
             };
-            fleet.zones.insert(answer.zone, said);
+            said.zones.insert(answer.zone, of_zone);
         }
-        fleet
+        said
     }
 
-    /// What is known of a target.
-    pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
-        // Machines that somebody has registered by their addresses are no control plane's.
-        let registered = data.registration(name).map(|known| known.addresses.clone());
-        let endpoints = registered.unwrap_or_default();
-        if self.kind == CloudKind::None || name.as_str() == LOCAL || !endpoints.is_empty() {
-            return TargetFact { endpoints, ..NoProvider::fact(name.clone(), self.asked_at) };
-        }
-        let zone = data.target(name).and_then(|target| target.zone);
-        let namesakes = self.known.get(name).map(Vec::as_slice).unwrap_or_default();
+    fn facts(&self) -> impl Iterator<Item = &TargetFact> {
+        self.known.values().flatten()
+    }
+
+    fn has_silence(&self) -> bool {
+        self.zones.values().any(Result::is_err)
+    }
+
+    /// What it says of the target that the data file calls `name`.
+    fn fact(&self, name: &TargetName, zone: Option<String>) -> TargetFact {
+        let called = |fact: &TargetFact| TargetFact { name: name.clone(), ..fact.clone() };
+        let namesakes = self.known.get(&name.of_provider()).map(Vec::as_slice).unwrap_or_default();
         let is_here = |fact: &&TargetFact| fact.zone == zone;
         match (namesakes.iter().find(is_here), namesakes) {
-            (Some(fact), _) => return fact.clone(),
+            (Some(fact), _) => return called(fact),
             // While its own zone is silent, another zone's target of the same name says nothing about it.
             (None, [fact]) if !zone.as_ref().is_some_and(|zone| self.is_silent(zone)) => {
-                return fact.clone();
+                return called(fact);
             }
             (None, [] | [_]) => {}
             (None, _) => {
@@ -194,8 +384,8 @@ impl Fleet {
                 return self.unseen(name, zone, (TargetState::Unknown, word, self.asked_at));
             }
         }
-        let said = |zone: &String| self.zones.get(zone).or_else(|| self.zones.get(EVERYWHERE));
-        let said = match zone.as_ref().map(said) {
+        let of_zone = |zone: &String| self.zones.get(zone).or_else(|| self.zones.get(EVERYWHERE));
+        let said = match zone.as_ref().map(of_zone) {
             Some(Some(Ok(at))) => (TargetState::Gone, "not there".to_owned(), *at),
             Some(Some(Err(why))) => (TargetState::Unknown, why.to_string(), self.asked_at),
             Some(None) => {
@@ -216,25 +406,11 @@ impl Fleet {
         zone: Option<String>,
         (state, word, at): (TargetState, String, Timestamp),
     ) -> TargetFact {
-        let source = self.kind.as_str().to_owned();
+        let source = self.at.name.as_str().to_owned();
         fail::fail_point!("bug-unknown-is-gone", |_| {
             TargetFact::new(name.clone(), TargetState::Gone, "not there".to_owned(), self.asked_at)
         });
         TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
-    }
-
-    /// Every target that the control plane has.
-    pub fn targets(&self) -> impl Iterator<Item = &TargetFact> {
-        self.known.values().flatten()
-    }
-
-    /// The zones that said nothing, why, and what to do about it.
-    pub fn silent(&self) -> impl Iterator<Item = (&str, String)> {
-        self.zones.iter().filter_map(|(zone, said)| {
-            let error = said.as_ref().err()?;
-            let remedy = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            Some((zone.as_str(), format!("{error}{remedy}")))
-        })
     }
 }
 
@@ -242,119 +418,12 @@ impl Fleet {
 /// about it: `lab-1 is PREEMPTED`.
 pub fn obstacle(ctx: &Ctx, typed: &str) -> Result<Option<String>, Error> {
     let data = ctx.data()?;
-    let Some(target) = data.resolve_target(typed).filter(|target| !target.is_local()) else {
+    let Some(target) = data.resolve_target(typed).filter(|target| !target.is_here()) else {
         return Ok(None);
     };
-    let fact = Fleet::ask(ctx).fact(&data, &target.name);
+    let fact = Fleet::ask_of(ctx, &data, &target.name).fact(&data, &target.name);
     let is_open = !matches!(fact.state.step(), TargetStep::Launch | TargetStep::Nothing);
     Ok(is_open.then(|| format!("{} is {}", target.name, fact.raw_state)))
-}
-
-/// The simulated fleet beside the data file, whatever `cloud` says.
-pub fn simulator(ctx: &Ctx) -> SimCloud {
-    let paths = ctx.store.paths();
-    let targets = ctx.data().map_or_else(|_| Vec::new(), |data| import::fleet(data.registry()));
-    SimCloud::open(SimConfig {
-        file: paths.sim(),
-        machines: Some(paths.state().join("sim")),
-        disk: Arc::clone(ctx.store.disk()),
-        clock: Arc::clone(&ctx.clock),
-        who: Who {
-            pid: ctx.env.pid,
-            host: ctx.env.hostname.clone(),
-            command: format!("tpu {}", ctx.actor),
-        },
-        seed: ctx.random.below(u64::MAX),
-        targets,
-    })
-}
-
-/// A string of the simulator, about one target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pull {
-    /// It is taken away.
-    Preempt,
-    /// It is READY, and made if it is not there.
-    Ready,
-    /// Programs on it lose their connection to each other.
-    Grpc,
-    /// Somebody else holds its accelerators.
-    Lock,
-    /// They are free again.
-    Unlock,
-    /// There is capacity for it.
-    Capacity,
-    /// Nobody reaches its workers any more; what runs there goes on.
-    Cut,
-    /// They can be reached again.
-    Mend,
-    /// Its creation fails, so many times or until there is capacity again.
-    NoCapacity {
-        /// How many times.
-        times: Option<u32>,
-    },
-}
-
-/// The simulated cloud, for whoever plays its part.
-pub struct Simulator {
-    sim: SimCloud,
-    /// What happens is only tried out.
-    dry_run: bool,
-}
-
-impl Simulator {
-    /// Opens the fleet beside the data file.
-    pub fn open(ctx: &Ctx) -> Self {
-        Self { sim: simulator(ctx), dry_run: ctx.store.is_dry_run() }
-    }
-
-    /// Every target, in the order of their names.
-    pub fn targets(&self, ctx: &Ctx) -> Result<Vec<TargetFact>, Error> {
-        Ok(self.sim.look()?.targets(ctx.clock.now()))
-    }
-
-    /// Lets something happen to a target.
-    pub fn pull(&self, name: &TargetName, what: &Pull) -> Result<(), Error> {
-        let target = name.as_str().to_owned();
-        let event = match what {
-            Pull::Preempt => Event::Preempt { target },
-            Pull::Ready => Event::Ready { target, zone: None, accelerator: None, pricing: None },
-            Pull::Grpc => Event::Grpc { target },
-            Pull::Lock => Event::Lock { target },
-            Pull::Unlock => Event::Unlock { target },
-            Pull::Capacity => Event::Capacity { target: Some(target), zone: None },
-            Pull::Cut => Event::Cut { target },
-            Pull::Mend => Event::Mend { target },
-            Pull::NoCapacity { times } => {
-                Event::NoCapacity { target: Some(target), zone: None, times: *times, for_s: None }
-            }
-        };
-        self.happen(&event)
-    }
-
-    /// Lets any event happen, or tries it out.
-    pub fn happen(&self, event: &Event) -> Result<(), Error> {
-        if self.dry_run {
-            self.sim.try_out(event)?;
-        } else {
-            self.sim.pull(event)?;
-        }
-        Ok(())
-    }
-}
-
-impl Simulator {
-    /// Plays a story; returns how many steps it has. `file` is for the error.
-    pub fn play(&self, text: &str, file: &str) -> Result<usize, Error> {
-        let story = Scenario::parse(text).map_err(|e| {
-            Error::usage(format!("{file}: {e}"))
-                .hint("a step has `at` in seconds, `event`, and what the event needs, as `target`")
-        })?;
-        if !self.dry_run {
-            self.sim.play(&story)?;
-        }
-        Ok(story.steps.len())
-    }
 }
 
 impl From<ProviderError> for Error {

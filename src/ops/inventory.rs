@@ -3,20 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kinds::tpu::accelerators;
+use crate::model::accelerators;
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::prices::{self, Prices};
-use crate::model::settings::CloudKind;
-use crate::model::target::{LOCAL, Pricing, Registration, Target};
+use crate::model::target::{Machines, Pricing, ProviderAt, Registration, Target};
 use crate::model::time::Timestamp;
 use crate::plan::board::Row;
 use crate::provider::{ProviderError, TargetAt, Trouble};
 
 use super::board::Board;
 use super::fleet::Fleet;
-use super::{Ctx, Error, doors, names, snapshot};
+use super::providers::Places;
+use super::{Ctx, Error, names, snapshot};
 
 /// The origin of a registration that an import made.
 pub const IMPORTED: &str = "imported";
@@ -118,17 +118,20 @@ impl Description {
 pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
     let data = ctx.data()?;
     let name = &target.name;
-    let is_unwatched = target.is_local() || doors::are_registered(&data, name);
-    let fact = if ctx.cloud().kind() == CloudKind::None || is_unwatched {
-        Fleet::ask(ctx).fact(&data, name)
-    } else {
-        let at = TargetAt::new(name.clone(), target.zone.clone());
-        match ctx.cloud().describe(&at) {
-            Ok(fact) => fact,
+    let provider = ctx.places().of(&data, name).into_owned();
+    let is_watched = target.machines == Machines::Provided && !provider.name.is_none();
+    let fact = if is_watched && ctx.kinds.of(target).is_ok() {
+        let at = TargetAt::new(name.of_provider(), target.zone.clone());
+        match ctx.provider(&provider).describe(&at) {
+            Ok(fact) => TargetFact { name: name.clone(), ..fact },
             // Of a target that is not there it says no more than that.
-            Err(error) if error.trouble == Trouble::NotFound => Fleet::ask(ctx).fact(&data, name),
+            Err(error) if error.trouble == Trouble::NotFound => {
+                Fleet::ask_all(ctx, std::slice::from_ref(&provider)).fact(&data, name)
+            }
             Err(error) => return Err(error.into()),
         }
+    } else {
+        Fleet::unasked(ctx).fact(&data, name)
     };
     let fact = fact.with_registered(Some(target));
     let kind = fact.accelerator.as_deref();
@@ -170,10 +173,24 @@ pub struct Plan {
     pub seen: usize,
 }
 
-/// Compares what the control plane lists with what the data file says. `template` names the aliases, which are
-/// none of `commands`.
-pub fn compare(ctx: &Ctx, template: Option<&str>, commands: &[String]) -> Result<Plan, Error> {
-    if ctx.cloud().kind() == CloudKind::None {
+/// What an import is to bring, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Wish<'a> {
+    /// From this provider alone; else from each that some target has, and from that of the settings.
+    pub provider: Option<ProviderAt>,
+    /// The template of the aliases.
+    pub alias: Option<&'a str>,
+}
+
+/// Compares what the providers list with what the data file says. Aliases are none of `commands`.
+pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, Error> {
+    let data = ctx.data()?;
+    let places = ctx.places();
+    let asked = match &wish.provider {
+        Some(told) => vec![places.asked(told)],
+        None => places.all(&data),
+    };
+    if asked.iter().all(|at| at.name.is_none()) {
         return Err(ProviderError::new(
             Trouble::NoProvider,
             "import targets",
@@ -181,12 +198,10 @@ pub fn compare(ctx: &Ctx, template: Option<&str>, commands: &[String]) -> Result
         )
         .into());
     }
-    let data = ctx.data()?;
-    let fleet = Fleet::ask(ctx);
-    let silent: Vec<(String, String)> =
-        fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect();
-    let mut facts: Vec<&TargetFact> = fleet.targets().collect();
-    facts.sort_by(|a, b| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
+    let fleet = Fleet::ask_all(ctx, &asked);
+    let silent = fleet.silent();
+    let mut facts: Vec<(&ProviderAt, &TargetFact)> = fleet.targets().collect();
+    facts.sort_by(|(_, a), (_, b)| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
     if facts.is_empty() && !silent.is_empty() {
         let why = silent.iter().map(|(_, why)| why.as_str()).collect::<Vec<_>>().join("; ");
         return Err(Error::unreachable(format!("nothing can be imported: {why}"))
@@ -195,30 +210,62 @@ pub fn compare(ctx: &Ctx, template: Option<&str>, commands: &[String]) -> Result
     let mut taken: BTreeSet<String> =
         data.registry().aliases().map(|(alias, _)| alias.to_owned()).collect();
     taken.extend(data.users().iter().map(|user| user.name.as_str().to_owned()));
-    let mut changes = Vec::new();
-    for fact in &facts {
-        let alias = match template {
+    let mut changes: Vec<Change> = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (at, fact) in &facts {
+        let name = called(&data, &places, (at, fact), &listed);
+        listed.insert(name.clone());
+        let fact = TargetFact { name, ..(*fact).clone() };
+        let alias = match wish.alias {
             Some(template) if alias_of(&data, &fact.name).is_none() => {
-                Some(free_alias(template, fact, commands, &mut taken)?)
+                Some(free_alias(template, &fact, commands, &mut taken)?)
             }
             _ => None,
         };
-        changes.extend(change(&data, fact, alias));
+        changes.extend(change(&data, (&places, at), &fact, alias));
     }
-    let is_listed = |name: &TargetName| facts.iter().any(|fact| fact.name == *name);
-    let names = data.registry().names().into_iter().filter(|name| name.as_str() != LOCAL);
-    let absent = names.filter(|name| !is_listed(name));
-    let absent = absent.filter(|name| fleet.fact(&data, name).state == TargetState::Gone).collect();
+    let names = data.registry().names().into_iter().filter(|name| !listed.contains(name));
+    let absent = names.filter(|name| fleet.fact(&data, name).state == TargetState::Gone).collect();
     Ok(Plan { changes, absent, silent, seen: facts.len() })
 }
 
+/// What the data file calls a target of a provider, or is to call it: as its provider does; where another
+/// provider's target has that name, `NAME@PROVIDER`, and with the same provider `NAME@PROJECT`.
+fn called(
+    data: &Data,
+    places: &Places,
+    (at, fact): (&ProviderAt, &TargetFact),
+    listed: &BTreeSet<TargetName>,
+) -> TargetName {
+    let is_its = |name: &TargetName| *places.of(data, name) == *at;
+    let mut known = data.registry().names().into_iter();
+    if let Some(name) = known.find(|name| name.of_provider() == fact.name && is_its(name)) {
+        return name;
+    }
+    let is_free = |name: &TargetName| data.target(name).is_none() && !listed.contains(name);
+    let holder = places.of(data, &fact.name);
+    let words = [at.name.as_str().to_owned()].into_iter();
+    let words = words.filter(|_| holder.name != at.name).chain(at.project.clone());
+    let numbered = (2_u32..).map(|number| format!("{}{number}", at.name));
+    let others = words.chain(numbered).map(|word| TargetName::new(format!("{}@{word}", fact.name)));
+    let mut names = std::iter::once(fact.name.clone()).chain(others);
+    names.find(is_free).unwrap_or_else(|| fact.name.clone())
+}
+
 /// What changes about one target; `None` if nothing does.
-fn change(data: &Data, fact: &TargetFact, alias: Option<String>) -> Option<Change> {
+fn change(
+    data: &Data,
+    (places, at): (&Places, &ProviderAt),
+    fact: &TargetFact,
+    alias: Option<String>,
+) -> Option<Change> {
     let old = data.registration(&fact.name);
     let known = data.target(&fact.name);
     let mut registration = old.cloned().unwrap_or_default();
-    if registration.kind.is_empty() {
-        "tpu".clone_into(&mut registration.kind);
+    if *places.told(&registration) != *at {
+        registration.provider = Some(at.name.clone());
+        registration.project.clone_from(&at.project);
+        registration.endpoint.clone_from(&at.endpoint);
     }
     let mut differences = Vec::new();
     let mut tell = |what: &str, was: Option<&str>, is: Option<&str>| {
@@ -232,6 +279,10 @@ fn change(data: &Data, fact: &TargetFact, alias: Option<String>) -> Option<Chang
     tell("zone", was.and_then(|was| was.zone.as_deref()), fact.zone.as_deref());
     tell("type", was.and_then(|was| was.accelerator.as_deref()), fact.accelerator.as_deref());
     tell("pricing", was.map(|was| was.pricing.as_str()), Some(fact.pricing.as_str()));
+    let whose = |of: Option<&Registration>| {
+        of.filter(|of| of.provider.is_some()).map(|of| places.told(of).to_string())
+    };
+    tell("of", whose(old).as_deref(), whose(Some(&registration)).as_deref());
     tell("alias", None, alias.as_deref());
     registration.zone = fact.zone.clone().or(registration.zone);
     registration.accelerator = fact.accelerator.clone().or(registration.accelerator);

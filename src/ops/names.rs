@@ -3,7 +3,7 @@
 use crate::model::data::Data;
 use crate::model::ids::TargetName;
 use crate::model::rules::{Action, NAMED};
-use crate::model::target::LOCAL;
+use crate::model::target::Target;
 use crate::plan::types::{TypeExpr, parse_type};
 
 use super::Error;
@@ -48,7 +48,7 @@ pub(super) fn meaning_in_grammar(name: &str, commands: &[String]) -> Option<&'st
         Some("it is a word of the grammar, as in tag=NAME")
     } else if commands.iter().any(|command| command == name) {
         Some("it is a command")
-    } else if name == LOCAL {
+    } else if Target::built_in().iter().any(|target| target.name.as_str() == name) {
         Some("it is this machine")
     } else if NAMED.contains(&name) || Action::parse(name).is_some() {
         Some("it is a rule")

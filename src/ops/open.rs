@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::effects::{Effects, Warnings};
+use crate::kinds::Kinds;
 use crate::model::settings::{Layer, Origin};
 use crate::store::{OsDisk, Paths, Store, Who};
 use crate::sys::clock::SystemClock;
@@ -14,7 +15,8 @@ use crate::sys::threads::OsThreads;
 use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
-use super::layers::{ControlPlane, Layers};
+use super::providers::Providers;
+use super::setting_layers::Layers;
 
 /// What the effects are built from.
 #[derive(Clone, Debug)]
@@ -60,6 +62,7 @@ pub fn open(opening: Opening) -> Ctx {
         layers: Layers::fixed(layers),
         patterns,
         classifier: OnceLock::new(),
-        cloud: ControlPlane::default(),
+        kinds: Kinds::built_in(),
+        providers: Providers::default(),
     }
 }

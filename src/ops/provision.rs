@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::model::data::Data;
 use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
-use crate::model::settings::CloudKind;
-use crate::model::target::{LOCAL, Pricing, Target};
+use crate::model::target::{Pricing, Target};
 use crate::model::time::{self, Timestamp};
 use crate::provider::adopt::{self, Created};
 use crate::provider::retry::persistently;
@@ -23,7 +22,7 @@ use super::ctx::job_mut;
 use super::fleet::Fleet;
 use super::launch::reconcile;
 use super::snapshot::Memory;
-use super::{Ctx, Error, record_facts, records, snapshot, watch};
+use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -92,9 +91,6 @@ pub fn spec(
 pub fn remember(ctx: &Ctx, spec: &TargetSpec) -> Result<(), Error> {
     ctx.transact(|tx| {
         let mut registration = tx.data.registration(&spec.name).cloned().unwrap_or_default();
-        if registration.kind.is_empty() {
-            "tpu".clone_into(&mut registration.kind);
-        }
         let before = registration.clone();
         registration.zone = Some(spec.zone.clone());
         registration.accelerator = Some(spec.accelerator.clone());
@@ -192,12 +188,12 @@ fn bring(
     let deadline = ctx.clock.monotonic() + PATIENCE;
     let is_asked_anew = anew;
     let mut anew = anew || trusts_an_old_fact();
-    let (mut wait, last_wait) = ctx.cloud().pace();
+    let (mut wait, last_wait) = ctx.provider_of(&spec.name)?.pace();
     let mut told = String::new();
     let mut asked = 0;
     loop {
         (steps.go_on)()?;
-        let fact = Fleet::ask(ctx).fact(&*ctx.data()?, &spec.name);
+        let fact = how_is(ctx, &spec.name)?;
         if told != fact.raw_state {
             told.clone_from(&fact.raw_state);
             (steps.tell)(&fact);
@@ -230,7 +226,7 @@ fn bring(
                 }
                 let at = seen_at(spec, &fact);
                 note_machine(ctx, &fact)?;
-                call(ctx, steps.go_on, |cloud| cloud.delete(&at, true))?;
+                call(ctx, &spec.name, steps.go_on, |cloud| cloud.delete(&at, true))?;
                 anew = false;
                 fail::fail_point!("reapply-deleted");
             }
@@ -241,20 +237,22 @@ fn bring(
                     continue;
                 }
                 let request = numbered(request, asked);
+                let provider = ctx.provider_of(&spec.name)?;
+                let asked_for = TargetSpec { name: spec.name.of_provider(), ..spec.clone() };
                 let created = persistently(&*ctx.clock, &*ctx.random, || {
-                    adopt::create(&*ctx.cloud(), spec, &request)
+                    adopt::create(&*provider, &asked_for, &request)
                 })?;
                 // Should it be gone again, asking for the same would answer that it was done.
                 asked += 1;
                 fail::fail_point!("reapply-asked");
                 if let Created::Operation(operation) = created {
-                    finish(ctx, steps.go_on, operation)?;
+                    finish(ctx, &spec.name, steps.go_on, operation)?;
                 }
                 fail::fail_point!("reapply-created");
             }
             TargetStep::Start => {
                 let at = seen_at(spec, &fact);
-                call(ctx, steps.go_on, |cloud| cloud.start(&at))?;
+                call(ctx, &spec.name, steps.go_on, |cloud| cloud.start(&at))?;
             }
             TargetStep::Nothing => {
                 return Err(unknown(&spec.name, &fact.raw_state).into());
@@ -272,7 +270,7 @@ pub(super) fn unknown(name: &TargetName, raw_state: &str) -> Error {
 /// Where the target is that was seen.
 fn seen_at(spec: &TargetSpec, fact: &TargetFact) -> TargetAt {
     let zone = fact.zone.clone().unwrap_or_else(|| spec.zone.clone());
-    TargetAt::new(spec.name.clone(), Some(zone))
+    TargetAt::new(spec.name.of_provider(), Some(zone))
 }
 
 /// Writes into the records of the jobs on a target which machine it has, before that is deleted: nobody
@@ -300,12 +298,14 @@ fn note_machine(ctx: &Ctx, fact: &TargetFact) -> Result<(), Error> {
 }
 
 /// Asks about a target that is in no list: only both together say that it is gone.
-fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, ProviderError> {
-    let asked = || ctx.cloud().describe(&spec.at());
+fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, Stop> {
+    let provider = ctx.provider_of(&spec.name)?;
+    let at = TargetAt::new(spec.name.of_provider(), Some(spec.zone.clone()));
+    let asked = || provider.describe(&at);
     match persistently(&*ctx.clock, &*ctx.random, asked) {
         Ok(_) => Ok(true),
         Err(error) if error.trouble == Trouble::NotFound => Ok(false),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -383,7 +383,7 @@ pub fn insist(
         if anew {
             unused(ctx, name, None)?;
         }
-        let seen = Fleet::ask(ctx).fact(&data, name);
+        let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
         if answer::is_taken(&seen) {
             // Once the target is there again, nobody could tell any more that it was taken from its job.
             let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)?;
@@ -459,12 +459,12 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
             Change::Stop => Verb::Stop,
             Change::Restart => Verb::Reboot,
         };
-        let seen = Fleet::ask(ctx).fact(&*ctx.data()?, name);
+        let seen = how_is(ctx, name)?;
         if change == Change::Delete {
             note_machine(ctx, &seen)?;
         }
-        let at = TargetAt::new(name.clone(), seen.zone.or_else(|| target.zone.clone()));
-        turn(ctx, &at, verb, &mut || Ok(()))?;
+        let zone = seen.zone.or_else(|| target.zone.clone());
+        turn(ctx, name, zone.as_deref(), verb, &mut || Ok(()))?;
         after(ctx, name, verb)
     })
 }
@@ -479,9 +479,9 @@ pub fn may_change(ctx: &Ctx, name: &TargetName, change: Change) -> Result<(), Er
 /// What a target is after a change. A deletion is complete only when target and request are both gone.
 fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    let (mut wait, last_wait) = ctx.cloud().pace();
+    let (mut wait, last_wait) = ctx.provider_of(name)?.pace();
     loop {
-        let fact = Fleet::ask(ctx).fact(&*ctx.data()?, name);
+        let fact = how_is(ctx, name)?;
         let is_going = verb == Verb::Delete && fact.state == TargetState::Deleting;
         if !is_going || ctx.clock.monotonic() > deadline {
             return Ok(fact);
@@ -491,13 +491,23 @@ fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> 
     }
 }
 
-/// Refuses what has no control plane.
+/// How a target is, by its provider's word.
+fn how_is(ctx: &Ctx, name: &TargetName) -> Result<TargetFact, Error> {
+    let data = ctx.data()?;
+    Ok(Fleet::ask_of(ctx, &data, name).fact(&data, name))
+}
+
+/// Refuses what has no provider.
 pub(super) fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
-    if name.as_str() == LOCAL {
-        return Err(Error::refused("`local` is this machine and always there")
-            .hint("run there with: tpu run local -- COMMAND"));
+    let data = ctx.data()?;
+    if let Some(target) = data.target(name) {
+        if target.is_here() {
+            return Err(Error::refused("`local` is this machine and always there")
+                .hint("run there with: tpu run local -- COMMAND"));
+        }
+        ctx.kinds.of(&target).map_err(|unknown| doors::unusable(name, &unknown))?;
     }
-    if ctx.cloud().kind() == CloudKind::None {
+    if ctx.places().of(&data, name).name.is_none() {
         let doing = format!("change {name}");
         return Err(ProviderError::new(Trouble::NoProvider, doing, "no cloud is set up").into());
     }
@@ -507,15 +517,17 @@ pub(super) fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
 /// One change of a target, until it is done. The caller works on the target [`alone`].
 pub fn turn(
     ctx: &Ctx,
-    at: &TargetAt,
+    name: &TargetName,
+    zone: Option<&str>,
     verb: Verb,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    if verb == Verb::Reboot && !ctx.cloud().can_reboot() {
-        turn(ctx, at, Verb::Stop, go_on)?;
-        return turn(ctx, at, Verb::Start, go_on);
+    if verb == Verb::Reboot && !ctx.provider_of(name)?.can_reboot() {
+        turn(ctx, name, zone, Verb::Stop, go_on)?;
+        return turn(ctx, name, zone, Verb::Start, go_on);
     }
-    let changed = call(ctx, go_on, |cloud| match verb {
+    let at = &TargetAt::new(name.of_provider(), zone.map(str::to_owned));
+    let changed = call(ctx, name, go_on, |cloud| match verb {
         Verb::Delete => cloud.delete(at, true),
         Verb::Start => cloud.start(at),
         Verb::Stop => cloud.stop(at),
@@ -530,22 +542,25 @@ pub fn turn(
 /// Makes a call, and waits until what it began has ended.
 fn call(
     ctx: &Ctx,
+    name: &TargetName,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
     ask: impl Fn(&dyn Provider) -> Result<Operation, ProviderError>,
 ) -> Result<(), Stop> {
-    let operation = persistently(&*ctx.clock, &*ctx.random, || ask(&*ctx.cloud()))?;
-    finish(ctx, go_on, operation)
+    let provider = ctx.provider_of(name)?;
+    let operation = persistently(&*ctx.clock, &*ctx.random, || ask(&*provider))?;
+    finish(ctx, name, go_on, operation)
 }
 
 /// Waits until an operation has ended. Where nobody remembers it, or it never ends, the state of its
 /// target tells.
 fn finish(
     ctx: &Ctx,
+    name: &TargetName,
     go_on: &mut dyn FnMut() -> Result<(), Error>,
     mut operation: Operation,
 ) -> Result<(), Stop> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    let (mut wait, last_wait) = ctx.cloud().pace();
+    let (mut wait, last_wait) = ctx.provider_of(name)?.pace();
     loop {
         match operation.progress {
             Progress::Done => return Ok(()),
@@ -556,8 +571,8 @@ fn finish(
         go_on()?;
         ctx.clock.sleep(wait);
         wait = (wait * 2).min(last_wait);
-        let name = operation.name.clone();
-        let asked = || ctx.cloud().operation(&name);
+        let provider = ctx.provider_of(name)?;
+        let asked = || provider.operation(&operation.name);
         operation = match persistently(&*ctx.clock, &*ctx.random, asked) {
             Ok(operation) => operation,
             Err(error) if error.trouble == Trouble::NotFound => return Ok(()),

@@ -59,7 +59,7 @@ pub struct Outcome {
 /// The lab's recipes before those of the program. A file with mistakes is an error with each of them.
 pub fn read(ctx: &Ctx) -> Result<Recipes, Error> {
     let built_in = Recipes::parse(BUILT_IN, "built in").map_err(|mistakes| mistaken(&mistakes))?;
-    let named = ctx.cloud_settings().recipes.map(|file| ours(ctx, &file));
+    let named = ctx.provider_settings().recipes.map(|file| ours(ctx, &file));
     let beside = ctx.patterns.as_ref().and_then(|path| Some(path.parent()?.join("recipes.toml")));
     let Some(path) = named.clone().or(beside) else { return Ok(built_in) };
     let bytes = match files::read(&path) {

@@ -100,19 +100,19 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, &lease.job)?;
     let name = &job.tpu;
-    let seen = Fleet::ask(ctx).fact(&data, name);
+    let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
     if answer::is_taken(&seen) {
         // What attends here to machines that are gone only keeps others from the next ones.
         processes::stop_here(ctx, job, None)?;
     }
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;
-        let seen = Fleet::ask(ctx).fact(&data, name);
+        let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
         let spec = provision::spec(&data, name, &Wish::default(), &seen)?;
         provision::remember(ctx, &spec)?;
         let mut go_on = || may_go_on(ctx, lease);
         if action == Action::Restart && seen.state == TargetState::Ready {
-            return provision::turn(ctx, &spec.at(), Verb::Reboot, &mut go_on);
+            return provision::turn(ctx, name, Some(&spec.zone), Verb::Reboot, &mut go_on);
         }
         let request = request_of(job);
         provision::make_ready(ctx, &spec, &request, false, &mut go_on).map(drop)

@@ -4,7 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::model::ids::UserName;
-use crate::model::settings::Origin;
+use crate::model::settings::{Origin, Settings};
 
 use super::ctx::user_of;
 use super::error::did_you_mean;
@@ -32,6 +32,7 @@ pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<
         user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.settings.set(key, value, &origin)?;
+        ctx.kinds.checked(Settings::merge(&[(origin.clone(), &owner.settings)])?)?;
         tx.edited(Some(user), format!("{key} is {value}"));
         Ok(())
     })?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use regex::Regex;
 
+use crate::kinds::KindOfTarget;
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobNumber;
@@ -173,7 +174,9 @@ fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
 /// alone: the one above may be the place where a disk is not mounted.
 fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
     let is_of_this_host = job.place.as_ref().is_some_and(|p| p.host == ctx.env.hostname);
-    let is_ours = job.is_native() || job.tpu.as_str() == crate::model::target::LOCAL;
+    let target = ctx.data().ok().and_then(|data| data.target(&job.tpu));
+    let kind = target.as_ref().and_then(|target| ctx.kinds.of(target).ok());
+    let is_ours = job.is_native() || kind.is_some_and(KindOfTarget::is_disk_ours);
     let path = Path::new(log);
     let is_beside_the_data = path.starts_with(ctx.store.paths().state());
     let has_disk = path.parent().is_some_and(Path::is_dir)

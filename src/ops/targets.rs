@@ -1,9 +1,11 @@
 //! What is known of targets: aliases and registrations.
 
+use crate::kinds::KindOfTarget;
 use crate::model::data::Data;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Job;
-use crate::model::target::{LOCAL, Registration};
+use crate::model::target::{ProviderName, Registration, Target, TargetKind};
+use crate::text;
 
 use super::names::refuse_taken;
 use super::{Ctx, Error, doors, workers};
@@ -26,6 +28,50 @@ pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Res
     })
 }
 
+/// The kind of a target of which these options are `said`: the one that somebody names, else the usual one if
+/// it understands them all, else the first that does.
+pub fn kind(ctx: &Ctx, told: Option<&str>, said: &[&str]) -> Result<TargetKind, Error> {
+    let strange = |kind: &dyn KindOfTarget| said.iter().find(|word| !kind.options().contains(word));
+    let Some(told) = told else {
+        let all = std::iter::once(ctx.kinds.usual()).chain(ctx.kinds.to_register());
+        let fits = all.into_iter().find(|kind| strange(*kind).is_none());
+        return fits.map(KindOfTarget::word).ok_or_else(|| {
+            Error::usage(format!("no kind of target has all of --{}", said.join(", --")))
+                .hint("`tpu help register` says what belongs together")
+        });
+    };
+    let known: Vec<TargetKind> = ctx.kinds.to_register().map(KindOfTarget::word).collect();
+    let found = ctx.kinds.to_register().find(|kind| kind.word().as_str() == told);
+    let kind = found.ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(TargetKind::as_str).collect();
+        Error::usage(format!("'{told}' is no kind of target that can be registered"))
+            .hint(format!("--kind is {}", text::either(&names)))
+    })?;
+    match strange(kind) {
+        Some(word) => {
+            let has: Vec<String> = kind.options().iter().map(|word| format!("--{word}")).collect();
+            Err(Error::usage(format!("--{word} says nothing of {}", kind.in_words()))
+                .hint(format!("of one can be said: {}", has.join(", "))))
+        }
+        None => Ok(kind.word()),
+    }
+}
+
+/// A registration as its kind wants it.
+fn checked_by_kind(ctx: &Ctx, registration: &Registration) -> Result<Registration, Error> {
+    let mut registration = registration.clone();
+    let kind = ctx.kinds.of_registration(&registration);
+    let kind = kind.map_err(|unknown| Error::usage(unknown.to_string()))?;
+    let its = kind.providers();
+    if let Some(provider) = registration.provider.as_ref().filter(|told| !its.contains(told)) {
+        let names: Vec<&str> = its.iter().map(ProviderName::as_str).collect();
+        return Err(Error::usage(format!("'{provider}' is no provider of {}", kind.in_words()))
+            .hint(format!("--provider is {}", text::either(&names))));
+    }
+    kind.register(&mut registration)?;
+    Ok(registration)
+}
+
 /// Makes a target known. Refused, unless it is forced, while the command of a job may live on workers to
 /// which no way would lead any more; that job is returned.
 pub fn register(
@@ -36,9 +82,10 @@ pub fn register(
 ) -> Result<Option<JobId>, Error> {
     checked_name(name)?;
     checked_way(registration)?;
+    let registration = &checked_by_kind(ctx, registration)?;
     let full = TargetName::from(name);
     let is_other_way =
-        |data: &Data| doors::are_registered(data, &full) == registration.addresses.is_empty();
+        |data: &Data| doors::are_fixed(data, &full) == registration.addresses.is_empty();
     let checked = |job: Option<&Job>| match job {
         Some(job) if !force => {
             let or = "or leave it its addresses; --force goes on without a way to it";
@@ -84,7 +131,7 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     }
     ctx.transact(|tx| {
         let target = super::launch::check::resolve_target(&tx.data, typed)?;
-        if target.is_local() {
+        if target.is_here() {
             return Err(Error::refused("`local` is this machine and is always there")
                 .hint("run there with: tpu run local -- COMMAND"));
         }
@@ -101,10 +148,19 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
 
 fn checked_name(name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_built_in = Target::built_in().iter().any(|target| target.name.as_str() == name);
+    let (own, whose) = name.split_once('@').unwrap_or((name, "-"));
     let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !begins_well || name == LOCAL || !name.chars().all(plain) {
+    if !begins_well
+        || is_built_in
+        || whose.is_empty()
+        || ![own, whose].iter().all(|part| part.chars().all(plain))
+    {
         return Err(Error::usage(format!("'{name}' cannot be the full name of a target"))
-            .hint("a letter or a digit, then letters, digits, '-', '_' and '.'"));
+            .hint(
+                "a letter or a digit, then letters, digits, '-', '_' and '.'; behind that may stand @ and \
+                 whose it is",
+            ));
     }
     Ok(())
 }

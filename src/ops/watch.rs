@@ -95,7 +95,7 @@ pub fn note_turn(
         start: ctx.env.started,
         since,
         turned: ctx.clock.now(),
-        cloud: Some(ctx.cloud_in_words()),
+        cloud: Some(ctx.usual_provider()),
         troubles,
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();

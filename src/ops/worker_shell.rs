@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::kinds::Door;
 use crate::model::data::Data;
 use crate::model::ids::{JobId, LaunchToken, TargetName};
 use crate::model::job::Job;
@@ -60,7 +61,7 @@ pub struct Ended {
 }
 
 /// The workers that are meant, and the door to them.
-fn chosen(ctx: &Ctx, name: &TargetName, which: Which) -> Result<(Vec<Worker>, doors::Door), Error> {
+fn chosen(ctx: &Ctx, name: &TargetName, which: Which) -> Result<(Vec<Worker>, Door), Error> {
     let data = ctx.data()?;
     let mut workers = doors::workers(ctx, &data, name)?;
     let count = workers.len();
@@ -184,7 +185,7 @@ fn found_strangers(
     unknown: &mut Vec<(u32, String)>,
 ) -> Vec<Stranger> {
     let mut found = Vec::new();
-    for (worker, others) in door.others(workers, &ctx.cloud_settings().worker_devices) {
+    for (worker, others) in door.others(workers, &ctx.provider_settings().worker_devices) {
         match others {
             Ok(others) => {
                 found.extend(others.into_iter().map(|process| Stranger { worker, process }));

@@ -174,7 +174,7 @@ pub fn attend(
     let control = Control {
         ctx,
         job,
-        is_registered: doors::are_registered(&data, &job.tpu),
+        is_fixed: doors::are_fixed(&data, &job.tpu),
         told: Mutex::new(None),
         asked: Mutex::new(None),
     };
@@ -370,7 +370,7 @@ struct Control<'a> {
     /// As it was when it began.
     job: &'a Job,
     /// Whether its machines are those that somebody registered, about which no control plane speaks.
-    is_registered: bool,
+    is_fixed: bool,
     /// When MONITOR was last told of a broken connection.
     told: Mutex<Option<Duration>>,
     /// When the control plane was last asked, its answer, and the job as it was then.
@@ -391,7 +391,7 @@ impl Control<'_> {
 
     /// Whether the control plane says that the machine of a worker is gone.
     fn has_switched_off(&self, worker: &Worker) -> bool {
-        if self.is_registered {
+        if self.is_fixed {
             return false;
         }
         let now = self.ctx.clock.monotonic();
@@ -400,7 +400,8 @@ impl Control<'_> {
             let Ok(data) = self.ctx.data() else { return false };
             // MONITOR may have written down meanwhile on which machine it began.
             let job = job_of(&data, &self.job.id()).unwrap_or(self.job).clone();
-            *asked = Some((now, Fleet::ask(self.ctx).fact(&data, &job.tpu), job));
+            *asked =
+                Some((now, Fleet::ask_of(self.ctx, &data, &job.tpu).fact(&data, &job.tpu), job));
         }
         asked.as_ref().is_some_and(|(_, fact, job)| {
             doors::there_by(fact, job, vec![worker.clone()]).is_empty()

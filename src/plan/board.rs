@@ -8,7 +8,7 @@ use crate::model::board::{Entry, Written};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::target::{LOCAL, Pricing};
+use crate::model::target::{Pricing, Target};
 use crate::model::time::Timestamp;
 
 use super::types::{self, TypeExpr};
@@ -131,7 +131,8 @@ pub fn known<'a>(
     data: &'a Data,
     live: impl Iterator<Item = &'a TargetName>,
 ) -> BTreeSet<TargetName> {
-    let names = data.registry().names().into_iter().chain([TargetName::from(LOCAL)]);
+    let built_in = Target::built_in().into_iter().map(|target| target.name);
+    let names = data.registry().names().into_iter().chain(built_in);
     names.chain(data.board().names().chain(live).cloned()).collect()
 }
 
@@ -409,7 +410,7 @@ mod tests {
         let alice = UserName::from("alice");
         let wanted = Wanted { types: &[], reclaimable: None, user: &alice, zone: None };
         let picks = choose(&rows, &wanted);
-        assert!(picks.iter().all(|pick| pick.target.as_str() != LOCAL));
+        assert!(picks.iter().all(|pick| pick.target != Target::local().name));
     }
 
     #[test]

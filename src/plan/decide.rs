@@ -15,7 +15,7 @@ use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState};
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Intent, Job, KILLING, Lease, Status, who};
 use crate::model::rules::Action;
-use crate::model::target::LOCAL;
+use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
@@ -324,8 +324,7 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
 /// An action on a target without a control plane.
 fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
     let is_native = job.is_native();
-    // Registered machines have addresses although nobody watches them.
-    let is_reached = job.tpu.as_str() == LOCAL || !target.endpoints.is_empty();
+    let is_reached = target.machines != Machines::Provided;
     match choice.action {
         Action::Resume | Action::Rerun if is_native && !is_reached => Err(format!(
             "the workers of {} are reached through its control plane, and MONITOR runs without one",

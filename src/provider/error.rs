@@ -25,6 +25,7 @@ pub enum Trouble {
     /// The request itself is wrong.
     User,
     /// No control plane is set up.
+    #[serde(rename = "no-cloud")]
     NoProvider,
     /// The simulator's own file cannot be used.
     State,

@@ -19,15 +19,19 @@ pub use error::{ProviderError, Trouble};
 
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
-use crate::model::settings::CloudKind;
-use crate::model::target::Pricing;
+use crate::model::target::{Pricing, ProviderName};
 use crate::model::time::{self, Timestamp};
 
 /// The door to one control plane. Calls return when the control plane has answered, not when the work
 /// is done: that is what [`Operation`]s are asked about.
 pub trait Provider: Send + Sync {
     /// Which one it is.
-    fn kind(&self) -> CloudKind;
+    fn name(&self) -> ProviderName;
+
+    /// Whether it answers on this machine: then nobody is kept waiting, and everybody can ask it himself.
+    fn is_here(&self) -> bool {
+        false
+    }
 
     /// All targets of some zones, or of every zone if none is named. Exactly one answer for each zone that
     /// was named; if none was and the whole call failed, a single one, for [`EVERYWHERE`]. A provider that

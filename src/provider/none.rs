@@ -7,7 +7,7 @@ use super::{
 };
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
-use crate::model::settings::CloudKind;
+use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
 
 /// The provider that watches nothing.
@@ -18,7 +18,7 @@ impl NoProvider {
     /// What there is to say about a target that nobody watches: it counts as usable.
     pub fn fact(name: TargetName, now: Timestamp) -> TargetFact {
         TargetFact {
-            source: CloudKind::None.as_str().to_owned(),
+            source: ProviderName::NONE.as_str().to_owned(),
             ..TargetFact::new(name, TargetState::NotWatched, "NOT_WATCHED", now)
         }
     }
@@ -29,8 +29,12 @@ fn refuse<T>(doing: impl Into<String>) -> Result<T, ProviderError> {
 }
 
 impl Provider for NoProvider {
-    fn kind(&self) -> CloudKind {
-        CloudKind::None
+    fn name(&self) -> ProviderName {
+        ProviderName::NONE
+    }
+
+    fn is_here(&self) -> bool {
+        true
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {

@@ -6,7 +6,7 @@ use tpu::model::curve::{Curve, Point};
 use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
 use tpu::model::ids::{JobNumber, TargetName, UserName};
 use tpu::model::job::{Lease, Status};
-use tpu::model::target::Pricing;
+use tpu::model::target::{Machines, Pricing};
 use tpu::model::time::Timestamp;
 use tpu::model::view::{MonitorHealth, Next, Snapshot};
 use tpu::ops::board::Board;
@@ -57,6 +57,7 @@ pub(crate) fn board() -> Board {
     let mut local = row("local", "local", TargetState::NotWatched, 0);
     (local.zone, local.accelerator, local.fact.since) = (None, None, None);
     local.jobs = vec![samples::id(10), samples::id(11)];
+    local.fact.machines = Machines::Here;
     local.aliases.clear();
     local.is_shared = true;
     let mut busy = row("v2-32-p2", "lab-tpuvm-v2-32-preemptible-2", TargetState::Ready, 7_440);

@@ -1,6 +1,7 @@
 //! The simulated cloud behind the REST API, and our own provider in front of it, in one process: they share
 //! a clock that the test moves.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -106,6 +107,11 @@ impl Served {
         env.set("TPU_PROJECT", "lab");
         env.set("TPU_CLOUD_ENDPOINT", served.endpoint());
         served
+    }
+
+    /// A fleet of its own in a directory.
+    pub(crate) fn in_directory(dir: &Path, targets: &[(&str, &str)]) -> Self {
+        Self::new(open(dir, Arc::new(SystemClock::new()), targets, true))
     }
 
     /// The simulator behind it.

@@ -26,6 +26,7 @@ pub(crate) fn job(window: u32) -> JobView {
         target: TargetName::from("lab-tpuvm-v2-32-preemptible-2"),
         target_label: "v2-32-p2".to_owned(),
         target_unknown: None,
+        machines: tpu::model::target::Machines::Provided,
         zone: Some("europe-west4-a".to_owned()),
         tags: None,
         shown: Shown {

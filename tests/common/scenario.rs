@@ -11,6 +11,7 @@ use tpu::model::job::{
     Intent, Job, Launch, LaunchMode, Lease, Mark, Recovery, StartTime, Status, StoredVerdict,
 };
 use tpu::model::rules::Rules;
+use tpu::model::target::{Machines, Target};
 use tpu::model::time::Timestamp;
 use tpu::runner::window::place::{self, Window};
 
@@ -348,7 +349,9 @@ impl Api {
         let raw = format!("{:?}", self.state).to_uppercase();
         let name = TargetName::new(self.name.clone());
         let fact = TargetFact::new(name, self.state, raw, ago(self.age));
-        TargetFact { created_at: self.created.map(ago), ..fact }
+        let built_in = Target::built_in().into_iter().find(|target| target.name == fact.name);
+        let machines = built_in.map_or(Machines::Provided, |target| target.machines);
+        TargetFact { created_at: self.created.map(ago), machines, ..fact }
     }
 }
 

@@ -98,7 +98,7 @@ fn a_fact_says_everything_about_a_target() {
         assert_eq!(one.endpoints.len(), 4, "{:?}", one.endpoints);
         assert_eq!(one.health.as_deref(), Some("HEALTHY"));
         assert!(!one.is_flagged());
-        assert_eq!(one.source, world.cloud().kind().as_str());
+        assert_eq!(one.source, world.cloud().name().as_str());
     });
 }
 

@@ -5,5 +5,6 @@ mod emulator;
 pub(super) mod gcloud;
 mod google;
 mod settings_gone;
+mod side_by_side;
 mod sim;
 mod slow_answers;

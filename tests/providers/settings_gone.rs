@@ -1,6 +1,5 @@
 //! Settings that cannot be read for a moment take no control plane away.
 
-use tpu::model::settings::CloudKind;
 use tpu::ops::open::{Opening, open};
 use tpu::sys::env::Env;
 
@@ -22,20 +21,23 @@ fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
         layers: Vec::new(),
         patterns: None,
     });
-    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::Sim, "sim"));
+    assert_eq!(usual(&ctx), "sim");
     // Nonsense in the file, settings that contradict themselves, and no file at all.
     for text in ["{", r#"{"users": 7}"#] {
         write_file(&env.data_path(), text);
-        assert_eq!(
-            (ctx.cloud().kind(), ctx.cloud_in_words().as_str()),
-            (CloudKind::Sim, "sim"),
-            "{text}"
-        );
+        assert_eq!(usual(&ctx), "sim", "{text}");
     }
     std::fs::remove_file(env.data_path()).unwrap();
-    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::Sim, "sim"));
+    assert_eq!(usual(&ctx), "sim");
     // What somebody sets holds.
     data["users"]["alice"]["settings"]["cloud"] = "none".into();
     env.write_data(&data);
-    assert_eq!((ctx.cloud().kind(), ctx.cloud_in_words().as_str()), (CloudKind::None, "none"));
+    assert_eq!(usual(&ctx), "none");
+}
+
+/// The provider that is open, and what it is called.
+fn usual(ctx: &tpu::ops::Ctx) -> String {
+    let open = ctx.provider(ctx.places().usual()).name();
+    assert_eq!(open.as_str(), ctx.usual_provider());
+    open.to_string()
 }

@@ -61,7 +61,7 @@ fn what_monitor_has_heard_is_told_with_its_age() {
     let name = TargetName::new("lab-tpuvm-v2-32-1");
     let heard = TargetFact::new(name, TargetState::Ready, "READY", an_hour_ago);
     let cloud = format!("google, project lab at {address}");
-    let kept = |cloud: &str| json!({ "cloud": cloud, "targets": [heard] }).to_string();
+    let kept = |cloud: &str| json!({ "providers": { cloud: [heard] } }).to_string();
     std::fs::create_dir_all(env.path("tpu-state")).unwrap();
     write_file(&env.path("tpu-state/heard.json"), &kept(&cloud));
     drop(env.tpu("check alice").exits(0).says(&["within 3 s; what is known is 1h 01m old"]));

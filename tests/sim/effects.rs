@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::{PaneFact, TargetFact, TmuxFact};
-use tpu::model::settings::CloudKind;
+use tpu::model::target::ProviderName;
 use tpu::model::time::Timestamp;
 use tpu::provider::{
     Answer, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
@@ -468,8 +468,12 @@ impl World {
 }
 
 impl Provider for Door {
-    fn kind(&self) -> CloudKind {
-        self.cloud.kind()
+    fn name(&self) -> ProviderName {
+        self.cloud.name()
+    }
+
+    fn is_here(&self) -> bool {
+        self.cloud.is_here()
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {

@@ -94,7 +94,6 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
     }
     for index in 0..story.targets {
         let registration = Registration {
-            kind: "tpu".to_owned(),
             zone: Some(format!("zone-{}", index % 2)),
             accelerator: Some("v2-8".to_owned()),
             pricing: Pricing::Spot,

@@ -5,13 +5,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tpu::effects::{Effects, Warnings};
+use tpu::kinds::Kinds;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, Origin};
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
-use tpu::ops::layers::{ControlPlane, Layers};
+use tpu::ops::providers::Providers;
+use tpu::ops::setting_layers::Layers;
 use tpu::store::fake::FakeDisk;
 use tpu::store::{Store, Who};
 use tpu::sys::clock::Clock;
@@ -94,7 +96,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
     }
     let door =
         Door { me: me.clone(), cloud: fleet(&me.world.cloud_disk, Arc::new(Wire(me.clone()))) };
-    let cloud = ControlPlane::fixed(Arc::new(door));
+    let providers = Providers::fixed(Arc::new(door));
     let monitor = start.purpose == Purpose::Monitor;
     let effects = Effects {
         store: Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who),
@@ -114,7 +116,8 @@ fn context(me: &Me, start: &Start) -> Ctx {
         layers: Layers::fixed(vec![(origin, layer)]),
         patterns: None,
         classifier: OnceLock::new(),
-        cloud,
+        kinds: Kinds::built_in(),
+        providers,
     }
 }
 

@@ -250,7 +250,6 @@ fn targets_are_known_by_alias_zone_and_registration() {
     let mut data = parse(text);
     let name = TargetName::from("lab-new");
     let registration = Registration {
-        kind: "tpu".to_owned(),
         zone: Some("us-central1-a".to_owned()),
         accelerator: Some("v4-8".to_owned()),
         pricing: Pricing::Spot,

@@ -21,6 +21,18 @@ pub struct Register {
     /// Spot
     #[arg(long)]
     pub spot: bool,
+    /// The kind of target [default: what the other options say]
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+    /// Its provider [default: that of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// The project that it is in [default: that of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub project: Option<String>,
+    /// Address of its provider's API [default: that of the settings]
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
     /// Addresses of its machines, for a target that no control plane knows
     #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',')]
     pub address: Vec<String>,
@@ -114,6 +126,15 @@ pub enum TargetsStep {
         /// Alias for those without one, from {type} {family} {zone} {pricing} {name} {n}
         #[arg(long, value_name = "TEMPLATE")]
         alias: Option<String>,
+        /// Only what this provider has [default: each that a target has, and that of the settings]
+        #[arg(long, value_name = "NAME")]
+        provider: Option<String>,
+        /// Its project [default: that of the settings]
+        #[arg(long, value_name = "NAME", requires = "provider")]
+        project: Option<String>,
+        /// Address of its API [default: that of the settings]
+        #[arg(long, value_name = "URL", requires = "provider")]
+        endpoint: Option<String>,
     },
 }
 

@@ -19,7 +19,7 @@ use crate::ops::dry_run::{self, Remake};
 use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
-use crate::ops::{Error, Kind, fleet};
+use crate::ops::{Error, Kind, fleet, simulator};
 use crate::text::counted;
 use crate::wire::targets::{
     SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
@@ -125,7 +125,7 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     let said = |name| asked.fact(&data, name).with_registered(data.target(name).as_ref());
     let facts: Vec<TargetFact> = names.iter().map(said).collect();
     let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
-    let silent = asked.silent().map(|(zone, why)| match zone {
+    let silent = asked.silent().into_iter().map(|(zone, why)| match zone.as_str() {
         "-" => format!("the cloud said nothing: {why}"),
         zone => format!("zone {zone} said nothing: {why}"),
     });
@@ -136,14 +136,14 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
 /// `sim`: always about the simulator, whatever `cloud` says.
 pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
     let ctx = app.ctx()?;
-    let simulator = fleet::Simulator::open(ctx);
+    let fleet = simulator::Simulator::open(ctx);
     let name = |typed: &str| match ctx.data().ok().and_then(|data| data.resolve_target(typed)) {
         Some(target) => target.name,
         None => TargetName::from(typed),
     };
     let (name, what) = match event {
         SimEvent::List => {
-            let facts = simulator.targets(ctx)?;
+            let facts = fleet.targets(ctx)?;
             let text = if facts.is_empty() {
                 "No simulated targets; `tpu sim ready NAME` makes one.".to_owned()
             } else {
@@ -175,25 +175,25 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
             return Ok(Output::new(format!("It happens: {name}."), &document));
         }
         SimEvent::Play { file } => {
-            let steps = simulator.play(&read_story(app, file)?, &file.display().to_string())?;
+            let steps = fleet.play(&read_story(app, file)?, &file.display().to_string())?;
             let text =
                 format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
             return Ok(Output::new(text, &SimulatedStoryDocument { steps }));
         }
-        SimEvent::Cut(of) => (name(&of.target), fleet::Pull::Cut),
-        SimEvent::Mend(of) => (name(&of.target), fleet::Pull::Mend),
-        SimEvent::Preempt(of) => (name(&of.target), fleet::Pull::Preempt),
-        SimEvent::Ready(of) => (name(&of.target), fleet::Pull::Ready),
-        SimEvent::Grpc(of) => (name(&of.target), fleet::Pull::Grpc),
-        SimEvent::Lock { target, off: false } => (name(target), fleet::Pull::Lock),
-        SimEvent::Lock { target, off: true } => (name(target), fleet::Pull::Unlock),
-        SimEvent::Capacity { target, off: false, .. } => (name(target), fleet::Pull::Capacity),
+        SimEvent::Cut(of) => (name(&of.target), simulator::Pull::Cut),
+        SimEvent::Mend(of) => (name(&of.target), simulator::Pull::Mend),
+        SimEvent::Preempt(of) => (name(&of.target), simulator::Pull::Preempt),
+        SimEvent::Ready(of) => (name(&of.target), simulator::Pull::Ready),
+        SimEvent::Grpc(of) => (name(&of.target), simulator::Pull::Grpc),
+        SimEvent::Lock { target, off: false } => (name(target), simulator::Pull::Lock),
+        SimEvent::Lock { target, off: true } => (name(target), simulator::Pull::Unlock),
+        SimEvent::Capacity { target, off: false, .. } => (name(target), simulator::Pull::Capacity),
         SimEvent::Capacity { target, off: true, times } => {
-            (name(target), fleet::Pull::NoCapacity { times: *times })
+            (name(target), simulator::Pull::NoCapacity { times: *times })
         }
     };
-    simulator.pull(&name, &what)?;
-    let facts = simulator.targets(ctx)?;
+    fleet.pull(&name, &what)?;
+    let facts = fleet.targets(ctx)?;
     let word = facts.iter().find(|fact| fact.name == name).map(|fact| fact.raw_state.clone());
     let word = word.unwrap_or_else(|| "not there".to_owned());
     let document = SimulatedTargetDocument { target: &name, state: &word };

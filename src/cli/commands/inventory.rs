@@ -10,6 +10,7 @@ use crate::cli::resolve;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
+use crate::model::target::{ProviderAt, ProviderName};
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
@@ -29,14 +30,19 @@ const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu target
 
 /// `targets`.
 pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
-    if let Some(TargetsStep::Import { alias }) = &args.step {
-        return import(app, alias.as_deref());
+    if let Some(TargetsStep::Import { alias, provider, project, endpoint }) = &args.step {
+        let provider = provider.as_ref().map(|name| ProviderAt {
+            name: ProviderName::new(name),
+            project: project.clone(),
+            endpoint: endpoint.clone(),
+        });
+        return import(app, &inventory::Wish { provider, alias: alias.as_deref() });
     }
     let ctx = app.ctx()?;
     let mut seen = board::look(ctx)?;
     seen.targets.retain(|row| !row.is_shared);
     seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
-    let prices = ctx.cloud_settings().prices;
+    let prices = ctx.provider_settings().prices;
     let sums = inventory::sums(&seen, &prices);
     let text = match (seen.targets.is_empty(), args.cost) {
         (true, _) => NONE.to_owned(),
@@ -149,9 +155,9 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
 }
 
 /// `targets import`.
-fn import(app: &App, template: Option<&str>) -> Outcome {
+fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
     let ctx = app.ctx()?;
-    let plan = inventory::compare(ctx, template, &resolve::command_words())?;
+    let plan = inventory::compare(ctx, wish, &resolve::command_words())?;
     let mut text: String = plan.changes.iter().map(difference).collect();
     if plan.changes.is_empty() {
         let seen = counted(plan.seen, "target");

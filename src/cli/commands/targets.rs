@@ -5,7 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::Register;
 use crate::cli::print::Output;
 use crate::cli::resolve;
-use crate::model::target::{Pricing, Registration};
+use crate::model::target::{Pricing, ProviderName, Registration};
 use crate::ops::{Error, targets};
 use crate::wire::targets::{
     ForgottenDocument, RegisteredDocument, TargetAliasDocument, TargetAliasesDocument,
@@ -48,8 +48,25 @@ pub(in crate::cli) fn list_aliases(app: &App) -> Outcome {
 
 /// `register FULL`.
 pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
+    let ctx = app.ctx()?;
+    let said = [
+        ("provider", args.provider.is_some()),
+        ("project", args.project.is_some()),
+        ("endpoint", args.endpoint.is_some()),
+        ("zone", args.zone.is_some()),
+        ("type", args.accelerator.is_some()),
+        ("pre", args.pre),
+        ("spot", args.spot),
+        ("address", !args.address.is_empty()),
+        ("ssh-user", args.ssh_user.is_some()),
+        ("ssh-key", args.ssh_key.is_some()),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|(_, is)| *is).map(|(word, _)| word).collect();
     let registration = Registration {
-        kind: "tpu".to_owned(),
+        kind: targets::kind(ctx, args.kind.as_deref(), &said)?,
+        provider: args.provider.as_deref().map(ProviderName::new),
+        project: args.project.clone(),
+        endpoint: args.endpoint.clone(),
         zone: args.zone.clone(),
         accelerator: args.accelerator.clone(),
         pricing: match (args.pre, args.spot) {
@@ -63,7 +80,7 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         ssh_key: args.ssh_key.clone(),
         ..Registration::default()
     };
-    let left = targets::register(app.ctx()?, &args.name, &registration, args.force)?;
+    let left = targets::register(ctx, &args.name, &registration, args.force)?;
     let mut notes = Vec::new();
     if let Some(job) = left {
         notes.push(format!("{job} may still run on workers that are now looked for elsewhere"));

@@ -40,7 +40,7 @@ pub(in crate::cli) fn run(app: &App, command: &Workers) -> Outcome {
 /// A target that is not this machine.
 fn target(app: &App, typed: &str) -> Result<Target, Error> {
     let target = resolve_target(&*app.ctx()?.data()?, typed)?;
-    if target.is_local() {
+    if target.is_here() {
         return Err(Error::refused("`local` is this machine: there is nothing to reach")
             .hint("run a command here: tpu run local -- COMMAND"));
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::TargetName;
-use crate::model::target::{Pricing, Target};
+use crate::model::target::{Machines, Pricing, Target};
 use crate::model::time::Timestamp;
 
 /// The state of a target in the words of its control plane, reduced to what differs for us.
@@ -149,6 +149,9 @@ pub struct QueuedFact {
 pub struct TargetFact {
     /// Full name.
     pub name: TargetName,
+    /// Whose its machines are, as the data file says.
+    #[serde(skip)]
+    pub machines: Machines,
     /// Zone, where there are zones.
     pub zone: Option<String>,
     /// Accelerator type, where it is known.
@@ -191,6 +194,7 @@ impl TargetFact {
     #[must_use]
     pub fn with_registered(mut self, registered: Option<&Target>) -> Self {
         let Some(registered) = registered else { return self };
+        self.machines = registered.machines;
         self.accelerator = self.accelerator.or_else(|| registered.accelerator.clone());
         self.zone = self.zone.or_else(|| registered.zone.clone());
         self.pricing = match self.state {
@@ -215,6 +219,7 @@ impl TargetFact {
     ) -> Self {
         Self {
             name,
+            machines: Machines::Provided,
             zone: None,
             accelerator: None,
             state,

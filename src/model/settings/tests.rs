@@ -27,7 +27,7 @@ fn the_later_layer_wins_and_each_value_knows_its_origin() {
     assert_eq!(merged.show_length, 300);
     assert_eq!(merged.time_zone, "Europe/Berlin");
     assert_eq!(merged.user.as_deref(), Some("carol"));
-    assert_eq!(merged.cloud, CloudKind::Google);
+    assert_eq!(merged.cloud.as_str(), "google");
     assert_eq!(merged.origin("cloud").to_string(), "--cloud");
     assert_eq!(merged.origin("user").to_string(), "/g.json");
     assert_eq!(merged.origin("time_zone").to_string(), "/c/settings.json");
@@ -81,12 +81,9 @@ fn text_becomes_what_the_key_holds() {
     assert_eq!(merged.keys[1], ("kill".to_owned(), vec!["x".to_owned()]));
     assert_eq!(merged.project.as_deref(), Some("123"));
     let before = layer.clone();
-    for (key, text) in [
-        ("monitor_length", "long"),
-        ("time_zone", "Mars"),
-        ("cloud", "aws"),
-        ("monitor_upd_time", "0"),
-    ] {
+    for (key, text) in
+        [("monitor_length", "long"), ("time_zone", "Mars"), ("monitor_upd_time", "0")]
+    {
         assert!(layer.set(key, text, &origin).is_err(), "{key}");
     }
     assert_eq!(layer, before, "a refusal changes nothing");
@@ -119,4 +116,16 @@ fn a_reset_keeps_what_it_does_not_know() {
     layer.reset();
     assert_eq!(layer.to_value(), json!({"zz_future": 1}));
     assert!(!layer.unset("monitor_dir"));
+}
+
+#[test]
+fn a_provider_is_one_of_those_that_there_are() {
+    let layer = file(r#"{"cloud": "heaven"}"#).unwrap();
+    let origin = Origin::File("/c/settings.json".to_owned());
+    let settings = Settings::merge(&[(origin, &layer)]).unwrap();
+    let known = ["none", "sim", "heaven"].map(ProviderName::new);
+    let error = settings.clone().with_provider_of(&known[..2]).unwrap_err();
+    let text = "/c/settings.json: cloud: expected none or sim, found \"heaven\"";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(settings.clone().with_provider_of(&known), Ok(settings));
 }

@@ -19,7 +19,6 @@ use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::line::{Ticket, WaitingRun};
 use crate::model::spec::{AnyOf, TargetRequest};
-use crate::model::target::LOCAL;
 use crate::model::time;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::attempt::Launched;
@@ -106,8 +105,9 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
     // The zone where the newest attempt on a target of a zone has its checkpoints.
     let newest = data.user(&wish.user).into_iter().flat_map(|user| user.jobs().iter().rev());
     let zone = newest
-        .filter(|job| job.tpu.as_str() != LOCAL)
-        .find_map(|job| data.target(&job.tpu).and_then(|target| target.zone));
+        .filter_map(|job| data.target(&job.tpu))
+        .filter(|target| !target.is_here())
+        .find_map(|target| target.zone);
     let wanted = Wanted {
         types: &types,
         reclaimable: wish.any_of.reclaimable,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::model::board::{Entry, Reservation, Written};
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::target::Target;
 use crate::model::time::{self, Timestamp};
@@ -64,11 +64,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
         .into_iter()
         .map(|name| (name.clone(), fleet.fact(&data, &name)))
         .collect();
-    // A namesake in another zone is another target.
-    let is_other = |fact: &&TargetFact| {
-        targets.get(&fact.name).is_none_or(|known: &TargetFact| known.zone != fact.zone)
-    };
-    let others: Vec<TargetFact> = fleet.targets().filter(is_other).cloned().collect();
+    let others = fleet.strangers(&data, &targets);
     let now = ctx.clock.now();
     Ok(Board {
         at: now,
@@ -79,7 +75,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
             others: &others,
             now,
         }),
-        silent: fleet.silent().map(|(zone, why)| (zone.to_owned(), why)).collect(),
+        silent: fleet.silent(),
     })
 }
 

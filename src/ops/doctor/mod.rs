@@ -157,7 +157,7 @@ fn settings(ctx: &Ctx, findings: &mut Vec<Finding>) {
         findings.push(warning(error.message, remedy));
     }
     let its = watch::running(ctx).and_then(|note| note.cloud);
-    let ours = ctx.cloud_in_words();
+    let ours = ctx.usual_provider();
     if let Some(its) = its.filter(|its| *its != ours) {
         findings.push(warning(
             format!("MONITOR works with cloud {its}, and this command with {ours}"),

@@ -9,7 +9,7 @@ use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
-use crate::model::target::{LOCAL, Target};
+use crate::model::target::Target;
 use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
@@ -135,7 +135,8 @@ pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
     data.resolve_target(typed).ok_or_else(|| {
         let names = data.registry().names();
         let aliases = data.registry().aliases().map(|(alias, _)| alias);
-        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain([LOCAL]);
+        let built_in = Target::built_in();
+        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain(built_in.iter().map(|target| target.name.as_str()));
         let near = did_you_mean(typed, known);
         let hint = near.unwrap_or_else(|| {
             "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
@@ -242,11 +243,12 @@ pub fn usable(
     mode: LaunchMode,
     force: bool,
 ) -> Result<Option<Machine>, Error> {
-    if target.is_local() {
+    ctx.kinds.of(target).map_err(|unknown| doors::unusable(&target.name, &unknown))?;
+    if target.is_here() {
         return Ok(None);
     }
     let name = &target.name;
-    let fact = Fleet::ask(ctx).fact(data, name);
+    let fact = Fleet::ask_of(ctx, data, name).fact(data, name);
     if !force {
         match fact.state.step() {
             TargetStep::Launch => {}

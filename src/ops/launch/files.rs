@@ -138,7 +138,7 @@ fn environment(
     }
     if plan.is_remote() {
         // Whoever attends to the workers finds them by the control plane of this launch.
-        set(&mut vars, "TPU_CLOUD", ctx.cloud().kind().as_str().into());
+        set(&mut vars, "TPU_CLOUD", ctx.places().usual().name.as_str().into());
     }
     if plan.mode == LaunchMode::Native {
         set(&mut vars, "TPU_WORKER", "0".into());

@@ -116,7 +116,7 @@ pub struct Roots {
 impl LaunchPlan {
     /// Whether a command of ours runs on workers that are not this machine.
     pub fn is_remote(&self) -> bool {
-        self.mode == LaunchMode::Native && !self.target.is_local()
+        self.mode == LaunchMode::Native && !self.target.is_here()
     }
 
     /// The words after the program: its arguments, then those of the lineage.

@@ -13,12 +13,12 @@ use std::time::Duration;
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState, TmuxFact, Verdict};
+use crate::model::facts::{ErrorKind, RunState, TargetFact, TmuxFact, Verdict};
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
 use crate::model::lineage::{self, Lineage, Links};
 use crate::model::rules::Action;
-use crate::model::target::LOCAL;
+use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
@@ -129,7 +129,7 @@ fn look_once(
     let now = ctx.clock.now();
     let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
-    let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());
+    let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
     let links: HashMap<&UserName, Links<'_>> =
         data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
@@ -174,7 +174,7 @@ pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = Memory::default().fleet(ctx, ANSWER_SERVES);
-        let (monitor, cloud) = (watch::running(ctx), ctx.cloud_in_words());
+        let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor, cloud, fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let (view, _) = viewer.view(job, lineage, seen);
@@ -366,10 +366,11 @@ impl Viewer<'_> {
             target: job.tpu.clone(),
             target_label: data.target_label(&job.tpu),
             target_unknown: if shown.status.is_live() {
-                self.fleet.doubt(&target, now)
+                self.fleet.doubt(data, &target, now)
             } else {
                 None
             },
+            machines: target.machines,
             zone: data.target(&job.tpu).and_then(|target| target.zone),
             tags: job.job_tags.clone(),
             stored: job.status.clone(),
@@ -399,9 +400,10 @@ impl Viewer<'_> {
     /// What follows from a decision, given the MONITOR that is to act on it.
     fn promised(&self, next: Next, job: &Job, target: &TargetFact) -> Next {
         let Some(monitor) = &self.monitor else { return next::without_monitor(next) };
-        // No control plane has a say about this machine, nor about registered ones.
-        let has_cloud = job.tpu.as_str() != LOCAL && target.endpoints.is_empty()
-            || target.state != TargetState::NotWatched;
+        // The usual provider has a say only about machines that are a provider's, and no other's.
+        let registered = self.data.registration(&job.tpu);
+        let has_own = registered.is_some_and(|known| known.provider.is_some());
+        let has_cloud = target.machines == Machines::Provided && !has_own;
         if let Some(its) = monitor.cloud.as_ref().filter(|its| **its != self.cloud && has_cloud) {
             return next::by_another_cloud(&next, (its, &self.cloud));
         }

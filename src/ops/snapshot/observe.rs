@@ -13,7 +13,7 @@ use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 use crate::ops::fleet::{Fleet, Question};
-use crate::ops::heard::{self, Heard};
+use crate::ops::heard::{self, HeardOf};
 use crate::ops::watch;
 use crate::ops::{Ctx, records};
 use crate::plan::diagnose::Facts;
@@ -61,22 +61,17 @@ struct Fingerprint {
 pub struct Memory {
     readings: HashMap<String, Reading>,
     fleet: Option<(Duration, Arc<Fleet>)>,
-    /// What the control plane was asked and has not answered yet.
-    question: Option<Question>,
-    /// The number of the control plane that said so.
-    cloud: u64,
+    /// What providers were asked and have not answered yet.
+    questions: Vec<Question>,
 }
 
 impl Memory {
     /// What the control plane says, asked now unless it was asked less than `age` ago.
     pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
         let now = ctx.clock.monotonic();
-        let (_, cloud) = ctx.numbered_cloud();
-        if self.cloud != cloud {
-            (self.cloud, self.fleet, self.question) = (cloud, None, None);
-        }
         if let Some((asked, fleet)) = &self.fleet
             && now < *asked + age
+            && fleet.is_of_today(ctx)
         {
             return Arc::clone(fleet);
         }
@@ -89,27 +84,23 @@ impl Memory {
     fn ask(&self, ctx: &Ctx) -> Arc<Fleet> {
         let fleet = Fleet::ask(ctx).after(|| self.before(ctx));
         if fleet.is_worth_keeping() {
-            heard::keep(ctx, fleet.heard().values());
+            heard::keep(ctx, fleet.heard());
         }
         Arc::new(fleet)
     }
 
     /// What was heard in earlier looks, else by MONITOR.
-    fn before(&self, ctx: &Ctx) -> Heard {
+    fn before(&self, ctx: &Ctx) -> HeardOf {
         self.fleet.as_ref().map_or_else(|| heard::last(ctx), |(_, fleet)| fleet.heard())
     }
 
     /// A person who looks is not kept waiting: then what was known before is shown, with its age.
     fn glance(&mut self, ctx: &Ctx) -> Arc<Fleet> {
-        match (Fleet::glance(ctx, &mut self.question), &self.fleet) {
-            (Some(fleet), _) => Arc::new(fleet.after(|| self.before(ctx))),
-            (None, Some((_, known))) => Arc::new(known.left_alone()),
-            (None, None) => {
-                let fleet = Fleet::unanswered(ctx).after(|| self.before(ctx));
-                ctx.warn([fleet.late(ctx.clock.now())]);
-                Arc::new(fleet)
-            }
-        }
+        let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
+        let (fleet, silent) = Fleet::glance(ctx, &mut self.questions, known);
+        let fleet = fleet.after(|| self.before(ctx));
+        ctx.warn(silent.iter().map(|silent| fleet.late(silent, ctx.clock.now())));
+        Arc::new(fleet)
     }
 
     /// When the control plane was last asked, on the monotonic clock.

@@ -5,7 +5,7 @@ use super::{act, form, list, note, page};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
-use crate::model::target::LOCAL;
+use crate::model::target::Machines;
 use crate::model::view::{JobView, MonitorHealth};
 use crate::plan::board::Row;
 use crate::screen::keys::{Command, Context, Key};
@@ -125,7 +125,7 @@ pub(super) fn dry_plan(model: &mut Model, id: &JobId) -> Vec<Effect> {
     if job.failure().is_some() {
         plans.push((Command::IgnoreError, about(id, &["ignore-error"])));
     }
-    if job.target.as_str() != LOCAL {
+    if job.machines != Machines::Here {
         plans.extend(plans_of_target(job.target.as_str()));
     }
     choose_plan(model, format!("What would … do? {id}"), plans, next);
@@ -197,7 +197,7 @@ const SOLVE: &str =
 /// Asks whether the target of the selected job is to be made anew.
 fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
     let job = model.selected()?.clone();
-    if job.target.as_str() == LOCAL {
+    if job.machines == Machines::Here {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Some(Vec::new());
     }
@@ -221,9 +221,10 @@ pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
 
 /// Asks whether the target of the selected job is to be set right.
 fn solve(model: &mut Model) -> Option<Vec<Effect>> {
-    let target = model.selected()?.target.clone();
+    let job = model.selected()?;
+    let (target, is_here) = (job.target.clone(), job.machines == Machines::Here);
     let users = users_of(model, &target);
-    Some(confirm_solve(model, Some(target).filter(|target| target.as_str() != LOCAL), users))
+    Some(confirm_solve(model, Some(target).filter(|_| !is_here), users))
 }
 
 /// The same for the chosen target.
@@ -245,7 +246,7 @@ fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId
 fn chosen_target(model: &Model) -> Option<Row> {
     let at = chosen(model)?.at;
     let item = model.boards.targets.seen.as_ref()?.targets.get(at)?;
-    Some(item.clone()).filter(|item| item.target.as_str() != LOCAL)
+    Some(item.clone()).filter(|item| item.fact.machines != Machines::Here)
 }
 
 /// The live jobs on the target of a job, as far as this screen sees them.

@@ -102,6 +102,34 @@ fn kinds_of_target_do_not_know_each_other() {
 }
 
 #[test]
+fn nobody_else_knows_a_kind_by_its_name() {
+    let rule = "only `kinds` knows a kind or a provider by its name";
+    for (path, body) in [
+        ("src/ops/launch.rs", "use crate::kinds::ssh::Ssh;"),
+        ("src/ops/launch.rs", "use crate::kinds;\nfn f() { kinds::tpu::open(); }"),
+        (
+            "src/ops/a.rs",
+            "use crate::model::target::TargetKind;\nfn f() -> X { TargetKind::LOCAL }",
+        ),
+        ("src/plan/a.rs", "fn f(k: X) -> bool { k == crate::model::target::TargetKind::SSH }"),
+        (
+            "src/screen/view/a.rs",
+            "use crate::model::target::TargetKind as K;\nfn f(k: K) -> bool { matches!(k, K::TPU) }",
+        ),
+        (
+            "src/ops/a.rs",
+            "use crate::model::target::ProviderName;\nfn f() -> X { ProviderName::of(\"sim\") }",
+        ),
+    ] {
+        fails(path, body, rule);
+    }
+    passes("src/ops/a.rs", "use crate::kinds::{Kind, Kinds};\nfn f(k: &Kinds) { k.of(t) }");
+    passes("src/ops/a.rs", "fn f(t: X) -> X { crate::model::target::TargetKind::new(t) }");
+    passes("src/kinds/mod.rs", "fn f() { crate::model::target::TargetKind::TPU; }");
+    passes("src/ops/simulator.rs", "use crate::kinds::tpu::sim;");
+}
+
+#[test]
 fn every_way_to_write_a_path_is_seen() {
     for body in [
         "use crate::store::Store;",

@@ -6,8 +6,8 @@ use std::fmt;
 use super::mentions::{self, How, Mention, Mentions};
 use super::shape;
 use super::table::{
-    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, LAYERS, LONG_TABLES, Layer, MAKE_NO_JSON, MAX_LINES,
-    PURE, ROOTS,
+    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, KNOW_A_KIND, LAYERS, LONG_TABLES, Layer,
+    MAKE_NO_JSON, MAX_LINES, PURE, ROOTS,
 };
 
 /// One breach of one rule.
@@ -177,7 +177,9 @@ fn check_layer(
     };
     let pure = PURE.iter().find(|pure| starts(module, pure));
     for mention in &found.paths {
-        if let Some((what, rule)) = another_kind(module, mention) {
+        if let Some((what, rule)) =
+            another_kind(module, mention).or_else(|| kind_by_name(path, mention))
+        {
             report(mention.line, what, rule);
         } else if let Some((what, rule)) = wrong_layer(layer, path, mention) {
             report(mention.line, what, rule);
@@ -253,6 +255,29 @@ fn another_kind(module: &[String], mention: &Mention) -> Option<(String, String)
     };
     (layer == "kinds" && is_another).then(|| {
         let rule = "kinds of target do not know each other: what they share is in kinds/mod.rs";
+        (format!("uses `{}`", written(mention)), rule.to_owned())
+    })
+}
+
+/// Nobody but the registry and the kinds themselves asks which kind a target is, or who its provider is: what
+/// others must know are values that the kind has filled in.
+fn kind_by_name(path: &str, mention: &Mention) -> Option<(String, String)> {
+    let inside = path.starts_with("src/kinds/") || path == "src/model/target.rs";
+    if inside || mention.in_test || KNOW_A_KIND.contains(&path) {
+        return None;
+    }
+    let used = mention.path.iter().map(String::as_str).collect::<Vec<_>>();
+    let is_lower = |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let is_constant = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let is_by_name = match &used[..] {
+        ["crate", "kinds", kind, ..] => is_lower(kind),
+        [.., "TargetKind", word] => is_constant(word),
+        [.., "ProviderName", word] => *word == "of",
+        _ => false,
+    };
+    is_by_name.then(|| {
+        let rule = "only `kinds` knows a kind or a provider by its name: ask `Kinds::of`, or let it fill in a \
+                    value";
         (format!("uses `{}`", written(mention)), rule.to_owned())
     })
 }

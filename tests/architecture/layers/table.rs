@@ -68,6 +68,9 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception { file: "src/cli/dispatch.rs", uses: "demo", whole: true },
 ];
 
+/// What plays the part of one provider, whatever provider the targets have: the strings of the simulator.
+pub(super) const KNOW_A_KIND: &[&str] = &["src/ops/simulator.rs", "src/ops/emulate.rs"];
+
 /// The modules that decide and never touch the world.
 pub(super) const PURE: &[&str] =
     &["text", "model", "classify", "plan", "wire", "screen::update", "screen::view"];

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::request::ApiRequest;
 use super::words;
-use crate::kinds::tpu::accelerators;
 use crate::kinds::tpu::sim::faults::{Called, Delivery};
 use crate::kinds::tpu::sim::fleet::{Begun, Fleet, Vm};
 use crate::kinds::tpu::sim::{Call, SimCloud};
+use crate::model::accelerators;
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::provider::{ProviderError, TargetAt, Trouble, Verb};

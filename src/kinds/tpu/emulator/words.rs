@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::super::google::wire::LABEL;
-use crate::kinds::tpu::accelerators;
 use crate::kinds::tpu::sim::fleet::{Begun, Fleet, Vm};
 use crate::kinds::tpu::sim::requests::Request;
+use crate::model::accelerators;
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;

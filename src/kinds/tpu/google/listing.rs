@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Answer, Api, EVERYWHERE, Google, ProviderError, Queued, Trouble, ZoneAnswer, wire};
+use crate::kinds::tpu::GOOGLE;
 use crate::kinds::tpu::queued;
 use crate::model::facts::{QueuedState, TargetFact};
-use crate::model::settings::CloudKind;
 use crate::model::time::Timestamp;
 use crate::provider::retry;
 
@@ -109,7 +109,7 @@ impl Google {
         } else {
             self.memory().queued.clone()
         };
-        queued::join(&mut targets, &queued, CloudKind::Google.as_str());
+        queued::join(&mut targets, &queued, GOOGLE.as_str());
         Ok(Fleet { targets: self.remembered(targets, at), unreachable: missing, at })
     }
 

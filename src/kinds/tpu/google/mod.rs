@@ -19,8 +19,10 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::queued::{self, Queued};
+use crate::kinds::tpu::GOOGLE;
 use crate::model::facts::TargetFact;
-use crate::model::settings::{CloudAuth, CloudKind};
+use crate::model::settings::CloudAuth;
+use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
 use crate::provider::{
     Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, RequestId, TargetAt,
@@ -312,8 +314,8 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 impl Provider for Google {
-    fn kind(&self) -> CloudKind {
-        CloudKind::Google
+    fn name(&self) -> ProviderName {
+        GOOGLE
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {
@@ -358,7 +360,7 @@ impl Provider for Google {
             Err(error) => return Err(error),
         };
         let queued: Vec<Queued> = self.queued_for(api, &zone, target)?.into_iter().collect();
-        queued::join(&mut facts, &queued, self.kind().as_str());
+        queued::join(&mut facts, &queued, self.name().as_str());
         self.remembered(facts, now).pop().ok_or_else(|| absent.unwrap_or_else(nowhere))
     }
 

@@ -4,11 +4,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::kinds::tpu::GOOGLE;
 use crate::kinds::tpu::queued::{self, Queued};
-use crate::kinds::tpu::{accelerators, states};
+use crate::kinds::tpu::states;
+use crate::model::accelerators;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
-use crate::model::settings::CloudKind;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{Operation, Progress, RequestId, TargetSpec, Verb};
@@ -52,7 +53,7 @@ pub(super) fn node(value: &Value, now: Timestamp) -> Option<TargetFact> {
         endpoints,
         internal,
         request: value["labels"][LABEL].as_str().map(str::to_owned),
-        source: CloudKind::Google.as_str().to_owned(),
+        source: GOOGLE.as_str().to_owned(),
         ..TargetFact::new(TargetName::from(id), states::of_target(word), word, now)
     })
 }

@@ -2,7 +2,7 @@
 
 use super::fleet::{Begun, Fleet, Then, seconds};
 use super::requests;
-use crate::kinds::tpu::accelerators;
+use crate::model::accelerators;
 use crate::model::ids::TargetName;
 use crate::model::time::Timestamp;
 use crate::provider::{

@@ -11,11 +11,12 @@ use super::event::Scheduled;
 use super::faults::Fault;
 use super::machines::{Machines, Power};
 use super::requests::Request;
+use crate::kinds::tpu::SIM;
 use crate::kinds::tpu::queued;
-use crate::kinds::tpu::{accelerators, states};
+use crate::kinds::tpu::states;
+use crate::model::accelerators;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
-use crate::model::settings::CloudKind;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{Operation, Progress, ProviderError, RequestId, TargetSpec, Trouble, Verb};
@@ -209,7 +210,7 @@ impl Fleet {
     pub fn targets(&self, now: Timestamp) -> Vec<TargetFact> {
         let facts = self.targets.iter().map(|(name, vm)| self.fact(name, vm, now));
         let mut facts: Vec<TargetFact> = facts.collect();
-        queued::join(&mut facts, &self.queued(now), CloudKind::Sim.as_str());
+        queued::join(&mut facts, &self.queued(now), SIM.as_str());
         facts
     }
 
@@ -239,7 +240,7 @@ impl Fleet {
             pricing: vm.pricing,
             endpoints: self.addresses(vm),
             request: vm.request.as_ref().map(|request| request.0.clone()),
-            source: CloudKind::Sim.as_str().to_owned(),
+            source: SIM.as_str().to_owned(),
             ..TargetFact::new(TargetName::from(name), states::of_target(&vm.word), &vm.word, now)
         }
     }

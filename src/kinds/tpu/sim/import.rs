@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::fleet::SimTarget;
+use crate::kinds::tpu::SIM;
 use crate::model::ids::TargetName;
 use crate::model::registry::Registry;
-use crate::model::target::{Pricing, Registration};
+use crate::model::target::{Machines, Pricing, Registration, TargetKind};
 
 /// The zone of targets of which nobody knows a zone.
 const NOWHERE: &str = "sim-a";
@@ -20,10 +21,16 @@ pub const GUESSED: &str = "guessed";
 static TYPE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"v\d+[a-z]*-\d+").expect("the pattern is fixed"));
 
-/// Every target of a data file, except this machine itself.
+/// Every target of a data file whose machines come and go, except those that are another provider's.
 pub fn fleet(registry: &Registry) -> Vec<SimTarget> {
-    let names = registry.names().into_iter();
-    let targets = names.filter_map(|name| registry.target(&name)).filter(|t| !t.is_local());
+    let is_ours = |name: &TargetName| {
+        let told = registry.registration(name).and_then(|known| known.provider.as_ref());
+        told.is_none_or(|provider| *provider == SIM)
+    };
+    let names = registry.names().into_iter().filter(is_ours);
+    let targets = names
+        .filter_map(|name| registry.target(&name))
+        .filter(|target| target.machines == Machines::Provided);
     targets
         .map(|target| {
             let guess = guess(&target.name);
@@ -31,7 +38,7 @@ pub fn fleet(registry: &Registry) -> Vec<SimTarget> {
                 zone: target.zone.unwrap_or(guess.zone),
                 accelerator: target.accelerator.unwrap_or(guess.accelerator),
                 pricing: target.pricing,
-                name: target.name,
+                name: target.name.of_provider(),
             }
         })
         .collect()
@@ -54,7 +61,7 @@ pub fn registrations(registry: &Registry) -> Vec<(TargetName, Registration)> {
                 pricing: target.pricing,
                 origin: Some(GUESSED.to_owned()),
                 ..old.unwrap_or_else(|| Registration {
-                    kind: "tpu".to_owned(),
+                    kind: TargetKind::TPU,
                     ..Registration::default()
                 })
             };

@@ -26,8 +26,10 @@ pub use faults::{Call, Effect, Fault};
 pub use fleet::{Fleet, Happened, SimTarget, Timing};
 pub use scenario::Scenario;
 
+use crate::effects::Effects;
+use crate::kinds::tpu::SIM;
 use crate::model::facts::TargetFact;
-use crate::model::settings::CloudKind;
+use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
 use crate::provider::{
     Answer, EVERYWHERE, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
@@ -48,6 +50,25 @@ const MODE: u32 = 0o660;
 const DIR_MODE: u32 = 0o770;
 /// How long a caller waits for an answer.
 const TIME_OUT: Duration = Duration::from_secs(60);
+
+/// The simulated fleet beside the data file.
+pub fn beside(effects: &Effects) -> SimCloud {
+    let paths = effects.store.paths();
+    let targets = effects.data().map_or_else(|_| Vec::new(), |data| import::fleet(data.registry()));
+    SimCloud::open(SimConfig {
+        file: paths.sim(),
+        machines: Some(paths.state().join("sim")),
+        disk: Arc::clone(effects.store.disk()),
+        clock: Arc::clone(&effects.clock),
+        who: Who {
+            pid: effects.env.pid,
+            host: effects.env.hostname.clone(),
+            command: format!("tpu {}", effects.actor),
+        },
+        seed: effects.random.below(u64::MAX),
+        targets,
+    })
+}
 
 /// What a simulated cloud is made of.
 pub struct SimConfig {
@@ -317,8 +338,12 @@ impl SimCloud {
 }
 
 impl Provider for SimCloud {
-    fn kind(&self) -> CloudKind {
-        CloudKind::Sim
+    fn name(&self) -> ProviderName {
+        SIM
+    }
+
+    fn is_here(&self) -> bool {
+        true
     }
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {

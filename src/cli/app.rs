@@ -13,14 +13,15 @@ use crate::model::ids::UserName;
 use crate::model::settings::{Layer, Origin, Settings};
 use crate::model::time::Zone;
 use crate::ops::open::{Opening, open};
-use crate::ops::setting_layers::{Layers, Stack};
+use crate::ops::setting_layers::Layers;
+use crate::ops::settings_files::SettingsPlaces;
+use crate::ops::whose::{About, Purpose, Requester};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
-use crate::sys::files;
 
 use super::args::Globals;
 use super::console::Console;
-use super::whose::{self, Purpose};
+use super::whose;
 
 /// What a command begins with.
 pub(super) struct Beginning {
@@ -92,8 +93,8 @@ impl App {
     }
 
     fn open(&self) -> Result<Ctx, Error> {
-        let reading = self.reading();
-        let layers = Layers::read_by(reading)?;
+        let places = self.settings_places();
+        let layers = Layers::read_by(move || places.read())?;
         let stack = layers.now();
         let refs: Vec<_> = stack.iter().map(|(origin, layer)| (origin.clone(), layer)).collect();
         let settings = Settings::merge(&refs)?;
@@ -176,11 +177,13 @@ impl App {
     }
 
     /// The machine's settings file, `--settings`, and what the environment sets.
-    fn reading(&self) -> impl Fn() -> Result<Stack, Error> + Send + Sync + 'static {
-        let file = self.config_dir.as_ref().map(|dir| dir.join("settings.json"));
-        let given = self.global.settings.as_ref().map(|path| self.env.cwd.join(path));
-        let (env, cloud) = (self.env.clone(), self.global.cloud.clone());
-        move || layers(file.as_deref(), given.as_deref(), &env, cloud.as_deref())
+    fn settings_places(&self) -> SettingsPlaces {
+        SettingsPlaces {
+            machine: self.config_dir.as_ref().map(|dir| dir.join("settings.json")),
+            named: self.global.settings.as_ref().map(|path| self.env.cwd.join(path)),
+            env: self.env.clone(),
+            cloud: self.global.cloud.clone(),
+        }
     }
 
     /// `<config dir>/tpu` of the account that runs this process.
@@ -188,19 +191,24 @@ impl App {
         directories::ProjectDirs::from("", "", "tpu").map(|dirs| dirs.config_dir().to_owned())
     }
 
+    /// Whoever typed the command.
+    pub(super) fn requester(&self) -> Result<Requester<'_>, Error> {
+        Ok(whose::requester(self, self.ctx()?))
+    }
+
     /// The user whom a command that changes something is about.
     pub(super) fn user(&self, data: &Data, word: Option<UserName>) -> Result<UserName, Error> {
-        whose::one(self, data, word, (Purpose::Change, &[]))
+        self.requester()?.user(data, &About { word, purpose: Purpose::Change, windows: &[] })
     }
 
     /// The user who is at work here, if anything says who.
     pub(super) fn known_user(&self, data: &Data) -> Option<UserName> {
-        whose::said(self, data, None).ok().flatten()
+        self.requester().ok()?.user_named(data, None).ok().flatten()
     }
 
     /// The zone in which the person at work here reads times, whoever's they are.
     pub(super) fn zone(&self, data: &Data) -> Result<Zone, Error> {
-        let person = whose::person(self, data).ok().flatten();
+        let person = self.requester()?.user_at_work(data).ok().flatten();
         let ctx = self.ctx()?;
         let settings = ctx.settings(person.as_ref().and_then(|name| data.user(name)))?;
         Ok(ctx.zone(&settings))
@@ -248,61 +256,4 @@ pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {
             .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
     }
     Ok(stop)
-}
-
-/// Reads all layers, from the weakest to the strongest.
-fn layers(
-    file: Option<&Path>,
-    given: Option<&Path>,
-    env: &Env,
-    cloud: Option<&str>,
-) -> Result<Stack, Error> {
-    let mut layers = Vec::new();
-    if let Some(path) = file {
-        let origin = Origin::File(path.display().to_string());
-        layers.extend(read_layer(path, &origin, true)?);
-    }
-    if let Some(path) = given {
-        let origin = Origin::Given(path.display().to_string());
-        layers.extend(read_layer(path, &origin, false)?);
-    }
-    for (variable, key) in [
-        ("TPU_USER", "user"),
-        ("TPU_CLOUD", "cloud"),
-        ("TPU_PROJECT", "project"),
-        ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
-        ("TPU_CLOUD_AUTH", "cloud_auth"),
-    ] {
-        if let Some(value) = env.non_empty(variable) {
-            let origin = Origin::Environment(variable.to_owned());
-            let mut layer = Layer::default();
-            layer.set(key, value, &origin)?;
-            layers.push((origin, layer));
-        }
-    }
-    if let Some(cloud) = cloud {
-        let origin = Origin::Flag("--cloud".to_owned());
-        let mut layer = Layer::default();
-        layer.set("cloud", cloud, &origin)?;
-        layers.push((origin, layer));
-    }
-    Ok(layers)
-}
-
-/// Reads a settings file; one that need not be there is no layer if it is not.
-fn read_layer(
-    path: &Path,
-    origin: &Origin,
-    optional: bool,
-) -> Result<Option<(Origin, Layer)>, Error> {
-    // Only what was named on the command line may be a pipe.
-    let read = if optional { files::read_to_string(path) } else { std::fs::read_to_string(path) };
-    match read {
-        Ok(text) => Ok(Some((origin.clone(), Layer::parse(&text, origin)?))),
-        Err(e) if optional && e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => {
-            Err(Error::usage(format!("cannot read the settings file {}: {e}", path.display()))
-                .hint("check --settings and $TPU_SETTINGS"))
-        }
-    }
 }

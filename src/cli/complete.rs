@@ -25,7 +25,6 @@ use super::app::{App, Beginning};
 use super::args::{Cli, Globals};
 use super::console::Console;
 use super::legacy;
-use super::whose;
 
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
@@ -218,7 +217,7 @@ impl Line {
             let words = texts.iter().skip(1).take(texts.len().saturating_sub(2));
             let named =
                 words.map(|word| UserName::from(*word)).find(|name| data.user(name).is_some());
-            whose::said(&app, data, named).ok().flatten()
+            app.requester().ok()?.user_named(data, named.as_ref()).ok().flatten()
         });
         let before = texts.len().checked_sub(2).and_then(|at| texts.get(at));
         let current = texts.last().copied();

@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 
+use super::args::Cli;
+
 /// First words: what is typed, and the command it stands for.
 pub const COMMANDS: &[(&str, &str)] = &[
     ("-h", "help"),
@@ -236,6 +238,15 @@ fn is_show_flag(text: &str) -> bool {
     text.strip_prefix('-').is_some_and(|letters| {
         !letters.is_empty() && letters.chars().all(|letter| "wdtsv".contains(letter))
     })
+}
+
+/// The words that are commands, which no name may be.
+pub fn command_words() -> Vec<String> {
+    let all = Cli::definitions();
+    let names = all.get_subcommands().flat_map(|sub| {
+        std::iter::once(sub.get_name().to_owned()).chain(sub.get_all_aliases().map(str::to_owned))
+    });
+    names.chain(COMMANDS.iter().map(|(typed, _)| (*typed).to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use crate::screen::{self, Backend, MonitorError, Options};
 
 use super::app::App;
 use super::args::{Check, Cli, Color};
-use super::whose;
 
 /// Whose jobs the monitor shows, and how.
 #[derive(Debug, Default)]
@@ -51,7 +50,7 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
     let whose = match scope.whose.only() {
         _ if scope.all_users => Whose::default(),
         Some(_) => scope.whose.clone(),
-        None => whose::shown(app, &scope.words)?,
+        None => app.requester()?.users_of_list(&scope.words)?,
     };
     let data = ctx.data()?;
     let settings = ctx.settings(whose.only().and_then(|name| data.user(name)))?;

@@ -43,6 +43,7 @@ pub mod recipes;
 pub mod relay;
 pub mod remembered;
 pub mod settings;
+pub mod settings_files;
 pub mod targets;
 pub mod users;
 pub mod worker_shell;
@@ -55,6 +56,10 @@ pub mod record_facts;
 pub mod recover;
 pub mod service;
 pub mod watch;
+
+// What the words of a request mean, and whose they are about.
+pub mod selection;
+pub mod whose;
 
 // Parts that several verbs share.
 pub mod checkpoint;

@@ -2,9 +2,10 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
+use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::cli::resolve::{self, Sorted};
 use crate::model::ids::UserName;
+use crate::ops::selection::{self, Sorted};
 use crate::ops::{Error, aliases, ctx::user_of};
 use crate::wire::users::{
     ConfigAliasDocument, ConfigAliasesDocument, ForgottenConfigAliasDocument,
@@ -20,7 +21,7 @@ fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
         sorted.rest = vec![alias.clone(), full.clone()];
         return Ok((owner.name.clone(), sorted));
     }
-    let sorted = resolve::sort(words, &data)?;
+    let sorted = selection::sort(words, &data)?;
     sorted.no_selector()?;
     sorted.no_window()?;
     let user = app.user(&data, sorted.user.clone())?;
@@ -39,7 +40,7 @@ pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
         sorted.no_pair()?;
         sorted.no_number()?;
     }
-    aliases::add(app.ctx()?, &user, (alias, full), &resolve::command_words())?;
+    aliases::add(app.ctx()?, &user, (alias, full), &legacy::command_words())?;
     Ok(Output::new(
         format!("{alias} stands for {full} now."),
         &ConfigAliasDocument { user: &user, alias, full },
@@ -48,7 +49,7 @@ pub(in crate::cli) fn add(app: &App, words: &[String]) -> Outcome {
 
 /// `-sa`.
 pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
-    let user = resolve::only_user(app, words)?;
+    let user = app.requester()?.only_user(words)?;
     let data = app.ctx()?.data()?;
     let owner = user_of(&data, &user)?;
     let mut text = String::new();

@@ -3,15 +3,14 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use crate::cli::resolve;
-use crate::cli::whose::Purpose;
+use crate::ops::whose::Purpose;
 use crate::ops::{Error, attach};
 use crate::sys::proc::{self, Spawn};
 use crate::wire::jobs::{JobIdDocument, JobIdPart};
 
 /// Switches the client inside tmux, attaches outside.
 pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words, Purpose::Look)?;
+    let id = app.requester()?.one_job(words, Purpose::Look)?;
     let argv = attach::argv(app.ctx()?, &id)?;
     let Some((program, args)) = argv.split_first() else {
         return Err(Error::failed("tmux gave no way to attach")
@@ -19,6 +18,9 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     };
     if !app.on_terminal() {
         return Err(Error::usage("attach needs a terminal").hint(argv.join(" ")));
+    }
+    if app.global.dry_run {
+        return Ok(Output::would(&format!("show the window of {id}")));
     }
     let status = proc::run_in_foreground(&Spawn::new(program).args(args))?;
     if status.success() {

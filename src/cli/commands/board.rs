@@ -8,11 +8,11 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 use crate::cli::print::{Output, paint};
-use crate::cli::resolve;
 use crate::model::ids::UserName;
 use crate::model::time;
 use crate::ops::board::sheet::{self, GROUPS};
 use crate::ops::error::did_you_mean;
+use crate::ops::selection;
 use crate::ops::{Error, board};
 use crate::plan::board::{Row, Standing, is_of};
 use crate::plan::types::TypeExpr;
@@ -169,7 +169,7 @@ fn target_and_user(
     verb: &str,
 ) -> Result<(String, Option<UserName>), Error> {
     let data = app.ctx()?.data()?;
-    let mut sorted = resolve::sort(words, &data)?;
+    let mut sorted = selection::sort(words, &data)?;
     let named = sorted.take("tpu");
     let mut targets: Vec<String> = named.into_iter().chain(sorted.rest.drain(..)).collect();
     // `tpu release v2-32-p2 ailce`: the word that is no target was meant for a user.
@@ -191,7 +191,7 @@ fn target_and_user(
         [] if verb == "release" && (!sorted.windows.is_empty() || !sorted.numbers.is_empty()) => {
             let windows = sorted.windows.iter().map(|window| window.0);
             let first = windows.chain(sorted.numbers.iter().copied()).next().unwrap_or_default();
-            Err(resolve::no_job(&data, &first.to_string(), verb)
+            Err(selection::no_job(&data, &first.to_string(), verb)
                 .err()
                 .unwrap_or_else(|| Error::usage("which target?")))
         }

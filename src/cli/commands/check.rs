@@ -10,14 +10,14 @@ use crate::cli::print::{
     block::{self, Show},
 };
 use crate::cli::print::{Output, table};
-use crate::cli::resolve;
-use crate::cli::whose::{self, Purpose};
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::job::Status;
 use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify;
 use crate::ops::printed::{self, Ending};
+use crate::ops::selection;
+use crate::ops::whose::Purpose;
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::escape;
 use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
@@ -78,21 +78,21 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
 
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let ctx = app.ctx()?;
-    let (selectors, words) = resolve::selectors(&args.words);
+    let (selectors, words) = selection::selectors(&args.words);
     let (whose, sorted) = if args.all_users {
-        let sorted = resolve::sort(&words, &*ctx.data()?)?;
+        let sorted = selection::sort(&words, &*ctx.data()?)?;
         sorted.nothing_else()?;
         (Whose::default(), sorted)
     } else {
-        whose::listed(app, &words)?
+        app.requester()?.users_and_windows_of_list(&words)?
     };
     let windows = sorted.all_windows();
     let is_chosen = !selectors.is_empty() || !windows.is_empty();
     let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose)?;
     if is_chosen {
         let data = ctx.data()?;
-        resolve::choose_windows(&data, &mut look.jobs, (&windows, &whose))?;
-        resolve::choose(&data, &mut look.jobs, &selectors)?;
+        selection::choose_windows(&data, &mut look.jobs, &windows, &whose)?;
+        selection::choose(&data, &mut look.jobs, &selectors)?;
         look.orphans.clear();
     }
     if args.leaves {
@@ -167,7 +167,7 @@ fn ends_in(view: &JobView, ending: Option<&Ending>) -> String {
 
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words, Purpose::Look)?;
+    let id = app.requester()?.one_job(words, Purpose::Look)?;
     let view = snapshot::look_at(app.ctx()?, &id)?;
     let is_over = !view.shown.status.is_live();
     let ending = if is_over { printed::ending(app.ctx()?, &view)? } else { None };

@@ -4,7 +4,6 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::model::ids::{JobId, UserName};
 use crate::ops::clean::{self, Cleaned, Ends, Extent};
 use crate::ops::orphans::{self, Closed, Left, Unmarked, Which};
@@ -13,7 +12,7 @@ use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let extent = Extent { ends: Ends::All, ancestors_too: args.re, force: args.force };
     if app.global.dry_run {
         return Ok(would(&user, &clean::dry_run_clean(app.ctx()?, &user, extent)?));
@@ -23,7 +22,7 @@ pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
 
 /// `clear-finished`, `clear-error`, `clear-all`.
 pub(in crate::cli) fn clear(app: &App, args: &Clear, ends: Ends) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let extent = Extent { force: args.force, ..Extent::of(ends) };
     if app.global.dry_run {
         return Ok(would(&user, &clean::dry_run_clear(app.ctx()?, &user, extent)?));
@@ -33,7 +32,7 @@ pub(in crate::cli) fn clear(app: &App, args: &Clear, ends: Ends) -> Outcome {
 
 /// `-czw`.
 pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let ctx = app.ctx()?;
     let which = if args.force { Which::All } else { Which::Marked };
     if app.global.dry_run {
@@ -57,7 +56,7 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
 
 /// `-czj`.
 pub(in crate::cli) fn jobs(app: &App, args: &Clear) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let ctx = app.ctx()?;
     if app.global.dry_run {
         let chosen = clean::windowless(ctx, &user, args.force)?;

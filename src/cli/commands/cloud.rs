@@ -10,7 +10,6 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::cli::resolve;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, Target};
@@ -19,6 +18,7 @@ use crate::ops::dry_run::{self, Remake};
 use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
+use crate::ops::selection;
 use crate::ops::{Error, Kind, fleet, simulator};
 use crate::text::counted;
 use crate::wire::targets::{
@@ -56,7 +56,7 @@ pub(in crate::cli) fn insist(app: &App, args: &Insist) -> Outcome {
 
 fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insistence)) -> Outcome {
     let ctx = app.ctx()?;
-    resolve::no_job(&*ctx.data()?, &args.target, verb)?;
+    selection::no_job(&*ctx.data()?, &args.target, verb)?;
     // A name that nothing knows yet may be asked for.
     let name = match ctx.data()?.resolve_target(&args.target) {
         Some(target) => target.name,
@@ -97,7 +97,7 @@ fn dry_run_of(plan: &Remake, notes: Vec<String>) -> Output {
 /// `delete`, `start`, `stop`, `restart`.
 pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Change) -> Outcome {
     let ctx = app.ctx()?;
-    let target = resolve::target(&*ctx.data()?, typed, verb)?;
+    let target = selection::target(&*ctx.data()?, typed, verb)?;
     if app.global.dry_run {
         provision::may_change(ctx, &target.name, change)?;
         return Ok(Output::would(&format!("{} {}", change.verb(), target.name)));

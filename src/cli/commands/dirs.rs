@@ -5,16 +5,16 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use crate::cli::resolve::{self, Sorted};
 use crate::model::ids::UserName;
 use crate::ops::init;
+use crate::ops::selection::{self, Sorted};
 use crate::ops::{Error, ctx::user_of, dirs};
 use crate::wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
 
 /// The words of a command that takes slots.
 fn slots(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;
-    let sorted = resolve::sort(words, &data)?;
+    let sorted = selection::sort(words, &data)?;
     sorted.no_window()?;
     let user = app.user(&data, sorted.user.clone())?;
     Ok((user, sorted))
@@ -62,7 +62,7 @@ fn store(app: &App, user: &UserName, slot: u32, path: &Path) -> Outcome {
 
 /// `ls`.
 pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
-    let user = resolve::only_user(app, words)?;
+    let user = app.requester()?.only_user(words)?;
     let data = app.ctx()?.data()?;
     let owner = user_of(&data, &user)?;
     let text = if owner.working_dir.is_empty() {

@@ -4,18 +4,18 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
-use crate::cli::resolve;
-use crate::cli::whose::{self, Purpose};
 use crate::model::ids::JobNumber;
 use crate::model::time::Zone;
 use crate::ops::journal::{self, Event};
+use crate::ops::selection;
+use crate::ops::whose::{About, Purpose};
 use crate::wire::events::EventsDocument;
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let sorted = resolve::sort(&args.words, &data)?;
+    let sorted = selection::sort(&args.words, &data)?;
     sorted.nothing_else()?;
     let windows = sorted.windows.len() + sorted.numbers.len();
     let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
@@ -24,7 +24,8 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         None
     } else {
         let windows: Vec<JobNumber> = window.into_iter().collect();
-        Some(whose::one(app, &data, sorted.user.clone(), (Purpose::Look, &windows))?)
+        let about = About { word: sorted.user.clone(), purpose: Purpose::Look, windows: &windows };
+        Some(app.requester()?.user(&data, &about)?)
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
     let mut text = lines(&events, &app.zone(&data)?);

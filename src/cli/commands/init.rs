@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Init;
+use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::model::ids::UserName;
 use crate::model::time::LOCAL;
 use crate::ops::init::{self, Beginning};
@@ -71,7 +71,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
             tmux_name: None,
             dir: None,
             time_zone: zone,
-            commands: resolve::command_words(),
+            commands: legacy::command_words(),
         },
         dir,
         scripts,
@@ -102,7 +102,7 @@ fn asked(app: &App, question: &str, default: &str) -> Result<String, Error> {
 
 fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
     let ctx = app.ctx()?;
-    let report = import::look(ctx, path, &resolve::command_words())?;
+    let report = import::look(ctx, path, &legacy::command_words())?;
     let mut text = format!("{}\n", report.data.display());
     for user in &report.users {
         let jobs: Vec<String> =

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Describe, Targets, TargetsStep};
+use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
@@ -14,6 +14,7 @@ use crate::model::target::{ProviderAt, ProviderName};
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
+use crate::ops::selection;
 use crate::ops::{Error, Kind, dry_run};
 use crate::text::counted;
 use crate::wire::targets::{
@@ -157,7 +158,7 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
 /// `targets import`.
 fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
     let ctx = app.ctx()?;
-    let plan = inventory::compare(ctx, wish, &resolve::command_words())?;
+    let plan = inventory::compare(ctx, wish, &legacy::command_words())?;
     let mut text: String = plan.changes.iter().map(difference).collect();
     if plan.changes.is_empty() {
         let seen = counted(plan.seen, "target");
@@ -195,7 +196,7 @@ fn difference(change: &Change) -> String {
 /// `describe TARGET`.
 pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let ctx = app.ctx()?;
-    let target = resolve::target(&*ctx.data()?, &of.target, "describe")?;
+    let target = selection::target(&*ctx.data()?, &of.target, "describe")?;
     let seen = inventory::describe(ctx, &target)?;
     let zone = app.zone(&*ctx.data()?)?;
     let text = paragraphs(&seen, ctx.clock.now(), &zone);

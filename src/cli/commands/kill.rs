@@ -4,9 +4,9 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
-use crate::cli::resolve;
-use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
+use crate::ops::selection;
+use crate::ops::whose::{Purpose, Several};
 use crate::ops::{Error, clean, kill};
 use crate::wire::cleaned::CleanedDocument;
 use crate::wire::jobs::JobIdPart;
@@ -16,9 +16,11 @@ use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let args = &of.jobs;
     let ctx = app.ctx()?;
-    let jobs = resolve::many_jobs(app, &args.words, (args.all, Purpose::Change), |view| {
-        view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live()
-    })?;
+    let jobs = app.requester()?.many_jobs(
+        &args.words,
+        Several { all: args.all, purpose: Purpose::Change },
+        |view| view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live(),
+    )?;
     if app.global.dry_run {
         return dry_run_of(kill::dry_run(ctx, &jobs));
     }
@@ -73,7 +75,7 @@ fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcom
 pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let sorted = resolve::sort(words, &data)?;
+    let sorted = selection::sort(words, &data)?;
     sorted.nothing_else()?;
     let window = sorted.one_window()?;
     let id = JobId::new(app.user(&data, sorted.user)?, window);

@@ -11,10 +11,9 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
-use crate::cli::resolve;
-use crate::cli::whose::Purpose;
 use crate::model::ids::JobId;
 use crate::ops::logs::{self, Output as Source};
+use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of};
 use crate::sys::files;
 use crate::wire::jobs::{JobIdPart, LogsDocument};
@@ -24,7 +23,7 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// Prints what a job has printed.
 pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
-    let id = resolve::one_job(app, &args.words, Purpose::Look)?;
+    let id = app.requester()?.one_job(&args.words, Purpose::Look)?;
     let grep = match &args.grep {
         None => None,
         Some(text) => Some(Regex::new(text).map_err(|e| {

@@ -4,7 +4,6 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::ops::news;
 use crate::wire::events::NewsDocument;
 
@@ -12,7 +11,7 @@ use super::history;
 
 /// Prints what has happened since the last time, and remembers this one.
 pub(in crate::cli) fn since_last(app: &App, args: &History) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let news = news::since_last(ctx, &user, args.lines)?;

@@ -5,10 +5,10 @@ use crate::cli::app::App;
 use crate::cli::args::Again;
 use crate::cli::commands::run;
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::ops::resume::{self, AgainRequest};
+use crate::ops::selection;
 use crate::ops::{Error, ctx::job_of};
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::wire::launches::{SuccessorDocument, SuccessorPlanDocument, SuccessorPlanPart};
@@ -82,7 +82,7 @@ fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error>
 
 fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Error> {
     let data = app.ctx()?.data()?;
-    let mut sorted = resolve::sort(&args.words, &data)?;
+    let mut sorted = selection::sort(&args.words, &data)?;
     let mut target = sorted.take("tpu").or_else(|| sorted.take("ka"));
     if target.is_none() {
         let at = sorted.rest.iter().position(|word| data.resolve_target(word).is_some());

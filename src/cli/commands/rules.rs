@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::{Output, table};
-use crate::cli::resolve;
-use crate::cli::whose::Purpose;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::rules::{NAMED, Rules};
 use crate::ops::launch::check::parse_rules;
+use crate::ops::selection;
+use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of, rules};
 use crate::wire::jobs::{
     JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument, TagDocument,
@@ -19,7 +19,7 @@ use crate::wire::jobs::{
 /// A job and the one further word that the command takes.
 fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, String), Error> {
     let data = app.ctx()?.data()?;
-    let mut sorted = resolve::sort(words, &data)?;
+    let mut sorted = selection::sort(words, &data)?;
     // `grpc:rerun` and the like look like selectors of other commands, and tags may be numbers.
     let missing = || {
         Error::usage(format!("which {what}?")).hint(format!(
@@ -70,7 +70,7 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
 
 /// `ignore-error`.
 pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
-    let job = resolve::one_job(app, words, Purpose::Change)?;
+    let job = app.requester()?.one_job(words, Purpose::Change)?;
     rules::ignore_error(app.ctx()?, &job)?;
     Ok(Output::new(
         format!("{job} counts as running until it prints another error."),
@@ -80,7 +80,7 @@ pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
 
 /// `get-stage-dir`.
 pub(in crate::cli) fn stage_dir(app: &App, words: &[String]) -> Outcome {
-    let id = resolve::one_job(app, words, Purpose::Look)?;
+    let id = app.requester()?.one_job(words, Purpose::Look)?;
     let data = app.ctx()?.data()?;
     match &job_of(&data, &id)?.stage_dir {
         Some(dir) => Ok(Output::new(dir.clone(), &StageDirDocument { stage_dir: dir })),

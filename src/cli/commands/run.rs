@@ -3,7 +3,6 @@
 use crate::cli::app::App;
 use crate::cli::args::Run;
 use crate::cli::print::Output;
-use crate::cli::resolve::{self, Sorted};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
@@ -13,6 +12,7 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, RunRequest};
+use crate::ops::selection::{self, Sorted};
 use crate::wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, WaitPlanDocument, WaitPlanPart,
 };
@@ -90,7 +90,7 @@ pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Resul
 
 /// What was typed.
 fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
-    let mut sorted = resolve::sort(&args.words, data)?;
+    let mut sorted = selection::sort(&args.words, data)?;
     sorted.no_selector()?;
     let types = choose::types(args, &mut sorted, data);
     let reclaimable = match (args.norm, args.pre) {

@@ -6,8 +6,9 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
-use crate::cli::{resolve, screen};
+use crate::cli::screen;
 use crate::model::time::LOCAL;
+use crate::ops::selection;
 use crate::ops::{Error, settings};
 use crate::wire::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
@@ -17,7 +18,7 @@ use crate::wire::words::Members;
 
 /// `get-settings`.
 pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
-    let user = resolve::only_user(app, &args.words)?;
+    let user = app.requester()?.only_user(&args.words)?;
     let mut text = String::new();
     let mut values = Vec::new();
     let mut origins = Vec::new();
@@ -56,7 +57,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("a key and a value, please")
             .hint("as in: tpu set-settings monitor_after_run False"));
     };
-    let user = resolve::only_user(app, words.get(2..).unwrap_or_default())?;
+    let user = app.requester()?.only_user(words.get(2..).unwrap_or_default())?;
     screen::check_setting(key, value)?;
     let hidden = settings::set(app.ctx()?, &user, key, value)?;
     let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));
@@ -70,7 +71,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
 
 /// `reset-settings`.
 pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
-    let user = resolve::only_user(app, words)?;
+    let user = app.requester()?.only_user(words)?;
     let dropped = settings::reset(app.ctx()?, &user)?;
     let mut text = format!("The settings of {user} are the defaults again.\n");
     for (key, value) in &dropped {
@@ -83,7 +84,7 @@ pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
 /// `reset-window-num [N=1]`.
 pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcome {
     let data = app.ctx()?.data()?;
-    let sorted = resolve::sort(words, &data)?;
+    let sorted = selection::sort(words, &data)?;
     sorted.nothing_else()?;
     sorted.no_window()?;
     let number = match sorted.numbers.as_slice() {

@@ -3,8 +3,8 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Register;
+use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::cli::resolve;
 use crate::model::target::{Pricing, ProviderName, Registration};
 use crate::ops::{Error, targets};
 use crate::wire::targets::{
@@ -17,7 +17,7 @@ pub(in crate::cli) fn add_alias(app: &App, words: &[String]) -> Outcome {
         return Err(Error::usage("an alias and a full name, please")
             .hint("as in: tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2"));
     };
-    let known = targets::add_alias(app.ctx()?, alias, full, &resolve::command_words())?;
+    let known = targets::add_alias(app.ctx()?, alias, full, &legacy::command_words())?;
     let mut notes = Vec::new();
     if !known {
         notes.push(format!(

@@ -3,11 +3,12 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::AddUser;
+use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use crate::cli::resolve;
 use crate::model::ids::UserName;
 use crate::ops::Error;
 use crate::ops::init;
+use crate::ops::selection;
 use crate::ops::users::{self, NewUser};
 use crate::text::counted;
 use crate::wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
@@ -19,7 +20,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         tmux_name: args.tmux_name.clone(),
         dir: args.dir.clone(),
         time_zone: args.time_zone.clone(),
-        commands: resolve::command_words(),
+        commands: legacy::command_words(),
     };
     if args.name.is_none() {
         if !app.may_ask() {
@@ -43,7 +44,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
 /// Removes a user who has no live jobs.
 pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let data = app.ctx()?.data()?;
-    let sorted = resolve::sort(words, &data)?;
+    let sorted = selection::sort(words, &data)?;
     sorted.nothing_else()?;
     sorted.no_number()?;
     let Some(name) = sorted.user else {

@@ -7,11 +7,10 @@ use crate::cli::app::App;
 use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::cli::resolve;
-use crate::cli::whose::Purpose;
 use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::{JobView, Whose};
+use crate::ops::whose::{Purpose, Several};
 use crate::ops::{Error, Kind, snapshot};
 use crate::wire::jobs::{JobPart, WaitDocument};
 
@@ -21,7 +20,11 @@ const POLL: Duration = Duration::from_millis(500);
 /// Waits for jobs, each followed to the leaf of its lineage.
 pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     let ctx = app.ctx()?;
-    let jobs = resolve::many_jobs(app, &args.words, (false, Purpose::Look), |_| true)?;
+    let jobs = app.requester()?.many_jobs(
+        &args.words,
+        Several { all: false, purpose: Purpose::Look },
+        |_| true,
+    )?;
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let start = ctx.clock.monotonic();
     let mut memory = snapshot::Memory::default();

@@ -1,4 +1,4 @@
-//! What words mean: users, windows, selectors, `key=value`. The second stage of the command line.
+//! What the words of a request mean: users, windows, selectors, `key=value`; and the jobs that they choose.
 
 use std::fmt;
 
@@ -7,37 +7,34 @@ use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::target::Target;
 use crate::model::view::{JobView, Whose};
-use crate::ops::error::did_you_mean;
-use crate::ops::launch::check::resolve_target;
-use crate::ops::{Ctx, Error, snapshot};
 
-use super::app::App;
-use super::args::Cli;
-use super::legacy;
-use super::whose::{self, Purpose};
+use super::Error;
+use super::ctx::job_of;
+use super::error::did_you_mean;
+use super::launch::check::resolve_target;
 
 /// Words, sorted by what they are.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub struct Sorted {
     /// A known user name, `user=NAME` or `id=N`.
-    pub(super) user: Option<UserName>,
+    pub user: Option<UserName>,
     /// `w=7`, `window=7`, `windows=7,9-12`.
-    pub(super) windows: Vec<JobNumber>,
+    pub windows: Vec<JobNumber>,
     /// Bare integers and ranges, in order: windows or slots, as the command decides.
-    pub(super) numbers: Vec<u32>,
+    pub numbers: Vec<u32>,
     /// `key=value`, in order.
-    pub(super) pairs: Vec<(String, String)>,
+    pub pairs: Vec<(String, String)>,
     /// `tag:NAME`, `tpu:NAME`, `status:NAME`.
-    pub(super) selectors: Vec<Selector>,
+    pub selectors: Vec<Selector>,
     /// Everything else, in order.
-    pub(super) rest: Vec<String>,
+    pub rest: Vec<String>,
     /// The users there are, for the nearest name.
     users: Vec<UserName>,
 }
 
 /// Chooses jobs by what they are.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Selector {
+pub enum Selector {
     /// By tag.
     Tag(String),
     /// By target, alias or full name.
@@ -63,7 +60,7 @@ const STATUSES: [&str; 7] =
 const WINDOW_KEYS: [&str; 3] = ["w", "window", "windows"];
 
 /// Sorts words.
-pub(super) fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
+pub fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
     let users = data.users().iter().map(|user| user.name.clone()).collect();
     let mut sorted = Sorted { users, ..Sorted::default() };
     for word in words {
@@ -148,9 +145,20 @@ fn selector(word: &str) -> Option<Selector> {
 }
 
 impl Sorted {
+    /// Takes out the words that are targets.
+    pub fn take_targets(&mut self, data: &Data) -> Vec<String> {
+        let is_target = |word: &mut String| data.resolve_target(word).is_some();
+        self.rest.extract_if(.., is_target).collect()
+    }
+
     /// Complains about words that the command has no use for.
-    pub(super) fn nothing_else(&self) -> Result<(), Error> {
+    pub fn nothing_else(&self) -> Result<(), Error> {
         self.no_selector()?;
+        self.no_other_word()
+    }
+
+    /// Complains about words that are no user, window or selector.
+    pub fn no_other_word(&self) -> Result<(), Error> {
         self.no_pair()?;
         match self.rest.first() {
             // A bare word that is nothing known is most likely a name.
@@ -167,7 +175,7 @@ impl Sorted {
     }
 
     /// Complains about a `key=value`, where none is taken.
-    pub(super) fn no_pair(&self) -> Result<(), Error> {
+    pub fn no_pair(&self) -> Result<(), Error> {
         let Some((key, value)) = self.pairs.first() else { return Ok(()) };
         let near = did_you_mean(key, ["user", "id", "w", "window", "windows", "tpu"]);
         let hint = near.unwrap_or_else(|| "`tpu help COMMAND` shows what it takes".to_owned());
@@ -175,7 +183,7 @@ impl Sorted {
     }
 
     /// Complains about a selector, where none is taken: what would choose is never ignored.
-    pub(super) fn no_selector(&self) -> Result<(), Error> {
+    pub fn no_selector(&self) -> Result<(), Error> {
         match self.selectors.first() {
             Some(selector) => Err(Error::usage(format!(
                 "'{selector}' chooses among several jobs, and \
@@ -189,7 +197,7 @@ impl Sorted {
     }
 
     /// Complains about a window or a bare number, where none is taken: it would have no effect.
-    pub(super) fn no_number(&self) -> Result<(), Error> {
+    pub fn no_number(&self) -> Result<(), Error> {
         self.no_window()?;
         match self.numbers.first() {
             Some(number) => Err(Error::usage(format!("'{number}' means nothing here"))
@@ -199,7 +207,7 @@ impl Sorted {
     }
 
     /// Complains about a window, where none is taken.
-    pub(super) fn no_window(&self) -> Result<(), Error> {
+    pub fn no_window(&self) -> Result<(), Error> {
         match self.windows.first() {
             Some(window) => Err(Error::usage(format!("'w={window}' means nothing here"))
                 .hint("it takes no window; `tpu help COMMAND` shows what it takes")),
@@ -208,19 +216,19 @@ impl Sorted {
     }
 
     /// The windows that are named, behind a key or bare.
-    pub(super) fn all_windows(&self) -> Vec<JobNumber> {
+    pub fn all_windows(&self) -> Vec<JobNumber> {
         let bare = self.numbers.iter().copied().map(JobNumber);
         self.windows.iter().copied().chain(bare).collect()
     }
 
     /// Takes `key=value` out of the pairs.
-    pub(super) fn take(&mut self, key: &str) -> Option<String> {
+    pub fn take(&mut self, key: &str) -> Option<String> {
         let at = self.pairs.iter().position(|(known, _)| known == key)?;
         Some(self.pairs.remove(at).1)
     }
 
     /// The one window that a command is about.
-    pub(super) fn one_window(&self) -> Result<JobNumber, Error> {
+    pub fn one_window(&self) -> Result<JobNumber, Error> {
         let mut all = self.all_windows();
         all.dedup();
         match all.as_slice() {
@@ -234,7 +242,7 @@ impl Sorted {
 
 /// Complains about a job where a target is meant: whoever stops job 7 means another verb. `verb` is what was
 /// typed.
-pub(super) fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> {
+pub fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> {
     let (owner, word) = match typed.split_once('/') {
         Some((owner, word)) if data.user(&UserName::from(owner)).is_some() => (Some(owner), word),
         _ => (None, typed),
@@ -257,16 +265,17 @@ pub(super) fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> 
 }
 
 /// The target that a verb of targets is about.
-pub(super) fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Error> {
+pub fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Error> {
     no_job(data, typed, verb)?;
     resolve_target(data, typed)
 }
 
-/// Keeps the jobs in these windows. One in which nobody who is shown has a job is an error.
-pub(super) fn choose_windows(
+/// Keeps those of somebody's jobs that are in these windows. One in which nobody has a job is an error.
+pub fn choose_windows(
     data: &Data,
     jobs: &mut Vec<JobView>,
-    (windows, whose): (&[JobNumber], &Whose),
+    windows: &[JobNumber],
+    whose: &Whose,
 ) -> Result<(), Error> {
     if windows.is_empty() {
         return Ok(());
@@ -276,7 +285,7 @@ pub(super) fn choose_windows(
             continue;
         }
         if let Some(user) = whose.only() {
-            crate::ops::ctx::job_of(data, &JobId::new(user.clone(), *window))?;
+            job_of(data, &JobId::new(user.clone(), *window))?;
         }
         return Err(Error::not_found(format!("nobody has a job in window {window}"))
             .hint("`tpu check-simp` lists the windows"));
@@ -286,7 +295,7 @@ pub(super) fn choose_windows(
 }
 
 /// Takes the selectors out of the words of a command that shows many jobs.
-pub(super) fn selectors(words: &[String]) -> (Vec<Selector>, Vec<String>) {
+pub fn selectors(words: &[String]) -> (Vec<Selector>, Vec<String>) {
     let mut rest = Vec::new();
     let mut selectors = Vec::new();
     for word in words {
@@ -298,93 +307,9 @@ pub(super) fn selectors(words: &[String]) -> (Vec<Selector>, Vec<String>) {
     (selectors, rest)
 }
 
-/// The one job that a command is about.
-pub(super) fn one_job(app: &App, words: &[String], purpose: Purpose) -> Result<JobId, Error> {
-    let data = app.ctx()?.data()?;
-    let sorted = sort(words, &data)?;
-    sorted.nothing_else()?;
-    let window = sorted.one_window()?;
-    let user = whose::one(app, &data, sorted.user, (purpose, &[window]))?;
-    crate::ops::ctx::job_of(&data, &JobId::new(user, window)).map(super::super::model::job::Job::id)
-}
-
-/// The user that a command is about, where it takes nothing else.
-pub(super) fn only_user(app: &App, words: &[String]) -> Result<UserName, Error> {
-    let data = app.ctx()?.data()?;
-    let sorted = sort(words, &data)?;
-    sorted.nothing_else()?;
-    sorted.no_number()?;
-    app.user(&data, sorted.user)
-}
-
-/// The jobs that a command for several is about: windows, selectors, or all that `applies` to.
-pub(super) fn many_jobs(
-    app: &App,
-    words: &[String],
-    (all, purpose): (bool, Purpose),
-    applies: impl Fn(&JobView) -> bool,
-) -> Result<Vec<JobId>, Error> {
-    let ctx = app.ctx()?;
-    let data = ctx.data()?;
-    let sorted = sort(words, &data)?;
-    // The original also takes a target here: all of the user's jobs on it.
-    let (targets, unknown): (Vec<String>, Vec<String>) =
-        sorted.rest.iter().cloned().partition(|word| data.resolve_target(word).is_some());
-    let (users, windows) = (sorted.users.clone(), sorted.all_windows());
-    let checked = Sorted { rest: unknown, pairs: sorted.pairs, users, ..Sorted::default() };
-    checked.nothing_else()?;
-    let user = whose::one(app, &data, sorted.user, (purpose, &windows))?;
-    let mut selectors = sorted.selectors;
-    selectors.extend(targets.into_iter().map(Selector::Target));
-
-    let mut jobs: Vec<JobId> = Vec::new();
-    for window in windows {
-        let id = JobId::new(user.clone(), window);
-        crate::ops::ctx::job_of(&data, &id)?;
-        if !jobs.contains(&id) {
-            jobs.push(id);
-        }
-    }
-    if all || !selectors.is_empty() {
-        // A status that is named is meant, whatever the command takes otherwise.
-        let by_status = selectors.iter().any(|selector| matches!(selector, Selector::Status(_)));
-        for view in selected(ctx, &data, &user, &selectors)? {
-            if (by_status || applies(&view)) && !jobs.contains(&view.id) {
-                jobs.push(view.id);
-            }
-        }
-        if jobs.is_empty() {
-            return Err(Error::not_found(format!("no job of {user} is meant by that"))
-                .hint(format!("`tpu check {user}` lists them")));
-        }
-    }
-    if jobs.is_empty() {
-        return Err(Error::usage("which jobs?")
-            .hint("windows (w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, or --all"));
-    }
-    Ok(jobs)
-}
-
-/// The jobs of a user that every selector accepts.
-fn selected(
-    ctx: &Ctx,
-    data: &Data,
-    user: &UserName,
-    selectors: &[Selector],
-) -> Result<Vec<JobView>, Error> {
-    let mut look =
-        snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
-    choose(data, &mut look.jobs, selectors)?;
-    Ok(look.jobs)
-}
-
 /// Keeps the jobs that every selector accepts. A word that is no status, or a target that neither exists nor
 /// has a job, is an error.
-pub(super) fn choose(
-    data: &Data,
-    jobs: &mut Vec<JobView>,
-    selectors: &[Selector],
-) -> Result<(), Error> {
+pub fn choose(data: &Data, jobs: &mut Vec<JobView>, selectors: &[Selector]) -> Result<(), Error> {
     for selector in selectors {
         match selector {
             Selector::Tag(tag) => jobs.retain(|view| view.tags.as_deref() == Some(tag.as_str())),
@@ -416,15 +341,6 @@ fn unknown_status(word: &str) -> Error {
     let all = || format!("one of {}", known().collect::<Vec<_>>().join(", "));
     Error::usage(format!("status:{word}: no status and no kind of error is called so"))
         .hint(did_you_mean(word, known()).unwrap_or_else(all))
-}
-
-/// The words that are commands, which no name may be.
-pub(super) fn command_words() -> Vec<String> {
-    let all = Cli::definitions();
-    let names = all.get_subcommands().flat_map(|sub| {
-        std::iter::once(sub.get_name().to_owned()).chain(sub.get_all_aliases().map(str::to_owned))
-    });
-    names.chain(legacy::COMMANDS.iter().map(|(typed, _)| (*typed).to_owned())).collect()
 }
 
 #[cfg(test)]

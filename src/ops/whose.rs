@@ -1,0 +1,283 @@
+//! Whose: which user a request is about, and which of their jobs. The one place where this is decided.
+//!
+//! The name in the request, `TPU_USER`, the setting `user`, the account's own user, the only user there is.
+//! Where none of these says who, a request that only looks means the one user who has the window; what shows
+//! lists shows everybody; whatever else asks, and without a person to ask it is an error.
+
+use crate::model::data::{Data, User};
+use crate::model::ids::{JobId, JobNumber, UserName};
+use crate::model::job::Job;
+use crate::model::view::{JobView, Whose};
+
+use super::ctx::{job_of, user_of};
+use super::selection::{self, Selector, Sorted};
+use super::snapshot;
+use super::{Ctx, Error};
+
+/// What a request does with what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It shows it: the wrong user's would be seen and harm nobody.
+    Look,
+    /// It changes it.
+    Change,
+}
+
+/// What a request says about the user that it is about.
+#[derive(Clone, Debug)]
+pub struct About<'a> {
+    /// The user among its words.
+    pub word: Option<UserName>,
+    /// What is done.
+    pub purpose: Purpose,
+    /// The windows of theirs that it names.
+    pub windows: &'a [JobNumber],
+}
+
+/// Which of a user's jobs a request for several is about, beside those that its words choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Several {
+    /// All to which the request applies.
+    pub all: bool,
+    /// What is done to them.
+    pub purpose: Purpose,
+}
+
+/// Asks which of the users there are is meant.
+pub type AskWhose<'a> = Box<dyn Fn(&Data) -> Result<UserName, Error> + 'a>;
+
+/// Whoever makes a request: a person at a terminal, the screen, or somebody far away.
+pub struct Requester<'a> {
+    /// The surroundings of the request.
+    pub ctx: &'a Ctx,
+    /// The user whom it names beside its words, as `--user` does.
+    pub named: Option<UserName>,
+    /// How to ask which user is meant, where nothing says it; [`unnamed`] where nobody can be asked.
+    pub ask: AskWhose<'a>,
+}
+
+/// The error where nothing says which user is meant and nobody can be asked.
+pub fn unnamed(data: &Data) -> Error {
+    let names: Vec<&str> = data.users().iter().map(|user| user.name.as_str()).collect();
+    Error::usage(format!("whose? There are {}", names.join(", ")))
+}
+
+impl Requester<'_> {
+    /// The user whom the words, the flags, the environment, the settings or the account name; `None` if
+    /// nothing does. Asks nobody.
+    pub fn user_named(
+        &self,
+        data: &Data,
+        word: Option<&UserName>,
+    ) -> Result<Option<UserName>, Error> {
+        if let (Some(word), Some(flag)) = (word, &self.named)
+            && word != flag
+        {
+            return Err(Error::usage(format!("two users are named: {word} and --user {flag}"))
+                .hint("name one"));
+        }
+        match word.or(self.named.as_ref()) {
+            Some(name) => user_of(data, name).map(|user| Some(user.name.clone())),
+            None => self.user_at_work(data),
+        }
+    }
+
+    /// The user who is at work here, whoever a request is about: whom the environment, the settings or the
+    /// account name.
+    pub fn user_at_work(&self, data: &Data) -> Result<Option<UserName>, Error> {
+        let setting = self.ctx.settings(None)?.user;
+        if let Some(name) = setting.as_deref().map(UserName::from) {
+            return user_of(data, &name).map(|user| Some(user.name.clone()));
+        }
+        let account = ["USER", "LOGNAME"].iter().find_map(|name| self.ctx.env.non_empty(name));
+        if let Some(user) = account.and_then(|name| data.user(&UserName::from(name))) {
+            return Ok(Some(user.name.clone()));
+        }
+        match data.users() {
+            [] => Err(Error::not_found("there is no user yet")
+                .hint("begin in the directory of your code: tpu init")),
+            [only] => Ok(Some(only.name.clone())),
+            _ => Ok(None),
+        }
+    }
+
+    /// The one user that a request is about.
+    pub fn user(&self, data: &Data, about: &About<'_>) -> Result<UserName, Error> {
+        if let Some(user) = self.user_named(data, about.word.as_ref())? {
+            return Ok(user);
+        }
+        if about.purpose == Purpose::Look && !about.windows.is_empty() {
+            let has_all =
+                |user: &&User| about.windows.iter().all(|window| user.job(*window).is_some());
+            let mut holders = data.users().iter().filter(has_all);
+            if let (Some(only), None) = (holders.next(), holders.next()) {
+                return Ok(only.name.clone());
+            }
+        }
+        (self.ask)(data)
+    }
+
+    /// The user that a request is about, where it takes nothing else.
+    pub fn only_user(&self, words: &[String]) -> Result<UserName, Error> {
+        let data = self.ctx.data()?;
+        let sorted = selection::sort(words, &data)?;
+        sorted.nothing_else()?;
+        sorted.no_number()?;
+        self.user(&data, &About { word: sorted.user, purpose: Purpose::Change, windows: &[] })
+    }
+
+    /// Whose jobs a list shows that takes users and nothing else.
+    pub fn users_of_list(&self, words: &[String]) -> Result<Whose, Error> {
+        let (whose, sorted) = self.users_and_windows_of_list(words)?;
+        sorted.no_number()?;
+        Ok(whose)
+    }
+
+    /// Whose jobs a list shows: of those who are named, else of whom anything says, else everybody's. Beside
+    /// users there are windows at most.
+    pub fn users_and_windows_of_list(&self, words: &[String]) -> Result<(Whose, Sorted), Error> {
+        let data = self.ctx.data()?;
+        let mut named: Vec<UserName> = Vec::new();
+        let mut rest = Vec::new();
+        for word in words {
+            match selection::sort(std::slice::from_ref(word), &data)?.user {
+                Some(user) => named.push(user_of(&data, &user)?.name.clone()),
+                None => rest.push(word.clone()),
+            }
+        }
+        let sorted = selection::sort(&rest, &data)?;
+        sorted.nothing_else()?;
+        if named.len() > 1 {
+            named.extend(self.named.clone());
+            return Ok((Whose::of(named), sorted));
+        }
+        Ok((Whose::of(self.user_named(&data, named.first())?), sorted))
+    }
+
+    /// The one job that a request is about.
+    pub fn one_job(&self, words: &[String], purpose: Purpose) -> Result<JobId, Error> {
+        let data = self.ctx.data()?;
+        let sorted = selection::sort(words, &data)?;
+        sorted.nothing_else()?;
+        let window = sorted.one_window()?;
+        let about = About { word: sorted.user, purpose, windows: &[window] };
+        let user = self.user(&data, &about)?;
+        job_of(&data, &JobId::new(user, window)).map(Job::id)
+    }
+
+    /// The jobs that a request for several is about: windows, selectors, or all that `applies` to.
+    pub fn many_jobs(
+        &self,
+        words: &[String],
+        several: Several,
+        applies: impl Fn(&JobView) -> bool,
+    ) -> Result<Vec<JobId>, Error> {
+        let data = self.ctx.data()?;
+        let mut sorted = selection::sort(words, &data)?;
+        // The original also takes a target here: all of the user's jobs on it.
+        let targets = sorted.take_targets(&data);
+        sorted.no_other_word()?;
+        let windows = sorted.all_windows();
+        let about = About { word: sorted.user, purpose: several.purpose, windows: &windows };
+        let user = self.user(&data, &about)?;
+        let mut selectors = sorted.selectors;
+        selectors.extend(targets.into_iter().map(Selector::Target));
+
+        let mut jobs: Vec<JobId> = Vec::new();
+        for window in windows {
+            let id = JobId::new(user.clone(), window);
+            job_of(&data, &id)?;
+            if !jobs.contains(&id) {
+                jobs.push(id);
+            }
+        }
+        if several.all || !selectors.is_empty() {
+            // A status that is named is meant, whatever the request takes otherwise.
+            let by_status =
+                selectors.iter().any(|selector| matches!(selector, Selector::Status(_)));
+            for view in self.selected(&data, &user, &selectors)? {
+                if (by_status || applies(&view)) && !jobs.contains(&view.id) {
+                    jobs.push(view.id);
+                }
+            }
+            if jobs.is_empty() {
+                return Err(Error::not_found(format!("no job of {user} is meant by that"))
+                    .hint(format!("`tpu check {user}` lists them")));
+            }
+        }
+        if jobs.is_empty() {
+            return Err(Error::usage("which jobs?")
+                .hint("windows (w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, or --all"));
+        }
+        Ok(jobs)
+    }
+
+    /// The jobs of a user that every selector accepts.
+    fn selected(
+        &self,
+        data: &Data,
+        user: &UserName,
+        selectors: &[Selector],
+    ) -> Result<Vec<JobView>, Error> {
+        let mut memory = snapshot::Memory::default();
+        let mut look = snapshot::look(self.ctx, &mut memory, &Whose::of([user.clone()]))?;
+        selection::choose(data, &mut look.jobs, selectors)?;
+        Ok(look.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::open::{Opening, open};
+    use crate::sys::env::Env;
+
+    /// A request from far away, for which nobody can be asked.
+    fn requester<'a>(ctx: &'a Ctx, named: Option<&str>) -> Requester<'a> {
+        Requester {
+            ctx,
+            named: named.map(UserName::from),
+            ask: Box::new(|data| Err(unnamed(data))),
+        }
+    }
+
+    #[test]
+    fn a_request_needs_no_command_line_to_know_whose_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let ctx = open(Opening {
+            data: dir.path().join("data.json"),
+            tmux_socket: Some("none".to_owned()),
+            env: Env::fixed([("HOME", "/nonexistent")]),
+            actor: "request".to_owned(),
+            tpu: "/nonexistent/tpu".into(),
+            layers: Vec::new(),
+            patterns: None,
+        });
+        ctx.store.create(&Data::empty()).unwrap();
+        ctx.transact(|tx| {
+            for name in ["alice", "bob"] {
+                tx.data.add_user(&UserName::from(name));
+            }
+            Ok(())
+        })
+        .unwrap();
+        let data = ctx.data().unwrap();
+        let about = |word: Option<&str>| About {
+            word: word.map(UserName::from),
+            purpose: Purpose::Change,
+            windows: &[],
+        };
+        let alice = requester(&ctx, Some("alice"));
+        assert_eq!(alice.user(&data, &about(None)).unwrap(), UserName::from("alice"));
+        let contradiction = alice.user(&data, &about(Some("bob"))).unwrap_err();
+        assert!(contradiction.message.starts_with("two users are named"), "{contradiction}");
+        let nobody = requester(&ctx, None);
+        assert_eq!(nobody.user(&data, &about(Some("bob"))).unwrap(), UserName::from("bob"));
+        let error = nobody.user(&data, &about(None)).unwrap_err();
+        assert_eq!(error.message, "whose? There are alice, bob");
+        assert_eq!(nobody.users_of_list(&[]).unwrap(), Whose::default());
+        let several = Several { all: true, purpose: Purpose::Change };
+        let error = alice.many_jobs(&[], several, |_| true).unwrap_err();
+        assert_eq!(error.message, "no job of alice is meant by that");
+    }
+}

@@ -28,139 +28,177 @@ pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
     let warnings = app.warnings.clone();
     let circumstances = if app.global.verbose { app.circumstances() } else { Vec::new() };
     let outcome = match command {
-        Some(command) if app.global.dry_run && acts_at_once(&command) => {
-            run_command(app, command).map(Output::dry_run_of)
-        }
-        Some(command) => run_command(app, command),
+        Some(command) => verb(command).run(app),
         None => bare(app),
     };
     outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
 }
 
-/// Whether a command changes the state and nothing else, so that its change is tried out and dropped.
-fn acts_at_once(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::AddTag(_)
-            | Command::IgnoreError(_)
-            | Command::SetRule(_)
-            | Command::AddUser(_)
-            | Command::DelUser(_)
-            | Command::SetCur(_)
-            | Command::SetDir(_)
-            | Command::DelDir(_)
-            | Command::SwapDir(_)
-            | Command::AddConfigAlias(_)
-            | Command::DelConfigAlias(_)
-            | Command::SetSettings(_)
-            | Command::ResetSettings(_)
-            | Command::ResetWindowNum(_)
-            | Command::AddTpuAlias(_)
-            | Command::Register(_)
-            | Command::DelRegistered(_)
-            | Command::Board(_)
-            | Command::State(_)
-            | Command::Ack
-            | Command::ClearMonitorLog
-            | Command::SetMonitorConfig(_)
-            | Command::UpdLog(_)
-            | Command::FinishJob(_)
-            | Command::FailJob(_)
-            | Command::Doctor(_)
-    ) || matches!(command, Command::Sim(of) if !matches!(of.event, SimEvent::List | SimEvent::Serve { .. }))
+/// A command that is ready to run.
+type Run = Box<dyn FnOnce(App) -> Outcome>;
+
+/// The same for one that leaves the rest to its caller.
+type Borrowing = Box<dyn FnOnce(&App) -> Outcome>;
+
+/// What a command does to the world, and so what `--dry-run` makes of it. Every command says it where it is
+/// named; one that does not is no command.
+enum Verb {
+    /// It only looks: a dry run of it is the same.
+    Looks(Run),
+    /// It changes the state file and nothing else: a dry run makes the change on a copy, which is dropped.
+    Changes(Run),
+    /// It acts on what is outside. Its use case has a twin that says what would be done, which it asks instead.
+    Acts(Run),
+    /// It acts, and nobody can say beforehand what would come of it: there is no dry run of it.
+    CannotBeTried(Run),
 }
 
-fn run_command(app: App, command: Command) -> Outcome {
+fn looks(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
+    Verb::Looks(Box::new(move |app| run(&app)))
+}
+
+fn changes(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
+    Verb::Changes(Box::new(move |app| run(&app)))
+}
+
+fn acts(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
+    Verb::Acts(Box::new(move |app| run(&app)))
+}
+
+fn untried(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
+    Verb::CannotBeTried(Box::new(move |app| run(&app)))
+}
+
+impl Verb {
+    fn run(self, app: App) -> Outcome {
+        match self {
+            Self::Changes(run) if app.global.dry_run => run(app).map(Output::dry_run_of),
+            Self::CannotBeTried(_) if app.global.dry_run => {
+                Err(Error::usage(format!("`tpu {}` cannot be tried out", app.name))
+                    .hint("leave --dry-run away; nothing was done"))
+            }
+            Self::Looks(run) | Self::Changes(run) | Self::Acts(run) | Self::CannotBeTried(run) => {
+                run(app)
+            }
+        }
+    }
+}
+
+/// What each command calls.
+fn verb(command: Command) -> Verb {
     match command {
-        Command::Run(args) => run_then_watch(app, |app| run::run(app, &args), args.quiet),
-        Command::Check(args) => check::check(&app, &args),
-        Command::CheckSimp(args) => check::table(&app, &args),
-        Command::Monitor(args) => monitor(app, &screen::scope(&args)),
-        Command::Caj(args) => check::everybody(&app, args),
-        Command::Maj(args) => check::again_and_again(&app, args),
-        Command::Resume(args) => resume::resume(&app, &args),
-        Command::Rerun(args) => resume::rerun(&app, &args),
-        Command::Kill(args) => kill::kill(&app, &args),
-        Command::KillWindow(args) => kill::kill_window(&app, &args.words),
-        Command::Clean(args) => clean::clean(&app, &args),
-        Command::ClearFinished(args) => clean::clear(&app, &args, Ends::Finished),
-        Command::ClearError(args) => clean::clear(&app, &args, Ends::Failed),
-        Command::ClearAll(args) => clean::clear(&app, &args, Ends::All),
-        Command::ClearZombieWindows(args) => clean::windows(&app, &args),
-        Command::ClearZombieJobs(args) => clean::jobs(&app, &args),
-        Command::AddTag(args) => rules::add_tag(&app, &args.words),
-        Command::IgnoreError(args) => rules::ignore_error(&app, &args.words),
-        Command::CheckRules => Ok(rules::check_rules()),
-        Command::SetRule(args) => rules::set_rule(&app, &args.words),
-        Command::GetStageDir(args) => rules::stage_dir(&app, &args.words),
-        Command::Logs(args) => logs::logs(&app, &args),
-        Command::Explain(args) => check::explain(&app, &args.words),
-        Command::History(args) if args.since_last => news::since_last(&app, &args),
-        Command::History(args) => history::history(&app, &args),
-        Command::Attach(args) => attach::attach(&app, &args.words),
-        Command::Wait(args) => wait::wait(&app, &args),
-        Command::AddUser(args) => users::add(&app, &args),
-        Command::DelUser(args) => users::delete(&app, &args.words),
-        Command::ListUsers => users::list(&app),
-        Command::SetCur(args) => dirs::set_current(&app, &args.words),
-        Command::SetDir(args) => dirs::set(&app, &args.words),
-        Command::Ls(args) => dirs::list(&app, &args.words),
-        Command::GetDir(args) => dirs::get(&app, &args.words),
-        Command::DelDir(args) => dirs::delete(&app, &args.words),
-        Command::SwapDir(args) => dirs::swap(&app, &args.words),
-        Command::AddConfigAlias(args) => aliases::add(&app, &args.words),
-        Command::ShowConfigAlias(args) => aliases::list(&app, &args.words),
-        Command::DelConfigAlias(args) => aliases::delete(&app, &args.words),
-        Command::GetSettings(args) => settings::get(&app, &args),
-        Command::SetSettings(args) => settings::set(&app, &args.words),
-        Command::ResetSettings(args) => settings::reset(&app, &args.words),
-        Command::ResetWindowNum(args) => settings::reset_window_number(&app, &args.words),
-        Command::AddTpuAlias(args) => targets::add_alias(&app, &args.words),
-        Command::ListTpuAliases => targets::list_aliases(&app),
-        Command::Register(args) => targets::register(&app, &args),
-        Command::DelRegistered(args) => targets::forget(&app, &args.words),
-        Command::Apply(args) => cloud::apply(&app, &args),
-        Command::Applyy(args) => cloud::insist(&app, &args),
-        Command::Reapply(args) => cloud::reapply(&app, &args),
-        Command::Delete(of) => cloud::change(&app, ("delete", &of.target), Change::Delete),
-        Command::Start(of) => cloud::change(&app, ("start", &of.target), Change::Start),
-        Command::Stop(of) => cloud::change(&app, ("stop", &of.target), Change::Stop),
-        Command::Restart(of) => cloud::change(&app, ("restart", &of.target), Change::Restart),
-        Command::CheckStatus(args) => cloud::check_status(&app, &args),
-        Command::Describe(of) => inventory::describe(&app, &of),
-        Command::Targets(args) => inventory::targets(&app, &args),
-        Command::Board(command) => board::run(&app, &command),
-        Command::Workers(command) => workers::run(&app, &command),
-        Command::Sim(args) => cloud::sim(&app, &args.event),
-        Command::Daemon(args) => daemon(app, args.step),
-        Command::Ack => monitor_cmds::ack(&app),
-        Command::MonitorLog(args) => monitor_cmds::log(&app, &args),
-        Command::ClearMonitorLog => monitor_cmds::clear_log(&app),
-        Command::SetMonitorConfig(args) => settings::set_monitor(&app, &args.words),
-        Command::GetMonitorConfig => settings::get_monitor(&app),
-        Command::UpdLog(args) => callbacks::upd_log(&app, &args.words),
-        Command::FinishJob(args) => callbacks::finish(&app, &args),
-        Command::FailJob(args) => callbacks::fail(&app, &args),
-        Command::Launcher(_) if app.global.dry_run => {
-            Ok(Output::would("do what a launcher does for its job"))
+        Command::Run(args) => Verb::Acts(Box::new(move |app| {
+            run_then_watch(app, |app| run::run(app, &args), args.quiet)
+        })),
+        Command::Check(args) => looks(move |app| check::check(app, &args)),
+        Command::CheckSimp(args) => looks(move |app| check::table(app, &args)),
+        Command::Monitor(args) => {
+            Verb::Acts(Box::new(move |app| monitor(app, &screen::scope(&args))))
         }
-        Command::Launcher(args) => {
+        Command::Caj(args) => looks(move |app| check::everybody(app, args)),
+        Command::Maj(args) => looks(move |app| check::again_and_again(app, args)),
+        Command::Resume(args) => acts(move |app| resume::resume(app, &args)),
+        Command::Rerun(args) => acts(move |app| resume::rerun(app, &args)),
+        Command::Kill(args) => acts(move |app| kill::kill(app, &args)),
+        Command::KillWindow(args) => acts(move |app| kill::kill_window(app, &args.words)),
+        Command::Clean(args) => acts(move |app| clean::clean(app, &args)),
+        Command::ClearFinished(args) => acts(move |app| clean::clear(app, &args, Ends::Finished)),
+        Command::ClearError(args) => acts(move |app| clean::clear(app, &args, Ends::Failed)),
+        Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)),
+        Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)),
+        Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)),
+        Command::AddTag(args) => changes(move |app| rules::add_tag(app, &args.words)),
+        Command::IgnoreError(args) => changes(move |app| rules::ignore_error(app, &args.words)),
+        Command::CheckRules => looks(move |_| Ok(rules::check_rules())),
+        Command::SetRule(args) => changes(move |app| rules::set_rule(app, &args.words)),
+        Command::GetStageDir(args) => looks(move |app| rules::stage_dir(app, &args.words)),
+        Command::Logs(args) => looks(move |app| logs::logs(app, &args)),
+        Command::Explain(args) => looks(move |app| check::explain(app, &args.words)),
+        Command::History(args) if args.since_last => looks(move |app| news::since_last(app, &args)),
+        Command::History(args) => looks(move |app| history::history(app, &args)),
+        Command::Attach(args) => acts(move |app| attach::attach(app, &args.words)),
+        Command::Wait(args) => looks(move |app| wait::wait(app, &args)),
+        Command::AddUser(args) => changes(move |app| users::add(app, &args)),
+        Command::DelUser(args) => changes(move |app| users::delete(app, &args.words)),
+        Command::ListUsers => looks(users::list),
+        Command::SetCur(args) => changes(move |app| dirs::set_current(app, &args.words)),
+        Command::SetDir(args) => changes(move |app| dirs::set(app, &args.words)),
+        Command::Ls(args) => looks(move |app| dirs::list(app, &args.words)),
+        Command::GetDir(args) => looks(move |app| dirs::get(app, &args.words)),
+        Command::DelDir(args) => changes(move |app| dirs::delete(app, &args.words)),
+        Command::SwapDir(args) => changes(move |app| dirs::swap(app, &args.words)),
+        Command::AddConfigAlias(args) => changes(move |app| aliases::add(app, &args.words)),
+        Command::ShowConfigAlias(args) => looks(move |app| aliases::list(app, &args.words)),
+        Command::DelConfigAlias(args) => changes(move |app| aliases::delete(app, &args.words)),
+        Command::GetSettings(args) => looks(move |app| settings::get(app, &args)),
+        Command::SetSettings(args) => changes(move |app| settings::set(app, &args.words)),
+        Command::ResetSettings(args) => changes(move |app| settings::reset(app, &args.words)),
+        Command::ResetWindowNum(args) => {
+            changes(move |app| settings::reset_window_number(app, &args.words))
+        }
+        Command::AddTpuAlias(args) => changes(move |app| targets::add_alias(app, &args.words)),
+        Command::ListTpuAliases => looks(targets::list_aliases),
+        Command::Register(args) => changes(move |app| targets::register(app, &args)),
+        Command::DelRegistered(args) => changes(move |app| targets::forget(app, &args.words)),
+        Command::Apply(args) => acts(move |app| cloud::apply(app, &args)),
+        Command::Applyy(args) => acts(move |app| cloud::insist(app, &args)),
+        Command::Reapply(args) => acts(move |app| cloud::reapply(app, &args)),
+        Command::Delete(of) => {
+            acts(move |app| cloud::change(app, ("delete", &of.target), Change::Delete))
+        }
+        Command::Start(of) => {
+            acts(move |app| cloud::change(app, ("start", &of.target), Change::Start))
+        }
+        Command::Stop(of) => {
+            acts(move |app| cloud::change(app, ("stop", &of.target), Change::Stop))
+        }
+        Command::Restart(of) => {
+            acts(move |app| cloud::change(app, ("restart", &of.target), Change::Restart))
+        }
+        Command::CheckStatus(args) => looks(move |app| cloud::check_status(app, &args)),
+        Command::Describe(of) => looks(move |app| inventory::describe(app, &of)),
+        Command::Targets(args) => acts(move |app| inventory::targets(app, &args)),
+        Command::Board(command) => changes(move |app| board::run(app, &command)),
+        Command::Workers(command) => acts(move |app| workers::run(app, &command)),
+        Command::Sim(args) => {
+            let kind: fn(Borrowing) -> Verb = match &args.event {
+                SimEvent::List => looks,
+                SimEvent::Serve { .. } => acts,
+                _ => changes,
+            };
+            kind(Box::new(move |app: &App| cloud::sim(app, &args.event)))
+        }
+        Command::Daemon(args) => Verb::Acts(Box::new(move |app| daemon(app, args.step))),
+        Command::Ack => changes(monitor_cmds::ack),
+        Command::MonitorLog(args) => looks(move |app| monitor_cmds::log(app, &args)),
+        Command::ClearMonitorLog => changes(monitor_cmds::clear_log),
+        Command::SetMonitorConfig(args) => {
+            changes(move |app| settings::set_monitor(app, &args.words))
+        }
+        Command::GetMonitorConfig => looks(settings::get_monitor),
+        Command::UpdLog(args) => changes(move |app| callbacks::upd_log(app, &args.words)),
+        Command::FinishJob(args) => changes(move |app| callbacks::finish(app, &args)),
+        Command::FailJob(args) => changes(move |app| callbacks::fail(app, &args)),
+        Command::Launcher(args) => acts(move |app| {
+            if app.global.dry_run {
+                return Ok(Output::would("do what a launcher does for its job"));
+            }
             app.console.streams()?;
-            callbacks::launcher(&app, &args.step)
-        }
-        Command::State(State::Init(args)) => init::run(&app, &args),
-        Command::State(State::Data(args)) => data::run(&app, &args.step),
-        Command::Classify(args) => classify::classify(&app, &args),
-        Command::Doctor(args) => doctor::doctor(&app, &args),
-        Command::Demo(args) => demo(&app, &args),
-        Command::DemoTrain { words } => {
+            callbacks::launcher(app, &args.step)
+        }),
+        Command::State(State::Init(args)) => changes(move |app| init::run(app, &args)),
+        Command::State(State::Data(args)) => changes(move |app| data::run(app, &args.step)),
+        Command::Classify(args) => looks(move |app| classify::classify(app, &args)),
+        Command::Doctor(args) => changes(move |app| doctor::doctor(app, &args)),
+        Command::Demo(args) => untried(move |app| demo(app, &args)),
+        Command::DemoTrain { words } => untried(move |app| {
             app.console.streams()?;
             demo_train(&words)
-        }
-        Command::Tldr => Ok(help::tldr()),
-        Command::Help { command, all } => help::help(command.as_deref(), all),
-        Command::Completions { shell } => help::completions(shell),
-        Command::Man { command } => help::man(command.as_deref()),
+        }),
+        Command::Tldr => looks(move |_| Ok(help::tldr())),
+        Command::Help { command, all } => looks(move |_| help::help(command.as_deref(), all)),
+        Command::Completions { shell } => looks(move |_| help::completions(shell)),
+        Command::Man { command } => looks(move |_| help::man(command.as_deref())),
     }
 }
 

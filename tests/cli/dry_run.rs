@@ -208,6 +208,14 @@ fn a_dry_run_of_a_setting_says_what_the_real_thing_says() {
 }
 
 #[test]
+fn what_cannot_be_tried_out_is_refused_and_not_done() {
+    let env = TestEnv::new();
+    for line in ["demo --headless --dry-run", "demo-train --dry-run"] {
+        drop(env.tpu(line).exits(2).says(&["cannot be tried out", "nothing was done"]));
+    }
+}
+
+#[test]
 fn a_dry_run_opens_no_screen_whose_keys_would_act() {
     let env = TestEnv::new();
     let terminal = Terminal::new(&env);

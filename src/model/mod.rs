@@ -37,5 +37,6 @@ pub mod status;
 pub mod target;
 pub mod time;
 mod user;
+pub mod variables;
 pub mod view;
 mod walk;

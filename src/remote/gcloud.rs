@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::model::variables;
 use crate::sys::proc::Spawn;
 
 use super::each::{Gate, Place};
@@ -62,7 +63,7 @@ impl Gcloud {
         let mut spawn = Spawn::new(config.program.as_deref().unwrap_or("gcloud"))
             .args(["compute", "tpus", "tpu-vm", "ssh"])
             .args(words);
-        for name in ["TPU_LAUNCH", "TPU_JOB", "TPU_MACHINE"] {
+        for name in variables::claiming() {
             spawn = spawn.env_remove(name);
         }
         spawn

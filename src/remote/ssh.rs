@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::variables;
 use crate::sys::proc::{self, Spawn};
 
 use super::each::Gate;
@@ -22,9 +23,6 @@ const OPENING: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(45);
 /// The longest path of a socket (`sun_path`), with the 17 characters that OpenSSH adds while it makes it.
 const LONGEST_SOCKET: usize = 107 - 17;
-/// Variables of a job: what is started on its behalf would be taken for its own, and be stopped with it.
-const OF_JOBS: [&str; 3] = ["TPU_LAUNCH", "TPU_JOB", "TPU_MACHINE"];
-
 /// How workers are reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshConfig {
@@ -130,7 +128,8 @@ impl Ssh {
         }
         spawn = spawn.arg("-o").arg(path("ControlPath", &self.config.socket(worker), ""));
         spawn = spawn.arg("-o").arg(known);
-        for name in OF_JOBS {
+        // What is started on behalf of a job would be taken for its own, and be stopped with it.
+        for name in variables::claiming() {
             spawn = spawn.env_remove(name);
         }
         spawn.args(["--", host])
@@ -264,7 +263,9 @@ mod tests {
         assert!(text.starts_with("-T -o BatchMode=yes -F none -i /k e y -o Identities"), "{text}");
         assert!(text.contains("-l alice -p 2222 -o HostKeyAlias=tpu.lab-1.99-2"), "{text}");
         assert!(text.ends_with(" -- 10.0.0.1"), "{text}");
-        assert!(OF_JOBS.iter().all(|name| spawn.env.contains(&(OsString::from(*name), None))));
+        assert!(
+            variables::claiming().all(|name| spawn.env.contains(&(OsString::from(name), None)))
+        );
     }
 
     #[test]

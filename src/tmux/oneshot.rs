@@ -1,7 +1,7 @@
 //! The real tmux: one `tmux` process per call, several commands in one call.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -10,25 +10,13 @@ use std::time::Duration;
 use super::commands::{self, Chain};
 use super::{Capture, NewWindow, Occupant, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
+use crate::model::variables;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Output, ProcError, Spawn};
 use crate::sys::random::{OsRandom, Random as _};
 
 /// How long a server may take for one call. A healthy one needs milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Variables that tell a process whose job, pane or server it belongs to. A server that inherited them
-/// would hand them to every window it ever opens.
-const NOT_FOR_SERVERS: [&str; 8] = [
-    "TMUX",
-    "TMUX_PANE",
-    "TPU_JOB",
-    "TPU_LAUNCH",
-    "TPU_LOG_DIR",
-    "TPU_STAGE_DIR",
-    "TPU_TARGET",
-    "TPU_WORKER",
-];
 
 /// The tmux server of one socket, asked by one process per call.
 #[derive(Debug)]
@@ -55,8 +43,10 @@ impl OneShot {
     pub fn new(socket: Option<&str>, env: &Env) -> Self {
         let socket = socket.unwrap_or("default").to_owned();
         let mut vars = env.vars.clone();
-        for name in NOT_FOR_SERVERS {
-            vars.remove(&OsString::from(name));
+        // What tells a process whose job, pane or server it belongs to: a server that inherited it would hand it
+        // to every window it ever opens.
+        for name in variables::of_jobs().chain(["TMUX", "TMUX_PANE"]) {
+            vars.remove(OsStr::new(name));
         }
         let here = Place {
             host: env.hostname.clone(),

@@ -1,3 +1,4 @@
-//! The shape of the sources: layers, sizes, headers.
+//! The shape of the sources: layers, sizes, headers, names.
 
 mod layers;
+mod variables;

@@ -1,0 +1,147 @@
+//! The environment variables that mean something to this program, its jobs and its scripts: **the one table of
+//! them**. Whoever keeps, hands on or takes away a variable asks here.
+
+/// Who gives a variable its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// A person, for commands. Some of these a launch sets as well, so that a job means the same by them.
+    Person,
+    /// A launch, for its job.
+    Launch,
+    /// Whatever supervises a command, here or on a worker: the launcher, the door to a worker, its guard.
+    Supervisor,
+}
+
+/// One of our variables. None holds a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Who sets it first.
+    pub set_by: SetBy,
+    /// Whether a launch hands it on to its successors as it was. What is not is made anew for each.
+    pub is_kept: bool,
+    /// Whether it means nothing on another machine.
+    pub stays_here: bool,
+    /// Whether processes that carry it are taken for those of the job: what is started for another end must not.
+    pub claims: bool,
+}
+
+const fn variable(name: &'static str, set_by: SetBy) -> Variable {
+    let is_kept = matches!(set_by, SetBy::Person);
+    Variable { name, set_by, is_kept, stays_here: false, claims: false }
+}
+
+const fn here(variable: Variable) -> Variable {
+    Variable { stays_here: true, ..variable }
+}
+
+const fn claims(variable: Variable) -> Variable {
+    Variable { claims: true, ..variable }
+}
+
+/// All of them.
+pub const VARIABLES: [Variable; 17] = [
+    variable("TPU_USER", SetBy::Person),
+    variable("TPU_CLOUD", SetBy::Person),
+    variable("TPU_CLOUD_AUTH", SetBy::Person),
+    variable("TPU_CLOUD_ENDPOINT", SetBy::Person),
+    variable("TPU_PROJECT", SetBy::Person),
+    here(variable("TPU_SETTINGS", SetBy::Person)),
+    here(variable("TPU_SSH_DIR", SetBy::Person)),
+    here(variable("TPU_TMUX_SOCKET", SetBy::Person)),
+    // A successor belongs to the file in which it is claimed, whatever its parent was told.
+    Variable { is_kept: false, ..here(variable("TPU_DATA", SetBy::Person)) },
+    here(variable("TPU_BIN", SetBy::Launch)),
+    claims(variable("TPU_JOB", SetBy::Launch)),
+    variable("TPU_TARGET", SetBy::Launch),
+    variable("TPU_LOG_DIR", SetBy::Launch),
+    variable("TPU_STAGE_DIR", SetBy::Launch),
+    variable("TPU_WORKER", SetBy::Launch),
+    claims(variable("TPU_LAUNCH", SetBy::Supervisor)),
+    claims(variable("TPU_MACHINE", SetBy::Supervisor)),
+];
+
+/// Of the account's own variables those that say where programs are: a job needs them as well as `tpu` does, and
+/// another machine has its own.
+const PROGRAMS: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];
+
+/// The same by how they begin.
+const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
+
+/// What is in the name of a secret. A launch keeps none.
+const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// One of ours, by its name.
+pub fn of_ours(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|variable| variable.name == name)
+}
+
+/// Whether a launch keeps a variable for its job and its successors. Others than ours that begin as ours do are
+/// of libraries, and kept.
+pub fn is_kept(name: &str) -> bool {
+    let is_meant = match of_ours(name) {
+        Some(variable) => variable.is_kept,
+        None => is_of_programs(name) || name.starts_with("TPU_"),
+    };
+    is_meant && !looks_secret(name)
+}
+
+/// Whether a variable says something about this machine alone.
+pub fn stays_here(name: &str) -> bool {
+    is_of_programs(name) || of_ours(name).is_some_and(|variable| variable.stays_here)
+}
+
+/// The variables that belong to one job alone: whatever outlives the job must not have them.
+pub fn of_jobs() -> impl Iterator<Item = &'static str> {
+    let of_jobs = VARIABLES.iter().filter(|variable| variable.set_by != SetBy::Person);
+    of_jobs.map(|variable| variable.name)
+}
+
+/// The variables by which a process is taken for one of a job.
+pub fn claiming() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().filter(|variable| variable.claims).map(|variable| variable.name)
+}
+
+fn is_of_programs(name: &str) -> bool {
+    PROGRAMS.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
+}
+
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRETS.iter().any(|secret| name.contains(secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_there_twice_and_none_is_that_of_a_secret() {
+        for (i, Variable { name, .. }) in VARIABLES.iter().enumerate() {
+            assert!(!looks_secret(name), "{name}");
+            assert!(VARIABLES.iter().skip(i + 1).all(|other| other.name != *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_names_one_job_goes_to_no_other() {
+        for name in of_jobs().chain(["TPU_DATA", "HF_TOKEN", "TPU_API_KEY", "HOME"]) {
+            assert!(!is_kept(name), "{name}");
+        }
+        for name in ["PATH", "CONDA_PREFIX", "TPU_USER", "TPU_CLOUD", "TPU_NAME"] {
+            assert!(is_kept(name), "{name}");
+        }
+        assert!(claiming().all(|name| of_jobs().any(|of_job| of_job == name)));
+    }
+
+    #[test]
+    fn another_machine_has_its_own_programs_and_files() {
+        for name in ["PATH", "MAMBA_ROOT", "TPU_BIN", "TPU_DATA", "TPU_SSH_DIR"] {
+            assert!(stays_here(name), "{name}");
+        }
+        for name in ["TPU_LOG_DIR", "TPU_JOB", "PYTHONUNBUFFERED", "TPU_CLOUD"] {
+            assert!(!stays_here(name), "{name}");
+        }
+    }
+}

@@ -8,7 +8,7 @@
 //!   ops                                        use cases: one verb, one file
 //!   kinds                                      the kinds of target, each a folder
 //!   provider                                   contract: machines that come and go
-//!   runner                                     attempts that run, and what runs them
+//!   runner                                     contract: what runs attempts; tmux windows
 //!   effects                                    what one request may touch, and on whose behalf
 //!   store    tmux    remote                    the world, each behind one small door
 //!   sys                                        clock, processes, environment
@@ -27,6 +27,8 @@
 //!   value; else also a field there, filled in `ops/snapshot/`.
 //! - a **kind of target**: a folder or a file in `kinds/` that implements `KindOfTarget`, and its line in
 //!   `kinds/mod.rs`. Who makes its machines implements `provider::Provider` in the same folder.
+//! - a **runner** (what starts attempts and says how they are): a folder that implements `runner::Runner`, and its
+//!   line in `ops/runners.rs` and in `tests/runner/contract.rs`.
 //! - a **way to workers**: a file in `remote/` that implements `Remote`, for the kinds that go it.
 //!
 //! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background

@@ -16,6 +16,7 @@ mod plan;
 mod providers;
 mod real;
 mod remote;
+mod runner;
 mod screen;
 mod sim;
 mod store;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::ops::{Ctx, wake};
+use crate::ops::{Ctx, runners, wake};
 
 /// Between two questions to tmux, which cost a process each.
 const TMUX_EVERY: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ impl Wake {
         let is_due = self.asked.is_none_or(|asked| now >= asked + TMUX_EVERY);
         if self.has_live_jobs && is_due {
             self.asked = Some(now);
-            let windows = Some(ctx.tmux.wake_mark());
+            let windows = Some(runners::wakes(ctx));
             changed |= windows != self.windows;
             self.windows = windows;
         }

@@ -8,10 +8,9 @@ use std::time::Duration;
 use crate::model::facts::{Class, ErrorKind, TmuxFact};
 use crate::model::ids::{TargetName, UserName};
 use crate::model::target::{Pricing, Registration};
-use crate::ops::processes::Unreached;
 use crate::ops::simulator::{Pull, Simulator};
 use crate::ops::users::NewUser;
-use crate::ops::{Ctx, Error, Kind, dirs, processes, service, settings, targets, users};
+use crate::ops::{Ctx, Error, Kind, dirs, kill, service, settings, targets, users};
 use crate::sys::procs::{self, Signal, Table};
 
 /// The researcher whose jobs come back.
@@ -111,7 +110,7 @@ pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
     note(service::stop(ctx).map(drop));
     if let Ok(data) = ctx.data() {
         for job in data.jobs() {
-            note(processes::stop(ctx, job, None, Unreached::Refuse).map(drop));
+            note(kill::stop_program(ctx, &data, job));
         }
         let fleet = Simulator::open(ctx);
         match fleet.targets(ctx) {

@@ -16,11 +16,11 @@ use crate::model::job::{Status, Succession};
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
+use crate::ops::kill::Unreached;
 use crate::ops::launch::{self, RunRequest};
-use crate::ops::processes::Unreached;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::simulator::{Pull, Simulator};
-use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, processes, snapshot, workers};
+use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, workers};
 use crate::sys::procs::{self, Process, Signal, Table};
 use crate::text::counted;
 
@@ -276,7 +276,7 @@ impl<'a> Story<'a> {
     fn strike(&mut self, job: &JobId) -> Result<(), Error> {
         self.has_checkpoint(job)?;
         let data = self.ctx.data()?;
-        for process in processes::of_job(self.ctx, job_of(&data, job)?, None)? {
+        for process in runners::processes(self.ctx, &data, job_of(&data, job)?)? {
             procs::signal(&process, Signal::Kill)
                 .map_err(|e| Error::failed(format!("cannot kill {}: {e}", process.pid)))?;
         }
@@ -337,12 +337,8 @@ impl<'a> Story<'a> {
     }
 
     fn output(&self, job: &JobId) -> Result<String, Error> {
-        match logs::output(self.ctx, job)? {
-            logs::Output::File(path) => std::fs::read(&path)
-                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-                .map_err(|e| Error::failed(format!("cannot read {}: {e}", path.display()))),
-            logs::Output::Text(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-        }
+        let output = logs::output(self.ctx, job)?;
+        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
     }
 
     /// The interrupted job has this child and no other.
@@ -367,7 +363,7 @@ impl<'a> Story<'a> {
         let data = self.ctx.data()?;
         let record = job_of(&data, job)?.clone();
         let killed = kill::kill_one(self.ctx, job, Unreached::Refuse)?;
-        let left = processes::of_job(self.ctx, &record, None)?;
+        let left = runners::processes(self.ctx, &data, &record)?;
         if !left.is_empty() {
             return Err(Error::failed(format!(
                 "expected {job} to be stopped, there is still {}",

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::extras;
 use super::facts::ErrorKind;
+use super::handle;
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::{Job, StartTime, Status};
 use super::read::{self, DataError, Fields, Json, Path};
@@ -59,6 +60,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.father = extra.with("father", read_window)?;
         job.child = extra.with("child", read_window)?;
         job.place = extra.with("place", extras::read_place)?;
+        job.engine = extra.with("engine", handle::read_engine)?;
         job.launch = extra.with("launch", extras::read_launch)?;
         job.intent = extra.with("intent", extras::read_intent)?;
         job.lease = extra.with("lease", extras::read_lease)?;
@@ -201,6 +203,7 @@ fn rules_value(rules: &Rules, old: Option<&Value>) -> Value {
 
 fn same_extras(a: &Job, b: &Job) -> bool {
     (a.father, a.child) == (b.father, b.child)
+        && a.engine == b.engine
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
         && (&a.reached, &a.notes, &a.spec) == (&b.reached, &b.notes, &b.spec)
@@ -218,6 +221,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("father", father, |window| json!(window));
     extra!("child", child, |window| json!(window));
     extra!("place", place, extras::write_place);
+    extra!("engine", engine, handle::write_engine);
     extra!("launch", launch, extras::write_launch);
     extra!("intent", intent, extras::write_intent);
     extra!("lease", lease, extras::write_lease);

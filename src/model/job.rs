@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
+pub use super::handle::{EngineRun, Handle};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 pub use super::launch::{Launch, LaunchMode};
 pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
@@ -134,6 +135,8 @@ pub struct Job {
     pub child: Option<JobNumber>,
     /// Where its window lives (`extra_msgs.place`).
     pub place: Option<Place>,
+    /// Where an engine knows its run (`extra_msgs.engine`); then it has no window.
+    pub engine: Option<EngineRun>,
     /// Its launch (`extra_msgs.launch`).
     pub launch: Option<Launch>,
     /// An unfinished action on it (`extra_msgs.intent`).
@@ -179,6 +182,7 @@ impl Job {
             father: None,
             child: None,
             place: None,
+            engine: None,
             launch: None,
             intent: None,
             lease: None,
@@ -287,6 +291,23 @@ impl Job {
             None => {
                 Err(Refused { job: self.id(), status: self.status.clone(), verb: event.verb() })
             }
+        }
+    }
+
+    /// The handle of its run. `None` in records of the original, whose windows carry no mark.
+    pub fn handle(&self) -> Option<Handle> {
+        let token = self.launch.as_ref()?.token.clone();
+        if let Some(run) = self.engine.clone() {
+            return Some(Handle::Engine { run, token });
+        }
+        Some(Handle::Window { place: self.place.clone()?, token })
+    }
+
+    /// Keeps the handle of its run.
+    pub fn keep_handle(&mut self, handle: Handle) {
+        match handle {
+            Handle::Window { place, .. } => self.place = Some(place),
+            Handle::Engine { run, .. } => self.engine = Some(run),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::plan::diagnose::{Facts, diagnose};
 
 use super::ctx::{job_mut, job_of};
 use super::printed::Printed;
-use super::{Ctx, Error, records, snapshot, stage};
+use super::{Ctx, Error, records, runners, snapshot, stage};
 
 pub use crate::classify::own_line;
 
@@ -168,7 +168,7 @@ fn may_be_corrected(ctx: &Ctx, data: &Data, job: &Job, force: bool) -> Result<()
     if force {
         return Ok(());
     }
-    let exit = records::exit_of(ctx, job);
+    let exit = runners::exit_of(ctx, job);
     let how = exit.map_or("nobody knows how".to_owned(), |exit| format!("with {exit}"));
     Err(Error::refused(format!("{id} ran a command, which ended {how}"))
         .hint(format!("if it did finish: tpu finish-job {user}:{window} --force")))

@@ -14,14 +14,14 @@ use crate::model::job::{CLEANING, Event, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::runner::window::place::{self, Window};
+use crate::runner::{StopOrder, StopPart, Unreached, window};
 use crate::text::counted;
 
 use self::ends::{Unwritten, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
 use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
-use super::processes::Unreached;
-use super::{Ctx, Error, Kind, doors, kill, lease, processes, records, snapshot, workers};
+use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,7 +279,7 @@ fn find<'a>(
                 found.left.extend(orphans::left_of(pane, tmux, &ctx.tmux.occupants()?));
             }
             Window::Here(pane) => {
-                kill::alone(job, pane, tmux)?;
+                window::alone(job, pane, tmux)?;
                 found.open.push((job, pane));
             }
             Window::Gone | Window::Lost(_) => {}
@@ -296,7 +296,7 @@ fn find<'a>(
 
 /// The closing of a job's pane: with it the window goes, unless somebody else has a pane in it.
 fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
-    let whole = orphans::beside(pane, tmux).next().is_none();
+    let whole = place::beside(pane, tmux).next().is_none();
     let (session, window) = (pane.session.clone(), pane.window_index);
     Closing { session, window, job: Some(job.id()), whole }
 }
@@ -356,10 +356,10 @@ fn archive(
 
 /// Closes the window of a record that is being cleared away, and ends what is left of its job.
 fn end(ctx: &Ctx, job: &Job, pane: Option<&PaneFact>, tmux: &TmuxFact) -> Result<(), Error> {
-    if let Some(pane) = pane {
-        close(ctx, job, pane, tmux)?;
+    match pane {
+        Some(_) => close(ctx, job, tmux),
+        None => stop_unended(ctx, std::slice::from_ref(job)),
     }
-    stop_unended(ctx, std::slice::from_ref(job))
 }
 
 /// Whether two readings of a record are of the same attempt, with the same successor.
@@ -403,11 +403,13 @@ fn withdraw(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
 }
 
 /// Stops what is left of an ended job, then closes its window.
-fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
-    processes::stop(ctx, job, Some(pane), unreached(ctx, job)?)?;
+fn close(ctx: &Ctx, job: &Job, tmux: &TmuxFact) -> Result<(), Error> {
+    let (data, unreached) = (ctx.data()?, unreached(ctx, job)?);
+    let (runner, run) = (runners::at(ctx, &job.tpu, tmux), runners::run(&data, job)?);
+    runner.stop(run, StopOrder { part: StopPart::Program, unreached })?;
     fail::fail_point!("clean-stopped");
-    let TmuxFact::Up { place, .. } = tmux else { return Ok(()) };
-    kill::close(ctx, job, pane, place.server_pid)
+    runner.stop(run, StopOrder { part: StopPart::Whole, unreached })?;
+    Ok(())
 }
 
 /// Where no way to the workers of a job is known at all, its end is believed: nobody will ever be able to look,
@@ -429,7 +431,8 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
         open && !matches!(job.status, Status::Killed(_)) || !workers::of_job(ctx, job).is_empty()
     };
     for job in jobs.iter().filter(unended) {
-        processes::stop(ctx, job, None, unreached(ctx, job)?)?;
+        let unreached = unreached(ctx, job)?;
+        runners::stop(ctx, &*ctx.data()?, job, (StopPart::Program, unreached))?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::model::lineage::Lineage;
 use crate::sys::files;
 
 use super::ctx::{job_of, user_of};
-use super::{Ctx, Error, logs, snapshot};
+use super::{Ctx, Error, logs};
 
 /// A log of this size (bytes) is read line by line; a longer one at some places only.
 const WHOLE: u64 = 16 << 10;
@@ -66,8 +66,8 @@ fn of_attempt(ctx: &Ctx, memory: &mut Memory, job: &Job) -> io::Result<Vec<Point
     let Some((mut file, path)) = file else {
         let text = if job.status.is_live() { logs::pane_text(ctx, job, 0) } else { None };
         let text = text.unwrap_or_default();
-        let text = snapshot::since_launch(job, &text);
-        return read(ctx, &mut Cursor::new(text), text.len() as u64);
+        let length = text.len() as u64;
+        return read(ctx, &mut Cursor::new(text), length);
     };
     let length = file.metadata()?.len();
     if let Some((known, points)) = memory.0.get(&path)

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::model::job::Refused;
 use crate::model::settings::{Problem, SettingsError};
+use crate::runner::RunError;
 use crate::store::StoreError;
 use crate::sys::proc::ProcError;
 use crate::tmux::TmuxError;
@@ -219,6 +220,21 @@ impl From<TmuxError> for Error {
                 Self::refused(message).hint("`tpu check` shows what is there now")
             }
         }
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        let (kind, said) = match error {
+            RunError::NotFound(said) => (Kind::NotFound, said),
+            RunError::Refused(said) => (Kind::Refused, said),
+            RunError::Unreachable(said) => (Kind::Unreachable, said),
+            RunError::State(said) => (Kind::State, said),
+            RunError::Failed(said) => (Kind::Failed, said),
+            RunError::Tmux(error) => return error.into(),
+            RunError::Store(error) => return error.into(),
+        };
+        Self { hint: said.hint, ..Self::new(kind, said.message) }
     }
 }
 

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 
 use crate::model::data::Data;
-use crate::model::facts::{ErrorKind, PaneFact, TmuxFact};
+use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Intent, Job, KILLING, Status};
-use crate::runner::window::place::{self, Window};
-use crate::tmux::TmuxError;
+use crate::runner::{StopOutcome, StopPart};
 
-use super::ctx::{job_mut, job_of, user_of};
+use super::ctx::{job_mut, job_of};
 use super::launch::reconcile;
 use super::printed::Printed;
-use super::processes::Unreached;
-use super::{Ctx, Error, lease, orphans, processes, records};
+use super::{Ctx, Error, lease, records, runners};
+
+pub use crate::runner::Unreached;
 
 /// What became of one job.
 #[derive(Debug)]
@@ -90,18 +90,14 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
     // Read again: the launch may have been confirmed between.
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let (pane, _) = window(ctx, &data, job)?;
-    let mut stopped = processes::stop(ctx, job, pane.as_ref(), unreached)?;
+    let mut stopped = runners::stop(ctx, &data, job, (StopPart::Program, unreached))?;
     fail::fail_point!("kill-stopped");
     // All that it will ever print, while its window still shows it.
     let reached = Printed::by_now(ctx, job).numbers();
     // That takes its time: what is closed is what is there now.
-    let (pane, server) = window(ctx, &data, job)?;
-    if let Some(pane) = &pane {
-        close(ctx, job, pane, server)?;
-        // A launcher that was let through a moment ago may have begun the job since we looked.
-        stopped += processes::stop(ctx, job, None, unreached)?;
-    }
+    let rest = runners::stop(ctx, &data, job, (StopPart::Whole, unreached))?;
+    stopped.processes += rest.processes;
+    stopped.window |= rest.window;
     fail::fail_point!("kill-closed");
     let now = ctx.clock.now();
     let done = ctx.transact(|tx| {
@@ -125,7 +121,7 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
             tx,
             id,
             "killed",
-            format!("{} stopped", crate::text::counted(stopped, "process")),
+            format!("{} stopped", crate::text::counted(stopped.processes, "process")),
         );
         Ok(true)
     })?;
@@ -133,10 +129,16 @@ pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, E
         return Err(overtaken(ctx, id));
     }
     let failed = match before {
-        Status::Error(kind) if stopped == 0 => Some(kind),
+        Status::Error(kind) if stopped.processes == 0 => Some(kind),
         _ => None,
     };
-    Ok(Killed { job: id.clone(), failed, processes: stopped, window: pane.is_some() })
+    let StopOutcome { processes, window } = stopped;
+    Ok(Killed { job: id.clone(), failed, processes, window })
+}
+
+/// Ends the program of a job, whatever its record says, and leaves that and its window as they are.
+pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
+    runners::stop(ctx, data, job, (StopPart::Program, Unreached::Refuse)).map(drop)
 }
 
 /// How a job is that may be killed, before anything of that has begun.
@@ -168,68 +170,12 @@ fn overtaken(ctx: &Ctx, id: &JobId) -> Error {
     }
 }
 
-/// Whether a kill is allowed, before anything changes.
+/// Whether a kill is allowed, before anything changes. A run that cannot be looked at makes it impossible.
 fn check(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
-    window(ctx, data, job).map(|_| ())
-}
-
-/// The job's pane, if its window exists, and the server's pid. A window that cannot be looked at makes
-/// the kill impossible.
-fn window(ctx: &Ctx, data: &Data, job: &Job) -> Result<(Option<PaneFact>, u32), Error> {
-    let user = user_of(data, &job.user)?;
-    let tmux = ctx.tmux.look();
-    let server = match &tmux {
-        TmuxFact::Up { place, .. } => place.server_pid,
-        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
-    };
-    match place::find(job, &user.tmux_name, &tmux) {
-        Window::Here(pane) => {
-            alone(job, pane, &tmux)?;
-            Ok((Some(pane.clone()), server))
-        }
-        Window::Gone | Window::Lost(_) => Ok((None, server)),
-        Window::Elsewhere(reason) => {
-            Err(Error::refused(format!("{} is not watched from here: {reason}", job.id()))
-                .hint("kill it there"))
-        }
-        Window::Unknown(reason) => Err(Error::unreachable(format!("{}: {reason}", job.id()))
-            .hint("nothing was changed; try again when tmux answers")),
-    }
-}
-
-/// Refuses a window of the original that somebody has split: without a mark nobody can tell which of its panes
-/// is the job's.
-pub(super) fn alone(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), Error> {
-    if pane.launch.is_some() || orphans::beside(pane, tmux).next().is_none() {
-        return Ok(());
-    }
-    let id = job.id();
-    let place = format!("window {} of {}", pane.window_index, pane.session);
-    Err(Error::refused(format!(
-        "{place} has several panes and no mark of ours: which of them {id} is in is not known"
-    ))
-    .hint("end it there by hand, or close what is yours, then repeat the command"))
-}
-
-/// Closes the window of a job whose processes have been stopped. A window that has gone by itself since
-/// (its shell had nothing left to do) is closed as well as any.
-pub fn close(ctx: &Ctx, job: &Job, pane: &PaneFact, server: u32) -> Result<(), Error> {
-    match ctx.tmux.close_pane(pane, server) {
-        Err(TmuxError::Changed { .. }) if has_gone(ctx, job, pane) => Ok(()),
-        other => Ok(other?),
-    }
-}
-
-/// Whether a server answers and the pane is not there, or is not this job's any more.
-fn has_gone(ctx: &Ctx, job: &Job, pane: &PaneFact) -> bool {
-    match ctx.tmux.look() {
-        TmuxFact::Up { panes, .. } => {
-            !panes.iter().any(|now| place::is_window_of(job, &pane.session, now))
-        }
-        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => false,
-    }
+    runners::of(ctx, &job.tpu).may_stop(runners::run(data, job)?)?;
+    Ok(())
 }
 
 /// Records the intent: from here no rule fires on the job any more.

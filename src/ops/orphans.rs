@@ -8,13 +8,12 @@ use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken, UserName};
 use crate::model::job::Job;
 use crate::model::view::Orphan;
-use crate::runner::window::place;
+use crate::runner::window::{HISTORY, beside, place};
 use crate::tmux::{Occupant, TmuxError};
 
 use super::ctx::user_of;
-use super::launch::check::HISTORY;
 use super::launch::reconcile;
-use super::{Ctx, Error, records};
+use super::{Ctx, Error};
 
 /// Which panes of such windows are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +200,7 @@ fn lone(ctx: &Ctx, claims: &Claims<'_>, user: &User, panes: &[PaneFact]) -> Vec<
     let of_session = || panes.iter().filter(|pane| pane.session == user.tmux_name);
     let mut windows: BTreeMap<u32, Lone> = BTreeMap::new();
     for pane in of_session() {
-        if pane.window_index > 0 && !claims.has(pane) && records::is_of_this_file(ctx, pane) {
+        if pane.window_index > 0 && !claims.has(pane) && beside::is_of_this_file(ctx, pane) {
             let lone = Lone { panes: Vec::new(), is_shared: false };
             windows.entry(pane.window_index).or_insert(lone).panes.push(pane.clone());
         }
@@ -237,27 +236,13 @@ pub(super) fn listed<'a>(
     told.collect()
 }
 
-/// The panes of the window of `pane` beside it.
-pub(super) fn beside<'a>(
-    pane: &'a PaneFact,
-    tmux: &'a TmuxFact,
-) -> impl Iterator<Item = &'a PaneFact> {
-    let panes = match tmux {
-        TmuxFact::Up { panes, .. } => panes.as_slice(),
-        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
-    };
-    panes
-        .iter()
-        .filter(move |other| other.window_id == pane.window_id && other.pane_id != pane.pane_id)
-}
-
 /// The window of a pane without our mark, as one that is left open.
 pub(super) fn left_of(
     pane: &PaneFact,
     tmux: &TmuxFact,
     occupants: &BTreeMap<String, Occupant>,
 ) -> Option<Left> {
-    let panes: Vec<&PaneFact> = std::iter::once(pane).chain(beside(pane, tmux)).collect();
+    let panes: Vec<&PaneFact> = std::iter::once(pane).chain(place::beside(pane, tmux)).collect();
     left(&panes, occupants)
 }
 
@@ -376,7 +361,7 @@ fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closin
     if there.peek().is_none() {
         return Ok(None);
     }
-    if there.any(|pane| !records::is_of_this_file(ctx, pane)) {
+    if there.any(|pane| !beside::is_of_this_file(ctx, pane)) {
         return Err(Error::refused(format!("the window of {id} is a job's of another data file"))
             .hint("name that file: --data FILE"));
     }

@@ -8,7 +8,7 @@ use crate::model::view::JobView;
 use crate::plan::diagnose::kind_by_text;
 
 use super::ctx::{job_of, user_of};
-use super::{Ctx, Error, logs, records, snapshot};
+use super::{Ctx, Error, logs, runners, snapshot};
 
 /// The verdicts on what a job has printed, that on its window first.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ impl Printed {
         let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, (exit, reach));
         let mut printed = Self(logs::pane_text(ctx, job, reach).map(read).into_iter().collect());
         if printed.failure().is_none() {
-            printed.0.extend(logs::tail_of_output(job, reach).map(read));
+            printed.0.extend(logs::tail_of_output(ctx, job, reach).map(read));
         }
         printed
     }
 
     /// The same for a job that is ending, as far as is known how.
     pub fn by_now(ctx: &Ctx, job: &Job) -> Self {
-        Self::before(ctx, job, records::exit_of(ctx, job))
+        Self::before(ctx, job, runners::exit_of(ctx, job))
     }
 
     /// The failure that it shows, and its line.
@@ -72,7 +72,7 @@ pub fn ending(ctx: &Ctx, view: &JobView) -> Result<Option<Ending>, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, &view.id)?;
     let reach = snapshot::reach(ctx, user_of(&data, &view.id.user)?);
-    let log = logs::tail_of_output(job, reach).filter(|text| !text.is_empty());
+    let log = logs::tail_of_output(ctx, job, reach).filter(|text| !text.is_empty());
     let id = view.id.to_string();
     let text = log.unwrap_or_else(|| before_end(view.tail.as_bytes(), &id).to_vec());
     if text.is_empty() {

@@ -12,6 +12,7 @@ use crate::model::rules::Action;
 use crate::plan::answer::{self, TAKEN};
 use crate::plan::budget;
 use crate::provider::{RequestId, Verb};
+use crate::runner::{StopPart, Unreached};
 
 use super::ctx::{job_mut, job_of};
 use super::fleet::Fleet;
@@ -19,7 +20,7 @@ use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision::{self, Wish};
 use super::resume::{self, Again};
-use super::{Ctx, Error, Kind, processes, records, snapshot};
+use super::{Ctx, Error, Kind, records, runners, snapshot};
 
 /// What is left of other jobs has so long to end, and is looked at so often.
 const LEAVE: Duration = Duration::from_secs(20);
@@ -103,7 +104,7 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
     if answer::is_taken(&seen) {
         // What attends here to machines that are gone only keeps others from the next ones.
-        processes::stop_here(ctx, job, None)?;
+        runners::stop(ctx, &data, job, (StopPart::Here, Unreached::Refuse))?;
     }
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;

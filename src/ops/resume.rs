@@ -1,7 +1,6 @@
 //! `resume` and `rerun`: a new attempt that succeeds an old one, once.
 
 use crate::model::data::Data;
-use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
@@ -9,19 +8,20 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Target;
 use crate::plan::budget;
 use crate::plan::resume_from::{self, ResumeFrom};
+use crate::runner::window::launcher::environment_for_successors;
+use crate::runner::{StopPart, Unreached};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::launch::attempt::{self, Launched};
-use super::launch::check::{self, HISTORY, Provided};
+use super::launch::check::{self, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
-use super::launch::{files, reconcile};
+use super::launch::reconcile;
 use super::lease::{self, Held};
 use super::printed::reached;
-use super::processes::Unreached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, unrecorded_failure};
 use super::successor::{self, Code};
-use super::{Ctx, Error, Kind, processes, records};
+use super::{Ctx, Error, Kind, records, runners};
 
 /// `tpu resume` or `tpu rerun`, resolved.
 #[derive(Clone, Debug)]
@@ -259,12 +259,11 @@ fn plan_with(
         parent: Some(Parent { from_nothing: is_from_nothing, ..parent }),
         stage_dir,
         roots: check::roots(ctx, user)?,
-        history: HISTORY,
         force: request.force,
         known_dead,
         machine,
         ticket: None,
-        env: files::read_environment(ctx, id),
+        env: environment_for_successors(ctx, id),
     };
     Ok((plan, start.and_then(|start| start.remark()).into_iter().collect()))
 }
@@ -294,7 +293,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         return Err(Error::refused(format!("{id} is {}", view.shown.status))
             .hint(format!("stop it first: tpu kill w={} {}", id.window, id.user)));
     }
-    still_at_work(ctx, job, view.pane_id.as_deref())?;
+    still_at_work(ctx, job)?;
     let failed = view.failure().is_some();
     if !failed && !request.force {
         return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
@@ -316,13 +315,11 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
 
 /// A window of the original has no launcher that could tell its job's processes from a person's: while
 /// anything runs below its shell, the job may be at work, whatever its text shows.
-fn still_at_work(ctx: &Ctx, job: &Job, pane_id: Option<&str>) -> Result<(), Error> {
-    let TmuxFact::Up { panes, .. } = ctx.tmux.look() else { return Ok(()) };
-    let pane = panes.iter().find(|pane| Some(pane.pane_id.as_str()) == pane_id);
-    if job.launch.is_some() || pane.is_none() {
+fn still_at_work(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    if job.launch.is_some() {
         return Ok(());
     }
-    match processes::of_job(ctx, job, pane)?.first() {
+    match runners::processes(ctx, &*ctx.data()?, job)?.first() {
         None => Ok(()),
         Some(process) => Err(Error::refused(format!(
             "process {} ({}) still runs in the window of {}",
@@ -421,7 +418,7 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                processes::stop(ctx, job, None, Unreached::Refuse)?;
+                runners::stop(ctx, &data, job, (StopPart::Program, Unreached::Refuse))?;
             }
         }
     }

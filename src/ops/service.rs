@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use crate::model::facts::TmuxFact;
+use crate::runner::window::HISTORY;
 use crate::sys::procs;
 
-use super::launch::check::{HISTORY, kept_environment};
+use super::launch::check::kept_environment;
 use super::watch::{self, Note};
 use super::{Ctx, Error, panes};
 

@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use super::Ctx;
+use super::{Ctx, runners};
 
 /// Of this many parts of the time, one may be spent on waiting for tmux.
 const SPARING: u32 = 100;
@@ -36,7 +36,7 @@ impl Wake {
     pub fn all(&mut self, ctx: &Ctx) -> u64 {
         let now = ctx.clock.monotonic();
         if now >= self.due {
-            self.windows = ctx.tmux.wake_mark();
+            self.windows = runners::wakes(ctx);
             let took = ctx.clock.monotonic().saturating_sub(now);
             self.due = now + took.saturating_mul(SPARING).min(LONGEST);
         }

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,10 +17,11 @@ use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::facts::TargetFact;
-use crate::model::ids::{JobId, LaunchToken};
+use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
+use crate::model::variables;
 use crate::remote::{Ask, End, Output, Remote, RemoteError, Reply, Stopped, Work, Worker};
-use crate::store::atomic;
+use crate::runner::window::beside;
 use crate::sys::proc::Feed;
 use crate::sys::pty;
 
@@ -29,16 +29,9 @@ use self::print::{Line, print};
 use super::ctx::job_of;
 use super::fleet::Fleet;
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, records, watch, worker_shell};
+use super::{Ctx, Error, callbacks, doors, watch, worker_shell};
 
 mod print;
-
-/// The file beside the launcher that holds the command of the workers, each word ending in NUL.
-pub const WORK: &str = "work";
-
-/// The file beside the launcher that holds the addresses of the workers on which the command may live, each
-/// ending in NUL; gone once it is known to have ended on all of them.
-const WORKERS: &str = "workers";
 
 /// Exit code of a worker that was lost, as that of a broken ssh.
 const LOST: i32 = 255;
@@ -61,10 +54,7 @@ const IN_FLIGHT: usize = 64;
 
 /// The workers on which the command of a job may live.
 pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
-    let bytes = records::launcher_file(ctx, &job.id(), WORKERS).unwrap_or_default();
-    let addresses: Vec<String> =
-        words(&bytes).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    Worker::all(&addresses)
+    beside::workers(ctx, job)
 }
 
 /// Whether the command of a job may live on workers, whatever its window says: it was started there, its end
@@ -123,11 +113,6 @@ fn unstopped(job: &Job, failed: &[String]) -> Error {
     ))
 }
 
-/// Nothing is left on the workers. What cannot be removed is only looked at once more.
-pub fn forget(ctx: &Ctx, id: &JobId) {
-    drop(ctx.store.disk().remove(&ctx.store.paths().job(id).join(WORKERS)));
-}
-
 /// Runs the command of a launch on every worker of its target, and prints what they say. Returns the
 /// highest exit code. `stop` ends the command.
 pub fn attend(
@@ -142,7 +127,7 @@ pub fn attend(
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
         workers = doors::workers_to_start(ctx, &data, &job.tpu)?;
-        record(ctx, &id, &workers)?;
+        beside::record_workers(ctx, &id, &workers)?;
     }
     let door = doors::to(ctx, &data, &job.tpu)?;
     let mut work = work(ctx, job, door.is_elsewhere);
@@ -152,11 +137,11 @@ pub fn attend(
             Ok(true) => {}
             // Nothing has been started.
             Ok(false) => {
-                forget(ctx, &id);
+                beside::forget_workers(ctx, &id);
                 return Ok(LOST);
             }
             Err(error) => {
-                forget(ctx, &id);
+                beside::forget_workers(ctx, &id);
                 return Err(error);
             }
         }
@@ -205,54 +190,22 @@ pub fn attend(
         let ends: Vec<Option<i32>> =
             listeners.into_iter().map(|thread| thread.join().unwrap_or(None)).collect();
         if ends.iter().all(Option::is_some) && is_clear(&*door, &workers, token) {
-            forget(ctx, &id);
+            beside::forget_workers(ctx, &id);
         }
         ends.into_iter().map(|end| end.unwrap_or(LOST)).max().unwrap_or(0)
     });
     Ok(code)
 }
 
-/// Writes down where the command may live, before it does.
-fn record(ctx: &Ctx, id: &JobId, workers: &[Worker]) -> Result<(), Error> {
-    let mut bytes = Vec::new();
-    for worker in workers {
-        bytes.extend_from_slice(worker.address.as_bytes());
-        bytes.push(0);
-    }
-    let path = ctx.store.paths().job(id).join(WORKERS);
-    Ok(atomic::write_file(&**ctx.store.disk(), &path, &bytes, 0o600)?)
-}
-
 /// What the launch left for the workers. Another machine has its own programs: what says where those of
 /// this one are stays here.
 fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
-    const OF_THIS_MACHINE: [&str; 9] = [
-        "PATH",
-        "SHELL",
-        "VIRTUAL_ENV",
-        "PYTHONPATH",
-        "TPU_BIN",
-        "TPU_DATA",
-        "TPU_TMUX_SOCKET",
-        "TPU_SETTINGS",
-        "TPU_SSH_DIR",
-    ];
-    const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
-    let stays = |name: &OsString| {
-        let name = name.to_string_lossy();
-        OF_THIS_MACHINE.contains(&&*name) || FAMILIES.iter().any(|start| name.starts_with(start))
-    };
-
-    let file = |name: &str| records::launcher_file(ctx, &job.id(), name).unwrap_or_default();
-    let (argv, env) = (file(WORK), file("env"));
-    let env = words(&env).filter_map(|pair| {
-        let at = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = pair.split_at_checked(at)?;
-        Some((os(name), os(value.get(1..)?)))
-    });
+    let stays = |name: &OsString| variables::stays_here(&name.to_string_lossy());
+    let env = beside::environment(ctx, &job.id()).unwrap_or_default();
     Work {
-        argv: words(&argv).map(os).collect(),
+        argv: beside::work(ctx, &job.id()),
         env: env
+            .into_iter()
             .filter(|(name, _)| name != "TPU_WORKER" && !(is_elsewhere && stays(name)))
             .collect(),
         dir: job.stage_dir.as_ref().map(PathBuf::from),
@@ -344,15 +297,6 @@ fn carry_once(
         }
     }
     Ok(these(&lost))
-}
-
-fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let whole = bytes.strip_suffix(b"\0");
-    whole.into_iter().flat_map(|bytes| bytes.split(|byte| *byte == 0))
-}
-
-fn os(bytes: &[u8]) -> OsString {
-    OsString::from_vec(bytes.to_vec())
 }
 
 /// Whether the workers themselves say that no process of the launch is left.

@@ -1,3 +1,207 @@
-//! Attempts that run: what is known of them, and what runs them. Knows no kind of target.
+//! The contract of what runs attempts: it starts one once per launch token, says how it is, hands out what it
+//! prints, and stops exactly it. Knows no kind of target.
+//!
+//! [`window`] is the runner of everything that runs from this machine, in tmux windows; an engine that queues
+//! and places jobs itself is another one. What identifies a run to its runner is its [`Handle`], which lies in
+//! the record of its attempt: so a [`Run`] is that record, and any process may ask about it.
 
+mod error;
 pub mod window;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::model::exit::Exit;
+use crate::model::facts::RunFact;
+use crate::model::ids::LaunchToken;
+use crate::model::job::{Handle, Job};
+use crate::sys::procs::Process;
+
+pub use error::{RunError, Said};
+
+/// Starts attempts, and says how they are. Nothing here waits for a run: following is a loop above it.
+pub trait Runner: Send + Sync {
+    /// Makes ready what runs of this user need, and says where the next one would be. What it says is written
+    /// down before anything is submitted, so that whoever comes later knows where to look.
+    fn ground(&self, session: &str, token: &LaunchToken) -> Result<Ground, RunError>;
+
+    /// Starts an attempt. Called again with the same launch token it gives the same handle, and never starts it
+    /// a second time. A question that failed leaves open whether it was started.
+    fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError>;
+
+    /// How runs are, with as few questions as it takes for all of them; the result keeps their order. A question
+    /// that failed makes those unknown about whom it was asked, and no others.
+    fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;
+
+    /// How the command of a run has ended, as far as its supervisor has written it down beside the record. Nobody
+    /// is asked.
+    fn recorded_exit(&self, run: RunRef<'_>) -> Option<Exit>;
+
+    /// What runs have printed, with as few questions as it takes; the result keeps their order. `None`: there is
+    /// nothing that can be read.
+    fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError>;
+
+    /// Processes of a run that can be seen from here, whatever else is known of it.
+    fn processes(&self, run: RunRef<'_>) -> Result<Vec<Process>, RunError>;
+
+    /// Why a run could not be stopped from here, before anything is done. Whether something shows it that would
+    /// be closed.
+    fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError>;
+
+    /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
+    fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
+
+    /// The command that shows a run to a person who wants to look or type; to be run with the terminal.
+    fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError>;
+
+    /// A number that changes when a run may have come or gone or ended: cheap enough to be asked several times a
+    /// second. `None` where only the clock tells when to look.
+    fn wakes(&self) -> Option<u64>;
+}
+
+/// One run to be asked about: the record of its attempt, with the handle in it, and its user's session.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRef<'a> {
+    /// The record.
+    pub job: &'a Job,
+    /// The session of its user.
+    pub session: &'a str,
+}
+
+/// Where the next run would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// Its handle, as far as it is known before it is submitted.
+    pub handle: Handle,
+    /// The highest number that is taken there, which a new job is to exceed.
+    pub highest: u32,
+}
+
+/// What is to be started: the record as it was claimed, and what it does not keep.
+#[derive(Debug)]
+pub struct Attempt<'a> {
+    /// The record.
+    pub job: &'a Job,
+    /// The session of its user.
+    pub session: &'a str,
+    /// What people see of it where it runs; only decoration.
+    pub name: String,
+    /// A directory that is there for certain.
+    pub cwd: PathBuf,
+    /// The words of the command, or the arguments of the script.
+    pub words: Vec<OsString>,
+    /// The environment that it is given, without what is of this very launch.
+    pub env: Vec<(OsString, OsString)>,
+    /// The control plane by which its workers are found, where those are not this machine.
+    pub workers_by: Option<String>,
+}
+
+/// A run that was started, now or before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// What identifies it.
+    pub handle: Handle,
+    /// Its pane, `%12`, where a window shows it.
+    pub pane: Option<String>,
+}
+
+/// What one look says about one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// How it is.
+    pub run: RunFact,
+    /// Its pane, `%12`, where a window shows it.
+    pub pane: Option<String>,
+    /// What it has printed stands for; `None` where there is nothing to be read.
+    pub printed: Option<OutputMark>,
+}
+
+/// What a run had printed at a look, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputMark {
+    /// Another one when it has printed since, or is shown otherwise.
+    pub mark: [u64; 6],
+    /// Lines of it above what is shown.
+    pub above: u64,
+}
+
+/// Chunk that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputWanted<'a> {
+    /// Of which run.
+    pub run: RunRef<'a>,
+    /// What a look has just said of it; without, it is looked for.
+    pub seen: Option<&'a Observed>,
+    /// Which part.
+    pub want: Want,
+}
+
+/// Which part of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// As it is shown, with so many lines above that, or with all of them.
+    Shown {
+        /// Lines above what is shown.
+        above: Option<u32>,
+        /// Whether colours are kept.
+        colours: bool,
+    },
+    /// What is kept of it, from this byte on.
+    Kept {
+        /// The first byte.
+        from: u64,
+    },
+    /// So many bytes at the end of what is kept, if this launch has written any.
+    KeptEnd {
+        /// So many at most.
+        bytes: u64,
+    },
+}
+
+/// A piece of output, since the launch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where what comes next begins; nothing is missing between two pieces.
+    pub next: u64,
+}
+
+/// How a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StopOrder {
+    /// What of it.
+    pub part: StopPart,
+    /// What is done where workers of it cannot be reached.
+    pub unreached: Unreached,
+}
+
+/// What of a run is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopPart {
+    /// What attends to it on this machine.
+    Here,
+    /// All that it is at work with. What shows its output stays.
+    Program,
+    /// Also what shows its output.
+    Whole,
+}
+
+/// What is done where workers of a job cannot be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreached {
+    /// It is an error.
+    Refuse,
+    /// They are looked for no more, by a person's word: nobody else can know that they never will answer
+    /// again. The journal says which they were.
+    GoPast,
+}
+
+/// What was stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StopOutcome {
+    /// Processes that got a signal.
+    pub processes: usize,
+    /// Whether a window was closed.
+    pub window: bool,
+}

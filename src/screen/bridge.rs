@@ -185,8 +185,7 @@ impl Backend for Bridge {
             return Ok(pane);
         }
         // All of it, and the window is gone: the log file may still have it.
-        let file = self.ctx.data()?.job(job).and_then(logs::log_file);
-        Ok(file.and_then(|path| logs::read_tail(&path, LOG_BYTES).ok()))
+        Ok(self.ctx.data()?.job(job).and_then(|job| logs::last_bytes(&self.ctx, job, LOG_BYTES)))
     }
 
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {

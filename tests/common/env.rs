@@ -81,6 +81,11 @@ impl TestEnv {
         self.vars.remove(OsStr::new(name));
     }
 
+    /// The variables of all commands.
+    pub(crate) fn variables(&self) -> &BTreeMap<OsString, OsString> {
+        &self.vars
+    }
+
     /// Below the directory of the test.
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.tmux.dir().join(below)

@@ -16,11 +16,11 @@ use tpu::model::spec::{JobSpec, TargetRequest};
 use tpu::model::view::Whose;
 use tpu::ops::clean::{self, Ends, Extent};
 use tpu::ops::launch::{self, RunRequest};
-use tpu::ops::processes::Unreached;
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
 use tpu::ops::{kill, snapshot, watch};
 use tpu::provider::Trouble;
+use tpu::runner::Unreached;
 use tpu::sys::random::Random as _;
 use tpu::tmux::Tmux as _;
 

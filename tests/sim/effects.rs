@@ -299,6 +299,9 @@ impl Processes for Me {
     }
 
     fn is_alive(&self, pid: u32, start: u64) -> bool {
+        fail::fail_point!("bug-reused-pid", |_| {
+            self.table().is_ok_and(|table| table.get(pid).is_some())
+        });
         self.world.state().is_alive(Pid { host: self.pid.host, pid, start })
     }
 
@@ -306,6 +309,22 @@ impl Processes for Me {
         self.step(&format!("signal {signal:?} to {}", process.pid));
         let victim = Pid { host: self.pid.host, pid: process.pid, start: process.start };
         Ok(self.world.state().signalled(self.pid, victim, signal))
+    }
+}
+
+impl Me {
+    fn open(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        self.step(&format!("open window {} for {}", window.index, window.job));
+        self.world.state().acts(self.pid, "opens a window");
+        if self.is_not_opened() {
+            return Err(Self::lost("new-window"));
+        }
+        let pane = self.tmux().open_window(window)?;
+        launcher::begin(&self.world, self.pid, window, &pane);
+        if self.answer_is_lost() {
+            return Err(Self::lost("new-window"));
+        }
+        Ok(pane)
     }
 }
 
@@ -371,17 +390,11 @@ impl Tmux for Me {
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
-        self.step(&format!("open window {} for {}", window.index, window.job));
-        self.world.state().acts(self.pid, "opens a window");
-        if self.is_not_opened() {
-            return Err(Self::lost("new-window"));
-        }
-        let pane = self.tmux().open_window(window)?;
-        launcher::begin(&self.world, self.pid, window, &pane);
-        if self.answer_is_lost() {
-            return Err(Self::lost("new-window"));
-        }
-        Ok(pane)
+        let opened = self.open(window);
+        fail::fail_point!("bug-second-window", opened.is_err(), |_| {
+            self.open(&NewWindow { index: window.index + 1, ..window.clone() })
+        });
+        opened
     }
 
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {

@@ -14,8 +14,8 @@ use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::time::Timestamp;
 use tpu::ops::board::line::{self, Patience, Wish};
 use tpu::ops::launch::RunRequest;
-use tpu::ops::processes::Unreached;
 use tpu::ops::{clean, kill};
+use tpu::runner::Unreached;
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};

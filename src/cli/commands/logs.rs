@@ -1,7 +1,6 @@
 //! `tpu logs`.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::io;
 use std::time::Duration;
 
 use anstream::ColorChoice;
@@ -12,10 +11,8 @@ use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use crate::model::ids::JobId;
-use crate::ops::logs::{self, Output as Source};
 use crate::ops::whose::Purpose;
-use crate::ops::{Error, ctx::job_of};
-use crate::sys::files;
+use crate::ops::{Error, ctx::job_of, logs};
 use crate::wire::jobs::{JobIdPart, LogsDocument};
 
 /// How often a followed file is looked at.
@@ -31,18 +28,10 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         })?),
     };
     let filter = Wanted { grep, worker: args.worker };
-    let source = logs::output(app.ctx()?, &id)?;
-    let bytes = match &source {
-        Source::File(path) => files::read(path).map_err(|e| {
-            Error::state(format!("cannot read {}: {e}", path.display()))
-                .hint("`tpu check` shows where the job writes; is its disk there?")
-        })?,
-        Source::Text(text) => text.clone(),
-    };
-    let text = chosen(&bytes, &filter, args.lines);
-    if let (true, Source::File(path)) = (args.follow && !app.global.json, &source) {
-        let followed = Followed { path, at: bytes.len() as u64, filter: &filter };
-        return follow(app, &id, &followed, &text);
+    let output = logs::output(app.ctx()?, &id)?;
+    let text = chosen(&output.bytes, &filter, args.lines);
+    if let (true, Some(next)) = (args.follow && !app.global.json, output.next) {
+        return follow(app, &id, (next, &filter), &text);
     }
     let lines: Vec<&str> = text.lines().collect();
     let document = LogsDocument { job: JobIdPart::from(&id), lines };
@@ -87,18 +76,8 @@ fn chosen(bytes: &[u8], filter: &Wanted, last: Option<usize>) -> String {
     text
 }
 
-/// A file that grows.
-struct Followed<'a> {
-    path: &'a Path,
-    /// How many bytes of it have been printed.
-    at: u64,
-    /// Which lines are wanted.
-    filter: &'a Wanted,
-}
-
-/// Prints what comes, until the job has ended and its last words are out.
-fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcome {
-    let Followed { path, mut at, filter } = *followed;
+/// Prints what comes from a byte on, until the job has ended and its last words are out.
+fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) -> Outcome {
     let ctx = app.ctx()?;
     let print = |text: &str| match to_stdout(text, ColorChoice::Auto) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -112,8 +91,8 @@ fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcom
     while goes_on {
         let data = ctx.data()?;
         let over = job_of(&data, id).map_or(true, |job| !job.status.is_live());
-        let new = read_from(path, at)?;
-        at += new.len() as u64;
+        let (new, next) = logs::after(ctx, id, at)?;
+        at = next;
         rest.extend_from_slice(&new);
         let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines: Vec<u8> = rest.drain(..whole).collect();
@@ -127,18 +106,4 @@ fn follow(app: &App, id: &JobId, followed: &Followed<'_>, first: &str) -> Outcom
         print(&chosen(&rest, filter, None))?;
     }
     Ok(Output::default())
-}
-
-fn read_from(path: &Path, at: u64) -> Result<Vec<u8>, Error> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = files::open(path)?;
-        file.seek(SeekFrom::Start(at))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|e| {
-        Error::state(format!("cannot read {}: {e}", path.display()))
-            .hint("`tpu check` shows where the job writes; is its disk there?")
-    })
 }

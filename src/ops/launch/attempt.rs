@@ -4,19 +4,17 @@
 //! two windows, and a job never starts without a live record.
 
 use crate::model::data::Data;
-use crate::model::facts::{Place, TmuxFact};
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
-use crate::model::job::{Event, Intent, Job, Launch, LaunchMode, StartTime, Status};
+use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
-use crate::ops::records;
-use crate::ops::{Ctx, Error, Kind, snapshot};
+use crate::ops::{Ctx, Error, Kind, records, runners, snapshot};
 use crate::plan::budget;
+use crate::runner::{Attempt, Ground, RunRef, Runner, StopOrder, StopPart, Unreached};
 use crate::store::Tx;
-use crate::tmux::NewWindow;
 
-use super::files;
+use super::check::kept_environment;
 use super::plan::{LaunchPlan, Machine, Parent};
 
 /// A job whose window is open.
@@ -37,76 +35,50 @@ pub struct Launched {
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.
 pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
-    ctx.tmux.ensure_session(&plan.session, plan.history)?;
-    let (place, highest) = survey(ctx, &plan.session)?;
+    let runner = runners::of(ctx, &plan.target.name);
     let token = LaunchToken::new(ctx.random.hex(16));
-    let id = ctx.transact(|tx| {
-        claim(
-            tx,
-            plan,
-            &Claim { token: &token, place: &place, highest, now: ctx.clock.now(), lease },
-        )
+    let Ground { handle, highest } = runner.ground(&plan.session, &token)?;
+    let job = ctx.transact(|tx| {
+        let now = ctx.clock.now();
+        claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
     })?;
+    let id = job.id();
     fail::fail_point!("launch-claimed");
 
-    let opened = files::prepare(ctx, plan, &id, &token).and_then(|launcher| {
-        fail::fail_point!("launch-written");
-        let window = NewWindow {
-            session: plan.session.clone(),
-            index: id.window.0,
-            name: window_name(plan),
-            // A resume's own copy is there for certain; the directory it was made from may be gone.
-            cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
-            argv: vec!["/bin/bash".to_owned(), launcher],
-            job: id.clone(),
-            launch: token.clone(),
-        };
-        let opened = ctx.tmux.open_window(&window);
-        fail::fail_point!("bug-second-window", opened.is_err(), |_| {
-            let index = window.index + 1;
-            Ok(ctx.tmux.open_window(&NewWindow { index, ..window.clone() })?)
-        });
-        Ok(opened?)
-    });
-    let pane = match opened {
-        Ok(pane) => pane,
-        Err(error) => return Err(give_up(ctx, plan, &id, &token, &error)),
+    let submitted = match runner.submit(&attempt(ctx, plan, &job)) {
+        Ok(submitted) => submitted,
+        Err(error) => return Err(give_up(ctx, plan, &id, &token, &error.into())),
     };
     fail::fail_point!("launch-opened");
-    confirm(ctx, &id, &token, &pane, place.server_pid)?;
+    confirm(ctx, plan, &job, (&*runner, &submitted.handle))?;
     fail::fail_point!("launch-confirmed");
     Ok(Launched {
         job: id,
         session: plan.session.clone(),
-        pane: pane.pane_id,
+        pane: submitted.pane.unwrap_or_default(),
         target: plan.target.name.clone(),
         parent: plan.parent.as_ref().map(|parent| parent.window),
     })
 }
 
-/// Where windows will live, and the highest index in use in the session.
-fn survey(ctx: &Ctx, session: &str) -> Result<(Place, u32), Error> {
-    match ctx.tmux.look() {
-        TmuxFact::Up { place, panes } => {
-            let ours = panes.iter().filter(|pane| pane.session == session);
-            Ok((place, ours.map(|pane| pane.window_index).max().unwrap_or(0)))
-        }
-        TmuxFact::Down { place } => Err(Error::unreachable(format!(
-            "the tmux server on {} ended while the job was being started",
-            place.socket
-        ))
-        .hint("nothing was started; try again")),
-        TmuxFact::Unknown { reason } => {
-            Err(Error::unreachable(format!("tmux cannot be asked: {reason}"))
-                .hint("nothing was started; try again"))
-        }
+/// What is submitted of a plan.
+fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
+    Attempt {
+        job,
+        session: &plan.session,
+        name: window_name(plan),
+        // A resume's own copy is there for certain; the directory it was made from may be gone.
+        cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
+        words: plan.words(),
+        env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
+        workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
     }
 }
 
 /// What a claim needs beside the plan.
 struct Claim<'a> {
     token: &'a LaunchToken,
-    place: &'a Place,
+    handle: &'a Handle,
     highest: u32,
     now: Timestamp,
     lease: Option<&'a Held>,
@@ -114,7 +86,7 @@ struct Claim<'a> {
 
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
-fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId, Error> {
+fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
     target_still_free(&tx.data, plan, claim.now)?;
     if let Some(ticket) = &plan.ticket {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
@@ -131,12 +103,12 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<JobId,
         succeed(tx, parent, claim, &mut job)?;
     }
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
-    user.push_job(job);
+    user.push_job(job.clone());
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
     let is_from_nothing = plan.parent.as_ref().is_some_and(|parent| parent.from_nothing);
     let from = if is_from_nothing { ", resumed from nothing" } else { "" };
     records::note(tx, &id, how, format!("on {}{from}", plan.target.name));
-    Ok(id)
+    Ok(job)
 }
 
 /// Nobody has taken the target since the check. A job that has failed since then may still be at work.
@@ -242,7 +214,7 @@ fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
     job.rules = plan.rules.clone();
     job.start_time = StartTime::At(claim.now);
     job.father = plan.parent.as_ref().map(|parent| parent.window);
-    job.place = Some(claim.place.clone());
+    job.keep_handle(claim.handle.clone());
     job.command.clone_from(&plan.command);
     job.stage_dir.clone_from(&plan.stage_dir);
     if plan.mode == LaunchMode::Native {
@@ -304,30 +276,36 @@ fn window_name(plan: &LaunchPlan) -> String {
 /// started the job, because its own callback was refused.
 fn confirm(
     ctx: &Ctx,
-    id: &JobId,
-    token: &LaunchToken,
-    pane: &crate::model::facts::PaneFact,
-    server_pid: u32,
+    plan: &LaunchPlan,
+    claimed: &Job,
+    (runner, handle): (&dyn Runner, &Handle),
 ) -> Result<(), Error> {
+    let id = claimed.id();
     let stands = ctx.transact(|tx| {
-        let job = records::of_launch(&mut tx.data, id, token)?;
+        let Some(Launch { token, .. }) = &claimed.launch else { return Ok(false) };
+        let job = records::of_launch(&mut tx.data, &id, token)?;
         lease::free(job);
+        job.keep_handle(handle.clone());
         let Some(launch) = &job.launch else { return Ok(false) };
         // Its launcher was let through: the launch worked, whatever has become of the job since.
         let has_begun = launch.confirmed || launch.ended.is_some();
         job.confirm_launch();
         Ok(has_begun || job.status.is_live())
     });
+    let close = || {
+        let stop = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
+        runner.stop(RunRef { job: claimed, session: &plan.session }, stop)
+    };
     match stands {
         Ok(true) => Ok(()),
         Ok(false) => {
-            ctx.tmux.close_pane(pane, server_pid)?;
+            close()?;
             Err(Error::refused(format!("{id} was given up while its window opened"))
                 .hint("its window was closed again; `tpu check` shows the record"))
         }
         // Killed and cleaned away. Its launcher has found no record either, and started nothing.
         Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
-            ctx.tmux.close_pane(pane, server_pid)?;
+            close()?;
             Err(Error::refused(format!("{id} was cleaned away while its window opened"))
                 .hint("its window was closed again; run it anew"))
         }

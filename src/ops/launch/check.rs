@@ -10,6 +10,7 @@ use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
 use crate::model::target::Target;
+use crate::model::variables;
 use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
@@ -81,7 +82,6 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         parent: None,
         stage_dir: None,
         roots: roots(ctx, user)?,
-        history: HISTORY,
         force: request.force,
         known_dead,
         machine,
@@ -89,9 +89,6 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         env: None,
     })
 }
-
-/// Lines of history that a job's window keeps at least.
-pub const HISTORY: u32 = 10_000;
 
 /// Keeps a result, or remembers what is wrong with it.
 fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
@@ -310,24 +307,7 @@ pub fn free(
 /// The environment that a launch keeps for its job and for its successors: the search path, the Python
 /// environment, and what `tpu` itself reads. Nothing that looks like a secret.
 pub fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
-    const NAMES: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];
-    const PREFIXES: [&str; 4] = ["CONDA_", "_CE_", "MAMBA_", "TPU_"];
-    const OURS: [&str; 8] = [
-        "TPU_JOB",
-        "TPU_LAUNCH",
-        "TPU_BIN",
-        "TPU_LOG_DIR",
-        "TPU_STAGE_DIR",
-        "TPU_TARGET",
-        "TPU_WORKER",
-        "TPU_DATA",
-    ];
-    const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
-    let kept = |name: &str| {
-        (NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
-            && !OURS.contains(&name)
-            && !SECRETS.iter().any(|secret| name.to_ascii_uppercase().contains(secret))
-    };
-    let vars = ctx.env.vars.iter().filter(|(name, _)| name.to_str().is_some_and(kept));
+    let vars =
+        ctx.env.vars.iter().filter(|(name, _)| name.to_str().is_some_and(variables::is_kept));
     vars.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -6,7 +6,6 @@
 
 pub mod attempt;
 pub mod check;
-pub mod files;
 pub mod plan;
 pub mod reconcile;
 

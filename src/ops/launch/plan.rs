@@ -41,8 +41,6 @@ pub struct LaunchPlan {
     pub stage_dir: Option<String>,
     /// Where code is staged and logs are made, for native mode.
     pub roots: Roots,
-    /// Lines of history that the window keeps.
-    pub history: u32,
     /// Busy targets and the like do not count.
     pub force: bool,
     /// Records that claim the target and look live, but are dead by the facts.

@@ -4,12 +4,13 @@
 //! Every writing command begins with this; it asks tmux only if some record needs it.
 
 use crate::model::data::Data;
+use crate::model::facts::RunState;
 use crate::model::ids::JobId;
 use crate::model::job::{CLEANING, Intent, Job};
 use crate::model::time::Timestamp;
-use crate::ops::{Ctx, Error, Kind, lease, records};
+use crate::ops::{Ctx, Error, Kind, lease, records, runners};
 use crate::plan::diagnose::LAUNCH_LIMIT_S;
-use crate::runner::window::place::{self, Window};
+use crate::runner::RunRef;
 
 use super::super::callbacks;
 
@@ -89,8 +90,8 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             if !job.status.is_live() || launch.ended.is_some() {
                 continue;
             }
-            if let Some(code) = records::recorded_exit(ctx, job) {
-                cures.push(Cure::Ended(job.id(), code));
+            if let Some(exit) = runners::recorded_exit(ctx, job) {
+                cures.push(Cure::Ended(job.id(), exit.code()));
             } else if !launch.confirmed {
                 unconfirmed.push((job, user.tmux_name.as_str()));
             }
@@ -99,8 +100,10 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
     if unconfirmed.is_empty() {
         return cures;
     }
+    let runs: Vec<RunRef<'_>> =
+        unconfirmed.into_iter().map(|(job, session)| RunRef { job, session }).collect();
     let tmux = ctx.tmux.look();
-    for (job, session) in unconfirmed {
+    for (RunRef { job, .. }, seen) in runs.iter().zip(runners::observe(ctx, &runs, &tmux)) {
         let overdue = job
             .launch
             .as_ref()
@@ -108,10 +111,12 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             // Whoever was opening it is dead: nobody will, and whoever comes next goes on from here.
             || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false))
             || job.lease.as_ref().is_some_and(|l| lease::is_alive(ctx, &l.owner) == Some(false));
-        match place::find(job, session, &tmux) {
-            Window::Here(_) => cures.push(Cure::Adopt(job.id())),
-            Window::Gone | Window::Lost(_) if overdue => cures.push(Cure::GiveUp(job.id())),
-            Window::Gone | Window::Lost(_) | Window::Elsewhere(_) | Window::Unknown(_) => {}
+        match seen.run.state {
+            RunState::Pending | RunState::Starting | RunState::Running | RunState::Ended => {
+                cures.push(Cure::Adopt(job.id()));
+            }
+            RunState::Gone if overdue => cures.push(Cure::GiveUp(job.id())),
+            RunState::Gone | RunState::Elsewhere | RunState::Unknown => {}
         }
     }
     cures

@@ -26,8 +26,8 @@ use crate::plan::diagnose::{Facts, diagnose};
 use crate::plan::{answer, backoff, next};
 
 use super::fleet::Fleet;
-use super::{Ctx, Error, lease, orphans, watch, workers};
-use observe::{Seen, observe, windows_and_exits};
+use super::{Ctx, Error, lease, orphans, runners, watch, workers};
+use observe::{Seen, observe, runs_and_exits};
 
 pub use observe::Memory;
 
@@ -230,11 +230,11 @@ pub fn users_of_targets(
     }
     // No text: a failure in it does not free the device, and an end is an end without it.
     let tmux = ctx.tmux.look();
-    let seen = windows_and_exits(ctx, &claims, &tmux);
+    let seen = runs_and_exits(ctx, &claims, &tmux);
     for ((_, job), seen) in claims.iter().zip(&seen) {
         let users = targets.entry(job.tpu.clone()).or_default();
-        let has_left = || !seen.run.is_over() || has_processes(ctx, job);
-        let list = if was_taken(job) && seen.run.exit.is_none() && has_left() {
+        let has_left = || !seen.at.run.is_over() || has_processes(ctx, data, job);
+        let list = if was_taken(job) && seen.at.run.exit.is_none() && has_left() {
             &mut users.left
         } else if has_ended(ctx, data, job, seen) {
             &mut users.dead
@@ -250,19 +250,19 @@ pub fn users_of_targets(
 pub fn is_over(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let Ok(user) = super::ctx::user_of(data, &job.user) else { return false };
     let tmux = ctx.tmux.look();
-    let seen = windows_and_exits(ctx, &[(user, job)], &tmux);
+    let seen = runs_and_exits(ctx, &[(user, job)], &tmux);
     seen.first().is_some_and(|seen| has_ended(ctx, data, job, seen))
 }
 
-fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen<'_>) -> bool {
+fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen) -> bool {
     // What has outlived its window holds the device as well as any.
-    if seen.run.exit.is_none() && seen.run.is_over() && has_processes(ctx, job) {
+    if seen.at.run.exit.is_none() && seen.at.run.is_over() && has_processes(ctx, data, job) {
         return false;
     }
     let shown = diagnose(job, &seen.facts(ctx.clock.now()));
     // A program whose text shows a failure may still hold the device: only its end frees it.
     !shown.status.is_live()
-        && (seen.run.exit.is_some() || seen.run.is_over() && !is_being_opened(job))
+        && (seen.at.run.exit.is_some() || seen.at.run.is_over() && !is_being_opened(job))
         && !workers::may_live(ctx, data, job)
 }
 
@@ -291,17 +291,9 @@ fn is_being_opened(job: &Job) -> bool {
 }
 
 /// Whether processes of a job live on this machine. Where that cannot be told, they may.
-fn has_processes(ctx: &Ctx, job: &Job) -> bool {
+fn has_processes(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     job.launch.is_some()
-        && super::processes::of_job(ctx, job, None).map_or(true, |found| !found.is_empty())
-}
-
-/// The text that belongs to this launch of the job.
-pub fn since_launch<'a>(job: &Job, text: &'a [u8]) -> &'a [u8] {
-    match &job.launch {
-        Some(launch) => crate::classify::after_launch(text, launch.token.as_str()),
-        None => text,
-    }
+        && runners::processes(ctx, data, job).map_or(true, |found| !found.is_empty())
 }
 
 /// Characters of output that decide the status of a user's jobs, where they reach further back than what is
@@ -334,7 +326,7 @@ struct Viewer<'a> {
 
 impl Viewer<'_> {
     /// Puts a record and what was observed together, and decides about it.
-    fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen<'_>) -> (JobView, Decision) {
+    fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
         let target = self.fleet.fact(data, &job.tpu);
         let facts = Facts { target: Some(&target), ..seen.facts(now) };
@@ -382,13 +374,13 @@ impl Viewer<'_> {
             age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
-            exit: seen.run.exit,
-            window_alive: match seen.run.state {
+            exit: seen.at.run.exit,
+            window_alive: match seen.at.run.state {
                 RunState::Pending | RunState::Starting | RunState::Running => Some(true),
                 RunState::Ended | RunState::Gone => Some(false),
                 RunState::Elsewhere | RunState::Unknown => None,
             },
-            pane_id: seen.pane_id(),
+            pane_id: seen.at.pane.clone(),
             tail: Arc::clone(&seen.tail),
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),

@@ -1,5 +1,5 @@
-//! Windows, exits and text of jobs: what the facts are made of. Only panes that changed are captured, and
-//! only as far back as it takes to decide.
+//! Runs, exits and text of jobs: what the facts are made of. Only what has changed is read, and only as far
+//! back as it takes to decide.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,20 +8,18 @@ use std::time::Duration;
 use crate::classify::stall;
 use crate::model::data::User;
 use crate::model::exit::Exit;
-use crate::model::facts::{Class, PaneFact, RunFact, TmuxFact, Verdict};
+use crate::model::facts::{Class, TmuxFact, Verdict};
 use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 use crate::ops::fleet::{Fleet, Question};
 use crate::ops::heard::{self, HeardOf};
-use crate::ops::watch;
-use crate::ops::{Ctx, records};
+use crate::ops::{Ctx, runners, watch};
 use crate::plan::diagnose::Facts;
-use crate::runner::window::place::{Indexed, Window};
+use crate::runner::{Observed, OutputMark, OutputWanted, RunRef, Want};
 use crate::text;
-use crate::tmux::Capture;
 
-use super::{reach, read_text, since_launch};
+use super::{reach, read_text};
 
 /// Lines above the screen that are read first.
 const TAIL: u32 = 70;
@@ -42,15 +40,11 @@ struct Reading {
     usual: Option<Duration>,
 }
 
-/// Changes when a pane prints, is resized, or its job ends; and with how much of it counts.
+/// Changes when a run prints or ends; and with how much of it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
-    server: u32,
-    activity: u64,
-    history_size: u64,
-    cursor: (u32, u32),
-    size: (u32, u32),
-    exit: Option<i32>,
+    printed: OutputMark,
+    heard: Option<Timestamp>,
     /// What its user has set: see [`super::reach`].
     reach: u32,
 }
@@ -111,30 +105,21 @@ impl Memory {
 
 /// Everything observed about one job.
 #[derive(Debug)]
-pub(super) struct Seen<'a> {
-    pub(super) run: RunFact,
-    window: Window<'a>,
+pub(super) struct Seen {
+    pub(super) at: Observed,
     pub(super) verdict: Option<Verdict>,
     pub(super) tail: Arc<str>,
 }
 
-impl Seen<'_> {
+impl Seen {
     /// The observations as facts.
     pub(super) fn facts(&self, now: Timestamp) -> Facts<'_> {
-        Facts { run: &self.run, verdict: self.verdict.as_ref(), target: None, now }
+        Facts { run: &self.at.run, verdict: self.verdict.as_ref(), target: None, now }
     }
 
     /// Whether the facts show an end that the record does not know yet.
     pub(super) fn has_ended(&self, job: &Job) -> bool {
-        job.status.is_live() && (self.run.exit.is_some() || !self.run.is_there())
-    }
-
-    /// The id of the pane in which it runs, if it is there.
-    pub(super) fn pane_id(&self) -> Option<String> {
-        match &self.window {
-            Window::Here(pane) => Some(pane.pane_id.clone()),
-            _ => None,
-        }
+        job.status.is_live() && (self.at.run.exit.is_some() || !self.at.run.is_there())
     }
 
     /// Whether the text read so far did not say enough.
@@ -143,153 +128,134 @@ impl Seen<'_> {
     }
 }
 
-/// A pane to be read for the job at `index`.
-struct Wanted {
+/// By what the readings of a run are found again: its pane, or its launch where no window shows it.
+fn key<'a>(job: &'a Job, at: &'a Observed) -> &'a str {
+    let token = job.launch.as_ref().map_or("", |launch| launch.token.as_str());
+    at.pane.as_deref().unwrap_or(token)
+}
+
+/// A part of the output of the job at `index` that is to be read.
+struct ToRead {
     index: usize,
-    capture: Capture,
+    above: u32,
     fingerprint: Fingerprint,
 }
 
 /// Observes `jobs`; the result keeps their order.
-pub(super) fn observe<'a>(
+pub(super) fn observe(
     ctx: &Ctx,
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
-    tmux: &'a TmuxFact,
-) -> Vec<Seen<'a>> {
-    let server = match tmux {
-        TmuxFact::Up { place, .. } => place.server_pid,
-        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => 0,
-    };
-    let mut seen = windows_and_exits(ctx, jobs, tmux);
-    let changed = changed_panes(memory, jobs, &mut seen, (ctx, server));
+    tmux: &TmuxFact,
+) -> Vec<Seen> {
+    let mut seen = runs_and_exits(ctx, jobs, tmux);
+    let changed = changed(ctx, memory, jobs, &mut seen);
     read(ctx, memory, jobs, &mut seen, changed);
-    let undecided = further_back(memory, &seen);
+    let undecided = further_back(memory, jobs, &seen);
     read(ctx, memory, jobs, &mut seen, undecided);
     let now = ctx.clock.now();
-    for seen in &mut seen {
-        mark_silence(memory, seen, now);
+    for ((_, job), seen) in jobs.iter().zip(&mut seen) {
+        mark_silence(memory, job, seen, now);
     }
     seen
 }
 
 /// Puts the silence of a running job on its verdict.
-fn mark_silence(memory: &Memory, seen: &mut Seen<'_>, now: Timestamp) {
-    // A server that does not say when a pane last printed says nothing about its silence.
-    let Window::Here(pane) = &seen.window else { return };
-    if pane.activity == 0 {
-        return;
-    }
-    if let (Some(verdict), None) = (&mut seen.verdict, seen.run.exit) {
-        let usual = memory.readings.get(&pane.pane_id).and_then(|reading| reading.usual);
-        let silence = now.seconds_since(Timestamp::from_second(pane.activity.cast_signed()));
-        stall::mark(verdict, Duration::from_secs(silence), usual);
+fn mark_silence(memory: &Memory, job: &Job, seen: &mut Seen, now: Timestamp) {
+    // Whoever does not say when a run last printed says nothing about its silence.
+    let Some(heard) = seen.at.run.last_output else { return };
+    if let (Some(verdict), None) = (&mut seen.verdict, seen.at.run.exit) {
+        let usual = memory.readings.get(key(job, &seen.at)).and_then(|reading| reading.usual);
+        stall::mark(verdict, Duration::from_secs(now.seconds_since(heard)), usual);
     }
 }
 
 /// The facts about `jobs` that need no text; the result keeps their order.
-pub(super) fn windows_and_exits<'a>(
-    ctx: &Ctx,
-    jobs: &[(&User, &Job)],
-    tmux: &'a TmuxFact,
-) -> Vec<Seen<'a>> {
-    let panes = Indexed::new(tmux);
-    jobs.iter().map(|(user, job)| window_and_exit(ctx, user, job, &panes)).collect()
+pub(super) fn runs_and_exits(ctx: &Ctx, jobs: &[(&User, &Job)], tmux: &TmuxFact) -> Vec<Seen> {
+    let runs: Vec<RunRef<'_>> = runs(jobs).collect();
+    let observed = runners::observe(ctx, &runs, tmux);
+    observed.into_iter().map(|at| Seen { at, verdict: None, tail: Arc::default() }).collect()
 }
 
-fn window_and_exit<'a>(ctx: &Ctx, user: &User, job: &Job, panes: &Indexed<'a>) -> Seen<'a> {
-    let window = panes.find(job, &user.tmux_name);
-    let by_pane = match &window {
-        Window::Here(pane) => pane.exit,
-        _ => None,
-    };
-    let by_record = job.launch.as_ref().and_then(|launch| launch.exit);
-    let code = by_pane
-        .or(by_record)
-        .or_else(|| if is_open(job) { records::recorded_exit(ctx, job) } else { None });
-    let run = window.fact(job, code.map(|code| job.exit(code)));
-    Seen { run, window, verdict: None, tail: Arc::default() }
+fn runs<'a>(jobs: &'a [(&User, &Job)]) -> impl Iterator<Item = RunRef<'a>> {
+    jobs.iter().map(|(user, job)| RunRef { job, session: &user.tmux_name })
 }
 
-/// Whether the end of a job's program may have been recorded by its launcher alone.
-fn is_open(job: &Job) -> bool {
-    let unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-    job.status.is_live() || unseen && matches!(job.status, Status::Error(_))
-}
-
-/// Takes over what is remembered of panes that stand as they stood, and lists the others.
-fn changed_panes(
-    memory: &Memory,
-    jobs: &[(&User, &Job)],
-    seen: &mut [Seen<'_>],
-    (ctx, server): (&Ctx, u32),
-) -> Vec<Wanted> {
+/// Takes over what is remembered of runs that have printed nothing since, and lists the others.
+fn changed(ctx: &Ctx, memory: &Memory, jobs: &[(&User, &Job)], seen: &mut [Seen]) -> Vec<ToRead> {
     let mut wanted = Vec::new();
     let mut reaches: HashMap<&UserName, u32> = HashMap::new();
     for (index, ((user, job), seen)) in jobs.iter().zip(seen.iter_mut()).enumerate() {
-        let Window::Here(pane) = &seen.window else { continue };
+        let Some(printed) = seen.at.printed else { continue };
         if !wants_text(job) {
             continue;
         }
         let reach = *reaches.entry(&user.name).or_insert_with(|| reach(ctx, user));
-        let fingerprint = fingerprint(server, pane, reach);
-        match memory.readings.get(&pane.pane_id) {
+        let fingerprint = Fingerprint { printed, heard: seen.at.run.last_output, reach };
+        match memory.readings.get(key(job, &seen.at)) {
             Some(reading) if reading.fingerprint == fingerprint => {
                 seen.verdict = Some(reading.verdict.clone());
                 seen.tail = Arc::clone(&reading.tail);
             }
-            _ => wanted.push(Wanted { index, capture: capture(pane, TAIL), fingerprint }),
+            _ => wanted.push(ToRead { index, above: TAIL, fingerprint }),
         }
     }
     wanted
 }
 
-/// Panes whose tail did not decide and that have more to say.
-fn further_back(memory: &Memory, seen: &[Seen<'_>]) -> Vec<Wanted> {
+/// Runs whose tail did not decide and that have more to say.
+fn further_back(memory: &Memory, jobs: &[(&User, &Job)], seen: &[Seen]) -> Vec<ToRead> {
     let mut wanted = Vec::new();
-    for (index, seen) in seen.iter().enumerate().filter(|(_, seen)| seen.is_undecided()) {
-        let Window::Here(pane) = &seen.window else { continue };
-        // Everything there is was in the tail already.
-        if pane.history_size <= u64::from(TAIL) {
+    for (index, ((_, job), seen)) in jobs.iter().zip(seen).enumerate() {
+        // Everything there is was in the tail already, unless there is more above it.
+        let more = seen.at.printed.is_some_and(|printed| printed.above > u64::from(TAIL));
+        if !more || !seen.is_undecided() {
             continue;
         }
-        if let Some(reading) = memory.readings.get(&pane.pane_id) {
+        if let Some(reading) = memory.readings.get(key(job, &seen.at)) {
             let fingerprint = reading.fingerprint;
             // A line has one character at least, its end.
-            let lines = WIDE.max(fingerprint.reach);
-            wanted.push(Wanted { index, capture: capture(pane, lines), fingerprint });
+            wanted.push(ToRead { index, above: WIDE.max(fingerprint.reach), fingerprint });
         }
     }
     wanted
 }
 
-/// Captures panes in one call, and classifies what they show.
+/// Reads outputs in one call, and classifies what they show.
 fn read(
     ctx: &Ctx,
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
-    seen: &mut [Seen<'_>],
-    wanted: Vec<Wanted>,
+    seen: &mut [Seen],
+    to_read: Vec<ToRead>,
 ) {
-    if wanted.is_empty() {
+    if to_read.is_empty() {
         return;
     }
-    let captures: Vec<Capture> = wanted.iter().map(|wanted| wanted.capture.clone()).collect();
-    // A capture that fails leaves the job without text, which is what is then known about it.
-    let Ok(texts) = ctx.tmux.capture(&captures) else { return };
-    for (Wanted { index, capture, fingerprint }, text) in wanted.into_iter().zip(texts) {
-        let (Some(text), Some(seen), Some((_, job))) = (text, seen.get_mut(index), jobs.get(index))
+    let runs: Vec<RunRef<'_>> = runs(jobs).collect();
+    let wanted = to_read.iter().filter_map(|ToRead { index, above, .. }| {
+        let want = Want::Shown { above: Some(*above), colours: false };
+        Some(OutputWanted {
+            run: *runs.get(*index)?,
+            seen: seen.get(*index).map(|seen| &seen.at),
+            want,
+        })
+    });
+    // What cannot be read leaves the job without text, which is what is then known about it.
+    let Ok(outputs) = runners::outputs(ctx, &wanted.collect::<Vec<_>>()) else { return };
+    for (ToRead { index, fingerprint, .. }, output) in to_read.into_iter().zip(outputs) {
+        let (Some(output), Some(seen), Some((_, job))) =
+            (output, seen.get_mut(index), jobs.get(index))
         else {
             continue;
         };
-        let text = since_launch(job, &text);
-        let verdict = judged(ctx, job, text, (seen.run.exit, fingerprint.reach));
-        let tail = last_lines(&String::from_utf8_lossy(text));
+        let verdict = judged(ctx, job, &output.bytes, (seen.at.run.exit, fingerprint.reach));
+        let tail = last_lines(&String::from_utf8_lossy(&output.bytes));
         seen.verdict = Some(verdict.clone());
         seen.tail = Arc::clone(&tail);
-        let usual = usual_pause(memory.readings.get(&capture.pane_id), &fingerprint);
-        let reading = Reading { fingerprint, verdict, tail, usual };
-        memory.readings.insert(capture.pane_id, reading);
+        let key = key(job, &seen.at);
+        let usual = usual_pause(memory.readings.get(key), &fingerprint);
+        memory.readings.insert(key.to_owned(), Reading { fingerprint, verdict, tail, usual });
     }
 }
 
@@ -327,27 +293,11 @@ fn last_lines(text: &str) -> Arc<str> {
     shown.into()
 }
 
-fn capture(pane: &PaneFact, history: u32) -> Capture {
-    Capture { pane_id: pane.pane_id.clone(), history: Some(history), colours: false }
-}
-
 /// The longest pause between outputs, after another one.
 fn usual_pause(old: Option<&Reading>, new: &Fingerprint) -> Option<Duration> {
     let old = old?;
-    let pause = new.activity.saturating_sub(old.fingerprint.activity);
+    let pause = new.heard?.seconds_since(old.fingerprint.heard?);
     old.usual.max((pause > 0).then_some(Duration::from_secs(pause)))
-}
-
-fn fingerprint(server: u32, pane: &PaneFact, reach: u32) -> Fingerprint {
-    Fingerprint {
-        server,
-        activity: pane.activity,
-        history_size: pane.history_size,
-        cursor: (pane.cursor_y, pane.cursor_x),
-        size: (pane.width, pane.height),
-        exit: pane.exit,
-        reach,
-    }
 }
 
 /// Whether the status of a job depends on its text.

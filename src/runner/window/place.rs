@@ -203,6 +203,17 @@ fn elsewhere_or_lost<'a>(place: &Place, here: &Place, up: bool) -> Option<Window
     (up && !same_server).then_some(Window::Lost(Restart::Server))
 }
 
+/// The panes of the window of `pane` beside it.
+pub fn beside<'a>(pane: &'a PaneFact, tmux: &'a TmuxFact) -> impl Iterator<Item = &'a PaneFact> {
+    let panes = match tmux {
+        TmuxFact::Up { panes, .. } => panes.as_slice(),
+        TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
+    };
+    panes
+        .iter()
+        .filter(move |other| other.window_id == pane.window_id && other.pane_id != pane.pane_id)
+}
+
 /// Whether `pane` is the window of `job`.
 pub fn is_window_of(job: &Job, session: &str, pane: &PaneFact) -> bool {
     match (&job.launch, &pane.launch) {

@@ -40,7 +40,11 @@ pub(super) const LAYERS: &[Layer] = &[
         &["provider", "runner", "effects", "store", "tmux", "remote", "sys", "model", "text"],
         &[],
     ),
-    layer("runner", &["text", "model", "sys", "store", "tmux", "remote", "effects"], &[]),
+    layer(
+        "runner",
+        &["text", "model", "classify", "sys", "store", "tmux", "remote", "effects"],
+        &[],
+    ),
     layer("ops", BELOW_OPS, &[]),
     layer("wire", &["ops", "model", "plan"], &[]),
     layer("cli", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),

@@ -18,12 +18,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::classify::own_line;
+use crate::runner::RunError;
 use crate::sys::clock::Clock;
 use crate::sys::pty::{Moment, Relay};
 use crate::text::counted;
 use crate::text::transcript::Transcript;
-
-use super::Error;
 
 /// What is read at once (bytes); a terminal hands out no more.
 const PIECE: usize = 4096;
@@ -42,10 +41,12 @@ pub struct Relayed {
 }
 
 /// Relays until the job has ended. Whether somebody still sits at its terminal then.
-pub fn run(clock: &dyn Clock, relayed: &Relayed) -> Result<bool, Error> {
+pub fn run(clock: &dyn Clock, relayed: &Relayed) -> Result<bool, RunError> {
     let failed = |e: io::Error| {
-        Error::failed(format!("the window cannot be shown what the job says: {e}"))
-            .hint("the window may be closed; `tpu check` shows how the job is")
+        RunError::failed(
+            format!("the window cannot be shown what the job says: {e}"),
+            "the window may be closed; `tpu check` shows how the job is",
+        )
     };
     let mut window = Relay::open(relayed.pid).map_err(failed)?;
     let mut log = Log::open(relayed);

@@ -1,0 +1,196 @@
+//! What lies beside the launcher script: words and environment, each ending in NUL, so that every byte
+//! a word can hold arrives as it was. No shell text is put together anywhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::effects::Effects;
+use crate::model::ids::JobId;
+use crate::model::job::{Job, Launch, LaunchMode};
+use crate::model::variables::{Variable, of_ours};
+use crate::runner::{Attempt, RunError};
+use crate::store::atomic;
+
+use super::beside;
+
+/// The launcher, compiled in; each job gets its own copy, so that an upgrade changes no running job.
+const LAUNCHER: &str = include_str!("../../../assets/launcher.sh");
+
+/// Writes the files of a launch and returns the path of its launcher script.
+pub fn prepare(
+    effects: &Effects,
+    attempt: &Attempt<'_>,
+    launch: &Launch,
+) -> Result<String, RunError> {
+    let (job, id) = (attempt.job, &attempt.job.id());
+    let dir = fresh_directory(effects, id)?;
+    let workplace = match (launch.mode, &job.stage_dir) {
+        (LaunchMode::Native, Some(stage)) => stage,
+        _ => &job.job_dir,
+    };
+    let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
+    let link = dir.join("bin").join("tpu");
+    link_program(effects, &link)?;
+
+    let environment = environment(effects, attempt, launch, &link);
+    let name = id.to_string();
+    let spec: [&OsStr; 6] = [
+        launch.token.as_str().as_ref(),
+        name.as_ref(),
+        launch.mode.as_str().as_ref(),
+        workplace.as_ref(),
+        log.as_ref(),
+        link.as_os_str(),
+    ];
+    write(effects, &dir.join("spec"), &nul_ended(spec))?;
+    let words = nul_ended(attempt.words.iter().map(OsString::as_os_str));
+    if attempt.workers_by.is_some() {
+        // The window's own command is the one that attends to the workers.
+        let token = launch.token.as_str();
+        let attend = [link.as_os_str(), "launcher".as_ref(), "workers".as_ref(), token.as_ref()];
+        write(effects, &dir.join("argv"), &nul_ended(attend))?;
+        write(effects, &dir.join(beside::WORK), &words)?;
+    } else {
+        write(effects, &dir.join("argv"), &words)?;
+    }
+    write(effects, &dir.join("env"), &pairs(&environment))?;
+    let launcher = dir.join("launcher.sh");
+    write(effects, &launcher, LAUNCHER.as_bytes())?;
+    launcher.into_os_string().into_string().map_err(|path| {
+        let path = Path::new(&path).display();
+        RunError::state(
+            format!("the state directory's path is no UTF-8: {path}"),
+            "keep data.json in a directory with a plain name (--data FILE)",
+        )
+    })
+}
+
+/// The job's own directory, with nothing of an earlier job of that number in it.
+fn fresh_directory(effects: &Effects, id: &JobId) -> Result<PathBuf, RunError> {
+    let dir = effects.store.paths().job(id);
+    match effects.store.disk().remove_tree(&dir) {
+        Err(e) => Err(RunError::state(
+            format!("cannot clear {}: {e}", dir.display()),
+            "this account must be able to write there; move the directory away and try again",
+        )),
+        Ok(()) => Ok(effects.store.job_dir(id)?),
+    }
+}
+
+/// Writes a file that only its owner may read.
+fn write(effects: &Effects, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    Ok(atomic::write_file(&**effects.store.disk(), path, bytes, 0o600)?)
+}
+
+/// Gives this program the name `tpu` in a directory of the job's own, to stand first in its PATH.
+fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
+    let dir = link.parent().unwrap_or(link);
+    let disk = effects.store.disk();
+    let made = disk.make_dir(dir, 0o755).and_then(|_| disk.symlink(&effects.tpu, link));
+    made.map_err(|e| {
+        RunError::state(
+            format!("cannot create {}: {e}", link.display()),
+            "check the space and the rights there, then: tpu rerun",
+        )
+    })
+}
+
+/// The environment that a launch was given, for its successors. `None` if it is not there.
+pub fn environment_for_successors(
+    effects: &Effects,
+    id: &JobId,
+) -> Option<Vec<(OsString, OsString)>> {
+    let mut vars = beside::environment(effects, id)?;
+    let is_anew = |variable: &Variable| !variable.is_kept;
+    vars.retain(|(name, _)| !name.to_str().and_then(of_ours).is_some_and(is_anew));
+    Some(vars)
+}
+
+/// What the job sees: the kept environment, and who it is.
+fn environment(
+    effects: &Effects,
+    attempt: &Attempt<'_>,
+    launch: &Launch,
+    link: &Path,
+) -> Vec<(OsString, OsString)> {
+    let Attempt { job, env, workers_by, .. } = attempt;
+    let mut vars = env.clone();
+    let bin = link.parent().unwrap_or(link).to_owned();
+    let path = vars.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let mut search = bin.into_os_string();
+    search.push(":");
+    search.push(path.map_or_else(
+        || OsString::from("/usr/local/bin:/usr/bin:/bin"),
+        |path| without_jobs(&path, &effects.store.paths().state().join("jobs")),
+    ));
+    set(&mut vars, "PATH", search);
+    set(&mut vars, "TPU_JOB", job.id().to_string().into());
+    set(&mut vars, "TPU_DATA", effects.store.paths().data().as_os_str().to_owned());
+    set(&mut vars, "TPU_BIN", link.as_os_str().to_owned());
+    set(&mut vars, "TPU_TARGET", job.tpu.as_str().into());
+    if let Some(socket) = &effects.tmux_socket {
+        set(&mut vars, "TPU_TMUX_SOCKET", socket.into());
+    }
+    if let Some(cloud) = workers_by {
+        // Whoever attends to the workers finds them by the control plane of this launch.
+        set(&mut vars, "TPU_CLOUD", cloud.into());
+    }
+    if launch.mode == LaunchMode::Native {
+        native(&mut vars, job);
+    }
+    vars
+}
+
+fn native(vars: &mut Vec<(OsString, OsString)>, job: &Job) {
+    set(vars, "TPU_WORKER", "0".into());
+    // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
+    if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+        set(vars, "PYTHONUNBUFFERED", "1".into());
+    }
+    if let Some(dir) = &job.log_dir {
+        set(vars, "TPU_LOG_DIR", dir.into());
+    }
+    if let Some(dir) = &job.stage_dir {
+        set(vars, "TPU_STAGE_DIR", dir.into());
+    }
+}
+
+/// A search path without the directories of other jobs: the parent's, or that of the job inside which
+/// this one is started. With them it would grow by one for each attempt.
+fn without_jobs(path: &OsStr, jobs: &Path) -> OsString {
+    let kept = path.as_bytes().split(|byte| *byte == b':');
+    let kept: Vec<&[u8]> = kept.filter(|dir| !Path::new(&os(dir)).starts_with(jobs)).collect();
+    os(&kept.join(&b':'))
+}
+
+fn set(vars: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
+    match vars.iter_mut().find(|(known, _)| known == name) {
+        Some(pair) => pair.1 = value,
+        None => vars.push((name.into(), value)),
+    }
+}
+
+fn nul_ended<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend_from_slice(word.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn pairs(vars: &[(OsString, OsString)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, value) in vars {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn os(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}

@@ -1,0 +1,87 @@
+//! The processes of a job, on this machine and on the workers of its target, and how they are stopped:
+//! exactly those, and all of those.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use crate::effects::Effects;
+use crate::model::facts::PaneFact;
+use crate::model::job::Job;
+use crate::remote::Worker;
+use crate::runner::RunError;
+use crate::sys::procs::{Process, Table};
+use crate::sys::stop::{self, StopError};
+
+use super::beside;
+
+/// The live processes of a job.
+///
+/// A job of ours: its recorded process group (if pid and start time still agree) and every process that
+/// carries its launch token. A job of the original: what runs below its pane's shell.
+pub fn of_job(
+    effects: &Effects,
+    job: &Job,
+    pane: Option<&PaneFact>,
+) -> Result<Vec<Process>, RunError> {
+    look(effects, job, pane).map_err(|e| unreadable(&e))
+}
+
+fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
+    let table = effects.procs.table()?;
+    let mut found: BTreeMap<u32, Process> = BTreeMap::new();
+    let mut add = |processes: Vec<&Process>| {
+        found.extend(
+            processes
+                .into_iter()
+                .filter(|process| !process.zombie && process.pid != effects.env.pid)
+                .map(|process| (process.pid, process.clone())),
+        );
+    };
+    match (&job.launch, pane) {
+        (Some(launch), _) => {
+            let far = on_machines(effects, job, &table);
+            let here = table.with_token(launch.token.as_str(), effects.env.uid);
+            add(here.into_iter().filter(|process| !far.contains(&process.pid)).collect());
+            if let Some((group, start)) = beside::recorded_group(effects, job)
+                // No later process of that number.
+                && effects.procs.is_alive(group, start)
+            {
+                add(table.group(group));
+            }
+        }
+        (None, Some(pane)) => add(table.descendants(pane.pane_pid)),
+        (None, None) => {}
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Processes of the job's workers. Those of a simulated machine can be seen from here and are not here:
+/// the way to them is [`super::FarWorkers`].
+fn on_machines(effects: &Effects, job: &Job, table: &Table) -> BTreeSet<u32> {
+    let workers = beside::workers(effects, job);
+    let on = |worker: &Worker| table.with_variable("TPU_MACHINE", &worker.address, effects.env.uid);
+    workers.iter().flat_map(on).map(|process| process.pid).collect()
+}
+
+/// Stops those on this machine alone, and says how many there were.
+pub fn stop_here(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> Result<usize, RunError> {
+    let stopped = stop::stop((&*effects.clock, &*effects.procs), || look(effects, job, pane));
+    stopped.map_err(|error| match error {
+        StopError::Look(e) => unreadable(&e),
+        StopError::Signal { .. } => RunError::refused(
+            error.to_string(),
+            "whoever owns it must end it; then repeat the command",
+        ),
+        StopError::DoNotEnd { .. } => RunError::unreachable(
+            format!("{}: {error}", job.id()),
+            "they hang in the kernel, usually on a dead mount; the job stays in the state 'killing'",
+        ),
+    })
+}
+
+fn unreadable(error: &io::Error) -> RunError {
+    RunError::failed(
+        format!("cannot read the process table: {error}"),
+        "/proc must be mounted to tell which processes are the job's",
+    )
+}

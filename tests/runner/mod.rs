@@ -1,0 +1,4 @@
+//! What runs attempts.
+
+mod contract;
+mod windows;

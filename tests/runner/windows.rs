@@ -1,0 +1,295 @@
+//! Windows as the contract sees them: of a real tmux server with real launchers, and of one in memory in which
+//! the test plays the programs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tpu::model::facts::{PaneFact, Place, TmuxFact};
+use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::ops::open::{Opening, open};
+use tpu::ops::{Ctx, runners};
+use tpu::runner::{Attempt, RunError, Runner, Submitted};
+use tpu::sys::clock::SystemClock;
+use tpu::sys::env::Env;
+use tpu::sys::random::{OsRandom, Random as _};
+use tpu::tmux::fake::FakeTmux;
+use tpu::tmux::oneshot::OneShot;
+use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
+
+use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::wait::wait_until;
+
+/// What runs in a real window: it says that it has begun, prints, waits, and prints once more.
+const PROGRAM: &str = "echo ran >>\"$TPU_DATA.ran-$TPU_LAUNCH\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; \
+    done; until [ -e \"$TPU_DATA.go-$TPU_LAUNCH\" ]; do read -r -t 0.05 <> <(:); done; echo \"$2\"; exit \"$3\"";
+
+/// The door to tmux, which can be broken.
+struct Door {
+    tmux: Arc<dyn Tmux>,
+    /// What becomes of the next window that is opened.
+    cut: Mutex<Option<Cut>>,
+    /// Whether nothing answers.
+    silent: Mutex<bool>,
+    /// Windows that were opened, by their launches.
+    opened: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Door {
+    fn broken(&self) -> Result<(), TmuxError> {
+        let failed = || TmuxError::TimedOut { command: "it".to_owned(), seconds: 5 };
+        if *self.silent.lock().unwrap() { Err(failed()) } else { Ok(()) }
+    }
+}
+
+impl Tmux for Door {
+    fn look(&self) -> TmuxFact {
+        match self.broken() {
+            Ok(()) => self.tmux.look(),
+            Err(error) => TmuxFact::Unknown { reason: error.to_string() },
+        }
+    }
+
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+        self.broken()?;
+        self.tmux.ensure_session(session, history)
+    }
+
+    fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+        self.broken()?;
+        let cut = self.cut.lock().unwrap().take();
+        let lost = TmuxError::TimedOut { command: "new-window".to_owned(), seconds: 5 };
+        if cut == Some(Cut::Before) {
+            return Err(lost);
+        }
+        let pane = self.tmux.open_window(window)?;
+        *self.opened.lock().unwrap().entry(window.launch.as_str().to_owned()).or_default() += 1;
+        if cut.is_some() { Err(lost) } else { Ok(pane) }
+    }
+
+    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+        self.broken()?;
+        self.tmux.capture(panes)
+    }
+
+    fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.broken()?;
+        self.tmux.close_pane(pane, server_pid)
+    }
+
+    fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
+        self.tmux.occupants()
+    }
+
+    fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.close_unwatched(pane, server_pid)
+    }
+
+    fn set_pane_option(
+        &self,
+        pane: &PaneFact,
+        server_pid: u32,
+        option: &str,
+        value: &str,
+    ) -> Result<(), TmuxError> {
+        self.tmux.set_pane_option(pane, server_pid, option, value)
+    }
+
+    fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
+        self.tmux.attach_argv(pane, inside)
+    }
+
+    fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
+        self.tmux.end_server(server_pid)
+    }
+
+    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
+        self.tmux.set_buffer(text)
+    }
+}
+
+/// A home with a tmux server behind a door.
+pub(super) struct Windows {
+    env: TestEnv,
+    ctx: Ctx,
+    door: Arc<Door>,
+    fake: Option<Arc<FakeTmux>>,
+}
+
+impl Windows {
+    /// A real server, on which real launchers run.
+    pub(super) fn real() -> Self {
+        let env = TestEnv::new();
+        let vars = env.variables().clone();
+        let own = Env { vars, cwd: env.path("."), home: env.path("."), ..Env::read() };
+        let tmux = OneShot::new(Some(env.tmux().socket()), &own);
+        Self::behind(env, own, Arc::new(tmux), None)
+    }
+
+    /// One in memory.
+    pub(super) fn simulated() -> Self {
+        let env = TestEnv::new();
+        let place = Place {
+            host: "testhost".to_owned(),
+            boot: "boot-1".to_owned(),
+            uid: 1_000,
+            socket: "/tmp/tmux-1000/fake".to_owned(),
+            server_pid: 0,
+            server_start: 0,
+        };
+        let fake = Arc::new(FakeTmux::new(place, Arc::new(SystemClock::new())));
+        let tmux = Arc::<FakeTmux>::clone(&fake);
+        Self::behind(env, Env::fixed([("PATH", "/usr/bin:/bin")]), tmux, Some(fake))
+    }
+
+    fn behind(env: TestEnv, own: Env, tmux: Arc<dyn Tmux>, fake: Option<Arc<FakeTmux>>) -> Self {
+        let mut ctx = open(Opening {
+            data: env.data_path(),
+            tmux_socket: Some(env.tmux().socket().to_owned()),
+            env: own,
+            actor: "test".to_owned(),
+            tpu: TPU.into(),
+            layers: Vec::new(),
+            patterns: None,
+        });
+        let door = Arc::new(Door {
+            tmux,
+            cut: Mutex::default(),
+            silent: Mutex::default(),
+            opened: Mutex::default(),
+        });
+        ctx.effects.tmux = Arc::<Door>::clone(&door);
+        Self { env, ctx, door, fake }
+    }
+
+    /// A file of one launch.
+    fn file(&self, what: &str, job: &Job) -> PathBuf {
+        let token = job.launch.as_ref().unwrap().token.as_str();
+        self.env.path(&format!("data.json.{what}-{token}"))
+    }
+
+    fn write_log(job: &Job, text: &str) {
+        use std::io::Write as _;
+        let dir = PathBuf::from(job.log_dir.as_ref().unwrap());
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.append(true).create(true).open(dir.join("output.log")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn pane_of(&self, job: &Job) -> Option<(PaneFact, u32)> {
+        let TmuxFact::Up { place, panes } = self.door.tmux.look() else { return None };
+        let token = job.launch.as_ref().map(|launch| launch.token.clone());
+        let pane = panes.into_iter().find(|pane| pane.launch == token)?;
+        Some((pane, place.server_pid))
+    }
+}
+
+impl World for Windows {
+    fn runner(&self) -> Box<dyn Runner + '_> {
+        runners::of(&self.ctx, &TargetName::from("local"))
+    }
+
+    fn claim(&self, number: u32) -> Job {
+        // Every process of this machine that carries it is the job's.
+        let token = LaunchToken::new(OsRandom.hex(16));
+        let ground = self.runner().ground("alice", &token).unwrap();
+        let id = JobId::new(UserName::from("alice"), JobNumber(number));
+        let code = self.env.path("code-alice").to_str().unwrap().to_owned();
+        let mut job = Job::new(&id, TargetName::from("local"), code);
+        job.launch = Some(Launch {
+            token,
+            mode: LaunchMode::Native,
+            at: self.ctx.clock.now(),
+            confirmed: false,
+            exit: None,
+            ended: None,
+            machine: None,
+        });
+        job.keep_handle(ground.handle);
+        job.log_dir = Some(format!("{}/log-{number}", self.env.root()));
+        job.stage_dir = Some(format!("{}/stage-{number}", self.env.root()));
+        self.env.change(|data| data.user_mut(&id.user).unwrap().push_job(job.clone()));
+        job
+    }
+
+    fn submit(&self, job: &Job, cut: Option<Cut>) -> Result<Submitted, RunError> {
+        *self.door.cut.lock().unwrap() = cut;
+        let count = LINES.to_string();
+        let code = EXIT.to_string();
+        let words = ["bash", "-c", PROGRAM, "job", &count, LAST, &code];
+        let before = self.starts(job);
+        let submitted = self.runner().submit(&Attempt {
+            job,
+            session: "alice",
+            name: "job".to_owned(),
+            cwd: self.env.path("code-alice"),
+            words: words.iter().map(Into::into).collect(),
+            env: Vec::new(),
+            workers_by: None,
+        });
+        if self.fake.is_some() && self.starts(job) > before {
+            Self::write_log(job, &first_output());
+        }
+        submitted
+    }
+
+    fn starts(&self, job: &Job) -> usize {
+        let token = job.launch.as_ref().unwrap().token.as_str().to_owned();
+        let opened = self.door.opened.lock().unwrap().get(&token).copied().unwrap_or_default();
+        let ran = std::fs::read_to_string(self.file("ran", job)).unwrap_or_default();
+        opened.max(ran.lines().count())
+    }
+
+    fn begun(&self, job: &Job) {
+        if self.fake.is_none() {
+            wait_until("its program begins", || self.file("ran", job).exists());
+        }
+    }
+
+    fn release(&self, job: &Job) {
+        if self.fake.is_none() {
+            crate::common::tmux::write_file(&self.file("go", job), "");
+            return;
+        }
+        Self::write_log(job, &format!("{LAST}\n"));
+        let (pane, server) = self.pane_of(job).unwrap();
+        self.door.tmux.set_pane_option(&pane, server, "@tpu_exit", &EXIT.to_string()).unwrap();
+    }
+
+    fn set_silent(&self, silent: bool) {
+        *self.door.silent.lock().unwrap() = silent;
+    }
+
+    fn open_bystander(&self) {
+        let Some(fake) = &self.fake else {
+            let words = ["new-window", "-d", "-t", "=alice:90", "sleep", "100000"];
+            self.env.tmux().run(&words);
+            return;
+        };
+        assert!(fake.open_by_hand("alice", 90, "mine"));
+    }
+
+    fn has_bystander(&self) -> bool {
+        let TmuxFact::Up { panes, .. } = self.door.tmux.look() else { return false };
+        panes.iter().any(|pane| pane.window_index == 90 && !pane.dead)
+    }
+
+    fn shows_processes(&self) -> bool {
+        self.fake.is_none()
+    }
+}
+
+/// Ends what is still at work, whatever became of the test.
+impl Drop for Windows {
+    fn drop(&mut self) {
+        for path in std::fs::read_dir(self.env.root()).into_iter().flatten().flatten() {
+            let name = path.file_name().to_string_lossy().into_owned();
+            if let Some(token) = name.strip_prefix("data.json.ran-") {
+                drop(std::fs::File::create(self.env.path(&format!("data.json.go-{token}"))));
+            }
+        }
+    }
+}

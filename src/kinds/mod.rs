@@ -20,6 +20,8 @@ use crate::provider::Provider;
 use crate::provider::none::NoProvider;
 use crate::remote::Remote;
 use crate::remote::ssh::{SshConfig, sockets};
+use crate::runner::Runner;
+use crate::runner::window::WindowRunner;
 
 /// A kind of target.
 pub trait KindOfTarget: Send + Sync {
@@ -57,9 +59,10 @@ pub trait KindOfTarget: Send + Sync {
     /// The way to the workers of a target.
     fn workers(&self, asked: &Destination<'_>, within: Within<'_>) -> Result<Door, Refusal>;
 
-    /// The name of what runs its jobs.
-    fn runner(&self) -> &'static str {
-        "window"
+    /// What runs its jobs: windows, which are handed in with all that they need, or an engine that is opened
+    /// instead. Nothing is asked yet.
+    fn runner<'a>(&self, _effects: &'a Effects, windows: WindowRunner<'a>) -> Box<dyn Runner + 'a> {
+        Box::new(windows)
     }
 
     /// Whether its jobs see the disk that this program sees.

@@ -9,5 +9,5 @@ use super::{Ctx, Error, runners};
 pub fn argv(ctx: &Ctx, id: &JobId) -> Result<Vec<String>, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    Ok(runners::of(ctx, &job.tpu).attach(runners::run(&data, job)?)?)
+    Ok(runners::of(ctx, job).attach(runners::run(&data, job)?)?)
 }

@@ -243,7 +243,6 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
 
 /// Whether a launch still stands.
 fn may_begin(job: &Job) -> Result<(), Error> {
-    fail::fail_point!("bug-begin-unasked", |_| Ok(()));
     if !job.status.is_live() || job.is_being_killed() {
         return Err(Error::refused(format!("{} is {}: it is not started", job.id(), job.status))
             .hint("`tpu check` shows why"));

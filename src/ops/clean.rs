@@ -405,7 +405,7 @@ fn withdraw(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
 /// Stops what is left of an ended job, then closes its window.
 fn close(ctx: &Ctx, job: &Job, tmux: &TmuxFact) -> Result<(), Error> {
     let (data, unreached) = (ctx.data()?, unreached(ctx, job)?);
-    let (runner, run) = (runners::at(ctx, &job.tpu, tmux), runners::run(&data, job)?);
+    let (runner, run) = (runners::at(ctx, job, tmux), runners::run(&data, job)?);
     runner.stop(run, StopOrder { part: StopPart::Program, unreached })?;
     fail::fail_point!("clean-stopped");
     runner.stop(run, StopOrder { part: StopPart::Whole, unreached })?;

@@ -174,13 +174,12 @@ fn overtaken(ctx: &Ctx, id: &JobId) -> Error {
 fn check(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
-    runners::of(ctx, &job.tpu).may_stop(runners::run(data, job)?)?;
+    runners::of(ctx, job).may_stop(runners::run(data, job)?)?;
     Ok(())
 }
 
 /// Records the intent: from here no rule fires on the job any more.
 fn intend(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
-    fail::fail_point!("bug-no-intent", |_| Ok(()));
     let now = ctx.clock.now();
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;

@@ -1,10 +1,13 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
+use std::collections::BTreeMap;
+
 use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::TmuxFact;
-use crate::model::ids::{JobId, TargetName};
+use crate::model::ids::JobId;
 use crate::model::job::Job;
+use crate::model::target::{Target, TargetKind};
 use crate::runner::window::{FarWorkers, WindowRunner, beside};
 use crate::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, Said, StopOrder, StopOutcome,
@@ -15,24 +18,91 @@ use crate::sys::procs::Process;
 use super::ctx::user_of;
 use super::{Ctx, Error, Kind, records, workers};
 
-/// The runner of what computes on a target. **The one place where that is decided.**
-pub fn of<'a>(ctx: &'a Ctx, _target: &TargetName) -> Box<dyn Runner + 'a> {
-    Box::new(windows(ctx))
+/// The runner of what is to be started on a target.
+pub fn of_target<'a>(ctx: &'a Ctx, target: &Target) -> Result<Box<dyn Runner + 'a>, Error> {
+    let kind = ctx.kinds.of(target).map_err(|unknown| {
+        Error::refused(format!("{} cannot be used: {unknown}", target.name))
+            .hint("a newer tpu knows it; `tpu --version` says which this is")
+    })?;
+    Ok(kind.runner(&ctx.effects, windows(ctx)))
+}
+
+/// The runner of an attempt: its handle says whether an engine has it, and its target which one.
+pub fn of<'a>(ctx: &'a Ctx, job: &Job) -> Box<dyn Runner + 'a> {
+    engine_of(ctx, job).unwrap_or_else(|| Box::new(windows(ctx)))
 }
 
 /// The same, for whoever has looked at tmux for something else as well: windows are found in that look.
-pub fn at<'a>(ctx: &'a Ctx, _target: &TargetName, tmux: &'a TmuxFact) -> Box<dyn Runner + 'a> {
-    Box::new(windows(ctx).seeing(tmux))
+pub fn at<'a>(ctx: &'a Ctx, job: &Job, tmux: &'a TmuxFact) -> Box<dyn Runner + 'a> {
+    engine_of(ctx, job).unwrap_or_else(|| Box::new(windows(ctx).seeing(tmux)))
 }
 
-/// How runs are, each by the word of its own runner; the result keeps their order.
+/// The engine that has an attempt. `None` for windows, and where nobody knows the engine any more: the window
+/// runner says of such a run that it is elsewhere.
+fn engine_of<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
+    job.engine.as_ref()?;
+    of_target(ctx, &ctx.data().ok()?.target(&job.tpu)?).ok()
+}
+
+/// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps
+/// their order.
 pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed> {
-    windows(ctx).seeing(tmux).observe(runs)
+    if runs.iter().all(|run| run.job.engine.is_none()) {
+        return windows(ctx).seeing(tmux).observe(runs);
+    }
+    let mut seen: Vec<Observed> = runs.iter().map(|_| Observed::unknown()).collect();
+    for (runner, theirs) in by_runner(ctx, runs.iter().map(|run| run.job), tmux) {
+        let asked: Vec<RunRef<'_>> =
+            theirs.iter().filter_map(|index| runs.get(*index)).copied().collect();
+        for (index, observed) in theirs.into_iter().zip(runner.observe(&asked)) {
+            if let Some(seen) = seen.get_mut(index) {
+                *seen = observed;
+            }
+        }
+    }
+    seen
 }
 
-/// What runs have printed, each by its own runner; the result keeps their order.
-pub fn outputs(ctx: &Ctx, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, Error> {
-    Ok(windows(ctx).output(wanted)?)
+/// What runs have printed, each by its own runner; the result keeps their order. What cannot be read by one
+/// keeps nobody from what others say.
+pub fn outputs(
+    ctx: &Ctx,
+    wanted: &[OutputWanted<'_>],
+    tmux: &TmuxFact,
+) -> Result<Vec<Option<Chunk>>, Error> {
+    if wanted.iter().all(|wanted| wanted.run.job.engine.is_none()) {
+        return Ok(windows(ctx).seeing(tmux).output(wanted)?);
+    }
+    let mut outputs: Vec<Option<Chunk>> = wanted.iter().map(|_| None).collect();
+    for (runner, theirs) in by_runner(ctx, wanted.iter().map(|wanted| wanted.run.job), tmux) {
+        let asked: Vec<OutputWanted<'_>> =
+            theirs.iter().filter_map(|index| wanted.get(*index)).copied().collect();
+        let Ok(read) = runner.output(&asked) else { continue };
+        for (index, chunk) in theirs.into_iter().zip(read) {
+            if let Some(output) = outputs.get_mut(index) {
+                *output = chunk;
+            }
+        }
+    }
+    Ok(outputs)
+}
+
+/// The runners of jobs, each with the places of its own in their order. Targets of one kind have one runner.
+fn by_runner<'a>(
+    ctx: &'a Ctx,
+    jobs: impl Iterator<Item = &'a Job>,
+    tmux: &'a TmuxFact,
+) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
+    let data = ctx.data().ok();
+    let kind_of = |job: &Job| {
+        job.engine.as_ref()?;
+        Some(data.as_ref()?.target(&job.tpu)?.kind)
+    };
+    let mut groups: BTreeMap<Option<TargetKind>, (&Job, Vec<usize>)> = BTreeMap::new();
+    for (index, job) in jobs.enumerate() {
+        groups.entry(kind_of(job)).or_insert((job, Vec::new())).1.push(index);
+    }
+    groups.into_values().map(|(first, theirs)| (at(ctx, first, tmux), theirs)).collect()
 }
 
 /// A number that changes when a run may have come or gone or ended.
@@ -57,12 +127,12 @@ pub fn exit_of(ctx: &Ctx, job: &Job) -> Option<Exit> {
 
 /// The same by its supervisor alone.
 pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<Exit> {
-    of(ctx, &job.tpu).recorded_exit(RunRef { job, session: "" })
+    of(ctx, job).recorded_exit(RunRef { job, session: "" })
 }
 
 /// The processes of a job that can be seen from here.
 pub fn processes(ctx: &Ctx, data: &Data, job: &Job) -> Result<Vec<Process>, Error> {
-    Ok(of(ctx, &job.tpu).processes(run(data, job)?)?)
+    Ok(of(ctx, job).processes(run(data, job)?)?)
 }
 
 /// Stops a job, or a part of it.
@@ -72,13 +142,13 @@ pub fn stop(
     job: &Job,
     (part, unreached): (StopPart, Unreached),
 ) -> Result<StopOutcome, Error> {
-    Ok(of(ctx, &job.tpu).stop(run(data, job)?, StopOrder { part, unreached })?)
+    Ok(of(ctx, job).stop(run(data, job)?, StopOrder { part, unreached })?)
 }
 
 /// A part of what a job has printed.
 pub fn output(ctx: &Ctx, data: &Data, job: &Job, want: Want) -> Result<Option<Chunk>, Error> {
     let wanted = OutputWanted { run: run(data, job)?, seen: None, want };
-    Ok(of(ctx, &job.tpu).output(&[wanted])?.pop().flatten())
+    Ok(of(ctx, job).output(&[wanted])?.pop().flatten())
 }
 
 /// The workers of a job, as the window runner needs them.

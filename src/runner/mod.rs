@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::model::exit::Exit;
-use crate::model::facts::RunFact;
+use crate::model::facts::{RunFact, RunState};
 use crate::model::ids::LaunchToken;
 use crate::model::job::{Handle, Job};
 use crate::sys::procs::Process;
@@ -114,6 +114,15 @@ pub struct Observed {
     pub pane: Option<String>,
     /// What it has printed stands for; `None` where there is nothing to be read.
     pub printed: Option<OutputMark>,
+}
+
+impl Observed {
+    /// What is known of a run of which its runner has said nothing.
+    pub fn unknown() -> Self {
+        let run = RunFact::new(RunState::Unknown, "unknown");
+        let reason = Some("what runs it says nothing of it".into());
+        Self { run: RunFact { reason, ..run }, pane: None, printed: None }
+    }
 }
 
 /// What a run had printed at a look, without its text.

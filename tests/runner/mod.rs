@@ -1,4 +1,5 @@
 //! What runs attempts.
 
 mod contract;
+mod engines;
 mod windows;

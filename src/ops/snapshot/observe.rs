@@ -150,9 +150,9 @@ pub(super) fn observe(
 ) -> Vec<Seen> {
     let mut seen = runs_and_exits(ctx, jobs, tmux);
     let changed = changed(ctx, memory, jobs, &mut seen);
-    read(ctx, memory, jobs, &mut seen, changed);
+    read((ctx, tmux), memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, jobs, &seen);
-    read(ctx, memory, jobs, &mut seen, undecided);
+    read((ctx, tmux), memory, jobs, &mut seen, undecided);
     let now = ctx.clock.now();
     for ((_, job), seen) in jobs.iter().zip(&mut seen) {
         mark_silence(memory, job, seen, now);
@@ -223,7 +223,7 @@ fn further_back(memory: &Memory, jobs: &[(&User, &Job)], seen: &[Seen]) -> Vec<T
 
 /// Reads outputs in one call, and classifies what they show.
 fn read(
-    ctx: &Ctx,
+    (ctx, tmux): (&Ctx, &TmuxFact),
     memory: &mut Memory,
     jobs: &[(&User, &Job)],
     seen: &mut [Seen],
@@ -242,7 +242,7 @@ fn read(
         })
     });
     // What cannot be read leaves the job without text, which is what is then known about it.
-    let Ok(outputs) = runners::outputs(ctx, &wanted.collect::<Vec<_>>()) else { return };
+    let Ok(outputs) = runners::outputs(ctx, &wanted.collect::<Vec<_>>(), tmux) else { return };
     for (ToRead { index, fingerprint, .. }, output) in to_read.into_iter().zip(outputs) {
         let (Some(output), Some(seen), Some((_, job))) =
             (output, seen.get_mut(index), jobs.get(index))

@@ -155,6 +155,9 @@ fn judged<'a>(
     tmux: &'a TmuxFact,
     find: impl FnOnce(&'a [PaneFact]) -> Option<&'a PaneFact>,
 ) -> Window<'a> {
+    if let Some(run) = &job.engine {
+        return Window::Elsewhere(format!("{} has it, and nobody here knows that", run.cluster));
+    }
     let (here, panes) = match tmux {
         TmuxFact::Unknown { reason } => return Window::Unknown(reason.clone()),
         TmuxFact::Up { place, panes } => (place, Some(panes)),

@@ -19,6 +19,7 @@ use crate::text::counted;
 
 use self::ends::{Unwritten, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
+use super::fleet::AskedOnce;
 use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot, workers};
@@ -418,7 +419,8 @@ fn unreached(ctx: &Ctx, job: &Job) -> Result<Unreached, Error> {
     let has_ended = job.launch.as_ref().is_some_and(|launch| launch.exit.is_some());
     let data = ctx.data()?;
     let is_lost = has_ended
-        && doors::to(ctx, &data, &job.tpu).is_err_and(|error| error.kind == Kind::Refused);
+        && doors::to(ctx, &AskedOnce::new(ctx, &data, &job.tpu))
+            .is_err_and(|error| error.kind == Kind::Refused);
     Ok(if is_lost { Unreached::GoPast } else { Unreached::Refuse })
 }
 

@@ -10,7 +10,7 @@ use crate::model::target::Machines;
 use crate::plan::answer;
 use crate::remote::Worker;
 
-use super::fleet::Fleet;
+use super::fleet::AskedOnce;
 use super::{Ctx, Error};
 
 /// Whether a target's workers are those that somebody registered.
@@ -19,22 +19,23 @@ pub fn are_fixed(data: &Data, name: &TargetName) -> bool {
 }
 
 /// The way to the workers of a target.
-pub fn to(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Door, Error> {
+pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
+    let (data, name) = (asked.data, asked.name);
     let target = data.target(name);
     let kind = match &target {
         Some(target) => ctx.kinds.of(target).map_err(|unknown| unusable(name, &unknown))?,
         None => ctx.kinds.usual(),
     };
     let places = ctx.places();
-    let asked = Destination {
+    let destination = Destination {
         name,
         target: target.as_ref(),
         registration: data.registration(name),
         provider: &places.of(data, name),
-        created_at: &|| Fleet::ask_of(ctx, data, name).fact(data, name).created_at,
+        created_at: &|| asked.fact().created_at,
     };
     let settings = ctx.provider_settings();
-    Ok(kind.workers(&asked, Within { effects: &ctx.effects, settings: &settings })?)
+    Ok(kind.workers(&destination, Within { effects: &ctx.effects, settings: &settings })?)
 }
 
 /// Nothing is done with a target whose kind nobody here knows.
@@ -50,9 +51,9 @@ impl From<Refusal> for Error {
 }
 
 /// The workers of a target, as they are known now.
-pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
-    to(ctx, data, name)?;
-    let fact = Fleet::ask_of(ctx, data, name).fact(data, name);
+pub fn workers(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Vec<Worker>, Error> {
+    to(ctx, asked)?;
+    let (name, fact) = (asked.name, asked.fact());
     if fact.endpoints.is_empty() {
         return Err(Error::unreachable(format!("{name} has no workers: it is {}", fact.raw_state))
             .hint(format!("`tpu check-status {name}` shows how it is")));
@@ -61,11 +62,11 @@ pub fn workers(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>,
 }
 
 /// The workers of a target for a new launch, which keeps to the addresses that they have now.
-pub fn workers_to_start(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec<Worker>, Error> {
-    let workers = workers(ctx, data, name)?;
+pub fn workers_to_start(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Vec<Worker>, Error> {
+    let workers = workers(ctx, asked)?;
     match workers.iter().find(|worker| worker.address.is_empty()) {
-        Some(worker) if to(ctx, data, name)?.is_by_address => {
-            let what = format!("worker {} of {name} has no address yet", worker.index);
+        Some(worker) if to(ctx, asked)?.is_by_address => {
+            let what = format!("worker {} of {} has no address yet", worker.index, asked.name);
             Err(Error::unreachable(what).hint("try again in a moment"))
         }
         Some(_) | None => Ok(workers),
@@ -73,12 +74,12 @@ pub fn workers_to_start(ctx: &Ctx, data: &Data, name: &TargetName) -> Result<Vec
 }
 
 /// The workers of a job whose machines may still be there, by the control plane's word.
-pub fn still_there(ctx: &Ctx, data: &Data, job: &Job, workers: Vec<Worker>) -> Vec<Worker> {
-    if are_fixed(data, &job.tpu) {
+pub fn still_there(asked: &AskedOnce<'_>, job: &Job, workers: Vec<Worker>) -> Vec<Worker> {
+    if are_fixed(asked.data, asked.name) {
         // Whatever else has this name, these machines are not the control plane's.
         return workers;
     }
-    there_by(&Fleet::ask_of(ctx, data, &job.tpu).fact(data, &job.tpu), job, workers)
+    there_by(asked.fact(), job, workers)
 }
 
 /// The same by one answer of the control plane.

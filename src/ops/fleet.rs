@@ -5,6 +5,7 @@
 //! of the others are as they are.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -24,6 +25,9 @@ use super::{Ctx, Error, Kind};
 
 /// How long a look waits for the providers before it goes on without those that are late.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How old what was said in the same command may be, in seconds, before it is asked again.
+const SERVES_S: u64 = 5;
 
 /// A question that is on its way.
 #[derive(Debug)]
@@ -109,8 +113,11 @@ impl Fleet {
         Self { places: ctx.places(), said: Vec::new(), asked_at: ctx.clock.now() }
     }
 
-    /// Asks about one target: its provider alone.
+    /// Asks about one target: its provider alone, and nobody where none has a say.
     pub fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
+        if data.target(name).is_some_and(|target| target.machines != Machines::Provided) {
+            return Self::unasked(ctx);
+        }
         let places = ctx.places();
         let at = places.of(data, name).into_owned();
         Self::ask_all(ctx, &[at])
@@ -325,6 +332,45 @@ impl Fleet {
     }
 }
 
+/// A target about which its provider is asked when that is first needed, and once.
+pub struct AskedOnce<'a> {
+    /// What the data file says.
+    pub data: &'a Data,
+    /// Its name.
+    pub name: &'a TargetName,
+    ctx: &'a Ctx,
+    fact: OnceCell<TargetFact>,
+}
+
+impl<'a> AskedOnce<'a> {
+    /// Nobody was asked yet.
+    pub fn new(ctx: &'a Ctx, data: &'a Data, name: &'a TargetName) -> Self {
+        Self { data, name, ctx, fact: OnceCell::new() }
+    }
+
+    /// What providers have `said` a moment ago serves, unless it is nothing.
+    pub(super) fn after(
+        ctx: &'a Ctx,
+        data: &'a Data,
+        name: &'a TargetName,
+        said: Option<&Fleet>,
+    ) -> Self {
+        let is_fresh = |fact: &TargetFact| {
+            let age = ctx.clock.now().seconds_since(fact.observed_at);
+            fact.state != TargetState::Unknown && age <= SERVES_S
+        };
+        let fact = said.map(|said| said.fact(data, name)).filter(is_fresh);
+        Self { fact: fact.map(OnceCell::from).unwrap_or_default(), ..Self::new(ctx, data, name) }
+    }
+
+    /// How it is.
+    pub fn fact(&self) -> &TargetFact {
+        self.fact.get_or_init(|| {
+            Fleet::ask_of(self.ctx, self.data, self.name).fact(self.data, self.name)
+        })
+    }
+}
+
 /// The answer of a provider that has none.
 fn silence(why: &str) -> Vec<ZoneAnswer> {
     let error = ProviderError::new(Trouble::Transient, "list targets", why);
@@ -407,9 +453,6 @@ impl Said {
         (state, word, at): (TargetState, String, Timestamp),
     ) -> TargetFact {
         let source = self.at.name.as_str().to_owned();
-        fail::fail_point!("bug-unknown-is-gone", |_| {
-            TargetFact::new(name.clone(), TargetState::Gone, "not there".to_owned(), self.asked_at)
-        });
         TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
     }
 }

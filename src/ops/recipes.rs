@@ -12,6 +12,7 @@ use crate::remote::{Ask, End, Remote, Reply, Upload, Worker};
 use crate::sys::files;
 use crate::sys::proc::Feed;
 
+use super::fleet::AskedOnce;
 use super::{Ctx, Error, doors};
 
 /// The recipes of the program itself.
@@ -140,8 +141,9 @@ pub fn run(
 ) -> Result<Vec<Outcome>, Error> {
     let steps = steps(ctx, request)?;
     let data = ctx.data()?;
-    let workers = doors::workers(ctx, &data, &request.target.name)?;
-    let door = doors::to(ctx, &data, &request.target.name)?;
+    let asked = AskedOnce::new(ctx, &data, &request.target.name);
+    let workers = doors::workers(ctx, &asked)?;
+    let door = doors::to(ctx, &asked)?;
     let logs = ctx.store.paths().recipe_logs(&request.target.name).join(&request.recipe);
     let ready = steps.into_iter().map(|step| prepare(ctx, step)).collect::<Vec<_>>();
     let mut all: Vec<Outcome> = Vec::new();

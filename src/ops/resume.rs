@@ -12,6 +12,7 @@ use crate::runner::window::launcher::environment_for_successors;
 use crate::runner::{StopPart, Unreached};
 
 use super::ctx::{job_mut, job_of, user_of};
+use super::fleet::AskedOnce;
 use super::launch::attempt::{self, Launched};
 use super::launch::check::{self, Provided};
 use super::launch::plan::{LaunchPlan, Parent, Reaction};
@@ -19,7 +20,7 @@ use super::launch::reconcile;
 use super::lease::{self, Held};
 use super::printed::reached;
 use super::provision::{self, Wish};
-use super::snapshot::{self, unrecorded_failure};
+use super::snapshot::{self, Memory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::{Ctx, Error, Kind, records, runners};
 
@@ -206,10 +207,15 @@ fn plan_with(
     let id = &request.job;
     let user = user_of(&data, &id.user)?;
     let job = job_of(&data, id)?;
-    let parent = succeedable(ctx, job, request)?;
+    let mut memory = Memory::default();
+    let parent = succeedable(ctx, job, request, &mut memory)?;
     let target = target(&data, job, request)?;
     let machine = match provided {
-        Provided::Already => check::usable(ctx, &data, &target, mode(job), request.force)?,
+        Provided::Already => {
+            // What was just said of it need not be asked again; whoever was late is waited for.
+            let asked = AskedOnce::after(ctx, &data, &target.name, memory.said());
+            check::usable(ctx, &target, &asked, mode(job), request.force)?
+        }
         Provided::Later | Provided::LaterByRule => None,
     };
     let known_dead = check::free(ctx, &data, &target, Some(id), (provided, request.force))?;
@@ -268,7 +274,12 @@ fn plan_with(
 }
 
 /// Whether the job may have a successor now.
-fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, Error> {
+fn succeedable(
+    ctx: &Ctx,
+    job: &Job,
+    request: &AgainRequest,
+    memory: &mut Memory,
+) -> Result<Parent, Error> {
     let id = &request.job;
     let verb = request.how.verb();
     if let Some(child) = job.child {
@@ -283,7 +294,7 @@ fn succeedable(ctx: &Ctx, job: &Job, request: &AgainRequest) -> Result<Parent, E
         ))
         .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
     }
-    let view = snapshot::look_at(ctx, id)?;
+    let view = snapshot::look_at_and_remember(ctx, id, memory)?;
     if let Some(reason) = &view.shown.unknown {
         return Err(Error::unreachable(format!("{id}: {reason}"))
             .hint("nothing was changed: it may still be running"));

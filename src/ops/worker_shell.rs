@@ -17,6 +17,7 @@ use crate::model::job::Job;
 use crate::remote::{Ask, End, Other, Remote, Reply, Stopped, Worker};
 use crate::sys::proc::{self, Feed, Spawn};
 
+use super::fleet::AskedOnce;
 use super::{Ctx, Error, doors, snapshot};
 
 /// Which workers of a target.
@@ -63,7 +64,8 @@ pub struct Ended {
 /// The workers that are meant, and the door to them.
 fn chosen(ctx: &Ctx, name: &TargetName, which: Which) -> Result<(Vec<Worker>, Door), Error> {
     let data = ctx.data()?;
-    let mut workers = doors::workers(ctx, &data, name)?;
+    let asked = AskedOnce::new(ctx, &data, name);
+    let mut workers = doors::workers(ctx, &asked)?;
     let count = workers.len();
     if let Which::One(index) = which {
         workers.retain(|worker| worker.index == index);
@@ -72,7 +74,7 @@ fn chosen(ctx: &Ctx, name: &TargetName, which: Which) -> Result<(Vec<Worker>, Do
         return Err(Error::not_found(format!("{name} has no such worker"))
             .hint(format!("it has {count}, from 0 to {}", count.saturating_sub(1))));
     }
-    Ok((workers, doors::to(ctx, &data, name)?))
+    Ok((workers, doors::to(ctx, &asked)?))
 }
 
 /// How many workers are meant.

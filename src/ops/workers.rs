@@ -27,7 +27,7 @@ use crate::sys::pty;
 
 use self::print::{Line, print};
 use super::ctx::job_of;
-use super::fleet::Fleet;
+use super::fleet::{AskedOnce, Fleet};
 use super::snapshot::ASKED_AT_MOST;
 use super::{Ctx, Error, callbacks, doors, watch, worker_shell};
 
@@ -61,7 +61,9 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 /// there is not known, and the machines are not known to be gone.
 pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
-    !recorded.is_empty() && { !doors::still_there(ctx, data, job, recorded).is_empty() }
+    !recorded.is_empty() && {
+        !doors::still_there(&AskedOnce::new(ctx, data, &job.tpu), job, recorded).is_empty()
+    }
 }
 
 /// Stops the command of a job on its workers, and says how many processes got a signal, and which workers
@@ -73,11 +75,12 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
         return Ok((0, None));
     };
     let data = ctx.data()?;
-    let there = doors::still_there(ctx, &data, job, recorded);
+    let asked = AskedOnce::new(ctx, &data, &job.tpu);
+    let there = doors::still_there(&asked, job, recorded);
     if there.is_empty() {
         return Ok((0, None));
     }
-    let door = match doors::to(ctx, &data, &job.tpu) {
+    let door = match doors::to(ctx, &asked) {
         Ok(door) => door,
         // None of them can be reached.
         Err(error) => {
@@ -124,12 +127,13 @@ pub fn attend(
     let id = callbacks::launched(ctx, token)?;
     let data = ctx.data()?;
     let job = job_of(&data, &id)?;
+    let asked = AskedOnce::new(ctx, &data, &job.tpu);
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
-        workers = doors::workers_to_start(ctx, &data, &job.tpu)?;
+        workers = doors::workers_to_start(ctx, &asked)?;
         beside::record_workers(ctx, &id, &workers)?;
     }
-    let door = doors::to(ctx, &data, &job.tpu)?;
+    let door = doors::to(ctx, &asked)?;
     let mut work = work(ctx, job, door.is_elsewhere);
     tell_of_window(&mut work.env, workers.len() > 1);
     if door.is_elsewhere {

@@ -1,5 +1,6 @@
 //! Whoever makes machines and takes them away.
 
+mod asked_once;
 mod contract;
 mod emulator;
 pub(super) mod gcloud;

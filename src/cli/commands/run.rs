@@ -82,10 +82,13 @@ fn ran(launched: &Launched, notes: Vec<String>) -> Ran {
 
 /// Whether the target is to be made usable first: it is not, and somebody wants it.
 pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Result<bool, Error> {
+    let is_wanted = apply || app.global.yes;
+    // The launch says itself what is in the way; whoever cannot be asked need not hear it before.
+    if !is_wanted && !app.may_ask() {
+        return Ok(false);
+    }
     let Some(obstacle) = fleet::obstacle(app.ctx()?, target)? else { return Ok(false) };
-    Ok(apply
-        || app.global.yes
-        || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
+    Ok(is_wanted || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
 }
 
 /// What was typed.

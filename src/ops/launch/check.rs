@@ -14,7 +14,7 @@ use crate::model::variables;
 use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
-use crate::ops::fleet::Fleet;
+use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
 use crate::ops::{Ctx, Error, doors, snapshot};
 
@@ -46,9 +46,11 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         note(&mut problems, passable(args, mode, request.force));
     }
     let machine = match (&target, provided) {
-        (Some(target), Provided::Already) => {
-            note(&mut problems, usable(ctx, &data, target, mode, request.force)).flatten()
-        }
+        (Some(target), Provided::Already) => note(
+            &mut problems,
+            usable(ctx, target, &AskedOnce::new(ctx, &data, &target.name), mode, request.force),
+        )
+        .flatten(),
         (None, _) | (_, Provided::Later | Provided::LaterByRule) => None,
     };
     let known_dead = target
@@ -235,8 +237,8 @@ pub enum Provided {
 /// workers. Which machine it is now, if its control plane says so.
 pub fn usable(
     ctx: &Ctx,
-    data: &Data,
     target: &Target,
+    asked: &AskedOnce<'_>,
     mode: LaunchMode,
     force: bool,
 ) -> Result<Option<Machine>, Error> {
@@ -245,7 +247,7 @@ pub fn usable(
         return Ok(None);
     }
     let name = &target.name;
-    let fact = Fleet::ask_of(ctx, data, name).fact(data, name);
+    let fact = asked.fact();
     if !force {
         match fact.state.step() {
             TargetStep::Launch => {}
@@ -272,7 +274,7 @@ pub fn usable(
         ctx.warn([format!("{name} is {}, and not well: {}", fact.raw_state, fact.complaint())]);
     }
     if mode == LaunchMode::Native {
-        doors::workers_to_start(ctx, data, name)?;
+        doors::workers_to_start(ctx, asked)?;
     }
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);

@@ -168,12 +168,21 @@ fn look_once(
 
 /// One job as it stands now.
 pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
+    look_at_and_remember(ctx, id, &mut Memory::default())
+}
+
+/// The same for whoever wants to know more of what the providers said.
+pub(super) fn look_at_and_remember(
+    ctx: &Ctx,
+    id: &JobId,
+    memory: &mut Memory,
+) -> Result<JobView, Error> {
     settled(ctx, |data, tmux| {
         let job = super::ctx::job_of(data, id)?;
         let user = super::ctx::user_of(data, &id.user)?;
         let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
-        let fleet = Memory::default().fleet(ctx, ANSWER_SERVES);
+        let fleet = memory.fleet(ctx, ANSWER_SERVES);
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor, cloud, fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();

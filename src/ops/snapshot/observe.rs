@@ -97,6 +97,11 @@ impl Memory {
         Arc::new(fleet)
     }
 
+    /// What the providers said last, if that still serves.
+    pub(in crate::ops) fn said(&self) -> Option<&Fleet> {
+        self.fleet.as_ref().map(|(_, fleet)| &**fleet)
+    }
+
     /// When the control plane was last asked, on the monotonic clock.
     pub fn asked_at(&self) -> Option<Duration> {
         self.fleet.as_ref().map(|(at, _)| *at)

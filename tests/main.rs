@@ -12,6 +12,7 @@ mod cli;
 mod common;
 mod daemon;
 mod jobs;
+mod kinds;
 mod plan;
 mod providers;
 mod real;

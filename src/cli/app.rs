@@ -19,7 +19,7 @@ use crate::ops::whose::{About, Purpose, Requester};
 use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
 
-use super::args::Globals;
+use super::args::{Globals, kinds};
 use super::console::Console;
 use super::whose;
 
@@ -107,10 +107,10 @@ impl App {
             layers: Vec::new(),
             patterns: self.config_dir.as_ref().map(|dir| dir.join("patterns.toml")),
         });
-        ctx.kinds.checked(settings)?;
+        kinds().checked(settings)?;
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
-        Ok(Ctx { effects, layers, ..ctx })
+        Ok(Ctx { effects, layers, kinds: kinds().clone(), ..ctx })
     }
 
     /// What `--verbose` says: which file, server, cloud and user hold.

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{
-    ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    ValueEnum,
 };
 
 use crate::model::ids::JobId;
@@ -15,6 +16,7 @@ mod board;
 mod callbacks;
 mod daemon;
 mod jobs;
+mod kinds;
 mod state;
 mod targets;
 mod tools;
@@ -26,6 +28,7 @@ pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, Wait, WaitFor,
 };
+pub(super) use kinds::{have_kinds, kinds};
 pub use state::{DataStep, Init, State};
 pub use targets::{
     Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
@@ -59,7 +62,7 @@ impl Cli {
         let root = Root::command();
         let about = root.get_about().cloned().unwrap_or_default();
         // The description of the list of commands is no description of the program.
-        Command::augment_subcommands(root).about(about)
+        kinds::with_options(Command::augment_subcommands(root).about(about))
     }
 
     /// The definitions that `words` need: of the one command that some word names, or of all.
@@ -86,7 +89,11 @@ impl Cli {
             let matches = command.try_get_matches_from(&words)?;
             let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
             let global = Globals::from_arg_matches(&matches)?;
-            let command = matches.subcommand().map(|_| Command::from_arg_matches(&matches));
+            let command = matches.subcommand().map(|(_, of)| {
+                let mut command = Command::from_arg_matches(&matches)?;
+                command.take_kind_options(of);
+                Ok::<_, clap::Error>(command)
+            });
             Ok((Self { global, command: command.transpose()? }, name))
         };
         let mut all = Self::definitions();
@@ -94,6 +101,19 @@ impl Cli {
             // Messages and help know all commands, so what one does not understand is read once more.
             Some(one) => read(one).or_else(|_| read(Self::definitions())),
             None => read(all),
+        }
+    }
+}
+
+impl Command {
+    /// Takes over the options that kinds of target bring along, which clap's derive does not know.
+    fn take_kind_options(&mut self, matches: &ArgMatches) {
+        match self {
+            Self::Register(args) => {
+                args.of_kind = kinds::said(matches, |kind| kind.own_options());
+            }
+            Self::Run(args) => args.of_kind = kinds::said(matches, |kind| kind.job_options()),
+            _ => {}
         }
     }
 }

@@ -19,6 +19,7 @@ mod whose;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use crate::kinds::Kinds;
 use crate::ops::Error;
 use crate::sys::clock;
 use crate::sys::env::Env;
@@ -30,6 +31,12 @@ use print::Output;
 
 /// Runs the program: the whole life of one `tpu` process.
 pub fn main() -> ExitCode {
+    main_with(Kinds::built_in())
+}
+
+/// The same for a program that has other kinds of target.
+pub fn main_with(kinds: Kinds) -> ExitCode {
+    args::have_kinds(kinds);
     // Does nothing unless the program is built with fail points, which only tests are.
     let _scenario = fail::FailScenario::setup();
     let words: Vec<OsString> = std::env::args_os().collect();

@@ -59,9 +59,24 @@ pub trait KindOfTarget: Send + Sync {
     /// The way to the workers of a target.
     fn workers(&self, asked: &Destination<'_>, within: Within<'_>) -> Result<Door, Refusal>;
 
+    /// What a person may say of a target of this kind alone: options of `tpu register`, kept with the target.
+    fn own_options(&self) -> &'static [KindOption] {
+        &[]
+    }
+
+    /// What a person may ask of one job on such a target: options of `tpu run`, kept with the job.
+    fn job_options(&self) -> &'static [KindOption] {
+        &[]
+    }
+
     /// What runs its jobs: windows, which are handed in with all that they need, or an engine that is opened
-    /// instead. Nothing is asked yet.
-    fn runner<'a>(&self, _effects: &'a Effects, windows: WindowRunner<'a>) -> Box<dyn Runner + 'a> {
+    /// instead, for a target that was registered so. Nothing is asked yet.
+    fn runner<'a>(
+        &self,
+        _registration: Option<&Registration>,
+        _effects: &'a Effects,
+        windows: WindowRunner<'a>,
+    ) -> Box<dyn Runner + 'a> {
         Box::new(windows)
     }
 
@@ -69,6 +84,17 @@ pub trait KindOfTarget: Send + Sync {
     fn is_disk_ours(&self) -> bool {
         false
     }
+}
+
+/// An option that a kind adds to the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindOption {
+    /// As typed behind `--`, and as stored.
+    pub name: &'static str,
+    /// What stands for its value in the help.
+    pub value: &'static str,
+    /// What it says, for the help.
+    pub help: &'static str,
 }
 
 /// What holds where a kind is asked.
@@ -201,7 +227,7 @@ impl Kinds {
 
     /// The kinds of which a target can be registered: those of which something can be said.
     pub fn to_register(&self) -> impl Iterator<Item = &dyn KindOfTarget> {
-        self.all().filter(|kind| !kind.options().is_empty())
+        self.all().filter(|kind| !kind.options().is_empty() || !kind.own_options().is_empty())
     }
 
     /// The kind of a target.
@@ -221,7 +247,9 @@ impl Kinds {
     fn word(word: &TargetKind, machines: Machines) -> TargetKind {
         match machines {
             Machines::Fixed if *word == TargetKind::default() => TargetKind::SSH,
-            Machines::Fixed | Machines::Provided | Machines::Here => word.clone(),
+            Machines::Fixed | Machines::Provided | Machines::Here | Machines::Engine => {
+                word.clone()
+            }
         }
     }
 

@@ -214,6 +214,7 @@ impl Job {
             rules: Some(self.rules.to_string()),
             monitor: self.monitor,
             log_stage: self.log_stage,
+            options: stored.options,
         }
     }
 
@@ -231,6 +232,7 @@ impl Job {
                 TargetRequest::Named(_) => None,
                 TargetRequest::Any(any_of) => Some(any_of.clone()),
             },
+            options: spec.options.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
     }
@@ -422,13 +424,19 @@ mod tests {
             dir: Some(3),
             rules: Some(Rules::default().to_string()),
             words: vec!["--config.lr=1".to_owned()],
+            options: [("gres".to_owned(), "gpu:1".to_owned())].into(),
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
         let mut job = Job::new(&id, "t".into(), "/d".to_owned());
         job.keep_spec(&spec);
         let job = Job::from_value(&job.to_value(), &id.user).unwrap();
         assert_eq!(job.spec_with(spec.words.clone()), spec);
-        let named = JobSpec { name: None, target: TargetRequest::Named("t".to_owned()), ..spec };
+        let named = JobSpec {
+            name: None,
+            target: TargetRequest::Named("t".to_owned()),
+            options: std::collections::BTreeMap::new(),
+            ..spec
+        };
         let mut job = job;
         job.keep_spec(&named);
         assert_eq!(job.spec, None, "nothing is kept that the record says itself");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ids::TargetName;
 use super::read::{self, DataError, Fields, Json, Path};
-use super::target::{Pricing, ProviderName, Registration, Target, TargetKind};
+use super::target::{Machines, Pricing, ProviderName, Registration, Target, TargetKind};
 use super::user::set_pair;
 
 /// The keys of `all_tpus` that are no zones: they say how a target is paid for.
@@ -146,7 +146,7 @@ impl Registry {
             zone: registered.and_then(|r| r.zone.clone()).or_else(|| zone.map(str::to_owned)),
             accelerator: registered.and_then(|r| r.accelerator.clone()),
             pricing: registered.map(|r| r.pricing).or(pricing).unwrap_or_default(),
-            exclusive: true,
+            exclusive: registered.is_none_or(|r| r.machines() != Machines::Engine),
         })
     }
 
@@ -243,6 +243,8 @@ fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, D
         ssh_key: fields.with("ssh_key", read::text)?,
         runtime_version: fields.with("runtime_version", read::text)?,
         queued: fields.with("queued", read::flag)?.unwrap_or_default(),
+        engine: fields.with("engine", read::flag)?.unwrap_or_default(),
+        options: fields.with("options", read::texts)?.unwrap_or_default(),
     })
 }
 
@@ -261,5 +263,7 @@ fn write_registration(registration: &Registration) -> Value {
         "ssh_key": registration.ssh_key,
         "runtime_version": registration.runtime_version,
         "queued": registration.queued,
+        "engine": registration.engine.then_some(true),
+        "options": (!registration.options.is_empty()).then_some(&registration.options),
     })
 }

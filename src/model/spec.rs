@@ -5,6 +5,7 @@
 //! and a line in [`read`] and [`write`]. What the record of an attempt has a field for stands there and
 //! nowhere else; the rest is kept as its [`StoredSpec`] (`extra_msgs.spec`), which the original ignores.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
@@ -37,6 +38,8 @@ pub struct JobSpec {
     pub monitor: bool,
     /// Pass the number of resumes to the program.
     pub log_stage: bool,
+    /// What else is asked of it, by the names of its target's kind's own options.
+    pub options: BTreeMap<String, String>,
 }
 
 /// What a job is to compute on.
@@ -71,6 +74,8 @@ pub struct StoredSpec {
     pub name: Option<String>,
     /// What it was to compute on, where a target was chosen for it.
     pub any_of: Option<AnyOf>,
+    /// [`JobSpec::options`].
+    pub options: BTreeMap<String, String>,
 }
 
 impl JobSpec {
@@ -88,6 +93,7 @@ impl JobSpec {
             rules: None,
             monitor: true,
             log_stage: false,
+            options: BTreeMap::new(),
         }
     }
 }
@@ -116,6 +122,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         rules: fields.with("rule", read::text)?,
         monitor: fields.with_or("monitor", true, read::flag)?,
         log_stage: fields.with_or("log_stage", false, read::flag)?,
+        options: fields.with("options", read::texts)?.unwrap_or_default(),
     })
 }
 
@@ -133,6 +140,7 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("notes", json!(spec.notes)),
         ("log_stage", json!(spec.log_stage)),
         ("command", json!(command)),
+        ("options", json!(spec.options)),
     ];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -153,6 +161,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
     Ok(StoredSpec {
         name: fields.with("name", read::text)?,
         any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
+        options: fields.with("options", read::texts)?.unwrap_or_default(),
     })
 }
 
@@ -160,7 +169,9 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
 pub(super) fn write_stored(stored: &StoredSpec) -> Value {
     let any_of = stored.any_of.as_ref();
     let any_of = any_of.map(|any| json!({ "types": any.types, "reclaimable": any.reclaimable }));
-    let members = [("name", json!(stored.name)), ("any_of", json!(any_of))];
+    let options = (!stored.options.is_empty()).then_some(&stored.options);
+    let members =
+        [("name", json!(stored.name)), ("any_of", json!(any_of)), ("options", json!(options))];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())
 }

@@ -1,6 +1,7 @@
 //! What jobs compute on, whatever kind of target it is: `kinds/` knows what a kind means.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -125,6 +126,8 @@ pub enum Machines {
     Fixed,
     /// This machine.
     Here,
+    /// An engine's, which queues, places and runs jobs by itself: as many at once as it decides.
+    Engine,
 }
 
 /// How a target is paid for, which decides whether it can be taken away.
@@ -193,12 +196,20 @@ pub struct Registration {
     pub runtime_version: Option<String>,
     /// Whether it is asked for by a queued resource.
     pub queued: bool,
+    /// Whether an engine places and runs its jobs, as its kind says.
+    pub engine: bool,
+    /// What else was said of it, by the names of its kind's own options.
+    pub options: BTreeMap<String, String>,
 }
 
 impl Registration {
     /// Whose the machines are: who registers addresses names machines of his own.
     pub fn machines(&self) -> Machines {
-        if self.addresses.is_empty() { Machines::Provided } else { Machines::Fixed }
+        match (self.engine, self.addresses.is_empty()) {
+            (true, _) => Machines::Engine,
+            (false, true) => Machines::Provided,
+            (false, false) => Machines::Fixed,
+        }
     }
 }
 

@@ -19,12 +19,16 @@ use super::ctx::user_of;
 use super::{Ctx, Error, Kind, records, workers};
 
 /// The runner of what is to be started on a target.
-pub fn of_target<'a>(ctx: &'a Ctx, target: &Target) -> Result<Box<dyn Runner + 'a>, Error> {
+pub fn of_target<'a>(
+    ctx: &'a Ctx,
+    data: &Data,
+    target: &Target,
+) -> Result<Box<dyn Runner + 'a>, Error> {
     let kind = ctx.kinds.of(target).map_err(|unknown| {
         Error::refused(format!("{} cannot be used: {unknown}", target.name))
             .hint("a newer tpu knows it; `tpu --version` says which this is")
     })?;
-    Ok(kind.runner(&ctx.effects, windows(ctx)))
+    Ok(kind.runner(data.registration(&target.name), &ctx.effects, windows(ctx)))
 }
 
 /// The runner of an attempt: its handle says whether an engine has it, and its target which one.
@@ -41,7 +45,8 @@ pub fn at<'a>(ctx: &'a Ctx, job: &Job, tmux: &'a TmuxFact) -> Box<dyn Runner + '
 /// runner says of such a run that it is elsewhere.
 fn engine_of<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
     job.engine.as_ref()?;
-    of_target(ctx, &ctx.data().ok()?.target(&job.tpu)?).ok()
+    let data = ctx.data().ok()?;
+    of_target(ctx, &data, &data.target(&job.tpu)?).ok()
 }
 
 /// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps
@@ -87,7 +92,10 @@ pub fn outputs(
     Ok(outputs)
 }
 
-/// The runners of jobs, each with the places of its own in their order. Targets of one kind have one runner.
+/// An engine: its kind, and its name within that.
+type Engine = (TargetKind, String);
+
+/// The runners of jobs, each with the places of its own in their order. One engine of a kind has one runner.
 fn by_runner<'a>(
     ctx: &'a Ctx,
     jobs: impl Iterator<Item = &'a Job>,
@@ -95,10 +103,10 @@ fn by_runner<'a>(
 ) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
     let data = ctx.data().ok();
     let kind_of = |job: &Job| {
-        job.engine.as_ref()?;
-        Some(data.as_ref()?.target(&job.tpu)?.kind)
+        let engine = job.engine.as_ref()?;
+        Some((data.as_ref()?.target(&job.tpu)?.kind, engine.cluster.clone()))
     };
-    let mut groups: BTreeMap<Option<TargetKind>, (&Job, Vec<usize>)> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<Engine>, (&Job, Vec<usize>)> = BTreeMap::new();
     for (index, job) in jobs.enumerate() {
         groups.entry(kind_of(job)).or_insert((job, Vec::new())).1.push(index);
     }

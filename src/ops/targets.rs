@@ -31,7 +31,10 @@ pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Res
 /// The kind of a target of which these options are `said`: the one that somebody names, else the usual one if
 /// it understands them all, else the first that does.
 pub fn kind(ctx: &Ctx, told: Option<&str>, said: &[&str]) -> Result<TargetKind, Error> {
-    let strange = |kind: &dyn KindOfTarget| said.iter().find(|word| !kind.options().contains(word));
+    let has = |kind: &dyn KindOfTarget, word: &str| {
+        kind.options().contains(&word) || kind.own_options().iter().any(|own| own.name == word)
+    };
+    let strange = |kind: &dyn KindOfTarget| said.iter().find(|word| !has(kind, word));
     let Some(told) = told else {
         let all = std::iter::once(ctx.kinds.usual()).chain(ctx.kinds.to_register());
         let fits = all.into_iter().find(|kind| strange(*kind).is_none());
@@ -49,7 +52,9 @@ pub fn kind(ctx: &Ctx, told: Option<&str>, said: &[&str]) -> Result<TargetKind, 
     })?;
     match strange(kind) {
         Some(word) => {
-            let has: Vec<String> = kind.options().iter().map(|word| format!("--{word}")).collect();
+            let own = kind.own_options().iter().map(|own| own.name);
+            let has = kind.options().iter().copied().chain(own);
+            let has: Vec<String> = has.map(|word| format!("--{word}")).collect();
             Err(Error::usage(format!("--{word} says nothing of {}", kind.in_words()))
                 .hint(format!("of one can be said: {}", has.join(", "))))
         }

@@ -321,8 +321,19 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     Ok(action)
 }
 
-/// An action on a target without a control plane.
+/// An action on a target without a control plane. An engine finds another machine by itself: whatever was to
+/// be made anew, the job only has to go on.
 fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, Held> {
+    if target.machines == Machines::Engine {
+        return Ok(match choice.action {
+            Action::Reapply | Action::Restart | Action::Wait => Choice {
+                reason: format!("{}, and the engine of {} places it", choice.reason, target.name),
+                action: Action::Resume,
+                event: choice.event,
+            },
+            Action::Pass | Action::Resume | Action::Rerun => choice,
+        });
+    }
     let is_native = job.is_native();
     let is_reached = target.machines != Machines::Provided;
     match choice.action {

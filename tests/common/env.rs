@@ -198,9 +198,19 @@ impl TestEnv {
     }
 
     /// Starts `tpu` and leaves it running, with additional variables. It is killed when dropped.
-    #[expect(clippy::disallowed_methods, reason = "the test ends this process on purpose")]
     pub(crate) fn start_tpu(&self, line: &str, vars: &[(&str, &str)]) -> Running {
-        let child = Command::new(TPU)
+        self.start_program(TPU, line, vars)
+    }
+
+    /// The same with another program.
+    #[expect(clippy::disallowed_methods, reason = "the test ends this process on purpose")]
+    pub(crate) fn start_program(
+        &self,
+        program: &str,
+        line: &str,
+        vars: &[(&str, &str)],
+    ) -> Running {
+        let child = Command::new(program)
             .args(line.split_whitespace())
             .env_clear()
             .envs(&self.vars)

@@ -42,7 +42,12 @@ impl KindOfTarget for Echo {
         Err(Refusal::new("it has no workers", "ask its engine"))
     }
 
-    fn runner<'a>(&self, _: &'a Effects, _: WindowRunner<'a>) -> Box<dyn Runner + 'a> {
+    fn runner<'a>(
+        &self,
+        _: Option<&Registration>,
+        _: &'a Effects,
+        _: WindowRunner<'a>,
+    ) -> Box<dyn Runner + 'a> {
         Box::new(self.clone())
     }
 }

@@ -189,8 +189,8 @@ impl Windows {
 
 impl World for Windows {
     fn runner(&self) -> Box<dyn Runner + '_> {
-        runners::of_target(&self.ctx, &self.ctx.data().unwrap().resolve_target("local").unwrap())
-            .unwrap()
+        let data = self.ctx.data().unwrap();
+        runners::of_target(&self.ctx, &data, &data.resolve_target("local").unwrap()).unwrap()
     }
 
     fn claim(&self, number: u32) -> Job {

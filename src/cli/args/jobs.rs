@@ -1,5 +1,6 @@
 //! The arguments of the commands about jobs.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
@@ -40,6 +41,9 @@ pub struct Run {
     /// Pass the number of resumes to the program as --config.stage
     #[arg(long)]
     pub log_stage: bool,
+    /// Options of one kind of target alone, by their names
+    #[arg(skip)]
+    pub of_kind: BTreeMap<String, String>,
     /// Run this command instead of staging.sh
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -1,5 +1,6 @@
 //! The arguments of the commands about targets and the simulated cloud.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -45,6 +46,9 @@ pub struct Register {
     /// Also where a job is at work, whose workers could not be reached then
     #[arg(short, long)]
     pub force: bool,
+    /// Options of one kind of target alone, by their names
+    #[arg(skip)]
+    pub of_kind: BTreeMap<String, String>,
 }
 
 /// `tpu apply`, `tpu reapply`.

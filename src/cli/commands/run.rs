@@ -139,6 +139,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
         rules,
         monitor,
         log_stage: args.log_stage,
+        options: args.of_kind.clone(),
         ..JobSpec::on(target)
     };
     Ok(RunRequest { user, spec, on: None, force: args.force })

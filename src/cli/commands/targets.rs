@@ -61,7 +61,8 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         ("ssh-user", args.ssh_user.is_some()),
         ("ssh-key", args.ssh_key.is_some()),
     ];
-    let said: Vec<&str> = said.into_iter().filter(|(_, is)| *is).map(|(word, _)| word).collect();
+    let said = said.into_iter().filter(|(_, is)| *is).map(|(word, _)| word);
+    let said: Vec<&str> = said.chain(args.of_kind.keys().map(String::as_str)).collect();
     let registration = Registration {
         kind: targets::kind(ctx, args.kind.as_deref(), &said)?,
         provider: args.provider.as_deref().map(ProviderName::new),
@@ -78,6 +79,7 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         addresses: args.address.clone(),
         ssh_user: args.ssh_user.clone(),
         ssh_key: args.ssh_key.clone(),
+        options: args.of_kind.clone(),
         ..Registration::default()
     };
     let left = targets::register(ctx, &args.name, &registration, args.force)?;

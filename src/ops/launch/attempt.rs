@@ -35,7 +35,7 @@ pub struct Launched {
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.
 pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
-    let runner = runners::of_target(ctx, &plan.target)?;
+    let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
     let Ground { handle, highest } = runner.ground(&plan.session, &token)?;
     let job = ctx.transact(|tx| {

@@ -9,7 +9,7 @@ use crate::model::ids::{JobId, TargetName};
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
-use crate::model::target::Target;
+use crate::model::target::{Machines, Target};
 use crate::model::variables;
 use crate::ops::board;
 use crate::ops::ctx::user_of;
@@ -41,6 +41,9 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
     if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
+    }
+    if let Some(target) = &target {
+        note(&mut problems, understood(ctx, target, spec));
     }
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
@@ -198,6 +201,25 @@ pub fn parse_rules(typed: &str) -> Result<Rules, Error> {
     })
 }
 
+/// What is asked of a job beside its command must mean something to its target's kind.
+fn understood(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
+    let Ok(kind) = ctx.kinds.of(target) else { return Ok(()) };
+    let known = kind.job_options();
+    match spec.options.keys().find(|name| known.iter().all(|option| option.name != **name)) {
+        None => Ok(()),
+        Some(strange) => {
+            let has: Vec<String> = known.iter().map(|own| format!("--{}", own.name)).collect();
+            let hint = if has.is_empty() { "leave it out".to_owned() } else { has.join(", ") };
+            let what = format!(
+                "--{strange} says nothing to {}, which is {}",
+                target.name,
+                kind.in_words()
+            );
+            Err(Error::usage(what).hint(hint))
+        }
+    }
+}
+
 /// Script mode needs the script.
 fn runnable(dir: &str, mode: LaunchMode) -> Result<(), Error> {
     if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
@@ -273,8 +295,16 @@ pub fn usable(
     if fact.is_flagged() {
         ctx.warn([format!("{name} is {}, and not well: {}", fact.raw_state, fact.complaint())]);
     }
-    if mode == LaunchMode::Native {
-        doors::workers_to_start(ctx, asked)?;
+    match (target.machines, mode) {
+        (Machines::Engine, LaunchMode::Script) => {
+            let what =
+                format!("staging.sh cannot run on {name}: nothing of ours is on its machines");
+            return Err(
+                Error::refused(what).hint(format!("give a command: tpu run {name} -- COMMAND"))
+            );
+        }
+        (Machines::Engine, LaunchMode::Native) | (_, LaunchMode::Script) => {}
+        (_, LaunchMode::Native) => drop(doors::workers_to_start(ctx, asked)?),
     }
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);

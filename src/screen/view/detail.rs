@@ -121,6 +121,14 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         let unknown = |line| Line::from(span(line, style(model, Role::Unknown)));
         lines.extend(wrapped.into_iter().map(unknown));
     }
+    if let Some(pending) = &job.shown.pending {
+        let start = pending
+            .expected_start
+            .map(|at| format!("starts about {}", model.setup.zone.stamp_alone(at)));
+        let reason = pending.reason.as_deref().map(outside).unwrap_or_default();
+        let why = dotted([reason, start.unwrap_or_default()]);
+        lines.extend(wrap(&why, width).into_iter().map(|line| Line::from(span(line, base))));
+    }
     if job.failure().is_some() {
         lines.extend(failure(model, job, width));
     }

@@ -1,0 +1,199 @@
+//! A kind of target that is not in the program is added by one folder (`echo/`) and one line (in its `main.rs`):
+//! it queues, runs, fails, is preempted, is stopped and stays silent, in commands, under MONITOR and on the
+//! screen, and nothing else of the program knows it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::env::{CommandOutput, Running, TPU, TestEnv};
+use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
+use crate::common::wait::{wait_for, wait_until};
+
+/// A lab with one echo, which has four jobs at once.
+struct Lab {
+    env: TestEnv,
+    spool: PathBuf,
+}
+
+/// `tpu` with that kind.
+fn program() -> String {
+    let beside = Path::new(TPU).parent().unwrap().join("examples/tpu-echo");
+    beside.to_str().unwrap().to_owned()
+}
+
+impl Lab {
+    fn new() -> Self {
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        let spool = env.path("spool");
+        std::fs::create_dir(&spool).unwrap();
+        let lab = Self { env, spool };
+        let spool = lab.spool.to_str().unwrap();
+        drop(lab.tpu(&format!("register cave --kind echo --spool {spool}")).exits(0));
+        lab
+    }
+
+    #[must_use = "say how it should have ended: .exits(0)"]
+    fn tpu(&self, line: &str) -> CommandOutput {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.env.output(&self.env.spawn_program(&program(), &words))
+    }
+
+    fn monitor(&self) -> Running {
+        let running = self.env.start_program(&program(), "daemon run", &[]);
+        wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
+        running
+    }
+
+    /// The job's directory of the engine.
+    fn place(&self, window: u64) -> PathBuf {
+        let job = self.env.job("alice", window);
+        self.spool.join(job["extra_msgs"]["launch"]["token"].as_str().unwrap())
+    }
+
+    /// The engine says how a job is.
+    fn says(&self, window: u64, state: &str) {
+        let place = self.place(window);
+        write_file(&place.join("new"), state);
+        std::fs::rename(place.join("new"), place.join("state")).unwrap();
+    }
+
+    fn prints(&self, window: u64, text: &str) {
+        write_file(&self.place(window).join("log"), text);
+    }
+
+    fn shown(&self, window: u64) -> Value {
+        let jobs = self.tpu("check alice --json").exits(0).json();
+        let jobs = jobs["jobs"].as_array().unwrap();
+        jobs.iter().find(|job| job["window"] == window).unwrap().clone()
+    }
+
+    /// What the engine has of jobs, each by its words.
+    fn submitted(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.spool).unwrap();
+        entries
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path().join("argv")).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
+    let lab = Lab::new();
+    let ran = lab.tpu("run cave lr=0.1 --voice loud -q -- ./train").exits(0);
+    assert!(ran.stdout.contains("alice/1"), "{}", ran.stdout);
+    assert_eq!(lab.submitted(), ["./train\n--config.training.learning_rate=0.1\nvoice=loud"]);
+    assert!(!lab.env.has_window("alice", 1), "no window of ours");
+
+    let waiting = lab.shown(1);
+    assert_eq!(waiting["status"], "pending");
+    assert_eq!(waiting["pending"]["reason"], "behind nobody");
+    assert_eq!(waiting["pending"]["raw"], "QUEUED");
+    assert_eq!(lab.env.job("alice", 1)["status"], "starting", "what is stored is an old word");
+
+    lab.says(1, "running n7");
+    lab.prints(1, "step 40/100 loss 0.25\n");
+    let running = lab.shown(1);
+    assert_eq!(
+        (&running["status"], &running["progress"]["loss"]),
+        (&"running".into(), &0.25.into())
+    );
+    let logs = lab.tpu("logs 1").exits(0);
+    assert!(logs.stdout.contains("step 40/100"), "{}", logs.stdout);
+
+    let _monitor = lab.monitor();
+    lab.says(1, "ended 0");
+    lab.env.wait_status(1, "finished");
+    // The next one did not have to wait for a free target, and is another job of the engine.
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    assert_eq!(lab.submitted().len(), 2);
+}
+
+#[test]
+fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=pre -q -- ./train").exits(0));
+    let _monitor = lab.monitor();
+    lab.says(1, "running n7");
+    lab.prints(1, "step 40/100 loss 0.25\n");
+    lab.env.wait_status(1, "running");
+    lab.says(1, "preempted by somebody of higher rank");
+    lab.env.wait_status(1, "resumed");
+    let second = wait_for("the second attempt", || lab.env.jobs("alice").get(1).cloned());
+    assert_eq!(second["extra_msgs"]["father"], 1);
+    assert_eq!(lab.submitted().len(), 2, "once");
+
+    // The text says out of memory, and the rule for that is pass.
+    lab.says(2, "running n8");
+    lab.prints(
+        2,
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.\n",
+    );
+    lab.says(2, "ended 1");
+    let failed = lab.env.wait_status(2, "error");
+    assert_eq!(failed["error"], "oom");
+    assert_eq!(lab.env.jobs("alice").len(), 2);
+}
+
+#[test]
+fn it_is_stopped_exactly_and_nothing_follows_from_its_silence() {
+    let lab = Lab::new();
+    for _ in 0..2 {
+        drop(lab.tpu("run cave -q -- ./train").exits(0));
+    }
+    lab.says(1, "running n7");
+    lab.says(2, "running n7");
+    let hidden = lab.env.path("hidden");
+    std::fs::rename(&lab.spool, &hidden).unwrap();
+    let unknown = lab.shown(1);
+    assert_eq!(unknown["status"], "starting", "what is stored stays: {unknown}");
+    assert!(unknown["unknown"].as_str().unwrap().contains("does not answer"), "{unknown}");
+    drop(lab.tpu("kill 1").exits(6));
+    drop(lab.tpu("run cave -q -- ./train").exits(6));
+    std::fs::rename(&hidden, &lab.spool).unwrap();
+
+    drop(lab.tpu("kill 1").exits(0));
+    assert_eq!(lab.env.job("alice", 1)["status"], "killed");
+    let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
+    assert_eq!((state(1).as_str(), state(2).as_str()), ("stopped", "running n7"));
+    assert_eq!(lab.shown(2)["status"], "running");
+}
+
+#[test]
+fn what_makes_no_sense_for_it_is_refused_with_what_would() {
+    let lab = Lab::new();
+    lab.env.code("alice", "staging.sh", "true\n");
+    drop(lab.tpu("run cave -q").exits(4).says(&["staging.sh", "-- COMMAND"]));
+    drop(lab.tpu("run local --voice loud -q -- true").exits(2).says(&["--voice"]));
+    drop(lab.tpu("register den --kind echo").exits(4).says(&["--spool DIR"]));
+    let help = lab.tpu("help register").exits(0);
+    assert!(help.stdout.contains("--spool <DIR>"), "{}", help.stdout);
+    // The program without the kind shows such a target and its job, and does nothing with them.
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    let seen = lab.env.tpu("check alice --json").exits(0).json();
+    assert!(!seen["jobs"][0]["unknown"].is_null(), "{seen}");
+    drop(lab.env.tpu("kill 1").exits(4));
+    assert_eq!(lab.env.job("alice", 1)["status"], "starting");
+}
+
+#[test]
+fn the_screen_shows_it_and_its_keys_stop_it() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{} monitor alice", program()));
+    terminal.shows("pending");
+    terminal.shows("behind nobody");
+    lab.says(1, "running n7");
+    lab.prints(1, "step 40/100 loss 0.25\n");
+    terminal.shows("running");
+    terminal.shows("loss 0.25");
+    terminal.press("x");
+    terminal.shows("Stop 1 job?");
+    terminal.press("y");
+    lab.env.wait_status(1, "killed");
+    assert_eq!(std::fs::read_to_string(lab.place(1).join("state")).unwrap(), "stopped");
+}

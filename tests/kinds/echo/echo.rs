@@ -1,0 +1,238 @@
+//! An engine that is a directory: whoever submits leaves a job there, and somebody's hand says how it goes.
+//!
+//! `DIR/TOKEN/` holds a job: `argv` (its words), `state` (one line, below) and `log` (what it prints). The states
+//! are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON` and `stopped`. Where `DIR` is not there,
+//! the engine does not answer.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tpu::effects::Effects;
+use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
+use tpu::model::exit::Exit;
+use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
+use tpu::model::ids::LaunchToken;
+use tpu::model::job::{EngineRun, Handle};
+use tpu::model::target::{Registration, TargetKind};
+use tpu::runner::window::WindowRunner;
+use tpu::runner::{
+    Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
+    StopOrder, StopOutcome, StopPart, Submitted, Want,
+};
+use tpu::sys::procs::Process;
+
+/// The kind.
+pub(crate) struct Echo;
+
+impl KindOfTarget for Echo {
+    fn word(&self) -> TargetKind {
+        TargetKind::new("echo")
+    }
+
+    fn in_words(&self) -> &'static str {
+        "a directory that plays an engine"
+    }
+
+    fn own_options(&self) -> &'static [KindOption] {
+        &[KindOption { name: "spool", value: "DIR", help: "The directory of its jobs" }]
+    }
+
+    fn job_options(&self) -> &'static [KindOption] {
+        &[KindOption { name: "voice", value: "WORD", help: "How loud it is to be" }]
+    }
+
+    fn register(&self, registration: &mut Registration) -> Result<(), Refusal> {
+        registration.kind = self.word();
+        registration.engine = true;
+        match registration.options.get("spool") {
+            Some(_) => Ok(()),
+            None => Err(Refusal::new("an echo needs a directory", "as in: --spool DIR")),
+        }
+    }
+
+    fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
+        let what = format!("{} has no workers of its own", asked.name);
+        Err(Refusal::new(what, "its jobs: `tpu check`"))
+    }
+
+    fn runner<'a>(
+        &self,
+        registration: Option<&Registration>,
+        _: &'a Effects,
+        _: WindowRunner<'a>,
+    ) -> Box<dyn Runner + 'a> {
+        let spool = registration.and_then(|known| known.options.get("spool"));
+        Box::new(Engine { spool: spool.map(PathBuf::from).unwrap_or_default() })
+    }
+}
+
+/// The engine.
+struct Engine {
+    spool: PathBuf,
+}
+
+impl Engine {
+    fn dir(&self, run: RunRef<'_>) -> PathBuf {
+        let token = run.job.launch.as_ref().map_or("", |launch| launch.token.as_str());
+        self.spool.join(token)
+    }
+
+    fn handle(&self, token: &LaunchToken) -> Handle {
+        let run = EngineRun { cluster: self.spool.display().to_string(), id: None };
+        Handle::Engine { run, token: token.clone() }
+    }
+
+    /// Whether the engine answers.
+    fn ask(&self) -> Result<(), RunError> {
+        if self.spool.is_dir() {
+            return Ok(());
+        }
+        Err(RunError::Unreachable(Said {
+            message: format!("{} does not answer", self.spool.display()),
+            hint: Some("make the directory again".to_owned()),
+        }))
+    }
+
+    fn fact(&self, run: RunRef<'_>) -> RunFact {
+        let told = |state, raw, reason: Option<String>| RunFact {
+            reason: reason.map(Cow::Owned),
+            source: Source::Engine,
+            ..RunFact::new(state, raw)
+        };
+        if let Err(error) = self.ask() {
+            return told(RunState::Unknown, "UNKNOWN", Some(error.to_string()));
+        }
+        let state = match std::fs::read_to_string(self.dir(run).join("state")) {
+            Ok(state) => state,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let reason = "it is not in the directory any more".to_owned();
+                return RunFact {
+                    cause: Some(ErrorKind::Lost),
+                    ..told(RunState::Gone, "GONE", Some(reason))
+                };
+            }
+            Err(error) => return told(RunState::Unknown, "UNKNOWN", Some(error.to_string())),
+        };
+        let (word, rest) = state.trim().split_once(' ').unwrap_or((state.trim(), ""));
+        match word {
+            "queued" => told(RunState::Pending, "QUEUED", Some(rest.to_owned())),
+            "running" => {
+                RunFact { nodes: vec![rest.to_owned()], ..told(RunState::Running, "RUNNING", None) }
+            }
+            "ended" => RunFact {
+                exit: rest.parse().ok().map(|code: i32| run.job.exit(code)),
+                ..told(RunState::Ended, "ENDED", None)
+            },
+            "preempted" => RunFact {
+                cause: Some(ErrorKind::Preempted),
+                ..told(RunState::Ended, "PREEMPTED", Some(rest.to_owned()))
+            },
+            "stopped" => told(RunState::Ended, "STOPPED", Some("somebody stopped it".to_owned())),
+            other => told(RunState::Unknown, "UNKNOWN", Some(format!("it says '{other}'"))),
+        }
+    }
+}
+
+impl Runner for Engine {
+    fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
+        self.ask()?;
+        Ok(Ground { handle: self.handle(token), highest: 0 })
+    }
+
+    fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {
+        self.ask()?;
+        let Attempt { job, session, words, .. } = attempt;
+        let dir = self.dir(RunRef { job, session });
+        let token = job.launch.as_ref().map(|launch| launch.token.clone());
+        let handle = self.handle(&token.unwrap_or_else(|| LaunchToken::from("")));
+        // The same token again: it is there already.
+        if !dir.is_dir() {
+            let options = job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .chain(options.into_iter().map(|(name, value)| format!("{name}={value}")))
+                .collect();
+            let fresh = self.spool.join(format!(".{}", std::process::id()));
+            // Its machines see this disk: an engine on another one would copy the code there.
+            let own = [&job.stage_dir, &job.log_dir].into_iter().flatten();
+            let made = own
+                .map(std::fs::create_dir_all)
+                .collect::<io::Result<()>>()
+                .and_then(|()| std::fs::create_dir_all(&fresh))
+                .and_then(|()| put(&fresh.join("argv"), &words.join("\n")))
+                .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
+                .and_then(|()| std::fs::rename(&fresh, &dir));
+            made.map_err(|error| {
+                RunError::Failed(Said { message: error.to_string(), hint: None })
+            })?;
+        }
+        Ok(Submitted { handle, pane: None })
+    }
+
+    fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        let observed = |run: &RunRef<'_>| {
+            let length = std::fs::metadata(self.dir(*run).join("log")).map_or(0, |log| log.len());
+            let printed = OutputMark { mark: [length, 0, 0, 0, 0, 0], above: 0 };
+            Observed { run: self.fact(*run), pane: None, printed: Some(printed) }
+        };
+        runs.iter().map(observed).collect()
+    }
+
+    fn recorded_exit(&self, _: RunRef<'_>) -> Option<Exit> {
+        None
+    }
+
+    fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
+        let read = |wanted: &OutputWanted<'_>| {
+            let log = std::fs::read(self.dir(wanted.run).join("log")).unwrap_or_default();
+            let from = match wanted.want {
+                Want::Shown { .. } => 0,
+                Want::Kept { from } => usize::try_from(from).unwrap_or(usize::MAX),
+                Want::KeptEnd { bytes } => {
+                    log.len().saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX))
+                }
+            };
+            let bytes = log.get(from..).unwrap_or_default().to_vec();
+            Some(Chunk { bytes, next: log.len() as u64 })
+        };
+        Ok(wanted.iter().map(read).collect())
+    }
+
+    fn processes(&self, _: RunRef<'_>) -> Result<Vec<Process>, RunError> {
+        Ok(Vec::new())
+    }
+
+    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+        self.ask().map(|()| false)
+    }
+
+    fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {
+        self.ask()?;
+        let is_at_work = matches!(self.fact(run).state, RunState::Pending | RunState::Running);
+        if stop.part == StopPart::Here || !is_at_work {
+            return Ok(StopOutcome::default());
+        }
+        put(&self.dir(run).join("state"), "stopped")
+            .map_err(|error| RunError::Failed(Said { message: error.to_string(), hint: None }))?;
+        Ok(StopOutcome { processes: 1, window: false })
+    }
+
+    fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {
+        let log = self.dir(run).join("log").display().to_string();
+        Ok(["tail", "-f", &log].map(str::to_owned).to_vec())
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Writes a small file whole, so that whoever reads it never sees half of it.
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = path.with_extension("new");
+    let mut file = std::fs::File::create(&fresh)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    std::fs::rename(fresh, path)
+}

@@ -1,0 +1,3 @@
+//! Kinds of target that are added to the program from outside.
+
+mod added;

@@ -156,10 +156,9 @@ impl Runner for Engine {
                 .collect();
             let fresh = self.spool.join(format!(".{}", std::process::id()));
             // Its machines see this disk: an engine on another one would copy the code there.
-            let own = [&job.stage_dir, &job.log_dir].into_iter().flatten();
+            let mut own = [&job.stage_dir, &job.log_dir].into_iter().flatten();
             let made = own
-                .map(std::fs::create_dir_all)
-                .collect::<io::Result<()>>()
+                .try_for_each(std::fs::create_dir_all)
                 .and_then(|()| std::fs::create_dir_all(&fresh))
                 .and_then(|()| put(&fresh.join("argv"), &words.join("\n")))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))

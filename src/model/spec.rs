@@ -2,7 +2,7 @@
 //!
 //! The command line, the form of the screen, a place in the line and a stored record each become a
 //! [`JobSpec`] by one function; `ops::launch` makes one plan of it. A new member is a field of [`JobSpec`],
-//! and a line in [`read`] and [`write`]. What the record of an attempt has a field for stands there and
+//! and a line in [`read()`] and [`write()`]. What the record of an attempt has a field for stands there and
 //! nowhere else; the rest is kept as its [`StoredSpec`] (`extra_msgs.spec`), which the original ignores.
 
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ impl JobSpec {
     }
 }
 
-/// Reads a specification that was [written](write); the target comes from around it.
+/// Reads a specification that was [written](write()); the target comes from around it.
 pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec, DataError> {
     let pair = |value: Json<'_>, path: &Path<'_>| {
         let words = read::list(value, path, read::text)?;

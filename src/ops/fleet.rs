@@ -185,6 +185,17 @@ impl Fleet {
         (Self { places, said, asked_at }, silent)
     }
 
+    /// What MONITOR hears in a turn. It waits for the only provider, without which there is nothing to be done;
+    /// where there are several, one that is silent keeps it from nothing that concerns the others.
+    pub(super) fn in_turn(ctx: &Ctx, questions: &mut Vec<Question>, before: Option<&Self>) -> Self {
+        let places = ctx.places();
+        let providers = watching(ctx, &places);
+        if providers.len() < 2 {
+            return Self::ask_these(ctx, places, &providers);
+        }
+        Self::glance(ctx, questions, before).0
+    }
+
     fn said_by(&self, provider: &Numbered) -> Option<&Said> {
         self.said.iter().find(|said| said.at == provider.at && said.number == provider.number)
     }

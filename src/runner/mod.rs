@@ -3,7 +3,7 @@
 //!
 //! [`window`] is the runner of everything that runs from this machine, in tmux windows; an engine that queues
 //! and places jobs itself is another one. What identifies a run to its runner is its [`Handle`], which lies in
-//! the record of its attempt: so a [`Run`] is that record, and any process may ask about it.
+//! the record of its attempt: so a [`RunRef`] is that record, and any process may ask about it.
 
 mod error;
 pub mod window;

@@ -74,9 +74,10 @@ impl Memory {
         fleet
     }
 
-    /// MONITOR waits for the answer, and writes down for others what it has heard.
-    fn ask(&self, ctx: &Ctx) -> Arc<Fleet> {
-        let fleet = Fleet::ask(ctx).after(|| self.before(ctx));
+    /// What MONITOR hears, and writes down for others.
+    fn ask(&mut self, ctx: &Ctx) -> Arc<Fleet> {
+        let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
+        let fleet = Fleet::in_turn(ctx, &mut self.questions, known).after(|| self.before(ctx));
         if fleet.is_worth_keeping() {
             heard::keep(ctx, fleet.heard());
         }

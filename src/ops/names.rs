@@ -1,8 +1,7 @@
 //! Which words a short name may not be: those that mean something wherever a short name can stand.
 
-use crate::model::data::{Data, User};
+use crate::model::data::Data;
 use crate::model::ids::TargetName;
-use crate::model::job::Job;
 use crate::model::rules::{Action, NAMED};
 use crate::model::target::Target;
 use crate::plan::types::{TypeExpr, parse_type};
@@ -26,29 +25,6 @@ pub(super) fn refuse_taken(data: &Data, name: &str, commands: &[String]) -> Resu
             Err(Error::refused(format!("'{name}' already means something: {meaning}"))
                 .hint("take another short name, or add something to it"))
         }
-    }
-}
-
-/// Refuses a name for a job of `user` that means something else wherever a job is named, or that another of
-/// the user's live jobs has: it could not be told which is meant.
-pub(super) fn refuse_job_name(data: &Data, user: &User, name: &str) -> Result<(), Error> {
-    let plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-    if name.is_empty() || name.starts_with('-') || !name.chars().all(plain) {
-        return Err(Error::usage(format!("'{name}' cannot be the name of a job"))
-            .hint("letters, digits, '_', '-' and '.', and no '-' in front"));
-    }
-    refuse_taken(data, name, &[])?;
-    if data.resolve_target(name).is_some() {
-        return Err(Error::refused(format!("'{name}' already means something: it is a target"))
-            .hint("take another name"));
-    }
-    let is_called = |job: &&Job| job.spec.as_ref().is_some_and(|s| s.name.as_deref() == Some(name));
-    match user.jobs().iter().filter(|job| job.status.is_live()).find(is_called) {
-        Some(job) => {
-            Err(Error::refused(format!("{} is called '{name}' and is {}", job.id(), job.status))
-                .hint("take another name, or stop that one first"))
-        }
-        None => Ok(()),
     }
 }
 

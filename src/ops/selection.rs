@@ -5,7 +5,6 @@ use std::fmt;
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber, UserName};
-use crate::model::job::Job;
 use crate::model::target::Target;
 use crate::model::view::{JobView, Whose};
 
@@ -81,33 +80,11 @@ pub fn sort(words: &[String], data: &Data) -> Result<Sorted, Error> {
             sorted.numbers.extend(numbers);
         } else if let Some(selector) = selector(word) {
             sorted.selectors.push(selector);
-        } else if let Some(id) = job_named(data, word, sorted.user.as_ref())? {
-            set_user(&mut sorted, id.user)?;
-            sorted.windows.push(id.window);
         } else {
             sorted.rest.push(word.clone());
         }
     }
     Ok(sorted)
-}
-
-/// The job that people call so: the newest attempt of that name, of `user` if one is named already. A target of
-/// the name comes first: a word for it is older than any job.
-fn job_named(data: &Data, word: &str, user: Option<&UserName>) -> Result<Option<JobId>, Error> {
-    let is_called = |job: &&Job| job.spec.as_ref().is_some_and(|s| s.name.as_deref() == Some(word));
-    let mut found: Vec<JobId> = Vec::new();
-    for owner in data.users().iter().filter(|owner| user.is_none_or(|user| owner.name == *user)) {
-        found.extend(owner.jobs().iter().rev().find(is_called).map(Job::id));
-    }
-    match found.as_slice() {
-        _ if found.is_empty() || data.resolve_target(word).is_some() => Ok(None),
-        [one] => Ok(Some(one.clone())),
-        several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            Err(Error::usage(format!("several jobs are called '{word}': {}", names.join(", ")))
-                .hint("name the user before it"))
-        }
-    }
 }
 
 fn set_user(sorted: &mut Sorted, name: UserName) -> Result<(), Error> {

@@ -41,9 +41,6 @@ pub struct Run {
     /// Pass the number of resumes to the program as --config.stage
     #[arg(long)]
     pub log_stage: bool,
-    /// A name by which it and its successors are called wherever a job is
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
     /// Options of one kind of target alone, by their names
     #[arg(skip)]
     pub of_kind: BTreeMap<String, String>,

@@ -131,7 +131,6 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     let rules = sorted.take("rule");
     let command = (!args.command.is_empty()).then(|| args.command.clone());
     let spec = JobSpec {
-        name: args.name.clone(),
         dir: Some(dir),
         configs: sorted.pairs,
         command,

@@ -66,7 +66,10 @@ pub fn upd_log(ctx: &Ctx, id: &JobId, begun: &Begun) -> Result<(), Error> {
         }
         // An unset variable of a script comes as an empty word, and says nothing.
         let said = |word: &String| (!word.is_empty()).then(|| word.clone());
-        let target = said(&begun.target).map(|word| match tx.data.resolve_target(&word) {
+        // Its provider's name for its own target is no word of another one.
+        let own = &job.tpu;
+        let other = said(&begun.target).filter(|word| *word != own.of_provider().as_str());
+        let target = other.map(|word| match tx.data.resolve_target(&word) {
             Some(target) => target.name,
             None => TargetName::new(word),
         });

@@ -17,7 +17,7 @@ use crate::runner::window::place::{self, Window};
 use crate::runner::{StopOrder, StopPart, Unreached, window};
 use crate::text::counted;
 
-use self::ends::{Unwritten, looked_at, unwritten};
+use self::ends::{Unwritten, is_known_to_its_engine, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
 use super::fleet::AskedOnce;
 use super::launch::reconcile;
@@ -273,6 +273,11 @@ fn find<'a>(
     let mut found = Found { jobs: Vec::new(), open: Vec::new(), left: Vec::new() };
     for window in windows {
         let Some(job) = owner.job(*window) else { continue };
+        if job.engine.is_some() {
+            is_known_to_its_engine(ctx, owner, job, tmux)?;
+            found.jobs.push(job.clone());
+            continue;
+        }
         match place::find(job, &owner.tmux_name, tmux) {
             Window::Here(pane) if pane.launch.is_some() => found.open.push((job, pane)),
             // A window of the original: that it has this number is no proof that it is the job's.
@@ -430,7 +435,10 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     let unended = |job: &&Job| {
         // That its window has gone is an end that was noted, and not one of its processes.
         let open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-        open && !matches!(job.status, Status::Killed(_)) || !workers::of_job(ctx, job).is_empty()
+        let is_killed = matches!(job.status, Status::Killed(_));
+        // A record without a launch of ours has no workers: what is beside it is an earlier one's.
+        let has_workers = job.launch.is_some() && !workers::of_job(ctx, job).is_empty();
+        open && !is_killed || has_workers
     };
     for job in jobs.iter().filter(unended) {
         let unreached = unreached(ctx, job)?;
@@ -539,6 +547,8 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     let session = &user_of(&data, &id.user)?.tmux_name;
     let tmux = ctx.tmux.look();
     let (judged, pane) = match place::find(job, session, &tmux) {
+        // It has no window, and is stopped as any.
+        _ if job.engine.is_some() => (true, None),
         Window::Here(pane) => (true, Some(closing(job, pane, &tmux))),
         Window::Gone | Window::Lost(_) => (true, None),
         Window::Elsewhere(_) | Window::Unknown(_) => (false, None),

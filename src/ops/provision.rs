@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::model::data::Data;
 use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
-use crate::model::target::{Pricing, Target};
+use crate::model::target::{Machines, Pricing, Target};
 use crate::model::time::{self, Timestamp};
 use crate::provider::adopt::{self, Created};
 use crate::provider::retry::persistently;
@@ -504,7 +504,12 @@ pub(super) fn is_watched(ctx: &Ctx, name: &TargetName) -> Result<(), Error> {
             return Err(Error::refused("`local` is this machine and always there")
                 .hint("run there with: tpu run local -- COMMAND"));
         }
-        ctx.kinds.of(&target).map_err(|unknown| doors::unusable(name, &unknown))?;
+        let kind = ctx.kinds.of(&target).map_err(|unknown| doors::unusable(name, &unknown))?;
+        // Whatever else has this name at some provider, it is another target.
+        if target.machines != Machines::Provided {
+            let what = format!("{name} is {}: nobody makes it or takes it away", kind.in_words());
+            return Err(Error::refused(what).hint("its jobs: `tpu kill`, `tpu resume`"));
+        }
     }
     if ctx.places().of(&data, name).name.is_none() {
         let doing = format!("change {name}");

@@ -69,7 +69,10 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     if job.is_being_killed() || view.shown.unknown.is_some() || job.child.is_some() {
         return changes;
     }
-    if let (Some(exit), true) = (view.exit, job.status.is_live()) {
+    // Why an engine ended it is its own word, and outranks the code that the program ended with.
+    let has_cause = view.shown.status.failure().is_some()
+        && view.shown.evidence.as_ref().is_some_and(|e| e.source == Source::Engine);
+    if let (Some(exit), true, false) = (view.exit, job.status.is_live(), has_cause) {
         changes.push(Change::Exited(exit));
         return changes;
     }
@@ -135,6 +138,12 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
                 job.verdict = Some(verdict);
                 job.keep_reached(&reached);
                 // After a restart of the machine nobody knows when it ended.
+                if job.engine.is_some()
+                    && view.window_alive == Some(false)
+                    && let Some(launch) = job.launch.as_mut()
+                {
+                    launch.ended.get_or_insert(now);
+                }
                 if view.window_alive == Some(false)
                     && *kind == ErrorKind::Lost
                     && !is_restart(view)

@@ -173,10 +173,15 @@ fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
 /// or its script's, and the disk on which it would be is there. That is proven by the directory of its user
 /// alone: the one above may be the place where a disk is not mounted.
 fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
-    let is_of_this_host = job.place.as_ref().is_some_and(|p| p.host == ctx.env.hostname);
     let target = ctx.data().ok().and_then(|data| data.target(&job.tpu));
     let kind = target.as_ref().and_then(|target| ctx.kinds.of(target).ok());
-    let is_ours = job.is_native() || kind.is_some_and(KindOfTarget::is_disk_ours);
+    let sees_our_disk = kind.is_some_and(KindOfTarget::is_disk_ours);
+    // What an engine runs has no place; its kind says whose disk it sees.
+    let is_of_this_host = match &job.place {
+        Some(place) => place.host == ctx.env.hostname,
+        None => job.engine.is_some() && sees_our_disk,
+    };
+    let is_ours = job.is_native() || sees_our_disk;
     let path = Path::new(log);
     let is_beside_the_data = path.starts_with(ctx.store.paths().state());
     let has_disk = path.parent().is_some_and(Path::is_dir)

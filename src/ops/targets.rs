@@ -8,7 +8,7 @@ use crate::model::target::{ProviderName, Registration, Target, TargetKind};
 use crate::text;
 
 use super::names::refuse_taken;
-use super::{Ctx, Error, doors, workers};
+use super::{Ctx, Error, doors, snapshot, workers};
 
 /// Gives a target a short name, which is none of `commands`. Returns whether the target was known before.
 pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Result<bool, Error> {
@@ -98,6 +98,15 @@ pub fn register(
         }
         job => Ok(job.map(Job::id)),
     };
+    let places = ctx.places();
+    // Whoever is asked about it from then on would say that it is not there, of a job that is at work.
+    let is_others = |data: &Data| match data.registration(&full) {
+        Some(was) => {
+            (was.engine, &was.options) != (registration.engine, &registration.options)
+                || places.told(was) != places.told(registration)
+        }
+        None => *places.usual() != *places.told(registration),
+    };
     let data = ctx.data()?;
     let left = data.jobs().find(|job| is_other_way(&data) && may_be_there(ctx, &data, &full, job));
     let left = checked(left)?;
@@ -105,6 +114,13 @@ pub fn register(
         // Looking has taken its time: meanwhile somebody may have begun there.
         let begun = tx.data.jobs().find(|job| is_other_way(&tx.data) && is_live_there(&full, job));
         let begun = checked(begun)?;
+        let claims =
+            |job: &&Job| job.tpu == full && (job.status.is_live() || snapshot::may_be_at_work(job));
+        if let Some(job) = tx.data.jobs().filter(|_| is_others(&tx.data) && !force).find(claims) {
+            let or =
+                "or leave it whose it is: give the same --provider, --project and options again";
+            return Err(in_use(job, &full, or));
+        }
         tx.data.registry_mut().register(full.clone(), registration.clone());
         tx.edited(None, format!("{name} is registered"));
         Ok(begun)

@@ -159,6 +159,37 @@ fn it_is_stopped_exactly_and_nothing_follows_from_its_silence() {
     let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
     assert_eq!((state(1).as_str(), state(2).as_str()), ("stopped", "running n7"));
     assert_eq!(lab.shown(2)["status"], "running");
+
+    // What is over is cleared away once its engine has answered, and what is at work stays.
+    std::fs::rename(&lab.spool, &hidden).unwrap();
+    drop(lab.tpu("clean alice -y").exits(6).says(&["no record was archived"]));
+    std::fs::rename(&hidden, &lab.spool).unwrap();
+    drop(lab.tpu("clean alice -y").exits(0));
+    let left = lab.env.jobs("alice");
+    assert_eq!(left.iter().map(|job| &job["windows_id"]).collect::<Vec<_>>(), [2]);
+    drop(lab.tpu("kill-window 2 alice -y").exits(0));
+    assert!(lab.env.jobs("alice").is_empty());
+    let stopped = std::fs::read_dir(&lab.spool).unwrap().map(|job| job.unwrap().path());
+    let states = stopped.map(|job| std::fs::read_to_string(job.join("state")).unwrap());
+    assert_eq!(states.collect::<Vec<_>>(), ["stopped", "stopped"]);
+}
+
+#[test]
+fn no_provider_is_asked_to_make_it_or_to_take_it_away() {
+    let mut lab = Lab::new();
+    lab.env.set("TPU_CLOUD", "sim");
+    drop(lab.tpu("sim ready cave").exits(0));
+    for verb in ["delete cave -y", "reapply cave -y", "stop cave -y", "apply cave -y"] {
+        drop(lab.tpu(verb).exits(4).says(&["a directory that plays an engine"]));
+    }
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    let elsewhere = lab.env.path("elsewhere");
+    let other = format!("register cave --kind echo --spool {}", elsewhere.display());
+    drop(lab.tpu(&other).exits(4).says(&["alice/1", "--provider"]));
+    assert_eq!(lab.shown(1)["status"], "running", "it is asked where it runs");
+    drop(lab.tpu("sim list").exits(0).says(&["cave", "READY"]));
+    drop(lab.tpu("targets").exits(0).says(&["cave"]));
 }
 
 #[test]

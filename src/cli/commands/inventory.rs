@@ -10,7 +10,7 @@ use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
-use crate::model::target::{ProviderAt, ProviderName};
+use crate::model::target::{Machines, ProviderAt, ProviderName};
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
@@ -41,7 +41,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
     }
     let ctx = app.ctx()?;
     let mut seen = board::look(ctx)?;
-    seen.targets.retain(|row| !row.is_shared);
+    seen.targets.retain(|row| row.fact.machines != Machines::Here);
     seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
     let prices = ctx.provider_settings().prices;
     let sums = inventory::sums(&seen, &prices);

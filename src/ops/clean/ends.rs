@@ -1,12 +1,13 @@
 //! Ends that nobody has written down yet: what goes to the archive is what was so, and not what was last noted.
 
 use crate::model::data::User;
-use crate::model::facts::{ErrorKind, Progress};
+use crate::model::facts::{ErrorKind, Progress, RunState, TmuxFact};
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Job, StoredVerdict};
 use crate::model::view::{JobView, Whose};
 use crate::ops::printed::reached;
-use crate::ops::{Ctx, snapshot};
+use crate::ops::{Ctx, Error, runners, snapshot};
+use crate::runner::RunRef;
 
 /// An end that the facts show and the record does not hold: it goes into the archive with it.
 pub(super) struct Unwritten {
@@ -36,4 +37,23 @@ pub(super) fn unwritten(ctx: &Ctx, jobs: &[Job], seen: &[JobView]) -> Vec<Unwrit
         Some(Unwritten { id: job.id(), kind, verdict, reached: reached(ctx, job, view) })
     };
     live.filter_map(end).collect()
+}
+
+/// Refuses while the engine of a job says nothing about it: then nobody knows whether it is over.
+pub(super) fn is_known_to_its_engine(
+    ctx: &Ctx,
+    owner: &User,
+    job: &Job,
+    tmux: &TmuxFact,
+) -> Result<(), Error> {
+    let run = RunRef { job, session: &owner.tmux_name };
+    let seen = runners::observe(ctx, &[run], tmux);
+    match seen.first().map(|seen| &seen.run) {
+        Some(run) if !matches!(run.state, RunState::Elsewhere | RunState::Unknown) => Ok(()),
+        unknown => {
+            let why = unknown.map_or("nobody knows its engine", |run| run.why());
+            let what = format!("{}: {why}; no record was archived", job.id());
+            Err(Error::unreachable(what).hint("try again when its engine answers"))
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
 use crate::ops::{Ctx, Error, Kind, records, runners, snapshot};
 use crate::plan::budget;
-use crate::runner::{Attempt, Ground, RunRef, Runner, StopOrder, StopPart, Unreached};
+use crate::runner::{Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Unreached};
 use crate::store::Tx;
 
 use super::check::kept_environment;
@@ -47,6 +47,14 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
 
     let submitted = match runner.submit(&attempt(ctx, plan, &job)) {
         Ok(submitted) => submitted,
+        // Nobody asks back for an engine: the next look settles whether it has the job.
+        Err(RunError::Unreachable(why)) if job.engine.is_some() => {
+            let what = format!("whether {id} was started is unknown: {}", why.message);
+            return Err(Error::unreachable(what).hint(format!(
+                "nothing is started a second time; `tpu check {}` shows it",
+                id.user
+            )));
+        }
         Err(error) => return Err(give_up(ctx, plan, &id, &token, &error.into())),
     };
     fail::fail_point!("launch-opened");
@@ -294,7 +302,9 @@ fn confirm(
     });
     let close = || {
         let stop = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
-        runner.stop(RunRef { job: claimed, session: &plan.session }, stop)
+        let mut submitted = claimed.clone();
+        submitted.keep_handle(handle.clone());
+        runner.stop(RunRef { job: &submitted, session: &plan.session }, stop)
     };
     match stands {
         Ok(true) => Ok(()),

@@ -127,7 +127,7 @@ impl LaunchPlan {
         let mut words = if let (Some(command), LaunchMode::Native) = (&self.command, self.mode) {
             command.clone()
         } else {
-            let mut words = vec![OsString::from(format!("ka={}", self.target.name))];
+            let mut words = vec![OsString::from(format!("ka={}", self.target.name.of_provider()))];
             words
                 .extend(self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))));
             words

@@ -152,6 +152,17 @@ impl<'a> WindowRunner<'a> {
     }
 }
 
+/// Refuses a run that an engine has: nothing that could be stopped here is it.
+fn is_in_a_window(run: RunRef<'_>) -> Result<(), RunError> {
+    match &run.job.engine {
+        None => Ok(()),
+        Some(engine) => Err(RunError::refused(
+            format!("{} is run by {}, which nothing here knows", run.job.id(), engine.cluster),
+            "register its target again as it was, or use the tpu that started it",
+        )),
+    }
+}
+
 impl Runner for WindowRunner<'_> {
     fn ground(&self, session: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         self.effects.tmux.ensure_session(session, HISTORY)?;
@@ -274,10 +285,12 @@ impl Runner for WindowRunner<'_> {
     }
 
     fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError> {
+        is_in_a_window(run)?;
         Ok(pane_of(run, &self.look())?.is_some())
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {
+        is_in_a_window(run)?;
         let job = run.job;
         let only = |processes| StopOutcome { processes, window: false };
         match stop.part {

@@ -27,8 +27,8 @@
 //!   value; else also a field there, filled in `ops/snapshot/`.
 //! - a **kind of target**: a folder or a file in `kinds/` that implements `KindOfTarget`, and its line in
 //!   `kinds/mod.rs`. Who makes its machines implements `provider::Provider` in the same folder.
-//! - a **runner** (what starts attempts and says how they are): a folder that implements `runner::Runner`, and its
-//!   line in `ops/runners.rs` and in `tests/runner/contract.rs`.
+//! - a **runner** (what starts attempts and says how they are): a type that implements `runner::Runner`, opened by
+//!   `KindOfTarget::runner` of its kind, and a line in `tests/runner/contract.rs`.
 //! - a **way to workers**: a file in `remote/` that implements `Remote`, for the kinds that go it.
 //!
 //! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background

@@ -1,6 +1,6 @@
 //! The command line as typed: clap's definitions, from which help, completions and man pages come.
 //!
-//! Nothing here looks at files. What the words mean is decided in `resolve`.
+//! Nothing here looks at files. What the words mean is decided in `ops::selection`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -200,7 +200,7 @@ pub enum Color {
     Never,
 }
 
-/// Words of which each may be a user, a window, a `key=value`, …; sorted out by `resolve`.
+/// Words of which each may be a user, a window, a `key=value`, …; sorted out by `ops::selection`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Words {
     /// What it is about, in any order; most commands take a user too

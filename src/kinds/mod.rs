@@ -225,7 +225,7 @@ impl Kinds {
         self.named(&TargetKind::default()).expect("it is built in")
     }
 
-    /// The kinds of which a target can be registered: those of which something can be said.
+    /// The kinds of which a target can be registered: those that have options for it.
     pub fn to_register(&self) -> impl Iterator<Item = &dyn KindOfTarget> {
         self.all().filter(|kind| !kind.options().is_empty() || !kind.own_options().is_empty())
     }

@@ -93,7 +93,7 @@ impl Curve {
         self.parts.push(Part { window, points: kept });
     }
 
-    /// The curve as one run: what an attempt did again, it did instead of the one before.
+    /// The curve as one run: where an attempt repeats steps of the one before, its own points count.
     pub fn whole(&self) -> Vec<Point> {
         let mut points: Vec<Point> = Vec::new();
         for part in &self.parts {

@@ -1,4 +1,4 @@
-//! Names and numbers that identify things. Parsed once at the rim, never bare strings afterwards.
+//! Names and numbers that identify things. They are parsed where they come in, and are never bare strings afterwards.
 
 use std::fmt;
 

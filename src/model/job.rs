@@ -197,8 +197,8 @@ impl Job {
         }
     }
 
-    /// What its successor is to do: the same. Its arguments are those that were passed, whatever has become of
-    /// the aliases since; `words` are those, without what follows from the lineage.
+    /// The specification of its successor, which is its own. The arguments are those that were passed, whatever
+    /// has become of the aliases since: `words` are those, without the ones that follow from the lineage.
     pub fn spec_with(&self, words: Vec<String>) -> JobSpec {
         let stored = self.spec.clone().unwrap_or_default();
         let named = || TargetRequest::Named(self.tpu.as_str().to_owned());

@@ -43,7 +43,7 @@ pub struct Launch {
     pub mode: LaunchMode,
     /// When the claim was made.
     pub at: Timestamp,
-    /// Whether the window is known to exist. Until then the launch can be healed or given up.
+    /// Whether the window is known to exist. Until then the launch can be adopted or given up.
     pub confirmed: bool,
     /// Exit code of the job's command, once recorded.
     pub exit: Option<i32>,

@@ -74,8 +74,8 @@ impl Ctx {
         self.layers.refresh()
     }
 
-    /// What the machine's settings say about providers, else what the first user says who says anything. Where
-    /// that cannot be read now, what was known last.
+    /// The settings about providers: the machine's; where those name none, the settings of the first user who
+    /// names one. Where they cannot be read now, those that were read last.
     pub fn provider_settings(&self) -> Settings {
         let known = self.providers.settings(self.known_provider_settings());
         known.unwrap_or_else(|| self.settings(None).unwrap_or_default())

@@ -90,7 +90,7 @@ pub fn there_by(fact: &TargetFact, job: &Job, mut workers: Vec<Worker>) -> Vec<W
             if answer::another_machine(job, fact).is_some() {
                 workers.clear();
             }
-            // A list that is shorter leaves out what it cannot tell.
+            // A list that is shorter than the workers are does not say which of them are gone.
             if fact.endpoints.len() >= workers.len() {
                 workers.retain(|worker| is_listed(fact, worker));
             }

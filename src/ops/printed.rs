@@ -51,7 +51,7 @@ impl Printed {
     }
 }
 
-/// How far a job came that is over: by what is shown of it, and where its window has gone by its log.
+/// How far a job came that is over: read from what its window shows, or from its log if the window is gone.
 pub fn reached(ctx: &Ctx, job: &Job, view: &JobView) -> Progress {
     let shown = &view.shown.progress;
     if shown.is_empty() { Printed::by_now(ctx, job).numbers() } else { shown.clone() }

@@ -127,7 +127,7 @@ pub fn unused(ctx: &Ctx, name: &TargetName, but: Option<&JobId>) -> Result<(), E
     }
 }
 
-/// What is asked before each step and may end it, and what is told how the target is.
+/// Callbacks around each step of a provision: one that may end it, and one that hears how the target is.
 pub struct Steps<'a> {
     /// May end it.
     pub go_on: &'a mut dyn FnMut() -> Result<(), Error>,

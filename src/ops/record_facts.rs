@@ -44,7 +44,7 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
         let seen = job_of(&survey.data, &view.id)?;
         let fact = survey.fleet.fact(&survey.data, &seen.tpu);
         let mut changes = changes(seen, view, decision);
-        // Whoever cannot see its window cannot tell what the answer means for it, and must not settle it.
+        // Where the run cannot be seen, nobody can tell what the provider's answer means for it: it stays open.
         if view.window_alive.is_some() {
             changes.extend(judged(seen, &fact, survey.snapshot.at));
             let machine = answer::machine_of(seen, &fact, survey.snapshot.at);

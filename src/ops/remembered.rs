@@ -1,6 +1,6 @@
 //! The lines that somebody has typed behind `:` on the screen, remembered from one screen to the next: one file
 //! for each user, a line each, the newest last. The caller leaves out lines that name a secret
-//! (`monitor::typed::names_a_secret`).
+//! (`screen::typed::names_a_secret`).
 
 use crate::model::ids::UserName;
 use crate::store::disk::Lock;

@@ -95,7 +95,7 @@ pub fn outputs(
 /// An engine: its kind, and its name within that.
 type Engine = (TargetKind, String);
 
-/// The runners of jobs, each with the places of its own in their order. One engine of a kind has one runner.
+/// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner.
 fn by_runner<'a>(
     ctx: &'a Ctx,
     jobs: impl Iterator<Item = &'a Job>,

@@ -133,8 +133,8 @@ impl Requester<'_> {
         Ok(whose)
     }
 
-    /// Whose jobs a list shows: of those who are named, else of whom anything says, else everybody's. Beside
-    /// users there are windows at most.
+    /// The users whose jobs a list shows: those who are named; else the one that an option, the environment or
+    /// the settings name; else everybody. The words may also name windows, and nothing else.
     pub fn users_and_windows_of_list(&self, words: &[String]) -> Result<(Whose, Sorted), Error> {
         let data = self.ctx.data()?;
         let mut named: Vec<UserName> = Vec::new();

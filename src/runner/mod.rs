@@ -112,7 +112,7 @@ pub struct Observed {
     pub run: RunFact,
     /// Its pane, `%12`, where a window shows it.
     pub pane: Option<String>,
-    /// What it has printed stands for; `None` where there is nothing to be read.
+    /// A mark that changes when its output does; `None` where there is no output to read.
     pub printed: Option<OutputMark>,
 }
 
@@ -128,7 +128,7 @@ impl Observed {
 /// What a run had printed at a look, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputMark {
-    /// Another one when it has printed since, or is shown otherwise.
+    /// Changes when the run has printed since, or when its output is shown at another size.
     pub mark: [u64; 6],
     /// Lines of it above what is shown.
     pub above: u64,

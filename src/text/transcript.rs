@@ -334,7 +334,7 @@ impl Row {
     }
 }
 
-/// What is no text, of what a program writes to a terminal.
+/// Whether a byte is a control character: nothing that a terminal shows as text.
 fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }

@@ -199,8 +199,7 @@ pub fn import(ctx: &Ctx, rows: &[SheetRow]) -> Result<Imported, Error> {
     })
 }
 
-/// What a row says beside what its live job says of itself: that is not written down, or it would still be
-/// said when the job is over.
+/// A row without the status and the user that only repeat its live job: written down they would outlast it.
 fn without_what_runs(row: Entry, written: &Entry, job: &JobId) -> Entry {
     let is_the_jobs =
         row.status == Some(Written::Running) && row.user.as_deref() == Some(job.user.as_str());

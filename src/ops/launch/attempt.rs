@@ -1,6 +1,6 @@
 //! Carries a plan out: claim a record, write what the launcher needs, open the window, confirm.
 //!
-//! A crash at any point is settled by `heal` or by the launcher's own first callback: a record never has
+//! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
 use crate::model::data::Data;

@@ -1,8 +1,7 @@
 //! `run`: check everything, claim a record, open a window, confirm.
 //!
 //! [`check`] turns a request into a [`plan::LaunchPlan`] and reports all problems together; `attempt`
-//! carries a plan out (shared with resume and rerun); `files` is what lies beside the launcher script;
-//! `reconcile` settles launches whose `tpu` died between claim and confirmation.
+//! carries a plan out (shared with resume and rerun) through the runner of its target; `reconcile` settles launches whose `tpu` died between claim and confirmation.
 
 pub mod attempt;
 pub mod check;

@@ -314,7 +314,7 @@ pub fn reach(ctx: &Ctx, user: &User) -> u32 {
 /// What a text of a job says: the one way from text to verdict. `text` is what was read of its pane since the
 /// launch, or of its log; `exit` is how the job has ended, if it has; `reach` is its user's [`reach`].
 pub fn read_text(ctx: &Ctx, job: &Job, text: &[u8], (exit, reach): (Option<Exit>, u32)) -> Verdict {
-    // Before the end no line is the last one, whatever a job prints.
+    // While a job runs, a line that looks like our end line was printed by the job itself.
     let ended = job.launch.is_some() && exit.is_some();
     let id = job.id().to_string();
     let text = if ended { crate::classify::before_end(text, &id) } else { text };

@@ -20,7 +20,7 @@ use tpu::model::data::Data;
 use tpu::model::facts::Place;
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::time::Timestamp;
-use tpu::ops::snapshot::{Memory, survey};
+use tpu::ops::snapshot::{LookMemory, survey};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::proc;
 use tpu::tmux::Tmux as _;
@@ -263,7 +263,7 @@ fn look(lab: &Lab) -> io::Result<()> {
     }
     let mut ctx = ctx(lab);
     (ctx.effects.tmux, ctx.effects.clock) = (Arc::new(tmux), clock);
-    let mut memory = Memory::default();
+    let mut memory = LookMemory::default();
     second_time(|| drop(black_box(survey(&ctx, &mut memory, std::time::Duration::MAX))));
     Ok(())
 }

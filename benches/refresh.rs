@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::json;
 use tpu::model::ids::UserName;
 use tpu::model::view::Whose;
-use tpu::ops::snapshot::{Memory, look};
+use tpu::ops::snapshot::{LookMemory, look};
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
@@ -130,10 +130,10 @@ impl Panes {
 fn a_tenth(table: &mut Table, lab: &Lab, panes: &Panes) -> io::Result<()> {
     let clock = SystemClock::new();
     let ctx = ctx(lab);
-    let mut memory = Memory::default();
-    let mut monitors = Memory::default();
+    let mut memory = LookMemory::default();
+    let mut monitors = LookMemory::default();
     let alice = UserName::from("alice");
-    let looked = |memory: &mut Memory| -> io::Result<Duration> {
+    let looked = |memory: &mut LookMemory| -> io::Result<Duration> {
         let (seen, took) = timed(|| look(&ctx, memory, &Whose::of([alice.clone()])));
         seen.map(|_| took).map_err(|e| io::Error::other(e.message))
     };

@@ -16,7 +16,7 @@ use tpu::model::target::ProviderName;
 use tpu::ops::board::line;
 use tpu::ops::launch::reconcile;
 use tpu::ops::providers::Providers;
-use tpu::ops::snapshot::{Memory, survey};
+use tpu::ops::snapshot::{LookMemory, survey};
 use tpu::ops::{Ctx, Error, record_facts, watch};
 use tpu::provider::{
     Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
@@ -55,7 +55,7 @@ fn on_records(table: &mut Table) -> io::Result<()> {
         let lab = Lab::new()?;
         lab.write(&on_targets(&lab, jobs as usize, (TARGETS, "finished")))?;
         let (ctx, _) = counted(&lab);
-        places.push((lab, ctx, Memory::default()));
+        places.push((lab, ctx, LookMemory::default()));
     }
     let turns = places.iter_mut().map(|(_, ctx, memory)| || timed_turn(ctx, memory));
     let mut turns: Vec<_> = turns.collect();
@@ -93,7 +93,7 @@ fn counted(lab: &Lab) -> (Ctx, Arc<AtomicUsize>) {
 }
 
 /// One turn in which there is nothing to do.
-fn idle_turn(ctx: &Ctx, memory: &mut Memory) -> Result<usize, Error> {
+fn idle_turn(ctx: &Ctx, memory: &mut LookMemory) -> Result<usize, Error> {
     let since = ctx.clock.now();
     let is_called = ctx.data()?.ack();
     reconcile::reconcile(ctx)?;
@@ -105,7 +105,7 @@ fn idle_turn(ctx: &Ctx, memory: &mut Memory) -> Result<usize, Error> {
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }
 
-fn timed_turn(ctx: &Ctx, memory: &mut Memory) -> io::Result<Duration> {
+fn timed_turn(ctx: &Ctx, memory: &mut LookMemory) -> io::Result<Duration> {
     let (done, took) = timed(|| idle_turn(ctx, memory));
     match done {
         Ok(0) => Ok(took),
@@ -117,7 +117,7 @@ fn timed_turn(ctx: &Ctx, memory: &mut Memory) -> io::Result<Duration> {
 /// Turns while every window is there and none prints.
 fn on_windows(table: &mut Table, lab: &Lab, panes: &Panes, targets: usize) -> io::Result<()> {
     let (ctx, lists) = counted(lab);
-    let mut memory = Memory::default();
+    let mut memory = LookMemory::default();
     // The first ones read every pane, and write down what they see.
     for _ in 0..3 {
         idle_turn(&ctx, &mut memory).map_err(|error| io::Error::other(error.message))?;

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use crate::effects::{Effects, Warnings};
 use crate::model::data::Data;
 use crate::model::ids::UserName;
-use crate::model::settings::{Layer, Origin, Settings};
+use crate::model::settings::{Layer, SettingOrigin, Settings};
 use crate::model::time::Zone;
 use crate::ops::open::{Opening, open};
 use crate::ops::setting_layers::Layers;
@@ -141,7 +141,7 @@ impl App {
         env.vars.insert("XDG_CONFIG_HOME".into(), config.as_os_str().to_owned());
         env.vars.insert("TPU_CLOUD".into(), "sim".into());
         root.clone_into(&mut env.cwd);
-        let origin = Origin::Environment("TPU_CLOUD".to_owned());
+        let origin = SettingOrigin::Environment("TPU_CLOUD".to_owned());
         let mut layer = Layer::default();
         layer.set("cloud", "sim", &origin)?;
         Ok(open(Opening {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::ids::JobId;
-use crate::model::settings::{Layer, Origin, Settings};
+use crate::model::settings::{Layer, SettingOrigin, Settings};
 use crate::model::time::Zone;
 use crate::model::view::Whose;
 use crate::ops::{Ctx, Error};
@@ -79,7 +79,7 @@ pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> 
 
 /// Refuses a value that the screen would not understand later. What is no setting at all is others' to say.
 pub(super) fn check_setting(key: &str, value: &str) -> Result<(), Error> {
-    let origin = Origin::Flag(key.to_owned());
+    let origin = SettingOrigin::Flag(key.to_owned());
     let mut layer = Layer::default();
     if layer.set(key, value, &origin).is_err() {
         return Ok(());

@@ -53,7 +53,7 @@ impl Task {
 pub(super) struct Crew {
     at_work: BTreeMap<JobId, AtWork>,
     /// The last trouble with each job whose task has failed.
-    trouble: BTreeMap<JobId, Trouble>,
+    trouble: BTreeMap<JobId, FailedTry>,
     /// Why the last try came to nothing, for each job that is to be tried again.
     in_vain: BTreeMap<JobId, String>,
     report: Vec<String>,
@@ -70,7 +70,7 @@ struct AtWork {
 /// A failure that costs no attempt (a worker that cannot be reached, a disk that is full) would be met again
 /// at once, and each try writes: so the job rests first.
 #[derive(Debug)]
-struct Trouble {
+struct FailedTry {
     /// As it was said; the same is not said again.
     line: String,
     /// How long the job rests this time.
@@ -111,11 +111,11 @@ impl Crew {
     }
 
     /// What is tried in vain, for everybody who asks what will happen.
-    pub(super) fn troubles(&self, clock: &dyn Clock) -> BTreeMap<String, watch::Trouble> {
+    pub(super) fn troubles(&self, clock: &dyn Clock) -> BTreeMap<String, watch::FailedTry> {
         let now = clock.now();
         let told = self.in_vain.iter().map(|(job, why)| {
             let again = now.plus(self.rest_of(job, clock.monotonic()));
-            (job.to_string(), watch::Trouble { why: why.clone(), again })
+            (job.to_string(), watch::FailedTry { why: why.clone(), again })
         });
         told.collect()
     }
@@ -186,7 +186,7 @@ impl Crew {
         }
         let rested = before.map_or(Duration::ZERO, |trouble| trouble.rest);
         let rest = (2 * rested).clamp(FIRST_REST, LONGEST_REST);
-        self.trouble.insert(job, Trouble { line, rest, until: now + rest, reactions });
+        self.trouble.insert(job, FailedTry { line, rest, until: now + rest, reactions });
     }
 
     /// What is to be said about ended tasks.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::model::time::Timestamp;
-use crate::ops::snapshot::Memory;
+use crate::ops::snapshot::LookMemory;
 use crate::ops::{Ctx, Error, watch};
 
 use checks::Checks;
@@ -48,7 +48,7 @@ pub fn run(ctx: &Arc<Ctx>, stop: &AtomicBool, out: &mut dyn Write) -> Result<(),
 struct Monitor<'a> {
     ctx: &'a Arc<Ctx>,
     out: &'a mut dyn Write,
-    memory: Memory,
+    memory: LookMemory,
     crew: Crew,
     since: Timestamp,
     /// What went wrong in the last turn, to be said once.
@@ -65,7 +65,7 @@ impl<'a> Monitor<'a> {
         Self {
             ctx,
             out,
-            memory: Memory::default(),
+            memory: LookMemory::default(),
             crew: Crew::default(),
             since: ctx.clock.now(),
             trouble: None,
@@ -122,7 +122,7 @@ impl<'a> Monitor<'a> {
         }));
         let result = turned.unwrap_or_else(|_| {
             // What was remembered may be half of something.
-            self.memory = Memory::default();
+            self.memory = LookMemory::default();
             Err(Error::failed("a turn was cut short by a defect of tpu")
                 .hint("please report what `tpu history` and this window show"))
         });

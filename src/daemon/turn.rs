@@ -12,7 +12,7 @@ use crate::ops::board::line;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::launch::reconcile;
-use crate::ops::snapshot::{self, Memory, Survey};
+use crate::ops::snapshot::{self, LookMemory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
 use crate::plan::answer;
 use crate::plan::decide::Decision;
@@ -90,7 +90,7 @@ impl Default for Turn {
 /// Turns once; `cause` decides whether the control plane is asked anew.
 pub(super) fn turn(
     ctx: &Arc<Ctx>,
-    memory: &mut Memory,
+    memory: &mut LookMemory,
     crew: &mut Crew,
     cause: Cause,
 ) -> Result<Turn, Error> {

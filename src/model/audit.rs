@@ -13,7 +13,7 @@ use super::job::{Event, Job, Succession};
 
 /// One thing that is inconsistent, with what sets it right.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum DataFlaw {
     /// Several records have the number of `job`; this is one too many, and goes to the archive.
     SameNumber {
         /// Their number.
@@ -82,7 +82,7 @@ pub enum Flaw {
     },
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for DataFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameNumber { job } => write!(f, "{job} stands in the file more than once"),
@@ -118,7 +118,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-impl Flaw {
+impl DataFlaw {
     /// What mending has made of it.
     pub fn outcome(&self) -> String {
         match self {
@@ -166,14 +166,14 @@ impl Flaw {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mended {
     /// In the order in which it was.
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<DataFlaw>,
     /// Records that left the document: the caller archives them.
     pub archived: Vec<Job>,
 }
 
 /// What is inconsistent. `is_lost` says whether a record that is not in the document is known not to be in
 /// the archive either.
-pub fn audit(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Vec<Flaw> {
+pub fn audit(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Vec<DataFlaw> {
     mend(&mut data.clone(), is_lost).flaws
 }
 
@@ -216,7 +216,7 @@ pub fn mend(data: &mut Data, is_lost: &dyn Fn(&JobId) -> bool) -> Mended {
 }
 
 /// The first of what is inconsistent. Numbers come before links, and links to nothing before others.
-fn first(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+fn first(data: &Data, is_lost: &dyn Fn(&JobId) -> bool) -> Option<DataFlaw> {
     let of_users = data.users().iter().find_map(|user| of_user(user, is_lost));
     of_users.or_else(|| of_lists(data))
 }
@@ -228,13 +228,13 @@ struct Records<'a> {
     by_number: HashMap<JobNumber, &'a Job>,
 }
 
-fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<DataFlaw> {
     let mut numbers = HashSet::new();
     if let Some(job) = user.jobs().iter().find(|job| !numbers.insert(job.windows_id)) {
-        return Some(Flaw::SameNumber { job: job.id() });
+        return Some(DataFlaw::SameNumber { job: job.id() });
     }
     let records = Records::of(user);
-    let first = |check: &dyn Fn(&Job) -> Option<Flaw>| user.jobs().iter().find_map(check);
+    let first = |check: &dyn Fn(&Job) -> Option<DataFlaw>| user.jobs().iter().find_map(check);
     let of_links = first(&|job| records.child_is_its(job))
         .or_else(|| first(&|job| records.father_is_there(job, is_lost)))
         // Before anybody is told of a child that is its own ancestor, too.
@@ -247,7 +247,7 @@ fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
         return of_links;
     }
     let next = user.jobs().iter().map(|job| job.windows_id.0.saturating_add(1)).max().unwrap_or(0);
-    (user.windows_offset < next).then(|| Flaw::LowOffset { user: user.name.clone(), next })
+    (user.windows_offset < next).then(|| DataFlaw::LowOffset { user: user.name.clone(), next })
 }
 
 impl<'a> Records<'a> {
@@ -263,11 +263,11 @@ impl<'a> Records<'a> {
         self.by_number.get(&number).copied()
     }
 
-    fn child_is_its(&self, job: &Job) -> Option<Flaw> {
+    fn child_is_its(&self, job: &Job) -> Option<DataFlaw> {
         let child = job.child?;
         // One that is superseded is a dead end with its link: its successor may be in the archive.
         let lost =
-            || (!job.status.is_superseded()).then(|| Flaw::LostChild { job: job.id(), child });
+            || (!job.status.is_superseded()).then(|| DataFlaw::LostChild { job: job.id(), child });
         let Some(record) = self.get(child).filter(|_| child != job.windows_id) else {
             return lost();
         };
@@ -275,18 +275,20 @@ impl<'a> Records<'a> {
             Some(father) if father == job.windows_id => None,
             // What names a father that is there belongs to that one.
             Some(father) if self.get(father).is_some() => lost(),
-            Some(_) | None => Some(Flaw::UntoldChild { job: record.id(), father: job.windows_id }),
+            Some(_) | None => {
+                Some(DataFlaw::UntoldChild { job: record.id(), father: job.windows_id })
+            }
         }
     }
 
-    fn father_is_there(&self, job: &Job, is_lost: &dyn Fn(&JobId) -> bool) -> Option<Flaw> {
+    fn father_is_there(&self, job: &Job, is_lost: &dyn Fn(&JobId) -> bool) -> Option<DataFlaw> {
         let father = job.father?;
         let is_absent = || {
             let id = JobId::new(self.user.name.clone(), father);
             self.get(father).is_none() && is_lost(&id)
         };
         let is_nothing = father == job.windows_id || is_absent();
-        is_nothing.then(|| Flaw::LostFather { job: job.id(), father })
+        is_nothing.then(|| DataFlaw::LostFather { job: job.id(), father })
     }
 
     /// The child that a record names, if that one names it as its father.
@@ -295,19 +297,19 @@ impl<'a> Records<'a> {
         (child.father == Some(father.windows_id)).then_some(child.windows_id)
     }
 
-    fn is_the_one_child(&self, job: &Job) -> Option<Flaw> {
+    fn is_the_one_child(&self, job: &Job) -> Option<DataFlaw> {
         let father = self.get(job.father?)?;
         let is_one = match self.known_child(father) {
             Some(child) => child == job.windows_id,
             None => !father.status.is_live() && self.is_newest_child(job),
         };
-        (!is_one).then(|| Flaw::SecondChild { job: job.id(), father: father.windows_id })
+        (!is_one).then(|| DataFlaw::SecondChild { job: job.id(), father: father.windows_id })
     }
 
-    fn father_is_told(&self, job: &Job) -> Option<Flaw> {
+    fn father_is_told(&self, job: &Job) -> Option<DataFlaw> {
         let father = self.get(job.father?)?;
         let is_known = self.known_child(father) == Some(job.windows_id);
-        (!is_known).then(|| Flaw::UntoldFather { job: father.id(), child: job.windows_id })
+        (!is_known).then(|| DataFlaw::UntoldFather { job: father.id(), child: job.windows_id })
     }
 
     /// Whether no later attempt says that it continues the same one.
@@ -316,13 +318,13 @@ impl<'a> Records<'a> {
         siblings.map(|other| other.windows_id).max() == Some(job.windows_id)
     }
 
-    fn is_at_work_itself(&self, job: &Job) -> Option<Flaw> {
+    fn is_at_work_itself(&self, job: &Job) -> Option<DataFlaw> {
         let child = self.get(job.child.filter(|_| job.status.is_live())?)?;
-        Some(Flaw::SecondChild { job: child.id(), father: job.windows_id })
+        Some(DataFlaw::SecondChild { job: child.id(), father: job.windows_id })
     }
 
     /// A record that is its own ancestor. Each is walked over once.
-    fn circle(&self) -> Option<Flaw> {
+    fn circle(&self) -> Option<DataFlaw> {
         let mut seen = HashSet::new();
         for job in self.user.jobs() {
             let mut path = Vec::new();
@@ -334,14 +336,14 @@ impl<'a> Records<'a> {
             // It ends at one of an earlier path, or closes at one of its own.
             let closes = at.and_then(|last| path.iter().position(|n| *n == last.windows_id));
             if let Some(lowest) = closes.and_then(|from| path.get(from..)?.iter().min()) {
-                return Some(Flaw::Circle { job: JobId::new(self.user.name.clone(), *lowest) });
+                return Some(DataFlaw::Circle { job: JobId::new(self.user.name.clone(), *lowest) });
             }
         }
         None
     }
 }
 
-fn of_lists(data: &Data) -> Option<Flaw> {
+fn of_lists(data: &Data) -> Option<DataFlaw> {
     let registry = data.registry();
     let mut aliases = registry.aliases();
     if let Some((alias, full)) = aliases.find(|(_, full)| {
@@ -349,63 +351,63 @@ fn of_lists(data: &Data) -> Option<Flaw> {
             && data.board().names().all(|name| name != *full)
             && data.jobs().all(|job| job.tpu != **full)
     }) {
-        return Some(Flaw::AliasToNothing { alias: alias.to_owned(), full: full.clone() });
+        return Some(DataFlaw::AliasToNothing { alias: alias.to_owned(), full: full.clone() });
     }
     let user = data.users().iter().find(|user| !data.is_listed(user))?;
-    Some(Flaw::Unlisted { user: user.name.clone() })
+    Some(DataFlaw::Unlisted { user: user.name.clone() })
 }
 
 /// Sets one thing right; the records that must leave the document for it.
-fn set_right(data: &mut Data, flaw: &Flaw) -> Vec<Job> {
+fn set_right(data: &mut Data, flaw: &DataFlaw) -> Vec<Job> {
     match flaw {
-        Flaw::SameNumber { job } => data
+        DataFlaw::SameNumber { job } => data
             .user_mut(&job.user)
             .and_then(|user| one_too_many(user, job.window))
             .into_iter()
             .collect(),
-        Flaw::LostChild { job, .. } => {
+        DataFlaw::LostChild { job, .. } => {
             change(data, job, |job| {
                 job.child = None;
                 job.monitor = false;
             });
             Vec::new()
         }
-        Flaw::UntoldChild { job, father } => {
+        DataFlaw::UntoldChild { job, father } => {
             change(data, job, |job| job.father = Some(*father));
             Vec::new()
         }
-        Flaw::UntoldFather { job, child } => {
+        DataFlaw::UntoldFather { job, child } => {
             tell(data, job, *child);
             Vec::new()
         }
-        Flaw::LostFather { job, .. } => {
+        DataFlaw::LostFather { job, .. } => {
             change(data, job, |job| job.father = None);
             Vec::new()
         }
-        Flaw::SecondChild { job, father } => {
+        DataFlaw::SecondChild { job, father } => {
             let father = JobId::new(job.user.clone(), *father);
             part(data, &father, job);
             change(data, job, |job| job.monitor = false);
             change(data, &father, |job| job.monitor &= !job.status.is_live());
             Vec::new()
         }
-        Flaw::Circle { job } => {
+        DataFlaw::Circle { job } => {
             if let Some(father) = data.job(job).and_then(|job| job.father) {
                 part(data, &JobId::new(job.user.clone(), father), job);
             }
             Vec::new()
         }
-        Flaw::LowOffset { user, next } => {
+        DataFlaw::LowOffset { user, next } => {
             if let Some(user) = data.user_mut(user) {
                 user.windows_offset = *next;
             }
             Vec::new()
         }
-        Flaw::AliasToNothing { alias, .. } => {
+        DataFlaw::AliasToNothing { alias, .. } => {
             data.registry_mut().forget_alias(alias);
             Vec::new()
         }
-        Flaw::Unlisted { .. } => {
+        DataFlaw::Unlisted { .. } => {
             data.list_users();
             Vec::new()
         }

@@ -80,7 +80,7 @@ pub struct Step {
     #[serde(default)]
     pub files: Vec<CopyOf>,
     /// Where a secret is that the set-up reads on its standard input.
-    pub input: Option<Input>,
+    pub input: Option<SecretSource>,
     /// Whether what the check says is shown.
     #[serde(default)]
     pub show: bool,
@@ -123,7 +123,7 @@ impl CopyOf {
 /// Where a secret is: the first of these that is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct SecretSource {
     /// An environment variable.
     pub env: Option<String>,
     /// A file.
@@ -304,7 +304,7 @@ fn wrong(step: &Step, is_known: impl Fn(&str) -> bool) -> Option<String> {
             step.name
         ));
     }
-    if step.input.as_ref().is_some_and(|input| *input == Input::default()) {
+    if step.input.as_ref().is_some_and(|input| *input == SecretSource::default()) {
         return Some(format!(
             "the input of step '{}' is an env, a file or a key of data",
             step.name

@@ -54,7 +54,7 @@ impl WorkersBy {
 
 /// Where a value came from, in rising order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// The program itself.
     BuiltIn,
     /// data.json, the settings of this user.
@@ -69,7 +69,7 @@ pub enum Origin {
     Flag(String),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built in"),
@@ -86,7 +86,7 @@ impl fmt::Display for Origin {
 #[error("{origin}: {problem}")]
 pub struct SettingsError {
     /// The file, variable or flag.
-    pub origin: Origin,
+    pub origin: SettingOrigin,
     /// Which key and what is wrong with it.
     pub problem: Problem,
 }
@@ -124,7 +124,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq)]
         pub struct Settings {
             $($(#[$doc])* pub $key: $type,)+
-            origins: Vec<(&'static str, Origin)>,
+            origins: Vec<(&'static str, SettingOrigin)>,
         }
 
         /// Every key, in the order in which `get-settings` shows them.
@@ -229,12 +229,12 @@ const USER_KEYS: [&str; 7] = [
 
 impl Settings {
     /// Merges layers, given from the weakest to the strongest, over the built-in values.
-    pub fn merge(layers: &[(Origin, &Layer)]) -> Result<Self, SettingsError> {
+    pub fn merge(layers: &[(SettingOrigin, &Layer)]) -> Result<Self, SettingsError> {
         let mut merged = Self::default();
         for (origin, layer) in layers {
             for (key, value) in &layer.values {
                 // In data.json a key may belong to another program or version.
-                if !KEYS.contains(&key.as_str()) && matches!(origin, Origin::User(_)) {
+                if !KEYS.contains(&key.as_str()) && matches!(origin, SettingOrigin::User(_)) {
                     continue;
                 }
                 let key = merged
@@ -260,11 +260,11 @@ impl Settings {
     }
 
     /// The layer from which the value of a key came.
-    pub fn origin(&self, key: &str) -> &Origin {
+    pub fn origin(&self, key: &str) -> &SettingOrigin {
         self.origins
             .iter()
             .find(|(known, _)| *known == key)
-            .map_or(&Origin::BuiltIn, |(_, origin)| origin)
+            .map_or(&SettingOrigin::BuiltIn, |(_, origin)| origin)
     }
 
     /// Key and value of every setting, as JSON.
@@ -314,7 +314,7 @@ pub struct Layer {
 
 impl Layer {
     /// Reads a settings file. Unknown keys and wrong types are errors that name `origin` and the key.
-    pub fn parse(text: &str, origin: &Origin) -> Result<Self, SettingsError> {
+    pub fn parse(text: &str, origin: &SettingOrigin) -> Result<Self, SettingsError> {
         let error = |problem| SettingsError { origin: origin.clone(), problem };
         let values = serde_json::from_str(text).map_err(|e| {
             error(Problem::Syntax { message: syntax(&e), line: e.line(), column: e.column() })
@@ -350,7 +350,12 @@ impl Layer {
     }
 
     /// Sets a key from text, as `set-settings`, the environment and flags give it.
-    pub fn set(&mut self, key: &str, text: &str, origin: &Origin) -> Result<(), SettingsError> {
+    pub fn set(
+        &mut self,
+        key: &str,
+        text: &str,
+        origin: &SettingOrigin,
+    ) -> Result<(), SettingsError> {
         let error = |problem| SettingsError { origin: origin.clone(), problem };
         let mut probe = Settings::default();
         // The type is the key's: as text first, else as JSON (`5`, `{"a": "b"}`, `null`).

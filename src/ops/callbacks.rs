@@ -6,7 +6,7 @@ use crate::model::facts::{ErrorKind, Evidence, RunFact, Source};
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
-use crate::plan::diagnose::{Facts, diagnose};
+use crate::plan::diagnose::{JobFacts, diagnose};
 
 use super::ctx::{job_mut, job_of};
 use super::printed::Printed;
@@ -268,7 +268,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let exit = Some(job.exit(code));
     let printed = Printed::before(ctx, job, exit);
     let run = RunFact::ended(job.exit(code));
-    let facts = Facts { run: &run, verdict: printed.telling(), target: None, now };
+    let facts = JobFacts { run: &run, verdict: printed.telling(), target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);

@@ -206,7 +206,8 @@ pub fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
 
 /// What [`clear`] would archive now, by the shown status of the leaves.
 pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Error> {
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
+    let look =
+        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
     let data = ctx.data()?;
     let user = user_of(&data, user)?;
     let mut chosen = Chosen::default();
@@ -497,7 +498,8 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
 
 /// What [`archive_windowless`] would archive now.
 pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([user.clone()]))?;
+    let look =
+        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
     let tmux = ctx.tmux.look();
     if !matches!(tmux, TmuxFact::Up { .. }) {
         return Err(orphans::unreachable(&tmux));

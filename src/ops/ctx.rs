@@ -10,7 +10,7 @@ use crate::kinds::Kinds;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::settings::{Origin, Settings};
+use crate::model::settings::{SettingOrigin, Settings};
 use crate::model::time::Zone;
 use crate::store::Tx;
 
@@ -98,7 +98,7 @@ impl Ctx {
 
     /// The settings that hold for a user, or for nobody in particular.
     pub fn settings(&self, user: Option<&User>) -> Result<Settings, Error> {
-        let users = user.map(|u| (Origin::User(u.name.as_str().to_owned()), &u.settings));
+        let users = user.map(|u| (SettingOrigin::User(u.name.as_str().to_owned()), &u.settings));
         let layers = self.layers.now();
         let layers = layers.iter().map(|(origin, layer)| (origin.clone(), layer));
         let merged = Settings::merge(&users.into_iter().chain(layers).collect::<Vec<_>>())?;

@@ -40,10 +40,10 @@ const REMEMBERED: usize = 512;
 
 /// What was read of logs that have not grown since.
 #[derive(Debug, Default)]
-pub struct Memory(HashMap<PathBuf, (u64, Vec<Point>)>);
+pub struct CurveMemory(HashMap<PathBuf, (u64, Vec<Point>)>);
 
 /// The curve of the lineage to which a job belongs: of all its attempts, whichever of them the job is.
-pub fn of(ctx: &Ctx, memory: &mut Memory, id: &JobId) -> Result<Curve, Error> {
+pub fn of(ctx: &Ctx, memory: &mut CurveMemory, id: &JobId) -> Result<Curve, Error> {
     let data = ctx.data()?;
     job_of(&data, id)?;
     let user = user_of(&data, &id.user)?;
@@ -61,7 +61,7 @@ fn attempts(user: &User, window: JobNumber) -> Vec<JobNumber> {
 }
 
 /// The points of one attempt: from its log file, or from what its window still holds.
-fn of_attempt(ctx: &Ctx, memory: &mut Memory, job: &Job) -> io::Result<Vec<Point>> {
+fn of_attempt(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> io::Result<Vec<Point>> {
     let file = logs::log_file(job).and_then(|path| Some((files::open(&path).ok()?, path)));
     let Some((mut file, path)) = file else {
         let text = if job.status.is_live() { logs::pane_text(ctx, job, 0) } else { None };

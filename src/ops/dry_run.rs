@@ -7,7 +7,7 @@ use crate::model::recipe::Step;
 use crate::model::time;
 use crate::provider::TargetSpec;
 
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::provision::{self, Wish};
 use super::recipes::{self, Request};
 use super::{Ctx, Error};
@@ -33,7 +33,7 @@ pub fn remake(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<R
         provision::unused(ctx, name, None)?;
     }
     let data = ctx.data()?;
-    let fact = Fleet::ask_of(ctx, &data, name).fact(&data, name);
+    let fact = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
     let spec = provision::spec(&data, name, wish, &fact)?;
     let does = does(&fact, anew)?;
     let since = fact.since.map(|since| ctx.clock.now().seconds_since(since));

@@ -60,7 +60,7 @@ fn late() -> String {
 
 /// The answers of one round of questions.
 #[derive(Clone, Debug)]
-pub struct Fleet {
+pub struct ProviderFacts {
     /// Which provider each target has.
     places: Places,
     /// What each provider has said.
@@ -93,7 +93,7 @@ fn watching(ctx: &Ctx, places: &Places) -> Vec<Numbered> {
     all.into_iter().filter(|at| !at.name.is_none()).map(|at| ctx.numbered(&at)).collect()
 }
 
-impl Fleet {
+impl ProviderFacts {
     /// Asks every provider about all zones, side by side where there are several, and waits for all.
     pub fn ask(ctx: &Ctx) -> Self {
         let places = ctx.places();
@@ -364,7 +364,7 @@ impl<'a> AskedOnce<'a> {
         ctx: &'a Ctx,
         data: &'a Data,
         name: &'a TargetName,
-        said: Option<&Fleet>,
+        said: Option<&ProviderFacts>,
     ) -> Self {
         let is_fresh = |fact: &TargetFact| {
             let age = ctx.clock.now().seconds_since(fact.observed_at);
@@ -377,7 +377,7 @@ impl<'a> AskedOnce<'a> {
     /// How it is.
     pub fn fact(&self) -> &TargetFact {
         self.fact.get_or_init(|| {
-            Fleet::ask_of(self.ctx, self.data, self.name).fact(self.data, self.name)
+            ProviderFacts::ask_of(self.ctx, self.data, self.name).fact(self.data, self.name)
         })
     }
 }
@@ -475,7 +475,7 @@ pub fn obstacle(ctx: &Ctx, typed: &str) -> Result<Option<String>, Error> {
     let Some(target) = data.resolve_target(typed).filter(|target| !target.is_here()) else {
         return Ok(None);
     };
-    let fact = Fleet::ask_of(ctx, &data, &target.name).fact(&data, &target.name);
+    let fact = ProviderFacts::ask_of(ctx, &data, &target.name).fact(&data, &target.name);
     let is_open = !matches!(fact.state.step(), TargetStep::Launch | TargetStep::Nothing);
     Ok(is_open.then(|| format!("{} is {}", target.name, fact.raw_state)))
 }

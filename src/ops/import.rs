@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::model::data::{Data, OUR_KEYS};
 use crate::model::job::Status;
-use crate::model::settings::Origin;
+use crate::model::settings::SettingOrigin;
 use crate::model::time;
 use crate::store::disk::Disk;
 use crate::store::{Paths, original};
@@ -180,7 +180,10 @@ fn remarks(ctx: &Ctx, data: &Data, raw: &Value, commands: &[String]) -> Vec<Stri
             }
         }
         if let Err(error) = ctx.settings(Some(user)) {
-            said.push(format!("settings of {name}: {error} ({})", Origin::User(name.to_owned())));
+            said.push(format!(
+                "settings of {name}: {error} ({})",
+                SettingOrigin::User(name.to_owned())
+            ));
         }
     }
     let live = data.jobs().filter(|job| job.status.is_live()).count();

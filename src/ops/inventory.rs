@@ -14,7 +14,7 @@ use crate::plan::board::Row;
 use crate::provider::{ProviderError, TargetAt, Trouble};
 
 use super::board::Board;
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::providers::Places;
 use super::{Ctx, Error, names, snapshot};
 
@@ -126,12 +126,12 @@ pub fn describe(ctx: &Ctx, target: &Target) -> Result<Description, Error> {
             Ok(fact) => TargetFact { name: name.clone(), ..fact },
             // Of a target that is not there it says no more than that.
             Err(error) if error.trouble == Trouble::NotFound => {
-                Fleet::ask_all(ctx, std::slice::from_ref(&provider)).fact(&data, name)
+                ProviderFacts::ask_all(ctx, std::slice::from_ref(&provider)).fact(&data, name)
             }
             Err(error) => return Err(error.into()),
         }
     } else {
-        Fleet::unasked(ctx).fact(&data, name)
+        ProviderFacts::unasked(ctx).fact(&data, name)
     };
     let fact = fact.with_registered(Some(target));
     let kind = fact.accelerator.as_deref();
@@ -198,7 +198,7 @@ pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, 
         )
         .into());
     }
-    let fleet = Fleet::ask_all(ctx, &asked);
+    let fleet = ProviderFacts::ask_all(ctx, &asked);
     let silent = fleet.silent();
     let mut facts: Vec<(&ProviderAt, &TargetFact)> = fleet.targets().collect();
     facts.sort_by(|(_, a), (_, b)| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::effects::{Effects, Warnings};
 use crate::kinds::Kinds;
-use crate::model::settings::{Layer, Origin};
+use crate::model::settings::{Layer, SettingOrigin};
 use crate::store::{OsDisk, Paths, Store, Who};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
@@ -32,7 +32,7 @@ pub struct Opening {
     /// This program, for launchers to call back.
     pub tpu: PathBuf,
     /// Settings above those of data.json, from the weakest to the strongest.
-    pub layers: Vec<(Origin, Layer)>,
+    pub layers: Vec<(SettingOrigin, Layer)>,
     /// Where the lab's own patterns may be.
     pub patterns: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next};
 use crate::plan::decide::Decision;
 
-use super::snapshot::{self, Memory};
+use super::snapshot::{self, LookMemory};
 use super::{Ctx, Error};
 
 /// What is planned for one job.
@@ -36,12 +36,12 @@ pub struct Plan {
 
 /// Plans for everybody's jobs.
 pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
-    plan_from(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)
+    plan_from(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)
 }
 
 /// The same for whoever plans again and again: panes that have not changed are not read again, and an
 /// answer of the control plane serves for so long.
-pub fn plan_from(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Plan, Error> {
+pub fn plan_from(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Plan, Error> {
     let survey = snapshot::survey(ctx, memory, age)?;
     let at = survey.snapshot.at;
     let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();

@@ -19,9 +19,9 @@ use crate::provider::{
 use crate::plan::answer;
 
 use super::ctx::job_mut;
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::launch::reconcile;
-use super::snapshot::Memory;
+use super::snapshot::LookMemory;
 use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
@@ -382,10 +382,11 @@ pub fn insist(
         if anew {
             unused(ctx, name, None)?;
         }
-        let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
+        let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
         if answer::is_taken(&seen) {
             // Once the target is there again, nobody could tell any more that it was taken from its job.
-            let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ASKED_AT_MOST)?;
+            let survey =
+                snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
             record_facts::record_facts(ctx, &survey)?;
             let data = ctx.data()?;
             if let Some(job) = data.jobs().find(|job| job.tpu == *name && job.status.is_live()) {
@@ -493,7 +494,7 @@ fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> 
 /// How a target is, by its provider's word.
 fn how_is(ctx: &Ctx, name: &TargetName) -> Result<TargetFact, Error> {
     let data = ctx.data()?;
-    Ok(Fleet::ask_of(ctx, &data, name).fact(&data, name))
+    Ok(ProviderFacts::ask_of(ctx, &data, name).fact(&data, name))
 }
 
 /// Refuses what has no provider.

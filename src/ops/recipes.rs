@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
-use crate::model::recipe::{CopyOf, Input, RecipeError, Recipes, Step};
+use crate::model::recipe::{CopyOf, RecipeError, Recipes, SecretSource, Step};
 use crate::model::target::Target;
 use crate::remote::{Ask, End, Remote, Reply, Upload, Worker};
 
@@ -188,7 +188,7 @@ fn prepare(ctx: &Ctx, step: Step) -> Ready {
 }
 
 /// The first that is there.
-fn secret(ctx: &Ctx, from: &Input) -> Result<Vec<u8>, String> {
+fn secret(ctx: &Ctx, from: &SecretSource) -> Result<Vec<u8>, String> {
     let mut looked = Vec::new();
     if let Some(name) = &from.env {
         if let Some(value) = ctx.env.non_empty(name) {

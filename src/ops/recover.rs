@@ -15,7 +15,7 @@ use crate::provider::{RequestId, Verb};
 use crate::runner::{StopPart, Unreached};
 
 use super::ctx::{job_mut, job_of};
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision::{self, Wish};
@@ -101,14 +101,14 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, &lease.job)?;
     let name = &job.tpu;
-    let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
+    let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
     if answer::is_taken(&seen) {
         // What attends here to machines that are gone only keeps others from the next ones.
         runners::stop(ctx, &data, job, (StopPart::Here, Unreached::Refuse))?;
     }
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;
-        let seen = Fleet::ask_of(ctx, &data, name).fact(&data, name);
+        let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
         let spec = provision::spec(&data, name, &Wish::default(), &seen)?;
         provision::remember(ctx, &spec)?;
         let mut go_on = || may_go_on(ctx, lease);

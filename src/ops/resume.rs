@@ -20,7 +20,7 @@ use super::launch::reconcile;
 use super::lease::{self, Held};
 use super::printed::reached;
 use super::provision::{self, Wish};
-use super::snapshot::{self, Memory, unrecorded_failure};
+use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::{Ctx, Error, Kind, records, runners};
 
@@ -207,7 +207,7 @@ fn plan_with(
     let id = &request.job;
     let user = user_of(&data, &id.user)?;
     let job = job_of(&data, id)?;
-    let mut memory = Memory::default();
+    let mut memory = LookMemory::default();
     let parent = succeedable(ctx, job, request, &mut memory)?;
     let target = target(&data, job, request)?;
     let machine = match provided {
@@ -278,7 +278,7 @@ fn succeedable(
     ctx: &Ctx,
     job: &Job,
     request: &AgainRequest,
-    memory: &mut Memory,
+    memory: &mut LookMemory,
 ) -> Result<Parent, Error> {
     let id = &request.job;
     let verb = request.how.verb();

@@ -11,7 +11,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// A script that may start its command twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct ScriptFlaw {
     /// The script.
     pub path: PathBuf,
     /// The line of the command, from 1.
@@ -19,7 +19,7 @@ pub struct Flaw {
 }
 
 /// Looks through the scripts of a directory, not below it. What cannot be read has no flaw that we know of.
-pub fn look(dir: &Path) -> Vec<Flaw> {
+pub fn look(dir: &Path) -> Vec<ScriptFlaw> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| {
@@ -30,7 +30,7 @@ pub fn look(dir: &Path) -> Vec<Flaw> {
     let flaw = |path: PathBuf| {
         let bytes = files::read(&path).ok()?;
         let line = line_of(&String::from_utf8_lossy(&bytes))?;
-        Some(Flaw { path, line })
+        Some(ScriptFlaw { path, line })
     };
     paths.into_iter().filter_map(flaw).collect()
 }

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::settings::{Layer, Origin};
+use crate::model::settings::{Layer, SettingOrigin};
 
 use super::Error;
 
 /// Settings with where they come from, from the weakest to the strongest.
-pub type Stack = Vec<(Origin, Layer)>;
+pub type Stack = Vec<(SettingOrigin, Layer)>;
 
 /// Reads them all once more.
 type Reading = Box<dyn Fn() -> Result<Stack, Error> + Send + Sync>;
@@ -43,7 +43,7 @@ impl Layers {
     pub(super) fn refresh(&self) -> Result<(), Error> {
         if let Some(read) = &self.read {
             let mut layers = read()?;
-            let is_there = |origin: &Origin| layers.iter().any(|(other, _)| other == origin);
+            let is_there = |origin: &SettingOrigin| layers.iter().any(|(other, _)| other == origin);
             // Each in its place: what comes later wins.
             let gone: Vec<_> = self
                 .now()
@@ -72,9 +72,11 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_holds_as_it_was_and_the_others_are_read_on() {
-        let (gone, other) = (Origin::File("gone".to_owned()), Origin::File("other".to_owned()));
+        let (gone, other) =
+            (SettingOrigin::File("gone".to_owned()), SettingOrigin::File("other".to_owned()));
         let layer = |length: u32| {
-            Layer::parse(&format!("{{\"show_length\": {length}}}"), &Origin::BuiltIn).unwrap()
+            Layer::parse(&format!("{{\"show_length\": {length}}}"), &SettingOrigin::BuiltIn)
+                .unwrap()
         };
         let first = vec![(gone.clone(), layer(1)), (other.clone(), layer(2))];
         let later = vec![(other.clone(), layer(3))];

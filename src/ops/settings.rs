@@ -4,14 +4,14 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::model::ids::UserName;
-use crate::model::settings::{Origin, Settings};
+use crate::model::settings::{SettingOrigin, Settings};
 
 use super::ctx::user_of;
 use super::error::did_you_mean;
 use super::{Ctx, Error};
 
 /// A setting as it holds: key, value, and the layer it came from.
-pub type Line = (&'static str, Value, Origin);
+pub type Line = (&'static str, Value, SettingOrigin);
 
 /// All settings that hold for a user.
 pub fn list(ctx: &Ctx, user: &UserName) -> Result<Vec<Line>, Error> {
@@ -22,8 +22,13 @@ pub fn list(ctx: &Ctx, user: &UserName) -> Result<Vec<Line>, Error> {
 }
 
 /// Changes a setting in data.json. Returns the layer that hides the new value, if one does.
-pub fn set(ctx: &Ctx, user: &UserName, key: &str, value: &str) -> Result<Option<Origin>, Error> {
-    let origin = Origin::User(user.as_str().to_owned());
+pub fn set(
+    ctx: &Ctx,
+    user: &UserName,
+    key: &str,
+    value: &str,
+) -> Result<Option<SettingOrigin>, Error> {
+    let origin = SettingOrigin::User(user.as_str().to_owned());
     if let ("checkpoint_pattern", Err(error)) = (key, Regex::new(value)) {
         return Err(Error::usage(format!("checkpoint_pattern: {error}"))
             .hint("as in: tpu set-settings checkpoint_pattern 'model_[0-9]+'"));

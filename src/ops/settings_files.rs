@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::model::settings::{Layer, Origin};
+use crate::model::settings::{Layer, SettingOrigin};
 use crate::sys::env::Env;
 use crate::sys::files;
 
@@ -38,32 +38,36 @@ impl SettingsPlaces {
     pub fn read(&self) -> Result<Stack, Error> {
         let mut layers = Stack::new();
         if let Some(path) = &self.machine {
-            layers.extend(file(path, Origin::File(path.display().to_string()), true)?);
+            layers.extend(file(path, SettingOrigin::File(path.display().to_string()), true)?);
         }
         if let Some(path) = &self.named {
-            layers.extend(file(path, Origin::Given(path.display().to_string()), false)?);
+            layers.extend(file(path, SettingOrigin::Given(path.display().to_string()), false)?);
         }
         for (variable, key) in VARIABLES {
             if let Some(value) = self.env.non_empty(variable) {
-                layers.push(single(key, value, Origin::Environment(variable.to_owned()))?);
+                layers.push(single(key, value, SettingOrigin::Environment(variable.to_owned()))?);
             }
         }
         if let Some(cloud) = &self.cloud {
-            layers.push(single("cloud", cloud, Origin::Flag("--cloud".to_owned()))?);
+            layers.push(single("cloud", cloud, SettingOrigin::Flag("--cloud".to_owned()))?);
         }
         Ok(layers)
     }
 }
 
 /// One setting.
-fn single(key: &str, value: &str, origin: Origin) -> Result<(Origin, Layer), Error> {
+fn single(key: &str, value: &str, origin: SettingOrigin) -> Result<(SettingOrigin, Layer), Error> {
     let mut layer = Layer::default();
     layer.set(key, value, &origin)?;
     Ok((origin, layer))
 }
 
 /// A file of settings; one that need not be there is no layer if it is not.
-fn file(path: &Path, origin: Origin, is_optional: bool) -> Result<Option<(Origin, Layer)>, Error> {
+fn file(
+    path: &Path,
+    origin: SettingOrigin,
+    is_optional: bool,
+) -> Result<Option<(SettingOrigin, Layer)>, Error> {
     // Only what was named may be a pipe.
     let read =
         if is_optional { files::read_to_string(path) } else { std::fs::read_to_string(path) };

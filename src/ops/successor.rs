@@ -15,7 +15,7 @@ use crate::model::rules::Action;
 use crate::plan::resume_from::ResumeFrom;
 
 use super::checkpoint::{self, Checkpoints};
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::printed::Printed;
 use super::provision::{self, Wish};
 use super::{Ctx, Error, board};
@@ -56,7 +56,7 @@ pub fn of(
 /// record, a directory or a setting decides, before anything is done or made.
 pub fn could_begin(
     ctx: &Ctx,
-    (data, fleet): (&Data, &Fleet),
+    (data, fleet): (&Data, &ProviderFacts),
     user: &User,
     job: &Job,
     action: Action,

@@ -4,7 +4,7 @@ use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
-use crate::model::settings::Origin;
+use crate::model::settings::SettingOrigin;
 use crate::model::view::Whose;
 
 use crate::store::StoreError;
@@ -53,7 +53,7 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
             user.set_dir(1, dir.clone());
         }
         if let Some(zone) = &new.time_zone {
-            user.settings.set("time_zone", zone, &Origin::Flag("--time-zone".to_owned()))?;
+            user.settings.set("time_zone", zone, &SettingOrigin::Flag("--time-zone".to_owned()))?;
         }
         tx.edited(Some(&name), format!("user {name} is added"));
         Ok(())
@@ -106,7 +106,8 @@ fn check_free(data: &Data, name: &UserName, session: &str) -> Result<(), Error> 
 
 /// Removes a user who has no live jobs. The records are archived; the tmux session stays.
 pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
-    let look = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::of([name.clone()]))?;
+    let look =
+        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([name.clone()]))?;
     let alive = look.jobs.iter().find(|job| {
         job.shown.status.is_live() || job.shown.unknown.is_some() && job.stored.is_live()
     });

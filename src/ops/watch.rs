@@ -43,12 +43,12 @@ pub struct Note {
     pub cloud: Option<String>,
     /// What it tries in vain, by the job that it is about.
     #[serde(default)]
-    pub troubles: BTreeMap<String, Trouble>,
+    pub troubles: BTreeMap<String, FailedTry>,
 }
 
 /// A try that came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct FailedTry {
     /// Why.
     pub why: String,
     /// It is not tried again before.
@@ -87,7 +87,7 @@ pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
 pub fn note_turn(
     ctx: &Ctx,
     since: Timestamp,
-    troubles: BTreeMap<String, Trouble>,
+    troubles: BTreeMap<String, FailedTry>,
 ) -> Result<(), Error> {
     let note = Note {
         owner: lease::me(&ctx.env),

@@ -219,7 +219,7 @@ impl Requester<'_> {
         user: &UserName,
         selectors: &[Selector],
     ) -> Result<Vec<JobView>, Error> {
-        let mut memory = snapshot::Memory::default();
+        let mut memory = snapshot::LookMemory::default();
         let mut look = snapshot::look(self.ctx, &mut memory, &Whose::of([user.clone()]))?;
         selection::choose(data, &mut look.jobs, selectors)?;
         Ok(look.jobs)

@@ -27,7 +27,7 @@ use crate::sys::pty;
 
 use self::print::{Line, print};
 use super::ctx::job_of;
-use super::fleet::{AskedOnce, Fleet};
+use super::fleet::{AskedOnce, ProviderFacts};
 use super::snapshot::ASKED_AT_MOST;
 use super::{Ctx, Error, callbacks, doors, watch, worker_shell};
 
@@ -348,8 +348,11 @@ impl Control<'_> {
             let Ok(data) = self.ctx.data() else { return false };
             // MONITOR may have written down meanwhile on which machine it began.
             let job = job_of(&data, &self.job.id()).unwrap_or(self.job).clone();
-            *asked =
-                Some((now, Fleet::ask_of(self.ctx, &data, &job.tpu).fact(&data, &job.tpu), job));
+            *asked = Some((
+                now,
+                ProviderFacts::ask_of(self.ctx, &data, &job.tpu).fact(&data, &job.tpu),
+                job,
+            ));
         }
         asked.as_ref().is_some_and(|(_, fact, job)| {
             doors::there_by(fact, job, vec![worker.clone()]).is_empty()

@@ -112,7 +112,7 @@ impl Row {
 
 /// What the rows are made from.
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub struct BoardFacts<'a> {
     /// Records, registrations, and what people wrote.
     pub data: &'a Data,
     /// Jobs that are alive, or of which nothing certain is known, by target.
@@ -137,7 +137,7 @@ pub fn known<'a>(
 }
 
 /// Every target: the shared ones, then all others in the order of the labels.
-pub fn rows(facts: Facts<'_>) -> Vec<Row> {
+pub fn rows(facts: BoardFacts<'_>) -> Vec<Row> {
     let mut rows: Vec<Row> = known(facts.data, facts.live.keys())
         .into_iter()
         .map(|name| {
@@ -160,8 +160,8 @@ pub fn rows(facts: Facts<'_>) -> Vec<Row> {
 }
 
 /// One target.
-fn row(facts: Facts<'_>, fact: TargetFact, is_known: bool) -> Row {
-    let Facts { data, live, now, .. } = facts;
+fn row(facts: BoardFacts<'_>, fact: TargetFact, is_known: bool) -> Row {
+    let BoardFacts { data, live, now, .. } = facts;
     let name = &fact.name;
     let registered = data.target(name).filter(|_| is_known);
     let registered = registered.as_ref();
@@ -368,7 +368,7 @@ mod tests {
                 (name.clone(), TargetFact::new(name, *state, "WORD", at(0)))
             })
             .collect();
-        let facts = Facts { data, live: &jobs, targets: &targets, others: &[], now: at(100) };
+        let facts = BoardFacts { data, live: &jobs, targets: &targets, others: &[], now: at(100) };
         rows(facts).into_iter().filter(|row| !row.is_shared).collect()
     }
 
@@ -402,7 +402,7 @@ mod tests {
         let data = data();
         let (live, targets) = (HashMap::new(), HashMap::new());
         let facts =
-            Facts { data: &data, live: &live, targets: &targets, others: &[], now: at(100) };
+            BoardFacts { data: &data, live: &live, targets: &targets, others: &[], now: at(100) };
         let rows = rows(facts);
         let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(labels, ["local", "a", "b", "c"]);

@@ -78,14 +78,14 @@ impl fmt::Display for Budget {
 
 /// How a lineage stands, seen from its leaf.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct RetryCounts {
     /// The counts, with progress taken into account.
     counts: Recovery,
     /// Children in a row that died at once, this attempt included.
     quick: u32,
 }
 
-impl Standing {
+impl RetryCounts {
     /// The standing of the lineage that ends in `job`, which shows `progress` and failed for `kind`.
     pub fn of(job: &Job, progress: &Progress, kind: ErrorKind) -> Self {
         let mut counts = job.recovery.clone().unwrap_or_default();
@@ -149,7 +149,7 @@ pub fn has_progressed(job: &Job, progress: &Progress) -> bool {
 
 /// The counts of `job` after a reaction to `kind` that begins now, to be stored with it.
 pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
-    let mut counts = Standing::of(job, progress, kind).counts;
+    let mut counts = RetryCounts::of(job, progress, kind).counts;
     match Budget::of(kind) {
         Budget::Capacity => {
             counts.capacity = counts.capacity.saturating_add(1);
@@ -233,7 +233,7 @@ mod tests {
         let left = |quick, infra, kind| {
             let recovery = Recovery { infra, quick, ..Recovery::default() };
             let job = child(Some(5), recovery);
-            Standing::of(&job, &Progress::default(), kind).left(Budget::of(kind))
+            RetryCounts::of(&job, &Progress::default(), kind).left(Budget::of(kind))
         };
         assert_eq!(left(0, 1, ErrorKind::Grpc), 2, "the first that died at once");
         assert_eq!(left(1, 2, ErrorKind::Grpc), 1, "the next such death stops it");
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(left(1, 20, ErrorKind::Grpc), 0, "the budget is the smaller one");
         assert_eq!(left(1, 2, ErrorKind::Preempted), 10_000);
         let long = child(Some(900), Recovery { infra: 2, quick: 2, ..Recovery::default() });
-        let standing = Standing::of(&long, &Progress::default(), ErrorKind::Grpc);
+        let standing = RetryCounts::of(&long, &Progress::default(), ErrorKind::Grpc);
         assert_eq!(standing.left(Budget::Infrastructure), 18, "a long life ends the row");
     }
 

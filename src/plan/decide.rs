@@ -8,8 +8,8 @@
 
 use super::answer::{self, Judgement};
 use super::backoff;
-use super::budget::{Budget, QUICK_LIMIT, QUICK_S, Standing};
-use super::diagnose::Facts;
+use super::budget::{Budget, QUICK_LIMIT, QUICK_S, RetryCounts};
+use super::diagnose::JobFacts;
 use super::resume_from::ResumeFrom;
 use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState};
 use crate::model::ids::{JobId, JobNumber};
@@ -32,7 +32,7 @@ pub struct Situation<'a> {
     /// What `diagnose` made of it and of `facts`.
     pub shown: &'a Shown,
     /// The facts; `facts.now` is the clock.
-    pub facts: &'a Facts<'a>,
+    pub facts: &'a JobFacts<'a>,
     /// When runs were looked at.
     pub looked_at: Timestamp,
     /// Live jobs of other lineages on its target, if the target is exclusive.
@@ -170,7 +170,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         }
     };
     decision.event = Some(choice.event);
-    let standing = Standing::of(job, &situation.shown.progress, choice.event);
+    let standing = RetryCounts::of(job, &situation.shown.progress, choice.event);
     let budget = Budget::of(choice.event);
     decision.budget_left = Some(standing.left(budget));
     let now = situation.facts.now;
@@ -438,7 +438,7 @@ fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
 }
 
 /// Whether the lineage may be brought back once more.
-fn may_go_on(job: &Job, standing: &Standing, choice: &Choice) -> Result<(), Held> {
+fn may_go_on(job: &Job, standing: &RetryCounts, choice: &Choice) -> Result<(), Held> {
     let budget = Budget::of(choice.event);
     let why = if standing.is_crash_loop() {
         let attempts = crate::text::counted(QUICK_LIMIT as usize, "attempt");

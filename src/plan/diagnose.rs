@@ -26,7 +26,7 @@ const EXIT_CODE: &str = "exit-code";
 
 /// Everything that was observed about one job.
 #[derive(Clone, Debug)]
-pub struct Facts<'a> {
+pub struct JobFacts<'a> {
     /// Its run.
     pub run: &'a RunFact,
     /// What the classifier read since the launch.
@@ -40,7 +40,7 @@ pub struct Facts<'a> {
 }
 
 /// Concludes the status that is shown for `job`.
-pub fn diagnose(job: &Job, facts: &Facts<'_>) -> Shown {
+pub fn diagnose(job: &Job, facts: &JobFacts<'_>) -> Shown {
     match &job.status {
         Status::Finished | Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => {
             Conclusion::stored(job)
@@ -93,7 +93,7 @@ impl Conclusion {
         Self { pending: Some(pending), ..Self::new(job.status.clone(), Some(run.evidence())) }
     }
 
-    fn shown(self, job: &Job, facts: &Facts<'_>) -> Shown {
+    fn shown(self, job: &Job, facts: &JobFacts<'_>) -> Shown {
         let read = facts.verdict.map(|verdict| &verdict.progress);
         let (phase, progress) = if self.status.is_live() {
             let phase = facts.verdict.and_then(|verdict| verdict.phase);
@@ -118,7 +118,7 @@ impl Conclusion {
 }
 
 /// A live record: facts in order of trust.
-fn live(job: &Job, facts: &Facts<'_>) -> Conclusion {
+fn live(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let run = facts.run;
     // Only its own place says anything about it: two places must not conclude different things.
     if run.state == RunState::Elsewhere {
@@ -159,7 +159,7 @@ fn is_unstarted(run: &RunFact) -> bool {
 
 /// Nothing of the run is there, for certain, and no exit was recorded. One that is still being started is not
 /// missed.
-fn gone(job: &Job, facts: &Facts<'_>) -> Conclusion {
+fn gone(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let run = facts.run;
     let is_young = |at| facts.now.seconds_since(at) < LAUNCH_LIMIT_S;
     if is_unstarted(run) && job.launch.as_ref().is_some_and(|launch| is_young(launch.at)) {
@@ -169,7 +169,7 @@ fn gone(job: &Job, facts: &Facts<'_>) -> Conclusion {
 }
 
 /// The run is there and nothing has ended: the text may show a failure, and never more than that.
-fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
+fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     // That a window is open does not say that its program has begun; that an engine runs it does.
     let is_running = facts.run.source == Source::Engine
         || facts.verdict.is_some_and(|verdict| verdict.class != Class::None);
@@ -188,7 +188,7 @@ fn at_work(job: &Job, facts: &Facts<'_>) -> Conclusion {
 }
 
 /// The command has ended, and not for certain well.
-fn ended(job: &Job, exit: Exit, facts: &Facts<'_>) -> Conclusion {
+fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
     let fact = exit_fact(exit);
     let text = facts.verdict.and_then(|verdict| {
         let evidence = verdict.evidence.clone().unwrap_or_else(|| fact.clone());
@@ -206,7 +206,7 @@ fn ended(job: &Job, exit: Exit, facts: &Facts<'_>) -> Conclusion {
 
 /// A stored error: it stays, is judged by the control plane, is named more precisely, or gives way to
 /// renewed progress.
-fn errored(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Conclusion {
+fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
     if let Some(evidence) = judged_as_preemption(job, kind, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
@@ -243,7 +243,7 @@ fn is_known_by_code(job: &Job, kind: ErrorKind) -> bool {
 
 /// The proof that a job whose failure is stored was in truth preempted. The first answer after an end
 /// judges it; what becomes of the target later is no business of a failure that was judged.
-fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option<Evidence> {
+fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Option<Evidence> {
     let judged = answer::judged_at(job).is_some();
     let elsewhere = facts.run.state == RunState::Elsewhere;
     // Where no target could be made, none is there: that is no preemption.
@@ -264,7 +264,12 @@ fn judged_as_preemption(job: &Job, kind: ErrorKind, facts: &Facts<'_>) -> Option
 
 /// Whether a job with a stored error is at work again: steps are being made, and nobody has begun to act on
 /// the error.
-fn is_in_progress_again(job: &Job, kind: ErrorKind, verdict: &Verdict, facts: &Facts<'_>) -> bool {
+fn is_in_progress_again(
+    job: &Job,
+    kind: ErrorKind,
+    verdict: &Verdict,
+    facts: &JobFacts<'_>,
+) -> bool {
     let run = facts.run;
     let at_work = run.exit.is_none() && run.state == RunState::Running;
     let steps = verdict.class == Class::Running && !verdict.progress.is_empty();
@@ -300,7 +305,7 @@ pub fn kind_by_text(verdict: &Verdict) -> Option<ErrorKind> {
 }
 
 /// The control plane's word that the target was taken away.
-fn proof_of_preemption(job: &Job, facts: &Facts<'_>) -> Option<Evidence> {
+fn proof_of_preemption(job: &Job, facts: &JobFacts<'_>) -> Option<Evidence> {
     answer::proof_of_preemption(job, facts.target?, facts.now)
 }
 

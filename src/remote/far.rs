@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::ids::LaunchToken;
-use crate::sys::proc::{self, Spawn, Status};
-use crate::sys::talk::Input;
+use crate::sys::proc::{self, ProcessStatus, Spawn};
+use crate::sys::talk::Stdin;
 
 use super::command::{self, ANSWER, Told, last_line, said_at_the_end};
 use super::each::{Place, on_each};
@@ -155,7 +155,7 @@ impl<W: Way> FarRemote<W> {
         let (command, input) = command::door(worker, ("follow", token), &[from.to_string()], b"");
         let spawn = self.way.spawn(worker, &command).stdin(input).own_group();
         let mut place = self.way.enter();
-        let program = match ear.begin(&spawn, Input::Stays) {
+        let program = match ear.begin(&spawn, Stdin::Stays) {
             Ok(Some(program)) => program,
             Ok(None) => return End::Lost("nobody listens".to_owned()),
             Err(error) => return lost(&error),
@@ -190,7 +190,7 @@ impl<W: Way> FarRemote<W> {
         let mut spawn = self.way.spawn(worker, &command);
         spawn.stdin.clone_from(&ask.input);
         let mut place = self.way.enter();
-        let program = match ear.begin(&spawn, Input::Ends) {
+        let program = match ear.begin(&spawn, Stdin::Ends) {
             Ok(Some(program)) => program,
             Ok(None) => return End::Lost("nobody listens".to_owned()),
             Err(error) => return lost(&error),
@@ -205,7 +205,7 @@ impl<W: Way> FarRemote<W> {
         let over = program.reply_until(|bytes| self.way.is_trying_again(bytes), own, ear);
         match (told.exit, over.status) {
             // 255 is a connection that broke: what the command said last may not have come through.
-            (Some(code), Some(Status::Code(ended))) if ended != 255 => End::Exit(code),
+            (Some(code), Some(ProcessStatus::Code(ended))) if ended != 255 => End::Exit(code),
             _ => End::Lost(self.way.reason(&over.complaint)),
         }
     }

@@ -27,7 +27,7 @@ use crate::sys::proc::{self, Spawn};
 use crate::sys::procs::{self, OsProcesses, Process, Table};
 use crate::sys::random::{OsRandom, Random as _};
 use crate::sys::stop;
-use crate::sys::talk::Input;
+use crate::sys::talk::Stdin;
 
 /// The wrapper's exit codes.
 const DOWN: i32 = 3;
@@ -121,7 +121,7 @@ impl Machine {
         };
         let mut spawn = self.shell(environment).args(["-c", &ask.command]);
         spawn.stdin.clone_from(&ask.input);
-        match ear.begin(&spawn, Input::Ends) {
+        match ear.begin(&spawn, Stdin::Ends) {
             Ok(Some(program)) => match program.reply(ear).status {
                 Some(status) if self.silence().is_none() => End::Exit(status.shell_code()),
                 _ => End::Lost(self.silence().unwrap_or("it ended unseen").to_owned()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::sys::proc::{ProcError, Spawn, Status};
-use crate::sys::talk::{self, Heard, Hold, Input, Voice};
+use crate::sys::proc::{ProcError, ProcessStatus, Spawn};
+use crate::sys::talk::{self, Heard, Hold, Stdin, Voice};
 
 use super::lines::Lines;
 use super::{End, Output, Reply, Worker};
@@ -34,7 +34,7 @@ pub(super) struct Program {
 /// How a program ended, and what it said last on its standard error.
 pub(super) struct Over {
     /// Its status; `None` if it could not be asked.
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<ProcessStatus>,
     /// The end of its standard error.
     pub(super) complaint: Vec<u8>,
 }
@@ -135,7 +135,7 @@ pub(super) struct Ear<T> {
 
 impl<T> Ear<T> {
     /// Starts the program that reaches the worker. `Ok(None)` if nobody listens any more.
-    pub(super) fn begin(&self, spawn: &Spawn, input: Input) -> Result<Option<Program>, ProcError> {
+    pub(super) fn begin(&self, spawn: &Spawn, input: Stdin) -> Result<Option<Program>, ProcError> {
         let (voice, hold) = talk::begin(spawn, input)?;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         if holds.is_over {

@@ -33,12 +33,12 @@ pub struct Bridge {
     command: RunCommand,
     /// Whose jobs are on the screen: a command that names no user is about theirs.
     user: Mutex<Option<UserName>>,
-    memory: Mutex<snapshot::Memory>,
+    memory: Mutex<snapshot::LookMemory>,
     /// The plan looks at everybody's jobs, also while the list shows one user's.
-    plan_memory: Mutex<snapshot::Memory>,
+    plan_memory: Mutex<snapshot::LookMemory>,
     wake: Mutex<wake::Wake>,
     /// What was read of logs.
-    curves: Mutex<curves::Memory>,
+    curves: Mutex<curves::CurveMemory>,
     /// The pane that was last read.
     near: Mutex<Option<panes::Known>>,
 }
@@ -53,7 +53,7 @@ impl Bridge {
             flags,
             command,
             user: Mutex::new(None),
-            memory: Mutex::new(snapshot::Memory::default()),
+            memory: Mutex::new(snapshot::LookMemory::default()),
             plan_memory: Mutex::default(),
             wake: Mutex::default(),
             curves: Mutex::default(),

@@ -225,14 +225,14 @@ impl Spawn {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ProcessStatus {
     /// It returned this code.
     Code(i32),
     /// This signal ended it.
     Signal(i32),
 }
 
-impl Status {
+impl ProcessStatus {
     /// Whether it returned 0.
     pub fn success(self) -> bool {
         self == Self::Code(0)
@@ -247,7 +247,7 @@ impl Status {
     }
 }
 
-impl From<ExitStatus> for Status {
+impl From<ExitStatus> for ProcessStatus {
     fn from(status: ExitStatus) -> Self {
         match status.code() {
             Some(code) => Self::Code(code),
@@ -260,7 +260,7 @@ impl From<ExitStatus> for Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
     /// How it ended.
-    pub status: Status,
+    pub status: ProcessStatus,
     /// Everything it wrote to standard output.
     pub stdout: Vec<u8>,
     /// Everything it wrote to standard error.
@@ -334,7 +334,7 @@ pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
 
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's
 /// business meanwhile: it does not end us.
-pub fn run_in_foreground(spawn: &Spawn) -> Result<Status, ProcError> {
+pub fn run_in_foreground(spawn: &Spawn) -> Result<ProcessStatus, ProcError> {
     // A handler, unlike "ignore", is not inherited: the program starts with the default reaction.
     let seen = Arc::new(AtomicBool::new(false));
     let guards = [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT]
@@ -343,7 +343,7 @@ pub fn run_in_foreground(spawn: &Spawn) -> Result<Status, ProcError> {
     for guard in guards.into_iter().flatten() {
         signal_hook::low_level::unregister(guard);
     }
-    status.map(Status::from).map_err(|error| spawn.error(error))
+    status.map(ProcessStatus::from).map_err(|error| spawn.error(error))
 }
 
 /// Makes this process that program. Returns only if that fails.
@@ -368,9 +368,9 @@ mod tests {
         let output = run(&sh("echo out; echo err >&2; exit 3")).unwrap();
         assert_eq!(output.text(), "out\n");
         assert_eq!(output.complaint(), "err");
-        assert_eq!(output.status, Status::Code(3));
+        assert_eq!(output.status, ProcessStatus::Code(3));
         let killed = run(&sh("kill -9 $$")).unwrap();
-        assert_eq!(killed.status, Status::Signal(9));
+        assert_eq!(killed.status, ProcessStatus::Signal(9));
         assert_eq!(killed.status.shell_code(), 137);
     }
 
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn a_program_without_open_pipes_is_waited_for() {
         let output = run(&sh("exec >&- 2>&-; sleep 0.1; exit 5")).unwrap();
-        assert_eq!(output.status, Status::Code(5));
+        assert_eq!(output.status, ProcessStatus::Code(5));
     }
 
     #[test]

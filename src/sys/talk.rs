@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::proc::{ProcError, Spawn, Status};
+use super::proc::{ProcError, ProcessStatus, Spawn};
 
 /// What a running program says, on both its outputs.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ pub struct Hold {
 
 impl Hold {
     /// Waits for its end, and says how it ended.
-    pub fn wait(&mut self) -> io::Result<Status> {
+    pub fn wait(&mut self) -> io::Result<ProcessStatus> {
         Ok(self.child.wait()?.into())
     }
 }
@@ -96,7 +96,7 @@ impl Drop for Hold {
 
 /// What becomes of a program's standard input once it has read what it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum Stdin {
     /// It ends.
     Ends,
     /// It stays open for as long as the [`Hold`] is there, so that the program sees our end; that of a file
@@ -105,10 +105,10 @@ pub enum Input {
 }
 
 /// Starts a program; the time-out of `spawn` does not hold.
-pub fn begin(spawn: &Spawn, input: Input) -> Result<(Voice, Hold), ProcError> {
+pub fn begin(spawn: &Spawn, input: Stdin) -> Result<(Voice, Hold), ProcError> {
     let mut command = spawn.command();
     let (stdin, to_write) = spawn.input()?;
-    let is_open = spawn.stdin.is_none() && input == Input::Stays;
+    let is_open = spawn.stdin.is_none() && input == Stdin::Stays;
     command
         .stdin(if is_open { Stdio::piped() } else { stdin })
         .stdout(Stdio::piped())
@@ -120,7 +120,7 @@ pub fn begin(spawn: &Spawn, input: Input) -> Result<(Voice, Hold), ProcError> {
         std::thread::spawn(move || {
             // A program that does not want to read on is its own business.
             drop(stdin.write_all(&bytes).and_then(|()| stdin.flush()));
-            if input == Input::Stays {
+            if input == Stdin::Stays {
                 // Nothing is ever sent: this is the end of the hold.
                 let _end = held.recv();
             }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn both_outputs_are_heard_to_their_end() {
         let spawn = Spawn::new("sh").args(["-c", "cat; echo err >&2; head -c 300000 /dev/zero"]);
-        let (mut voice, _hold) = begin(&spawn.stdin("in\n"), Input::Ends).unwrap();
+        let (mut voice, _hold) = begin(&spawn.stdin("in\n"), Stdin::Ends).unwrap();
         let (out, err) = hear(&mut voice);
         assert_eq!(out.len(), 300_003);
         assert_eq!(err, b"err\n");
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn its_input_stays_open_until_nobody_holds_it() {
         let spawn = Spawn::new("sh").args(["-c", "echo ready; cat; echo over"]);
-        let (mut voice, hold) = begin(&spawn.stdin("in\n"), Input::Stays).unwrap();
+        let (mut voice, hold) = begin(&spawn.stdin("in\n"), Stdin::Stays).unwrap();
         let mut buffer = [0; 100];
         // How many reads that takes is the pipe's.
         let mut out = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
-        let missing = begin(&Spawn::new("no-such-program"), Input::Ends);
+        let missing = begin(&Spawn::new("no-such-program"), Stdin::Ends);
         assert!(matches!(missing, Err(ProcError::Missing { .. })));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tpu::model::audit::{self, Flaw};
+use tpu::model::audit::{self, DataFlaw};
 use tpu::model::data::Data;
 use tpu::model::job::Job;
 
@@ -372,11 +372,11 @@ proptest! {
         let mut after = data.clone();
         let mended = audit::mend(&mut after, &is_lost);
         prop_assert_eq!(&audit::audit(&data, &is_lost), &mended.flaws);
-        prop_assert_eq!(&audit::audit(&after, &is_lost), &Vec::<Flaw>::new());
+        prop_assert_eq!(&audit::audit(&after, &is_lost), &Vec::<DataFlaw>::new());
         prop_assert_eq!(tags(data.jobs()), tags(after.jobs().chain(&mended.archived)));
         // What is written is what was meant.
         let written = parse(&after.to_text());
-        prop_assert_eq!(&audit::audit(&written, &is_lost), &Vec::<Flaw>::new());
+        prop_assert_eq!(&audit::audit(&written, &is_lost), &Vec::<DataFlaw>::new());
         prop_assert_eq!(tags(written.jobs()), tags(after.jobs()));
         for job in after.jobs() {
             let was = data.jobs().find(|was| was.job_tags == job.job_tags).unwrap();

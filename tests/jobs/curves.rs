@@ -11,7 +11,7 @@ use serde_json::json;
 use tpu::model::curve::{Curve, Point};
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::ops::Ctx;
-use tpu::ops::curves::{self, Memory};
+use tpu::ops::curves::{self, CurveMemory};
 use tpu::ops::open::{Opening, open};
 use tpu::screen::backend::{Backend as _, CommandRequest};
 use tpu::screen::bridge::Bridge;
@@ -102,7 +102,7 @@ proptest! {
         }).collect();
         places.push(text.len());
         places.sort_unstable();
-        let mut memory = Memory::default();
+        let mut memory = CurveMemory::default();
         let mut from = 0;
         let mut watched = Curve::default();
         for place in places {
@@ -110,7 +110,7 @@ proptest! {
             from = place;
             watched = curves::of(&ctx, &mut memory, &id(7)).unwrap();
         }
-        let once = curves::of(&ctx, &mut Memory::default(), &id(7)).unwrap();
+        let once = curves::of(&ctx, &mut CurveMemory::default(), &id(7)).unwrap();
         prop_assert_eq!(&watched, &once);
         let whole = once.whole();
         prop_assert_eq!(whole.first().map(|point| point.step), Some(0.0));
@@ -179,7 +179,7 @@ fn epochs_and_tables_give_one_curve_too() {
         writeln!(text, "| time/ | |\n|  total_timesteps  | {steps}  |\n|  value_loss  | 9.0 |\n|  loss  | 0.4 |\n").unwrap();
     }
     run.log(7, &text);
-    let curve = curves::of(&run.ctx(), &mut Memory::default(), &id(7)).unwrap();
+    let curve = curves::of(&run.ctx(), &mut CurveMemory::default(), &id(7)).unwrap();
     assert_eq!(steps(&curve.parts[0].points), [50.0, 100.0, 150.0, 200.0, 250.0, 300.0]);
     assert_eq!(steps(&curve.parts[1].points), [2_048.0, 4_096.0]);
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tpu::model::ids::{JobId, JobNumber};
 use tpu::model::job::Lease;
 use tpu::plan::decide::{Decision, Owners, Situation, decide};
-use tpu::plan::diagnose::{Facts, diagnose};
+use tpu::plan::diagnose::{JobFacts, diagnose};
 
 use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux, ago, now};
 
@@ -87,7 +87,8 @@ fn decision(case: &Case) -> Decision {
     let run = scenario::run(&job, &case.record, &case.tmux, case.engine.as_ref());
     let target = case.api.as_ref().map(Api::fact);
     let verdict = case.text.as_ref().map(Text::verdict);
-    let facts = Facts { run: &run, verdict: verdict.as_ref(), target: target.as_ref(), now: now() };
+    let facts =
+        JobFacts { run: &run, verdict: verdict.as_ref(), target: target.as_ref(), now: now() };
     let shown = diagnose(&job, &facts);
     let around = &case.around;
     let rivals: Vec<JobId> = around.rivals.iter().map(|id| JobId::parse(id).unwrap()).collect();

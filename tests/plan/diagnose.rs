@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use tpu::model::facts::{Phase, Progress, Source, Verdict};
-use tpu::plan::diagnose::{Facts, diagnose};
+use tpu::plan::diagnose::{JobFacts, diagnose};
 
 use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux};
 
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Result<(), String> {
     let run = scenario::run(&job, &case.record, &case.tmux, case.engine.as_ref());
     let target = case.api.as_ref().map(Api::fact);
     let verdict = case.text.as_ref().map(Text::verdict);
-    let facts = Facts {
+    let facts = JobFacts {
         run: &run,
         verdict: verdict.as_ref(),
         target: target.as_ref(),
@@ -106,7 +106,7 @@ fn the_numbers_of_what_is_over_are_those_of_its_record() {
         let record = toml::from_str(&record).unwrap();
         let run = scenario::run(&job, &record, &Tmux::default(), None);
         let verdict = verdict.as_ref();
-        let facts = Facts { run: &run, verdict, target: None, now: scenario::now() };
+        let facts = JobFacts { run: &run, verdict, target: None, now: scenario::now() };
         let shown = diagnose(&job, &facts);
         let case = format!("{status}, {kept:?}, {read:?}");
         assert_eq!(shown.progress.step, wanted, "{case}");

@@ -14,7 +14,7 @@ use tpu::model::target::{Registration, TargetKind};
 use tpu::model::view::{JobView, Whose};
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
-use tpu::ops::snapshot::{Memory, look};
+use tpu::ops::snapshot::{LookMemory, look};
 use tpu::runner::window::WindowRunner;
 use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
@@ -158,7 +158,7 @@ fn lab(env: &TestEnv) -> Ctx {
 }
 
 fn jobs(ctx: &Ctx) -> Vec<JobView> {
-    look(ctx, &mut Memory::default(), &Whose::of([UserName::from("alice")])).unwrap().jobs
+    look(ctx, &mut LookMemory::default(), &Whose::of([UserName::from("alice")])).unwrap().jobs
 }
 
 #[test]

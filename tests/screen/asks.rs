@@ -16,7 +16,7 @@ use tpu::model::time::Timestamp;
 use tpu::model::view::{JobView, Whose};
 use tpu::ops::open::{Opening, open};
 use tpu::ops::panes::read_again;
-use tpu::ops::snapshot::{Memory, look};
+use tpu::ops::snapshot::{LookMemory, look};
 use tpu::ops::wake::Wake;
 use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
@@ -120,7 +120,7 @@ struct Scene {
     tmux: Arc<Watched>,
     clock: Arc<ManualClock>,
     pane: String,
-    screen: Memory,
+    screen: LookMemory,
     text: String,
 }
 
@@ -159,7 +159,7 @@ impl Scene {
         ctx.effects.clock = Arc::<ManualClock>::clone(&clock);
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };
         let pane = panes.into_iter().find(|pane| pane.window_index == 7).unwrap().pane_id;
-        let (screen, text) = (Memory::default(), String::new());
+        let (screen, text) = (LookMemory::default(), String::new());
         Self { env, ctx, tmux, clock, pane, screen, text }
     }
 
@@ -184,7 +184,7 @@ impl Scene {
 
     /// The job as a full reading sees it.
     fn full(&self) -> JobView {
-        seen(&self.ctx, &mut Memory::default())
+        seen(&self.ctx, &mut LookMemory::default())
     }
 
     /// Prints so many healthy steps, and looks before and after the last.
@@ -199,7 +199,7 @@ impl Scene {
     }
 }
 
-fn seen(ctx: &Ctx, memory: &mut Memory) -> JobView {
+fn seen(ctx: &Ctx, memory: &mut LookMemory) -> JobView {
     look(ctx, memory, &Whose::of([UserName::from("alice")])).unwrap().jobs.remove(0)
 }
 

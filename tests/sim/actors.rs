@@ -56,7 +56,7 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
     let told = Arc::clone(world);
     let pid = call(world, &start(host, Purpose::Other), move |ctx| {
         let Ok(survey) =
-            snapshot::survey(ctx, &mut snapshot::Memory::default(), snapshot::ASKED_AT_MOST)
+            snapshot::survey(ctx, &mut snapshot::LookMemory::default(), snapshot::ASKED_AT_MOST)
         else {
             return;
         };
@@ -188,7 +188,7 @@ fn command(world: &Arc<World>, host: usize) {
         }
         _ => {
             let _pid = call(world, &start(host, Purpose::Other), |ctx| {
-                drop(snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::default()));
+                drop(snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default()));
             });
         }
     }

@@ -8,7 +8,7 @@ use tpu::effects::{Effects, Warnings};
 use tpu::kinds::Kinds;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::model::ids::TargetName;
-use tpu::model::settings::{Layer, Origin};
+use tpu::model::settings::{Layer, SettingOrigin};
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
@@ -86,7 +86,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
     };
     let who = Who { pid: env.pid, host: env.hostname.clone(), command: "tpu".to_owned() };
     let mut layer = Layer::default();
-    let origin = Origin::Flag("--cloud".to_owned());
+    let origin = SettingOrigin::Flag("--cloud".to_owned());
     layer.set("cloud", "sim", &origin).expect("'sim' is a cloud");
     if let Some(logs) = &me.world.state().logs {
         for (key, below) in [("log_root", "log"), ("stage_root", "stage")] {

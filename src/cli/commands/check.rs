@@ -88,7 +88,7 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     };
     let windows = sorted.all_windows();
     let is_chosen = !selectors.is_empty() || !windows.is_empty();
-    let mut look = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose)?;
+    let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
     if is_chosen {
         let data = ctx.data()?;
         selection::choose_windows(&data, &mut look.jobs, &windows, &whose)?;

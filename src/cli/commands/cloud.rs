@@ -117,7 +117,7 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
 pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let asked = fleet::Fleet::ask(ctx);
+    let asked = fleet::ProviderFacts::ask(ctx);
     let names = match &args.target {
         Some(typed) => vec![target(app, typed)?.name],
         None => data.registry().names(),

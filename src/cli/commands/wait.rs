@@ -27,7 +27,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     )?;
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let start = ctx.clock.monotonic();
-    let mut memory = snapshot::Memory::default();
+    let mut memory = snapshot::LookMemory::default();
     let progress = Progress::new(app, "waiting");
     loop {
         let mut views = Vec::new();

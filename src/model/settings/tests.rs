@@ -3,12 +3,12 @@
 use super::*;
 
 fn file(text: &str) -> Result<Layer, SettingsError> {
-    Layer::parse(text, &Origin::File("/c/settings.json".to_owned()))
+    Layer::parse(text, &SettingOrigin::File("/c/settings.json".to_owned()))
 }
 
 #[test]
 fn the_later_layer_wins_and_each_value_knows_its_origin() {
-    let origin = |name: &str| Origin::Flag(name.to_owned());
+    let origin = |name: &str| SettingOrigin::Flag(name.to_owned());
     let mut user = Layer::for_new_user();
     user.set("show_length", "300", &origin("-")).unwrap();
     user.set("time_zone", "cn", &origin("-")).unwrap();
@@ -18,9 +18,9 @@ fn the_later_layer_wins_and_each_value_knows_its_origin() {
     let mut flags = Layer::default();
     flags.set("cloud", "google", &origin("--cloud")).unwrap();
     let merged = Settings::merge(&[
-        (Origin::User("alice".to_owned()), &user),
-        (Origin::File("/c/settings.json".to_owned()), &settings),
-        (Origin::Given("/g.json".to_owned()), &given),
+        (SettingOrigin::User("alice".to_owned()), &user),
+        (SettingOrigin::File("/c/settings.json".to_owned()), &settings),
+        (SettingOrigin::Given("/g.json".to_owned()), &given),
         (origin("--cloud"), &flags),
     ])
     .unwrap();
@@ -41,7 +41,7 @@ fn every_key_has_a_value_and_reads_it_back() {
     let values = built_in.values();
     assert_eq!(values.len(), KEYS.len());
     let layer = Layer { values: values.into_iter().map(|(k, v)| (k.to_owned(), v)).collect() };
-    let read = Settings::merge(&[(Origin::BuiltIn, &layer)]).unwrap();
+    let read = Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap();
     assert_eq!(read.values(), built_in.values());
     assert_eq!(read.origins.len(), KEYS.len());
 }
@@ -57,19 +57,19 @@ fn booleans_in_every_spelling() {
         ("0", false),
     ] {
         let mut layer = Layer::default();
-        let origin = Origin::Flag("-".to_owned());
+        let origin = SettingOrigin::Flag("-".to_owned());
         layer.set("monitor_after_run", text, &origin).unwrap();
         assert_eq!(layer.get("monitor_after_run"), Some(&json!(value)), "{text}");
     }
     for text in ["true", "\"True\"", "1"] {
         let layer = file(&format!("{{\"monitor_dir\": {text}}}")).unwrap();
-        assert!(Settings::merge(&[(Origin::BuiltIn, &layer)]).unwrap().monitor_dir);
+        assert!(Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap().monitor_dir);
     }
 }
 
 #[test]
 fn text_becomes_what_the_key_holds() {
-    let origin = Origin::Flag("set-settings".to_owned());
+    let origin = SettingOrigin::Flag("set-settings".to_owned());
     let mut layer = Layer::default();
     layer.set("monitor_length", "900", &origin).unwrap();
     assert_eq!(layer.get("monitor_length"), Some(&json!(900)));
@@ -111,7 +111,7 @@ fn errors_name_file_and_key() {
 fn a_reset_keeps_what_it_does_not_know() {
     let value = json!({"monitor_dir": false, "zz_future": 1});
     let mut layer = Layer::read_user(Json::new(&value.to_string()), &Path::Root).unwrap();
-    let origin = Origin::User("alice".to_owned());
+    let origin = SettingOrigin::User("alice".to_owned());
     assert!(!Settings::merge(&[(origin, &layer)]).unwrap().monitor_dir);
     layer.reset();
     assert_eq!(layer.to_value(), json!({"zz_future": 1}));
@@ -121,7 +121,7 @@ fn a_reset_keeps_what_it_does_not_know() {
 #[test]
 fn a_provider_is_one_of_those_that_there_are() {
     let layer = file(r#"{"cloud": "heaven"}"#).unwrap();
-    let origin = Origin::File("/c/settings.json".to_owned());
+    let origin = SettingOrigin::File("/c/settings.json".to_owned());
     let settings = Settings::merge(&[(origin, &layer)]).unwrap();
     let known = ["none", "sim", "heaven"].map(ProviderName::new);
     let error = settings.clone().with_provider_of(&known[..2]).unwrap_err();

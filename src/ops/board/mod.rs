@@ -15,10 +15,10 @@ use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::target::Target;
 use crate::model::time::{self, Timestamp};
-use crate::plan::board::{self as plan, Facts, Row};
+use crate::plan::board::{self as plan, BoardFacts, Row};
 
 use super::ctx::user_of;
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::launch::check::resolve_target;
 use super::{Ctx, Error, snapshot, watch};
 
@@ -59,7 +59,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
     let users = snapshot::users_of_targets(ctx, &data, |_| true);
     let present = users.into_iter().map(|(target, users)| (target, users.present()));
     let live: HashMap<_, _> = present.filter(|(_, jobs)| !jobs.is_empty()).collect();
-    let fleet = Fleet::ask(ctx);
+    let fleet = ProviderFacts::ask(ctx);
     let targets: HashMap<_, _> = plan::known(&data, live.keys())
         .into_iter()
         .map(|name| (name.clone(), fleet.fact(&data, &name)))
@@ -68,7 +68,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
     let now = ctx.clock.now();
     Ok(Board {
         at: now,
-        targets: plan::rows(Facts {
+        targets: plan::rows(BoardFacts {
             data: &data,
             live: &live,
             targets: &targets,

@@ -24,7 +24,7 @@ pub(super) fn looked_at(ctx: &Ctx, user: &User, windows: &[JobNumber]) -> Vec<Jo
         return Vec::new();
     }
     let whose = Whose::of([user.name.clone()]);
-    let seen = snapshot::look(ctx, &mut snapshot::Memory::default(), &whose);
+    let seen = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose);
     seen.map(|snapshot| snapshot.jobs).unwrap_or_default()
 }
 

@@ -15,7 +15,7 @@ use crate::ops::board::line;
 use crate::ops::kill::Unreached;
 use crate::ops::launch::reconcile;
 use crate::ops::orphans::{self, Unmarked, Which};
-use crate::ops::snapshot::{self, Memory};
+use crate::ops::snapshot::{self, LookMemory};
 use crate::ops::{Ctx, Error, clean, kill, lease, record_facts, records};
 use crate::store::StoreError;
 
@@ -42,7 +42,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
         return Ok(done);
     }
     complete_kills(ctx, &mut done)?;
-    let survey = snapshot::survey(ctx, &mut Memory::default(), snapshot::ANSWER_SERVES)?;
+    let survey = snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ANSWER_SERVES)?;
     record_facts::record_facts(ctx, &survey)?;
     settled(&before, &*ctx.data()?, &mut done);
     for user in ctx.data()?.users() {

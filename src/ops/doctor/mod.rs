@@ -244,7 +244,8 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 
 /// Records without their window, and windows without a record.
 fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
-    let Ok(seen) = snapshot::look(ctx, &mut snapshot::Memory::default(), &Whose::default()) else {
+    let Ok(seen) = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default())
+    else {
         return;
     };
     for view in &seen.jobs {

@@ -2,7 +2,7 @@
 //! MONITOR all show what this returns; none computes a status of its own.
 //!
 //! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
-//! the last look, which a [`Memory`] remembers.
+//! the last look, which a [`LookMemory`] remembers.
 
 mod observe;
 
@@ -22,14 +22,14 @@ use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
-use crate::plan::diagnose::{Facts, diagnose};
+use crate::plan::diagnose::{JobFacts, diagnose};
 use crate::plan::{answer, backoff, next};
 
-use super::fleet::Fleet;
+use super::fleet::ProviderFacts;
 use super::{Ctx, Error, lease, orphans, runners, watch, workers};
 use observe::{Seen, observe, runs_and_exits};
 
-pub use observe::Memory;
+pub use observe::LookMemory;
 
 /// Rounds of [`settled`]. Each that is not the last has seen another version of the data.
 const ROUNDS: u32 = 4;
@@ -67,7 +67,7 @@ fn settled<T>(
 }
 
 /// Looks at somebody's jobs.
-pub fn look(ctx: &Ctx, memory: &mut Memory, whose: &Whose) -> Result<Snapshot, Error> {
+pub fn look(ctx: &Ctx, memory: &mut LookMemory, whose: &Whose) -> Result<Snapshot, Error> {
     settled(ctx, |data, tmux| {
         let fleet = memory.fleet(ctx, ANSWER_SERVES);
         let looked = look_once(ctx, memory, whose, (data, tmux, fleet))?;
@@ -86,21 +86,21 @@ pub struct Survey {
     /// The records that it saw.
     pub data: Arc<Data>,
     /// What was said about the targets.
-    pub fleet: Arc<Fleet>,
+    pub fleet: Arc<ProviderFacts>,
 }
 
 /// Everything that one look gives.
 struct Looked {
     snapshot: Snapshot,
     decisions: Vec<Decision>,
-    fleet: Arc<Fleet>,
+    fleet: Arc<ProviderFacts>,
     /// Whether a job has ended whose record says otherwise.
     has_ended: bool,
 }
 
 /// Looks at everything and decides about every job, on an answer of the control plane that is younger than
 /// `age`.
-pub fn survey(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Survey, Error> {
+pub fn survey(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Survey, Error> {
     settled(ctx, |data, tmux| {
         let fleet = memory.fleet(ctx, age);
         let Looked { snapshot, decisions, fleet, has_ended } =
@@ -112,9 +112,9 @@ pub fn survey(ctx: &Ctx, memory: &mut Memory, age: Duration) -> Result<Survey, E
 /// One look.
 fn look_once(
     ctx: &Ctx,
-    memory: &mut Memory,
+    memory: &mut LookMemory,
     whose: &Whose,
-    (data, tmux, fleet): (&Data, &TmuxFact, Arc<Fleet>),
+    (data, tmux, fleet): (&Data, &TmuxFact, Arc<ProviderFacts>),
 ) -> Result<Looked, Error> {
     for name in whose.named() {
         super::ctx::user_of(data, name)?;
@@ -168,19 +168,19 @@ fn look_once(
 
 /// One job as it stands now.
 pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
-    look_at_and_remember(ctx, id, &mut Memory::default())
+    look_at_and_remember(ctx, id, &mut LookMemory::default())
 }
 
 /// The same for whoever wants to know more of what the providers said.
 pub(super) fn look_at_and_remember(
     ctx: &Ctx,
     id: &JobId,
-    memory: &mut Memory,
+    memory: &mut LookMemory,
 ) -> Result<JobView, Error> {
     settled(ctx, |data, tmux| {
         let job = super::ctx::job_of(data, id)?;
         let user = super::ctx::user_of(data, &id.user)?;
-        let seen = observe(ctx, &mut Memory::default(), &[(user, job)], tmux);
+        let seen = observe(ctx, &mut LookMemory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = memory.fleet(ctx, ANSWER_SERVES);
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
@@ -330,7 +330,7 @@ struct Viewer<'a> {
     monitor: Option<watch::Note>,
     /// The control plane that answered, in words.
     cloud: String,
-    fleet: Arc<Fleet>,
+    fleet: Arc<ProviderFacts>,
 }
 
 impl Viewer<'_> {
@@ -338,7 +338,7 @@ impl Viewer<'_> {
     fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
         let target = self.fleet.fact(data, &job.tpu);
-        let facts = Facts { target: Some(&target), ..seen.facts(now) };
+        let facts = JobFacts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
         let started_at = started_at(ctx, job);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);

@@ -12,10 +12,10 @@ use crate::model::facts::{Class, TmuxFact, Verdict};
 use crate::model::ids::UserName;
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
-use crate::ops::fleet::{Fleet, Question};
+use crate::ops::fleet::{ProviderFacts, Question};
 use crate::ops::heard::{self, HeardOf};
 use crate::ops::{Ctx, runners, watch};
-use crate::plan::diagnose::Facts;
+use crate::plan::diagnose::JobFacts;
 use crate::runner::{Observed, OutputMark, OutputWanted, RunRef, Want};
 use crate::text;
 
@@ -52,16 +52,16 @@ struct Fingerprint {
 /// What earlier looks have read of each pane, and what the control plane last said. An empty one makes the
 /// first look a full one.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct LookMemory {
     readings: HashMap<String, Reading>,
-    fleet: Option<(Duration, Arc<Fleet>)>,
+    fleet: Option<(Duration, Arc<ProviderFacts>)>,
     /// What providers were asked and have not answered yet.
     questions: Vec<Question>,
 }
 
-impl Memory {
+impl LookMemory {
     /// What the control plane says, asked now unless it was asked less than `age` ago.
-    pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<Fleet> {
+    pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<ProviderFacts> {
         let now = ctx.clock.monotonic();
         if let Some((asked, fleet)) = &self.fleet
             && now < *asked + age
@@ -75,9 +75,10 @@ impl Memory {
     }
 
     /// What MONITOR hears, and writes down for others.
-    fn ask(&mut self, ctx: &Ctx) -> Arc<Fleet> {
+    fn ask(&mut self, ctx: &Ctx) -> Arc<ProviderFacts> {
         let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
-        let fleet = Fleet::in_turn(ctx, &mut self.questions, known).after(|| self.before(ctx));
+        let fleet =
+            ProviderFacts::in_turn(ctx, &mut self.questions, known).after(|| self.before(ctx));
         if fleet.is_worth_keeping() {
             heard::keep(ctx, fleet.heard());
         }
@@ -90,16 +91,16 @@ impl Memory {
     }
 
     /// A person who looks is not kept waiting: then what was known before is shown, with its age.
-    fn glance(&mut self, ctx: &Ctx) -> Arc<Fleet> {
+    fn glance(&mut self, ctx: &Ctx) -> Arc<ProviderFacts> {
         let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
-        let (fleet, silent) = Fleet::glance(ctx, &mut self.questions, known);
+        let (fleet, silent) = ProviderFacts::glance(ctx, &mut self.questions, known);
         let fleet = fleet.after(|| self.before(ctx));
         ctx.warn(silent.iter().map(|silent| fleet.late(silent, ctx.clock.now())));
         Arc::new(fleet)
     }
 
     /// What the providers said last, if that still serves.
-    pub(in crate::ops) fn said(&self) -> Option<&Fleet> {
+    pub(in crate::ops) fn said(&self) -> Option<&ProviderFacts> {
         self.fleet.as_ref().map(|(_, fleet)| &**fleet)
     }
 
@@ -119,8 +120,8 @@ pub(super) struct Seen {
 
 impl Seen {
     /// The observations as facts.
-    pub(super) fn facts(&self, now: Timestamp) -> Facts<'_> {
-        Facts { run: &self.at.run, verdict: self.verdict.as_ref(), target: None, now }
+    pub(super) fn facts(&self, now: Timestamp) -> JobFacts<'_> {
+        JobFacts { run: &self.at.run, verdict: self.verdict.as_ref(), target: None, now }
     }
 
     /// Whether the facts show an end that the record does not know yet.
@@ -150,7 +151,7 @@ struct ToRead {
 /// Observes `jobs`; the result keeps their order.
 pub(super) fn observe(
     ctx: &Ctx,
-    memory: &mut Memory,
+    memory: &mut LookMemory,
     jobs: &[(&User, &Job)],
     tmux: &TmuxFact,
 ) -> Vec<Seen> {
@@ -167,7 +168,7 @@ pub(super) fn observe(
 }
 
 /// Puts the silence of a running job on its verdict.
-fn mark_silence(memory: &Memory, job: &Job, seen: &mut Seen, now: Timestamp) {
+fn mark_silence(memory: &LookMemory, job: &Job, seen: &mut Seen, now: Timestamp) {
     // Whoever does not say when a run last printed says nothing about its silence.
     let Some(heard) = seen.at.run.last_output else { return };
     if let (Some(verdict), None) = (&mut seen.verdict, seen.at.run.exit) {
@@ -188,7 +189,12 @@ fn runs<'a>(jobs: &'a [(&User, &Job)]) -> impl Iterator<Item = RunRef<'a>> {
 }
 
 /// Takes over what is remembered of runs that have printed nothing since, and lists the others.
-fn changed(ctx: &Ctx, memory: &Memory, jobs: &[(&User, &Job)], seen: &mut [Seen]) -> Vec<ToRead> {
+fn changed(
+    ctx: &Ctx,
+    memory: &LookMemory,
+    jobs: &[(&User, &Job)],
+    seen: &mut [Seen],
+) -> Vec<ToRead> {
     let mut wanted = Vec::new();
     let mut reaches: HashMap<&UserName, u32> = HashMap::new();
     for (index, ((user, job), seen)) in jobs.iter().zip(seen.iter_mut()).enumerate() {
@@ -210,7 +216,7 @@ fn changed(ctx: &Ctx, memory: &Memory, jobs: &[(&User, &Job)], seen: &mut [Seen]
 }
 
 /// Runs whose tail did not decide and that have more to say.
-fn further_back(memory: &Memory, jobs: &[(&User, &Job)], seen: &[Seen]) -> Vec<ToRead> {
+fn further_back(memory: &LookMemory, jobs: &[(&User, &Job)], seen: &[Seen]) -> Vec<ToRead> {
     let mut wanted = Vec::new();
     for (index, ((_, job), seen)) in jobs.iter().zip(seen).enumerate() {
         // Everything there is was in the tail already, unless there is more above it.
@@ -230,7 +236,7 @@ fn further_back(memory: &Memory, jobs: &[(&User, &Job)], seen: &[Seen]) -> Vec<T
 /// Reads outputs in one call, and classifies what they show.
 fn read(
     (ctx, tmux): (&Ctx, &TmuxFact),
-    memory: &mut Memory,
+    memory: &mut LookMemory,
     jobs: &[(&User, &Job)],
     seen: &mut [Seen],
     to_read: Vec<ToRead>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Output, ProcError, Spawn, Status};
+use super::{Output, ProcError, ProcessStatus, Spawn};
 use crate::sys::clock::{Clock as _, SystemClock};
 
 /// How long to listen before looking whether the program still lives, when it holds no pipe open or a
@@ -79,7 +79,7 @@ impl Running {
         &mut self,
         mut input: &[u8],
         timeout: Duration,
-    ) -> io::Result<Option<Status>> {
+    ) -> io::Result<Option<ProcessStatus>> {
         let clock = SystemClock::new();
         let mut nap = Duration::from_micros(50);
         loop {
@@ -92,7 +92,7 @@ impl Running {
             drain(&mut self.outputs.0, &mut self.read.0)?;
             drain(&mut self.outputs.1, &mut self.read.1)?;
             if let Some(status) = ended {
-                return Ok(Some(Status::from(status)));
+                return Ok(Some(ProcessStatus::from(status)));
             }
             let Some(left) = timeout.checked_sub(clock.monotonic()) else { return Ok(None) };
             if self.outputs.0.is_none() && self.outputs.1.is_none() && input.is_empty() {

@@ -159,7 +159,6 @@ pub(super) const CIRCLES: &[&str] =
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[
     "Again", "Answer", "Ask", "Board", "Change", "Command", "Door", "Effect", "Effects", "Entry",
-    "Event", "Facts", "Fault", "Flaw", "Fleet", "Input", "Memory", "Origin", "Output", "Plan",
-    "Problem", "Progress", "Row", "Scope", "Standing", "Status", "Ticket", "Trouble", "Which",
+    "Event", "Fault", "Output", "Plan", "Problem", "Progress", "Row", "Scope", "Ticket", "Which",
     "Wish",
 ];

@@ -8,7 +8,7 @@ use tpu::model::facts::{ErrorKind, Progress};
 use tpu::model::job::{Job, Status};
 use tpu::model::rules::Action;
 use tpu::plan::backoff;
-use tpu::plan::budget::{self, Budget, Standing};
+use tpu::plan::budget::{self, Budget, RetryCounts};
 
 use super::{Case, decision};
 use crate::common::scenario::{Record, now, status};
@@ -201,7 +201,7 @@ proptest! {
             let further = budget::has_progressed(&job, &progress);
             let budget = Budget::of(kind);
             let none = Progress::default();
-            let left = |job: &Job, budget| Standing::of(job, &none, kind).left(budget);
+            let left = |job: &Job, budget| RetryCounts::of(job, &none, kind).left(budget);
             let before = BUDGETS.map(|budget| left(&job, budget));
             job.recovery = Some(budget::spent(&job, &progress, kind, now()));
             prop_assert!(!budget::has_progressed(&job, &progress), "progress counts once");
@@ -236,7 +236,7 @@ fn a_program_that_dies_at_once_is_restarted_three_times() {
     let mut children = 0;
     loop {
         let none = Progress::default();
-        if Standing::of(&attempt, &none, ErrorKind::Grpc).is_crash_loop() {
+        if RetryCounts::of(&attempt, &none, ErrorKind::Grpc).is_crash_loop() {
             break;
         }
         attempt.recovery = Some(budget::spent(&attempt, &none, ErrorKind::Grpc, now()));

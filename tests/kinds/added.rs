@@ -70,11 +70,12 @@ impl Lab {
         jobs.iter().find(|job| job["window"] == window).unwrap().clone()
     }
 
-    /// What the engine has of jobs, each by its words.
+    /// What the engine has of jobs, each by its words; one that is just being put there is none yet.
     fn submitted(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.spool).unwrap();
+        let entries = std::fs::read_dir(&self.spool).unwrap().map(|entry| entry.unwrap());
         entries
-            .map(|entry| std::fs::read_to_string(entry.unwrap().path().join("argv")).unwrap())
+            .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+            .map(|entry| std::fs::read_to_string(entry.path().join("argv")).unwrap())
             .collect()
     }
 }
@@ -123,7 +124,8 @@ fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
     lab.env.wait_status(1, "resumed");
     let second = wait_for("the second attempt", || lab.env.jobs("alice").get(1).cloned());
     assert_eq!(second["extra_msgs"]["father"], 1);
-    assert_eq!(lab.submitted().len(), 2, "once");
+    // Its record is written before the engine has it.
+    wait_until("the second attempt is submitted", || lab.submitted().len() == 2);
 
     // The text says out of memory, and the rule for that is pass.
     lab.says(2, "running n8");
@@ -135,6 +137,7 @@ fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
     let failed = lab.env.wait_status(2, "error");
     assert_eq!(failed["error"], "oom");
     assert_eq!(lab.env.jobs("alice").len(), 2);
+    assert_eq!(lab.submitted().len(), 2, "once");
 }
 
 #[test]

@@ -24,8 +24,8 @@ use tpu::ops::snapshot::{LookMemory, survey};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::proc;
 use tpu::tmux::Tmux as _;
-use tpu::tmux::fake::FakeTmux;
 
+use crate::common::fake_tmux::FakeTmux;
 use crate::common::text::{healthy, six_expressions};
 use crate::common::{Lab, TPU, ctx, data, finished, record, words};
 use crate::screen::{Bench, Plain};

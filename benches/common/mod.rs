@@ -1,5 +1,8 @@
 //! A place for the built program: a data file, a tmux server of its own, and the time that commands take.
 
+#[expect(dead_code, reason = "what only tests do with it")]
+#[path = "../../tests/common/fakes/tmux.rs"]
+pub(crate) mod fake_tmux;
 pub(crate) mod table;
 pub(crate) mod text;
 

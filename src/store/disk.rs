@@ -1,5 +1,5 @@
 //! The file operations that the store uses, and no others. Each call is one moment at which a machine
-//! can stop or a disk can refuse; [`super::fake::FakeDisk`] does so on demand.
+//! can stop or a disk can refuse; tests have a disk that does so on demand.
 
 use std::any::Any;
 use std::fs::{self, File, OpenOptions};

@@ -13,7 +13,6 @@ pub mod atomic;
 mod backup;
 pub mod disk;
 mod error;
-pub mod fake;
 mod flag;
 mod journal;
 pub mod lock;

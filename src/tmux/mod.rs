@@ -1,12 +1,11 @@
 //! The tmux server: sessions, windows, panes, and nothing about jobs.
 //!
-//! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one (one `tmux` process per call, several
-//! commands in one), and `fake::FakeTmux` plays a server in memory. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server still
-//! agrees about whose they are: a target such as `=alice:42` may resolve to a window *named* `420run` (seen
-//! on tmux 3.3a) and serves only to create.
+//! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one: one `tmux` process per call, several
+//! commands in one. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server
+//! still agrees about whose they are: a target such as `=alice:42` may resolve to a window *named* `420run`
+//! (seen on tmux 3.3a) and serves only to create.
 
 mod commands;
-pub mod fake;
 mod formats;
 pub mod oneshot;
 mod quote;

@@ -5,12 +5,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::fakes::disk::{FakeDisk, Fault};
 use tpu::kinds::tpu::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget, Timing};
 use tpu::model::ids::TargetName;
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::provider::{Answer, EVERYWHERE, Progress, Provider as _, RequestId, Trouble, retry};
-use tpu::store::fake::{FakeDisk, Fault};
 use tpu::store::{Disk, Who};
 use tpu::sys::clock::{Clock as _, ManualClock, SystemClock};
 use tpu::sys::env::Env;

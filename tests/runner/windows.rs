@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use crate::common::fakes::tmux::FakeTmux;
 use tpu::model::facts::{PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{Job, Launch, LaunchMode};
@@ -14,7 +15,6 @@ use tpu::runner::{Attempt, RunError, Runner, Submitted};
 use tpu::sys::clock::SystemClock;
 use tpu::sys::env::Env;
 use tpu::sys::random::{OsRandom, Random as _};
-use tpu::tmux::fake::FakeTmux;
 use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::fakes::tmux::FakeTmux;
 use serde_json::json;
 use tpu::model::facts::{ErrorKind, PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, UserName};
@@ -21,7 +22,6 @@ use tpu::ops::wake::Wake;
 use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
-use tpu::tmux::fake::FakeTmux;
 use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use crate::common::env::{TPU, TestEnv};

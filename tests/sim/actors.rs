@@ -311,7 +311,7 @@ fn happen(world: &Arc<World>) {
     }
 }
 
-fn tmux(world: &World, host: usize) -> Arc<tpu::tmux::fake::FakeTmux> {
+fn tmux(world: &World, host: usize) -> Arc<crate::common::fakes::tmux::FakeTmux> {
     let state = world.state();
     Arc::clone(&state.hosts.get(host).expect("the machine is there").tmux)
 }
@@ -381,7 +381,7 @@ pub(crate) fn reboot(world: &World, host: usize) {
         machine.boots += 1;
         place.host.clone_from(&machine.name);
         place.boot = machine.boot();
-        machine.tmux = Arc::new(tpu::tmux::fake::FakeTmux::new(place, Arc::new(time)));
+        machine.tmux = Arc::new(crate::common::fakes::tmux::FakeTmux::new(place, Arc::new(time)));
     }
     if power_fails {
         world.disk.power_failure();

@@ -122,7 +122,7 @@ impl Launcher {
         }
     }
 
-    fn tmux(&self) -> Arc<tpu::tmux::fake::FakeTmux> {
+    fn tmux(&self) -> Arc<crate::common::fakes::tmux::FakeTmux> {
         let state = self.me.world.state();
         let machine = state.hosts.get(self.me.pid.host).expect("a launcher is on a machine");
         Arc::clone(&machine.tmux)

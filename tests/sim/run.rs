@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use generator::{Generator, Gn};
 
+use crate::common::fakes::disk::FakeDisk;
 use tpu::model::data::Data;
 use tpu::model::facts::ErrorKind;
 use tpu::model::ids::{TargetName, UserName};
@@ -12,7 +13,6 @@ use tpu::model::job::{Job, Status};
 use tpu::model::lineage;
 use tpu::model::rules::Action;
 use tpu::model::target::{Pricing, Registration};
-use tpu::store::fake::FakeDisk;
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};

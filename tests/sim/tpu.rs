@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::common::fakes::disk::FakeDisk;
 use tpu::effects::{Effects, Warnings};
 use tpu::kinds::Kinds;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
@@ -14,7 +15,6 @@ use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
 use tpu::ops::providers::Providers;
 use tpu::ops::setting_layers::Layers;
-use tpu::store::fake::FakeDisk;
 use tpu::store::{Store, Who};
 use tpu::sys::clock::Clock;
 use tpu::sys::env::Env;

@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::common::fakes::disk::FakeDisk;
+use crate::common::fakes::tmux::FakeTmux;
 use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::Place;
 use tpu::model::time::Timestamp;
-use tpu::store::fake::FakeDisk;
 use tpu::sys::clock::Clock;
 use tpu::sys::random::{Random as _, SeededRandom};
-use tpu::tmux::fake::FakeTmux;
 
 use super::launcher::Habits;
 use super::observer::Observer;

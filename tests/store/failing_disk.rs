@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::fakes::disk::{FakeDisk, Fault};
 use serde_json::{Value, json};
 use tpu::model::data::Data;
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::time::Timestamp;
-use tpu::store::fake::{FakeDisk, Fault};
 use tpu::store::{BACKUPS_KEPT, Committed, Event, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, ManualClock};
 

@@ -220,7 +220,7 @@ fn what_is_allowed_passes() {
         ("src/kinds/tpu/sim/fleet.rs", "use crate::store::atomic::replace;"),
         ("src/cli/dispatch.rs", "use crate::{daemon, demo};"),
         ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
-        ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::fake::FakeTmux; }"),
+        ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::oneshot::OneShot; }"),
         ("src/main.rs", "fn main() -> std::process::ExitCode { tpu::cli::main() }"),
         ("src/lib.rs", "pub mod text;\npub mod model;"),
         ("tests/kill.rs", "use tpu::store::Store;\nuse std::fs;"),

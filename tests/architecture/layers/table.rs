@@ -6,7 +6,7 @@ pub(super) struct Layer {
     pub(super) name: &'static str,
     /// What it may use of this crate, beside itself.
     pub(super) uses: &'static [&'static str],
-    /// What its unit tests may use as well: downwards only, for example a fake of tmux.
+    /// What its unit tests may use as well: downwards only, for example a real tmux server.
     pub(super) uses_in_tests: &'static [&'static str],
 }
 
@@ -159,6 +159,5 @@ pub(super) const CIRCLES: &[&str] =
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[
     "Again", "Answer", "Ask", "Board", "Change", "Command", "Door", "Effect", "Effects", "Entry",
-    "Event", "Fault", "Output", "Plan", "Problem", "Progress", "Row", "Scope", "Ticket", "Which",
-    "Wish",
+    "Event", "Output", "Plan", "Problem", "Progress", "Row", "Scope", "Ticket", "Which", "Wish",
 ];

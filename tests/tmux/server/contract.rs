@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use crate::common::fakes::tmux::FakeTmux;
 use tpu::model::facts::{PaneFact, Place, TmuxFact};
 use tpu::model::ids::LaunchToken;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::ManualClock;
-use tpu::tmux::fake::FakeTmux;
 use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, Tmux, TmuxError};
 

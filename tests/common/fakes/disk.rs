@@ -1,5 +1,5 @@
 //! A disk in memory that fails on demand: at any operation it can refuse, tear a write in two, or lose
-//! the process or the power. For tests.
+//! the process or the power.
 //!
 //! Contents reach the platter only when they are synced, names only when their directory is; a power
 //! failure takes everything else away. A crash of the process alone takes nothing away.
@@ -10,11 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::disk::{Contents, Disk, Lock, Locked, Stat};
+use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
 
 /// What happens to one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It fails with this error. A write has then written nothing.
     Error(io::ErrorKind),
     /// It fails with this error, and a write has written half.
@@ -26,10 +26,10 @@ pub enum Fault {
 }
 
 /// Decides about each operation by its number, name and path.
-pub type Faults = Box<dyn FnMut(u64, &'static str, &Path) -> Option<Fault> + Send>;
+pub(crate) type Faults = Box<dyn FnMut(u64, &'static str, &Path) -> Option<Fault> + Send>;
 
 /// The disk.
-pub struct FakeDisk {
+pub(crate) struct FakeDisk {
     state: Mutex<State>,
 }
 
@@ -75,26 +75,16 @@ enum Step {
 
 impl FakeDisk {
     /// A disk with one empty directory.
-    pub fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
         let mut platter = Platter { account: (1000, 1000), ..Platter::default() };
         platter.dirs.insert(dir.to_owned(), (0o770, 1000, 1000));
-        Self::with(platter)
-    }
-
-    fn with(platter: Platter) -> Self {
         let state =
             State { platter, locked: BTreeSet::new(), operations: 0, faults: None, crashed: false };
         Self { state: Mutex::new(state) }
     }
 
-    /// Another disk with the same contents and no faults.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        Self::with(self.state().platter.clone())
-    }
-
     /// Puts a file there, on the platter, past all faults.
-    pub fn put(&self, path: &Path, bytes: &[u8], mode: u32, owner: (u32, u32)) {
+    pub(crate) fn put(&self, path: &Path, bytes: &[u8], mode: u32, owner: (u32, u32)) {
         let mut state = self.state();
         let id = state.platter.new_file(path, mode);
         state.platter.durable.insert(path.to_owned(), id);
@@ -106,7 +96,7 @@ impl FakeDisk {
     }
 
     /// Decides about all further operations, which count from 0 again.
-    pub fn set_faults(
+    pub(crate) fn set_faults(
         &self,
         faults: impl FnMut(u64, &'static str, &Path) -> Option<Fault> + Send + 'static,
     ) {
@@ -116,12 +106,12 @@ impl FakeDisk {
     }
 
     /// How many operations there were since [`FakeDisk::set_faults`] or the beginning.
-    pub fn operations(&self) -> u64 {
+    pub(crate) fn operations(&self) -> u64 {
         self.state().operations
     }
 
     /// A new process: no faults, no locks.
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         let mut state = self.state();
         state.crashed = false;
         state.faults = None;
@@ -129,7 +119,7 @@ impl FakeDisk {
     }
 
     /// A new process after a power failure: what was not brought to the platter is gone.
-    pub fn power_failure(&self) {
+    pub(crate) fn power_failure(&self) {
         self.restart();
         let mut state = self.state();
         state.platter.names = state.platter.durable.clone();
@@ -139,23 +129,23 @@ impl FakeDisk {
     }
 
     /// Lets somebody else hold a lock until [`FakeDisk::restart`].
-    pub fn hold(&self, path: &Path, note: &[u8]) {
+    pub(crate) fn hold(&self, path: &Path, note: &[u8]) {
         self.put(path, note, 0o660, (1000, 1000));
         let _: bool = self.state().locked.insert(path.to_owned());
     }
 
     /// Acts as another account from now on; 0 may do everything.
-    pub fn set_account(&self, uid: u32, gid: u32) {
+    pub(crate) fn set_account(&self, uid: u32, gid: u32) {
         self.state().platter.account = (uid, gid);
     }
 
     /// The names of all files.
-    pub fn paths(&self) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.state().platter.names.keys().cloned().collect()
     }
 
     /// The bytes of a file, past all faults.
-    pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         let id = state.platter.names.get(path)?;
         state.platter.files.get(id).map(|file| file.bytes.clone())

@@ -1,21 +1,20 @@
-//! A tmux server in memory, behind the same door and with the same strictness as the real one. For
-//! tests, which can also close windows behind a job's back and count what was asked.
+//! A tmux server in memory, behind the same door and with the same strictness as the real one. Tests can
+//! also close windows behind a job's back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::oneshot::check_session_name;
-use super::{Capture, NewWindow, Occupant, Tmux, TmuxError, formats};
-use crate::model::facts::{PaneFact, Place, TmuxFact};
-use crate::model::ids::{JobId, LaunchToken};
-use crate::sys::clock::Clock;
+use tpu::model::facts::{PaneFact, Place, TmuxFact};
+use tpu::model::ids::{JobId, LaunchToken};
+use tpu::sys::clock::Clock;
+use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 /// Rows of every pane.
 const HEIGHT: u32 = 50;
 const ROWS: usize = HEIGHT as usize;
 
 /// The server in memory. Cheap to share: all methods take `&self`.
-pub struct FakeTmux {
+pub(crate) struct FakeTmux {
     clock: Arc<dyn Clock>,
     server: Mutex<Server>,
 }
@@ -47,7 +46,7 @@ struct Window {
 
 impl FakeTmux {
     /// A place where no server runs yet.
-    pub fn new(place: Place, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(place: Place, clock: Arc<dyn Clock>) -> Self {
         let place = Place { server_pid: 0, server_start: 0, ..place };
         let server = Server {
             place,
@@ -70,17 +69,17 @@ impl FakeTmux {
     }
 
     /// Makes every question fail with this reason, until [`FakeTmux::recover`].
-    pub fn fail(&self, reason: &str) {
+    pub(crate) fn fail(&self, reason: &str) {
         self.server().failing = Some(reason.to_owned());
     }
 
     /// Ends the effect of [`FakeTmux::fail`].
-    pub fn recover(&self) {
+    pub(crate) fn recover(&self) {
         self.server().failing = None;
     }
 
     /// Ends the server with all its windows.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut server = self.server();
         server.sessions.clear();
         server.place.server_pid = 0;
@@ -88,20 +87,20 @@ impl FakeTmux {
     }
 
     /// Ends the server and starts an empty one with another pid and start time.
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.stop();
         self.server().start(self.now());
     }
 
     /// So many clients look at the window of a pane from now on.
-    pub fn set_watchers(&self, pane_id: &str, watchers: u32) {
+    pub(crate) fn set_watchers(&self, pane_id: &str, watchers: u32) {
         if let Some(window) = self.server().window_of_pane(pane_id) {
             window.watchers = watchers;
         }
     }
 
     /// Replaces everything that a pane has ever shown.
-    pub fn set_text(&self, pane_id: &str, text: impl Into<Vec<u8>>) {
+    pub(crate) fn set_text(&self, pane_id: &str, text: impl Into<Vec<u8>>) {
         let now = self.now();
         if let Some(window) = self.server().window_of_pane(pane_id) {
             window.text = text.into();
@@ -113,20 +112,20 @@ impl FakeTmux {
     }
 
     /// The program of a pane ends, and its window stays (`remain-on-exit`).
-    pub fn end_program(&self, pane_id: &str) {
+    pub(crate) fn end_program(&self, pane_id: &str) {
         if let Some(window) = self.server().window_of_pane(pane_id) {
             window.fact.dead = true;
         }
     }
 
     /// Somebody closes a window. The last window takes its session along, the last session the server.
-    pub fn close_by_hand(&self, session: &str, index: u32) {
+    pub(crate) fn close_by_hand(&self, session: &str, index: u32) {
         self.server().close(session, index);
     }
 
     /// Somebody opens a window that has nothing to do with us; false when the number is in use, as tmux
     /// refuses it then.
-    pub fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool {
+    pub(crate) fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool {
         let now = self.now();
         let mut server = self.server();
         if server.place.server_pid == 0 {
@@ -140,29 +139,29 @@ impl FakeTmux {
     }
 
     /// Somebody renames a window.
-    pub fn rename_window(&self, session: &str, index: u32, name: &str) {
+    pub(crate) fn rename_window(&self, session: &str, index: u32, name: &str) {
         if let Some(window) = self.server().window(session, index) {
             name.clone_into(&mut window.name);
         }
     }
 
     /// The name of a window.
-    pub fn window_name(&self, session: &str, index: u32) -> Option<String> {
+    pub(crate) fn window_name(&self, session: &str, index: u32) -> Option<String> {
         self.server().window(session, index).map(|window| window.name.clone())
     }
 
     /// What a pane was opened with: whoever simulates programs reads here what to play.
-    pub fn opened(&self, pane_id: &str) -> Option<NewWindow> {
+    pub(crate) fn opened(&self, pane_id: &str) -> Option<NewWindow> {
         self.server().window_of_pane(pane_id)?.opened.clone()
     }
 
     /// An option that was set on a pane.
-    pub fn pane_option(&self, pane_id: &str, option: &str) -> Option<String> {
+    pub(crate) fn pane_option(&self, pane_id: &str, option: &str) -> Option<String> {
         self.server().window_of_pane(pane_id)?.options.get(option).cloned()
     }
 
     /// What was last put into a buffer.
-    pub fn buffer(&self) -> String {
+    pub(crate) fn buffer(&self) -> String {
         self.server().buffer.clone()
     }
 }
@@ -273,7 +272,7 @@ impl Tmux for FakeTmux {
     }
 
     fn ensure_session(&self, session: &str, _history: u32) -> Result<(), TmuxError> {
-        check_session_name(session)?;
+        may_be_named(session)?;
         let now = self.now();
         let mut server = self.server();
         match server.check("new-session") {
@@ -287,7 +286,7 @@ impl Tmux for FakeTmux {
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
-        check_session_name(&window.session)?;
+        may_be_named(&window.session)?;
         let failed =
             |message: String| Err(TmuxError::Failed { command: "new-window".to_owned(), message });
         if window.argv.is_empty() {
@@ -318,7 +317,7 @@ impl Tmux for FakeTmux {
         let texts = panes.iter().map(|capture| {
             let window = server.window_of_pane(&capture.pane_id)?;
             let lines = capture.history.map(|count| ROWS + count as usize);
-            Some(formats::without_blank_end(last_lines(&window.text, lines)))
+            Some(last_lines(&window.text, lines))
         });
         Ok(texts.collect())
     }
@@ -369,7 +368,8 @@ impl Tmux for FakeTmux {
     }
 
     fn attach_argv(&self, pane: &PaneFact, _inside: Option<&str>) -> Vec<String> {
-        super::commands::attach(pane, "fake", None)
+        let target = format!("={}:{}", pane.session, pane.window_index);
+        ["tmux", "attach-session", "-t", &target].map(str::to_owned).to_vec()
     }
 
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
@@ -387,19 +387,31 @@ impl Tmux for FakeTmux {
     }
 }
 
-/// The last `count` lines, or all; every line ends in a newline.
+/// Refuses the names that tmux cannot keep.
+fn may_be_named(session: &str) -> Result<(), TmuxError> {
+    let changed = |c: char| c.is_control() || matches!(c, '.' | ':');
+    if session.is_empty() || session.starts_with('$') || session.contains(changed) {
+        let reason = "choose a short word such as 'alice'";
+        return Err(TmuxError::BadName { name: session.to_owned(), reason });
+    }
+    Ok(())
+}
+
+/// The last `count` lines, or all, without the blank ones at the end; every line ends in a newline.
 fn last_lines(text: &[u8], count: Option<usize>) -> Vec<u8> {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     let skip = count.map_or(0, |count| lines.len().saturating_sub(count));
-    lines.into_iter().skip(skip).flat_map(|line| [line, b"\n"]).flatten().copied().collect()
+    let used = lines.iter().rposition(|line| !line.trim_ascii().is_empty()).map_or(0, |at| at + 1);
+    let shown = lines.into_iter().take(used).skip(skip);
+    shown.flat_map(|line| [line, b"\n"]).flatten().copied().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
-    use crate::sys::clock::ManualClock;
+    use tpu::model::time::Timestamp;
+    use tpu::sys::clock::ManualClock;
 
     fn fake() -> (FakeTmux, Arc<ManualClock>) {
         let place = Place {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::effects::Effects;
 use crate::model::ids::TargetName;
+use crate::model::job::EngineRun;
 use crate::model::settings::{Settings, SettingsError};
 use crate::model::target::{Machines, ProviderAt, ProviderName, Registration, Target, TargetKind};
 use crate::model::time::Timestamp;
@@ -78,6 +79,18 @@ pub trait KindOfTarget: Send + Sync {
         windows: WindowRunner<'a>,
     ) -> Box<dyn Runner + 'a> {
         Box::new(windows)
+    }
+
+    /// The engine that has a run, by what its handle says. `None` for a kind whose jobs run in windows. Nothing is
+    /// asked yet.
+    fn engine<'a>(&self, _run: &EngineRun, _effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
+        None
+    }
+
+    /// A number that changes when an engine of this kind has said by itself that something has happened. Asked
+    /// several times a second.
+    fn wakes(&self) -> u64 {
+        0
     }
 
     /// Whether its jobs see the disk that this program sees.
@@ -257,6 +270,15 @@ impl Kinds {
         self.all()
             .find(|kind| kind.word() == *word)
             .ok_or_else(|| UnknownKind { word: word.clone() })
+    }
+
+    /// The engine that has a run. `None` where nobody here knows its kind.
+    pub fn engine<'a>(
+        &self,
+        run: &EngineRun,
+        effects: &'a Effects,
+    ) -> Option<Box<dyn Runner + 'a>> {
+        self.named(&run.kind).ok()?.engine(run, effects)
     }
 
     /// Every provider, and first that there is none.

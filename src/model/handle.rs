@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::facts::Place;
 use super::ids::LaunchToken;
 use super::read::{self, DataError, Fields, Json, Path};
+use super::target::TargetKind;
 
 /// What identifies a run to its runner. Nothing else does: numbers are used again by engines, and windows
 /// by people.
@@ -26,10 +27,12 @@ pub enum Handle {
     },
 }
 
-/// Where an engine knows a run.
+/// Where an engine knows a run: with that it can be asked, whatever has become of the target of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineRun {
-    /// Which engine, in the words of its runner.
+    /// The kind of target that brings the engine.
+    pub kind: TargetKind,
+    /// Which engine of this kind: all that the kind needs to ask it.
     pub cluster: String,
     /// Its number there; `None` until the engine has said it.
     pub id: Option<String>,
@@ -39,6 +42,7 @@ pub struct EngineRun {
 pub(super) fn read_engine(value: Json<'_>, path: &Path<'_>) -> Result<EngineRun, DataError> {
     let fields = Fields::new(value, path)?;
     Ok(EngineRun {
+        kind: TargetKind::new(fields.need("kind", "text", read::text)?),
         cluster: fields.need("cluster", "text", read::text)?,
         id: fields.with("id", read::text)?,
     })
@@ -46,7 +50,7 @@ pub(super) fn read_engine(value: Json<'_>, path: &Path<'_>) -> Result<EngineRun,
 
 /// Where an engine knows a run, for the file.
 pub(super) fn write_engine(run: &EngineRun) -> Value {
-    json!({ "cluster": run.cluster, "id": run.id })
+    json!({ "kind": run.kind.as_str(), "cluster": run.cluster, "id": run.id })
 }
 
 #[cfg(test)]
@@ -61,12 +65,13 @@ mod tests {
             "windows_id": 7, "tpu": "gpu", "job_dir": "/d", "status": "starting",
             "extra_msgs": {
                 "launch": {"token": "t7", "mode": "native", "at": "2026-11-20T14:02:11Z"},
-                "engine": {"cluster": "c", "id": null},
+                "engine": {"kind": "slow", "cluster": "c", "id": null},
             },
         });
         let mut job = Job::from_value(&record, &UserName::from("alice")).unwrap();
         let engine = |id: Option<&str>| {
-            let run = EngineRun { cluster: "c".to_owned(), id: id.map(str::to_owned) };
+            let (kind, id) = (TargetKind::new("slow"), id.map(str::to_owned));
+            let run = EngineRun { kind, cluster: "c".to_owned(), id };
             Handle::Engine { run, token: LaunchToken::from("t7") }
         };
         assert_eq!(job.handle(), Some(engine(None)));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::kinds::KindOfTarget;
 use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::TmuxFact;
@@ -31,22 +32,19 @@ pub fn of_target<'a>(
     Ok(kind.runner(data.registration(&target.name), &ctx.effects, windows(ctx)))
 }
 
-/// The runner of an attempt: its handle says whether an engine has it, and its target which one.
+/// The runner of an attempt, by its handle. Where nobody knows the engine that has it, the window runner says
+/// that it is elsewhere.
 pub fn of<'a>(ctx: &'a Ctx, job: &Job) -> Box<dyn Runner + 'a> {
-    engine_of(ctx, job).unwrap_or_else(|| Box::new(windows(ctx)))
+    engine(ctx, job).unwrap_or_else(|| Box::new(windows(ctx)))
 }
 
 /// The same, for whoever has looked at tmux for something else as well: windows are found in that look.
 pub fn at<'a>(ctx: &'a Ctx, job: &Job, tmux: &'a TmuxFact) -> Box<dyn Runner + 'a> {
-    engine_of(ctx, job).unwrap_or_else(|| Box::new(windows(ctx).seeing(tmux)))
+    engine(ctx, job).unwrap_or_else(|| Box::new(windows(ctx).seeing(tmux)))
 }
 
-/// The engine that has an attempt. `None` for windows, and where nobody knows the engine any more: the window
-/// runner says of such a run that it is elsewhere.
-fn engine_of<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
-    job.engine.as_ref()?;
-    let data = ctx.data().ok()?;
-    of_target(ctx, &data, &data.target(&job.tpu)?).ok()
+fn engine<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
+    ctx.kinds.engine(job.engine.as_ref()?, &ctx.effects)
 }
 
 /// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps
@@ -92,30 +90,24 @@ pub fn outputs(
     Ok(outputs)
 }
 
-/// An engine: its kind, and its name within that.
-type Engine = (TargetKind, String);
-
 /// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner.
 fn by_runner<'a>(
     ctx: &'a Ctx,
     jobs: impl Iterator<Item = &'a Job>,
     tmux: &'a TmuxFact,
 ) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
-    let data = ctx.data().ok();
-    let kind_of = |job: &Job| {
-        let engine = job.engine.as_ref()?;
-        Some((data.as_ref()?.target(&job.tpu)?.kind, engine.cluster.clone()))
-    };
-    let mut groups: BTreeMap<Option<Engine>, (&Job, Vec<usize>)> = BTreeMap::new();
+    let engine_of = |job: &'a Job| job.engine.as_ref().map(|run| (&run.kind, &run.cluster));
+    let mut groups: BTreeMap<Option<(&TargetKind, &String)>, (&Job, Vec<usize>)> = BTreeMap::new();
     for (index, job) in jobs.enumerate() {
-        groups.entry(kind_of(job)).or_insert((job, Vec::new())).1.push(index);
+        groups.entry(engine_of(job)).or_insert((job, Vec::new())).1.push(index);
     }
     groups.into_values().map(|(first, theirs)| (at(ctx, first, tmux), theirs)).collect()
 }
 
 /// A number that changes when a run may have come or gone or ended.
 pub fn wakes(ctx: &Ctx) -> u64 {
-    windows(ctx).wakes().unwrap_or_default()
+    let engines: u64 = ctx.kinds.all().map(KindOfTarget::wakes).fold(0, u64::wrapping_add);
+    windows(ctx).wakes().wrapping_add(engines)
 }
 
 fn windows(ctx: &Ctx) -> WindowRunner<'_> {

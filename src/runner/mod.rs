@@ -33,16 +33,20 @@ pub trait Runner: Send + Sync {
     /// that failed makes those unknown about whom it was asked, and no others.
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;
 
-    /// How the command of a run has ended, as far as its supervisor has written it down beside the record. Nobody
-    /// is asked.
-    fn recorded_exit(&self, run: RunRef<'_>) -> Option<Exit>;
+    /// How the command of a run has ended, as far as a supervisor of ours has written it down beside the record.
+    /// Nobody is asked.
+    fn recorded_exit(&self, _run: RunRef<'_>) -> Option<Exit> {
+        None
+    }
 
     /// What runs have printed, with as few questions as it takes; the result keeps their order. `None`: there is
     /// nothing that can be read.
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError>;
 
     /// Processes of a run that can be seen from here, whatever else is known of it.
-    fn processes(&self, run: RunRef<'_>) -> Result<Vec<Process>, RunError>;
+    fn processes(&self, _run: RunRef<'_>) -> Result<Vec<Process>, RunError> {
+        Ok(Vec::new())
+    }
 
     /// Why a run could not be stopped from here, before anything is done. Whether something shows it that would
     /// be closed.
@@ -53,10 +57,6 @@ pub trait Runner: Send + Sync {
 
     /// The command that shows a run to a person who wants to look or type; to be run with the terminal.
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError>;
-
-    /// A number that changes when a run may have come or gone or ended: cheap enough to be asked several times a
-    /// second. `None` where only the clock tells when to look.
-    fn wakes(&self) -> Option<u64>;
 }
 
 /// One run to be asked about: the record of its attempt, with the handle in it, and its user's session.
@@ -129,7 +129,7 @@ impl Observed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputMark {
     /// Changes when the run has printed since, or when its output is shown at another size.
-    pub mark: [u64; 6],
+    pub mark: u64,
     /// Lines of it above what is shown.
     pub above: u64,
 }

@@ -196,6 +196,25 @@ fn no_provider_is_asked_to_make_it_or_to_take_it_away() {
 }
 
 #[test]
+fn it_is_followed_where_it_runs_whatever_becomes_of_its_target() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    let elsewhere = lab.env.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let other = format!("register cave --kind echo --spool {} --force", elsewhere.display());
+    drop(lab.tpu(&other).exits(0));
+    assert_eq!(lab.shown(1)["status"], "running");
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1, "the next one goes there");
+    lab.env.change(|data| assert!(data.registry_mut().forget(&"cave".into())));
+    assert_eq!(lab.shown(1)["status"], "running", "nobody knows the target any more");
+    drop(lab.tpu("kill 1").exits(0));
+    assert_eq!(std::fs::read_to_string(lab.place(1).join("state")).unwrap(), "stopped");
+    assert_eq!(lab.shown(2)["status"], "pending");
+}
+
+#[test]
 fn what_makes_no_sense_for_it_is_refused_with_what_would() {
     let lab = Lab::new();
     lab.env.code("alice", "staging.sh", "true\n");

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpu::effects::Effects;
 use tpu::kinds::{Destination, Door, KindOfTarget, Refusal, Within};
-use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode, Status};
@@ -15,13 +14,11 @@ use tpu::model::view::{JobView, Whose};
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
 use tpu::ops::snapshot::{LookMemory, look};
-use tpu::runner::window::WindowRunner;
 use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
     StopOutcome, Submitted,
 };
 use tpu::sys::env::Env;
-use tpu::sys::procs::Process;
 
 use crate::common::env::{TPU, TestEnv};
 
@@ -42,13 +39,8 @@ impl KindOfTarget for Echo {
         Err(Refusal::new("it has no workers", "ask its engine"))
     }
 
-    fn runner<'a>(
-        &self,
-        _: Option<&Registration>,
-        _: &'a Effects,
-        _: WindowRunner<'a>,
-    ) -> Box<dyn Runner + 'a> {
-        Box::new(self.clone())
+    fn engine<'a>(&self, _: &EngineRun, _: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
+        Some(Box::new(self.clone()))
     }
 }
 
@@ -88,16 +80,8 @@ impl Runner for Echo {
         runs.iter().map(of).collect()
     }
 
-    fn recorded_exit(&self, _: RunRef<'_>) -> Option<Exit> {
-        None
-    }
-
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
         Ok(wanted.iter().map(|_| None).collect())
-    }
-
-    fn processes(&self, _: RunRef<'_>) -> Result<Vec<Process>, RunError> {
-        Ok(Vec::new())
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
@@ -110,10 +94,6 @@ impl Runner for Echo {
 
     fn attach(&self, _: RunRef<'_>) -> Result<Vec<String>, RunError> {
         refused()
-    }
-
-    fn wakes(&self) -> Option<u64> {
-        None
     }
 }
 
@@ -148,7 +128,8 @@ fn lab(env: &TestEnv) -> Ctx {
                 machine: None,
             });
             if target == "gpu" {
-                let run = EngineRun { cluster: "c".to_owned(), id: Some(number.to_string()) };
+                let (kind, id) = (TargetKind::new("echo"), Some(number.to_string()));
+                let run = EngineRun { kind, cluster: "c".to_owned(), id };
                 job.keep_handle(Handle::Engine { run, token });
             }
             data.user_mut(&id.user).unwrap().push_job(job);

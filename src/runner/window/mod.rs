@@ -13,6 +13,7 @@ pub mod processes;
 pub mod relay;
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::effects::Effects;
 use crate::model::exit::Exit;
@@ -55,6 +56,12 @@ impl<'a> WindowRunner<'a> {
     #[must_use]
     pub fn seeing(self, tmux: &'a TmuxFact) -> Self {
         Self { seen: Some(tmux), ..self }
+    }
+
+    /// A number that changes when a window may have come or gone or its program ended: cheap enough to be asked
+    /// several times a second.
+    pub fn wakes(&self) -> u64 {
+        self.effects.tmux.wake_mark()
     }
 
     fn look(&self) -> Cow<'_, TmuxFact> {
@@ -344,10 +351,6 @@ impl Runner for WindowRunner<'_> {
             }
         }
     }
-
-    fn wakes(&self) -> Option<u64> {
-        Some(self.effects.tmux.wake_mark())
-    }
 }
 
 /// The pane of a run, if there is one now, and the server's pid. Refused where nobody can tell from here.
@@ -405,17 +408,10 @@ fn server(tmux: &TmuxFact) -> u32 {
 
 /// Changes when a pane prints, is resized, or its job ends.
 fn printed(server: u32, pane: &PaneFact) -> OutputMark {
-    let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
-    let exit = pane.exit.map_or(u64::MAX, |code| u64::from(code.cast_unsigned()));
-    let mark = [
-        pane.activity,
-        pane.history_size,
-        two(pane.cursor_y, pane.cursor_x),
-        two(pane.width, pane.height),
-        exit,
-        u64::from(server),
-    ];
-    OutputMark { mark, above: pane.history_size }
+    let mut mark = DefaultHasher::new();
+    (pane.activity, pane.history_size, pane.cursor_y, pane.cursor_x).hash(&mut mark);
+    (pane.width, pane.height, pane.exit, server).hash(&mut mark);
+    OutputMark { mark: mark.finish(), above: pane.history_size }
 }
 
 /// Whether the end of a job's program may have been recorded by its launcher alone.

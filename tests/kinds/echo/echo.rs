@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use tpu::effects::Effects;
 use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
-use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
 use tpu::model::ids::LaunchToken;
 use tpu::model::job::{EngineRun, Handle};
@@ -20,7 +19,6 @@ use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
     StopOrder, StopOutcome, StopPart, Submitted, Want,
 };
-use tpu::sys::procs::Process;
 
 /// The kind.
 pub(crate) struct Echo;
@@ -65,6 +63,10 @@ impl KindOfTarget for Echo {
         let spool = registration.and_then(|known| known.options.get("spool"));
         Box::new(Engine { spool: spool.map(PathBuf::from).unwrap_or_default() })
     }
+
+    fn engine<'a>(&self, run: &EngineRun, _: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
+        Some(Box::new(Engine { spool: PathBuf::from(&run.cluster) }))
+    }
 }
 
 /// The engine.
@@ -79,7 +81,8 @@ impl Engine {
     }
 
     fn handle(&self, token: &LaunchToken) -> Handle {
-        let run = EngineRun { cluster: self.spool.display().to_string(), id: None };
+        let cluster = self.spool.display().to_string();
+        let run = EngineRun { kind: Echo.word(), cluster, id: None };
         Handle::Engine { run, token: token.clone() }
     }
 
@@ -173,14 +176,10 @@ impl Runner for Engine {
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         let observed = |run: &RunRef<'_>| {
             let length = std::fs::metadata(self.dir(*run).join("log")).map_or(0, |log| log.len());
-            let printed = OutputMark { mark: [length, 0, 0, 0, 0, 0], above: 0 };
+            let printed = OutputMark { mark: length, above: 0 };
             Observed { run: self.fact(*run), pane: None, printed: Some(printed) }
         };
         runs.iter().map(observed).collect()
-    }
-
-    fn recorded_exit(&self, _: RunRef<'_>) -> Option<Exit> {
-        None
     }
 
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
@@ -197,10 +196,6 @@ impl Runner for Engine {
             Some(Chunk { bytes, next: log.len() as u64 })
         };
         Ok(wanted.iter().map(read).collect())
-    }
-
-    fn processes(&self, _: RunRef<'_>) -> Result<Vec<Process>, RunError> {
-        Ok(Vec::new())
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
@@ -221,10 +216,6 @@ impl Runner for Engine {
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {
         let log = self.dir(run).join("log").display().to_string();
         Ok(["tail", "-f", &log].map(str::to_owned).to_vec())
-    }
-
-    fn wakes(&self) -> Option<u64> {
-        None
     }
 }
 

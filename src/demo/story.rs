@@ -258,9 +258,10 @@ impl<'a> Story<'a> {
 
     /// Waits for the second checkpoint.
     fn has_checkpoint(&mut self, job: &JobId) -> Result<(), Error> {
+        let ctx = self.ctx;
         self.until(job, "to have a checkpoint", |view| {
-            let log = view.log_dir.as_deref().unwrap_or_default();
-            matches!(checkpoint::find(log, None), checkpoint::Checkpoints::Newest(step, _) if step >= 20)
+            let found = checkpoint::of_attempt(ctx, &view.id);
+            matches!(found, Ok(checkpoint::Checkpoints::Newest(step, _)) if step >= 20)
         })?;
         Ok(())
     }

@@ -1,11 +1,16 @@
 //! Complete checkpoints: entries of a log directory named by a step, not temporary, not empty. That there is
 //! none is said only where everything could be read and nothing looks like one.
 
-use std::ffi::OsString;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use regex::Regex;
+
+use crate::model::ids::JobId;
+use crate::runner::files::{Content, Entry, Files, Listing};
+
+use super::ctx::job_of;
+use super::{Ctx, Error, runners};
 
 /// What is known about the checkpoints of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,31 +19,41 @@ pub enum Checkpoints {
     Newest(u64, String),
     /// The directories can be read and hold nothing that may be one.
     None,
-    /// `log_dir` is not on this machine. Whether that means anything depends on whose directory it is.
+    /// `log_dir` is not there. Whether that means anything depends on whose directory it is.
     NotHere,
     /// They cannot be read from here (`gs://…`, no right to), or something there may be one, for this reason.
     Unknown(String),
 }
 
+/// The checkpoints of one attempt, by their usual names.
+pub fn of_attempt(ctx: &Ctx, id: &JobId) -> Result<Checkpoints, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let log = job.log_dir.as_deref().unwrap_or_default();
+    Ok(find(&*runners::of(ctx, job).files(), log, None))
+}
+
 /// Looks into `log_dir` and `log_dir/checkpoints`.
-pub fn find(log_dir: &str, pattern: Option<&Regex>) -> Checkpoints {
+pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkpoints {
     if log_dir.contains("://") {
         return Checkpoints::Unknown(format!("{log_dir} is not on this machine's file system"));
     }
     let root = Path::new(log_dir);
-    match fs::metadata(root) {
-        Ok(meta) if meta.is_dir() => {}
-        Ok(_) => return Checkpoints::Unknown(format!("{log_dir} is no directory")),
-        Err(e) if is_gone(root, &e) => return Checkpoints::NotHere,
+    let mut found = Found::default();
+    match files.list(root) {
+        Ok(Listing::Entries { entries, unread }) => found.look((root, entries, unread), pattern),
+        Ok(Listing::NoDirectory) => {
+            return Checkpoints::Unknown(format!("{log_dir} is no directory"));
+        }
+        Ok(Listing::NotThere) => return Checkpoints::NotHere,
         Err(e) => return Checkpoints::Unknown(format!("{log_dir} cannot be seen from here: {e}")),
     }
-    let mut found = Found::default();
-    for dir in [root.to_owned(), root.join("checkpoints")] {
-        match fs::read_dir(&dir) {
-            Ok(entries) => found.look(&dir, entries.map(|e| e.map(|e| e.file_name())), pattern),
-            Err(e) if is_gone(&dir, &e) => {}
-            Err(e) => found.doubt(&dir, &e),
-        }
+    let below = root.join("checkpoints");
+    match files.list(&below) {
+        Ok(Listing::Entries { entries, unread }) => found.look((&below, entries, unread), pattern),
+        Ok(Listing::NoDirectory) => found.doubt(&below, &"it is no directory"),
+        Ok(Listing::NotThere) => {}
+        Err(e) => found.doubt(&below, &e),
     }
     match (found.newest, found.doubt) {
         (Some((step, name)), _) => Checkpoints::Newest(step, name),
@@ -56,54 +71,41 @@ struct Found {
 }
 
 impl Found {
-    /// Looks at the names in a directory.
+    /// Looks at what lies in a directory, and why there may be more.
     fn look(
         &mut self,
-        dir: &Path,
-        names: impl Iterator<Item = io::Result<OsString>>,
+        (dir, entries, unread): (&Path, Vec<Entry>, Option<io::Error>),
         pattern: Option<&Regex>,
     ) {
-        for name in names {
-            let name = match name {
-                Ok(name) => name,
-                Err(e) => {
-                    self.doubt(dir, &e);
-                    continue;
-                }
-            };
+        for Entry { name, content } in entries {
             let path = dir.join(&name);
             let name = name.to_string_lossy().into_owned();
             let step = step_of(&name, pattern);
             if step.is_none() && !may_be_one(&name) {
                 continue;
             }
-            match content(&path) {
-                Ok(Content::Nothing) => {}
-                Ok(Content::File) if step.is_none() && !is_named_like_one(&name) => {}
-                Ok(Content::File | Content::Directory) => match step {
+            match content {
+                // Empty, or removed meanwhile.
+                Ok(Some(Content::Nothing) | None) => {}
+                Ok(Some(Content::File)) if step.is_none() && !is_named_like_one(&name) => {}
+                Ok(Some(Content::File | Content::Directory)) => match step {
                     Some(step) if self.newest.as_ref().is_none_or(|(best, _)| step > *best) => {
                         self.newest = Some((step, name));
                     }
                     Some(_) => {}
                     None => self.doubt(&path, &"it may be one, and its name tells no step"),
                 },
-                // Removed meanwhile.
-                Err(e) if is_gone(&path, &e) => {}
                 Err(e) => self.doubt(&path, &e),
             }
+        }
+        if let Some(e) = unread {
+            self.doubt(dir, &e);
         }
     }
 
     fn doubt(&mut self, path: &Path, reason: &dyn std::fmt::Display) {
         self.doubt.get_or_insert_with(|| format!("{}: {reason}", path.display()));
     }
-}
-
-/// Whether nothing has this name. A link to something that is not there, as on a disk that is not mounted, is
-/// something.
-pub(super) fn is_gone(path: &Path, error: &io::Error) -> bool {
-    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-    is_missing(error) && fs::symlink_metadata(path).is_err_and(|e| is_missing(&e))
 }
 
 /// Whether it is being written, or was when its program was stopped.
@@ -204,25 +206,16 @@ fn may_be_one(name: &str) -> bool {
     !is_temporary(name) && !is_to_be_looked_at(name) && (has_number || is_named_like_one(name))
 }
 
-/// What is in a file or a directory.
-enum Content {
-    Nothing,
-    File,
-    Directory,
-}
-
-fn content(path: &Path) -> io::Result<Content> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_dir() {
-        return Ok(if meta.len() > 0 { Content::File } else { Content::Nothing });
-    }
-    let first = fs::read_dir(path)?.next().transpose()?;
-    Ok(if first.is_some() { Content::Directory } else { Content::Nothing })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::runner::files::ThisDisk;
+
+    fn find(log: &str) -> Checkpoints {
+        super::find(&ThisDisk, log, None)
+    }
 
     #[test]
     fn names_of_checkpoints_tell_their_step() {
@@ -265,18 +258,18 @@ mod tests {
     fn only_complete_checkpoints_count() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().to_str().unwrap();
-        assert_eq!(find(log, None), Checkpoints::None);
+        assert_eq!(find(log), Checkpoints::None);
         fs::create_dir(dir.path().join("checkpoint_30")).unwrap();
         fs::File::create(dir.path().join("checkpoint_40")).unwrap();
         let nested = dir.path().join("checkpoints").join("checkpoint_20");
         fs::create_dir_all(&nested).unwrap();
-        assert_eq!(find(log, None), Checkpoints::None, "empty ones do not count");
+        assert_eq!(find(log), Checkpoints::None, "empty ones do not count");
         fs::File::create(nested.join("weights")).unwrap();
-        assert_eq!(find(log, None), Checkpoints::Newest(20, "checkpoint_20".to_owned()));
-        assert!(matches!(find("gs://bucket/run", None), Checkpoints::Unknown(_)));
-        assert_eq!(find("/no/such/dir", None), Checkpoints::NotHere);
+        assert_eq!(find(log), Checkpoints::Newest(20, "checkpoint_20".to_owned()));
+        assert!(matches!(find("gs://bucket/run"), Checkpoints::Unknown(_)));
+        assert_eq!(find("/no/such/dir"), Checkpoints::NotHere);
         drop(fs::File::create(dir.path().join("file")).unwrap());
-        let below = |name: &str| find(dir.path().join(name).to_str().unwrap(), None);
+        let below = |name: &str| find(dir.path().join(name).to_str().unwrap());
         assert!(matches!(below("file"), Checkpoints::Unknown(_)));
         assert!(
             matches!(below("file/run"), Checkpoints::Unknown(_)),
@@ -286,15 +279,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_no_proof_of_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let names = |first: io::Result<&str>| {
+        let look = |name: &str, content: io::Result<Option<Content>>, unread| {
             let mut found = Found::default();
-            let names = [first, Ok("output.log")].map(|name| name.map(OsString::from));
-            found.look(dir.path(), names.into_iter(), None);
+            let log = Entry { name: "output.log".into(), content: Ok(Some(Content::File)) };
+            let entries = vec![Entry { name: name.into(), content }, log];
+            found.look((Path::new("/run"), entries, unread), None);
             (found.newest, found.doubt)
         };
-        let (newest, doubt) = names(Err(io::Error::from_raw_os_error(5)));
+        let broken = || io::Error::from_raw_os_error(5);
+        let (newest, doubt) = look("notes", Ok(Some(Content::File)), Some(broken()));
         assert!(newest.is_none() && doubt.is_some_and(|why| why.contains("os error 5")));
-        assert_eq!(names(Ok("checkpoint_1")), (None, None), "gone meanwhile");
+        let (newest, doubt) = look("checkpoint_1", Err(broken()), None);
+        assert!(newest.is_none() && doubt.is_some_and(|why| why.contains("checkpoint_1")));
+        assert_eq!(look("checkpoint_1", Ok(None), None), (None, None), "gone meanwhile");
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! `.gitignore` is respected; version control, caches, `wandb` and images stay behind.
 
-use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 
 use crate::model::job::Job;
+use crate::runner::files::{Files, partial};
 
 use super::{Ctx, Error};
 
@@ -27,8 +27,9 @@ const LEFT_OUT: [&str; 10] = [
     "!.venv/",
 ];
 
-/// Makes the log directory and, unless a resume brought its own, the stage directory of a job.
-pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+/// Makes the log directory and, unless a resume brought its own, the stage directory of a job: on the disk that
+/// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there.
+pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<(), Error> {
     let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
         return Err(Error::state(format!(
             "{} has no log or stage directory in its record",
@@ -36,60 +37,46 @@ pub fn prepare(ctx: &Ctx, job: &Job) -> Result<(), Error> {
         ))
         .hint("start it again: tpu rerun"));
     };
-    fs::create_dir_all(log).map_err(|e| disk("create the log directory", log, &e))?;
-    let stage = Path::new(stage);
-    if job.father.is_some() && stage.is_dir() {
+    files.make_dir(Path::new(log)).map_err(|e| disk("create the log directory", log, &e))?;
+    let to = Path::new(stage);
+    let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
+    if job.father.is_some() && is_there()? {
         return Ok(());
     }
-    // Under its name there is a whole copy or none: a resume runs whatever it finds there.
-    let mut partial = stage.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    copy_code(Path::new(&job.job_dir), partial, &ctx.store.paths().state())?;
-    fs::rename(partial, stage)
-        .map_err(|e| disk("name the stage directory", &stage.to_string_lossy(), &e))
+    let from = Path::new(&job.job_dir);
+    let code = code(from, (&ctx.store.paths().state(), to))?;
+    files.put(from, &code, to).map_err(|e| disk("copy the code to", stage, &e))
 }
 
-/// Copies the code below `from` to `to`. `state` is our own directory and is never part of the code.
-pub fn copy_code(from: &Path, to: &Path, state: &Path) -> Result<(), Error> {
-    let failed = |what: &str, path: &Path, e: &io::Error| disk(what, &path.to_string_lossy(), e);
+/// The code below a directory: relative paths, directories before what is in them. `state` is our own directory
+/// and, like the place of the copy, never part of the code.
+fn code(from: &Path, (state, copy): (&Path, &Path)) -> Result<Vec<PathBuf>, Error> {
     let mut rules = OverrideBuilder::new(from);
     for rule in LEFT_OUT {
         rules.add(rule).expect("the patterns above are valid");
     }
     let rules = rules.build().expect("the patterns above are valid");
-    let (state, target) = (state.to_owned(), to.to_owned());
+    let ours = [state.to_owned(), copy.to_owned(), partial(copy)];
     let walk = WalkBuilder::new(from)
         .hidden(false)
         .parents(false)
         .git_global(false)
         .require_git(false)
         .overrides(rules)
-        .filter_entry(move |entry| entry.path() != state && entry.path() != target)
+        .filter_entry(move |entry| !ours.iter().any(|ours| entry.path() == ours))
         .build();
-    fs::create_dir_all(to).map_err(|e| failed("create the stage directory", to, &e))?;
+    let mut code = Vec::new();
     for entry in walk {
         let entry = entry.map_err(|e| {
             Error::failed(format!("cannot copy the code: {e}"))
                 .hint("check the rights in the directory of the code, then: tpu rerun")
         })?;
-        let Ok(relative) = entry.path().strip_prefix(from) else { continue };
-        if relative.as_os_str().is_empty() {
-            continue;
-        }
-        let destination = to.join(relative);
-        let kind = entry.file_type();
-        if kind.is_some_and(|kind| kind.is_dir()) {
-            fs::create_dir_all(&destination).map_err(|e| failed("create", &destination, &e))?;
-        } else if kind.is_some_and(|kind| kind.is_symlink()) {
-            let link = fs::read_link(entry.path()).map_err(|e| failed("read", entry.path(), &e))?;
-            std::os::unix::fs::symlink(link, &destination)
-                .map_err(|e| failed("create", &destination, &e))?;
-        } else if kind.is_some_and(|kind| kind.is_file()) {
-            fs::copy(entry.path(), &destination).map_err(|e| failed("copy", entry.path(), &e))?;
+        let relative = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
+        if !relative.as_os_str().is_empty() {
+            code.push(relative.to_owned());
         }
     }
-    Ok(())
+    Ok(code)
 }
 
 fn disk(what: &str, path: &str, error: &io::Error) -> Error {

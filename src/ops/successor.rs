@@ -13,12 +13,13 @@ use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
 use crate::plan::resume_from::ResumeFrom;
+use crate::runner::files::{Files, Listing};
 
 use super::checkpoint::{self, Checkpoints};
 use super::fleet::ProviderFacts;
 use super::printed::Printed;
 use super::provision::{self, Wish};
-use super::{Ctx, Error, board};
+use super::{Ctx, Error, board, runners};
 
 /// Where the code of a successor comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +43,12 @@ pub fn of(
     }
     let start = source(ctx, user, job, &attempts)?;
     let code = if start.is_from_nothing() {
-        match job.stage_dir.as_ref().filter(|dir| Path::new(dir).is_dir()) {
-            Some(staged) => Code::Staged(staged.clone()),
-            None => as_it_is(job, &attempts.known)?,
+        match &job.stage_dir {
+            Some(staged) if is_dir(ctx, job, staged)? => Code::Staged(staged.clone()),
+            Some(_) | None => as_it_is(job, &attempts.known)?,
         }
     } else {
-        Code::Staged(staged(job, &attempts.known)?)
+        Code::Staged(staged(ctx, job, &attempts.known)?)
     };
     Ok((Some(start), code))
 }
@@ -127,10 +128,12 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Resu
             silent = silent.or_else(|| silence(ctx, attempt));
             continue;
         };
-        match checkpoint::find(log, pattern.as_ref()) {
+        let runner = runners::of(ctx, attempt);
+        let files = runner.files();
+        match checkpoint::find(&*files, log, pattern.as_ref()) {
             Checkpoints::Newest(..) => return Ok(ResumeFrom::Checkpoint(log.clone())),
             Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),
-            Checkpoints::NotHere if !would_be_here(ctx, attempt, log) => {
+            Checkpoints::NotHere if !would_be_here(ctx, &*files, attempt, log) => {
                 return Ok(ResumeFrom::Perhaps(
                     log.clone(),
                     format!("{log} cannot be seen from here"),
@@ -169,45 +172,61 @@ fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
     Some(format!("{} came {far}, and its script never said where it logs", attempt.id()))
 }
 
-/// Whether a log directory would be seen from here if it were there: it is on this machine by our own doing
-/// or its script's, and the disk on which it would be is there. That is proven by the directory of its user
-/// alone: the one above may be the place where a disk is not mounted.
-fn would_be_here(ctx: &Ctx, job: &Job, log: &str) -> bool {
+/// Whether a log directory would be seen if it were there: it is on this disk by our own doing or its script's,
+/// and the disk is there. That is proven by the directory of its user alone: the one above may be the place
+/// where a disk is not mounted.
+fn would_be_here(ctx: &Ctx, files: &dyn Files, job: &Job, log: &str) -> bool {
     let target = ctx.data().ok().and_then(|data| data.target(&job.tpu));
     let kind = target.as_ref().and_then(|target| ctx.kinds.of(target).ok());
-    let sees_our_disk = kind.is_some_and(KindOfTarget::is_disk_ours);
-    // What an engine runs has no place; its kind says whose disk it sees.
+    let is_ours = job.is_native() || kind.is_some_and(KindOfTarget::is_disk_ours);
+    // What an engine runs has no place: its files are those that it sees, wherever they lie.
     let is_of_this_host = match &job.place {
         Some(place) => place.host == ctx.env.hostname,
-        None => job.engine.is_some() && sees_our_disk,
+        None => job.engine.is_some(),
     };
-    let is_ours = job.is_native() || sees_our_disk;
     let path = Path::new(log);
     let is_beside_the_data = path.starts_with(ctx.store.paths().state());
-    let has_disk = path.parent().is_some_and(Path::is_dir)
+    let is_dir = |path: &Path| files.is_dir(path).unwrap_or_default();
+    let is_unused_or_in_use = |path: &Path| is_unused_or_in_use(files, path);
+    let has_disk = path.parent().is_some_and(is_dir)
         || is_beside_the_data && path.ancestors().nth(2).is_some_and(is_unused_or_in_use);
     is_of_this_host && is_ours && has_disk
 }
 
 /// Whether a directory was never made, or holds something: then no disk is missing there.
-fn is_unused_or_in_use(dir: &Path) -> bool {
-    match std::fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_some_and(|first| first.is_ok()),
-        Err(e) => checkpoint::is_gone(dir, &e),
+fn is_unused_or_in_use(files: &dyn Files, dir: &Path) -> bool {
+    match files.list(dir) {
+        Ok(Listing::Entries { entries, .. }) => !entries.is_empty(),
+        Ok(Listing::NotThere) => true,
+        Ok(Listing::NoDirectory) | Err(_) => false,
     }
 }
 
+/// Whether a directory is there, by the disk that an attempt sees.
+fn is_dir(ctx: &Ctx, attempt: &Job, dir: &str) -> Result<bool, Error> {
+    runners::of(ctx, attempt).files().is_dir(Path::new(dir)).map_err(|e| {
+        Error::unreachable(format!("whether {dir} is there cannot be seen: {e}"))
+            .hint("nothing was changed; try again when its disk is there")
+    })
+}
+
 /// The copy of the code that the lineage ran from last.
-fn staged(job: &Job, attempts: &[Job]) -> Result<String, Error> {
+fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
     // What never began may name a copy that was never made.
-    let began = attempts.iter().find(|attempt| {
-        !never_began(attempt) || attempt.stage_dir.as_ref().is_some_and(|d| Path::new(d).is_dir())
-    });
-    let Some(dir) = began.and_then(|attempt| attempt.stage_dir.as_ref()) else {
+    let mut began = None;
+    for attempt in attempts {
+        let is_made = || attempt.stage_dir.as_ref().map(|dir| is_dir(ctx, attempt, dir));
+        if !never_began(attempt) || is_made().transpose()?.unwrap_or_default() {
+            began = Some(attempt);
+            break;
+        }
+    }
+    let staged = began.and_then(|attempt| Some((attempt, attempt.stage_dir.as_ref()?)));
+    let Some((attempt, dir)) = staged else {
         return Err(Error::refused(format!("{} never reported a stage directory", job.id()))
             .hint(rerun(job)));
     };
-    if !Path::new(dir).is_dir() {
+    if !is_dir(ctx, attempt, dir)? {
         return Err(Error::not_found(format!(
             "the stage directory of {} is gone: {dir}",
             job.id()

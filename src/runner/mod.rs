@@ -6,6 +6,7 @@
 //! the record of its attempt: so a [`RunRef`] is that record, and any process may ask about it.
 
 mod error;
+pub mod files;
 pub mod window;
 
 use std::ffi::OsString;
@@ -16,6 +17,8 @@ use crate::model::facts::{RunFact, RunState};
 use crate::model::ids::LaunchToken;
 use crate::model::job::{Handle, Job};
 use crate::sys::procs::Process;
+
+use files::Files;
 
 pub use error::{RunError, Said};
 
@@ -54,6 +57,9 @@ pub trait Runner: Send + Sync {
 
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
+
+    /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
+    fn files(&self) -> Box<dyn Files + '_>;
 
     /// The command that shows a run to a person who wants to look or type; to be run with the terminal.
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError>;

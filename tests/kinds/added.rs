@@ -83,6 +83,7 @@ impl Lab {
 #[test]
 fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     let lab = Lab::new();
+    lab.env.code("alice", "train", "echo step\n");
     let ran = lab.tpu("run cave lr=0.1 --voice loud -q -- ./train").exits(0);
     assert!(ran.stdout.contains("alice/1"), "{}", ran.stdout);
     assert_eq!(lab.submitted(), ["./train\n--config.training.learning_rate=0.1\nvoice=loud"]);
@@ -93,6 +94,10 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     assert_eq!(waiting["pending"]["reason"], "behind nobody");
     assert_eq!(waiting["pending"]["raw"], "QUEUED");
     assert_eq!(lab.env.job("alice", 1)["status"], "starting", "what is stored is an old word");
+    // A later edit does not change what is queued.
+    lab.env.code("alice", "train", "echo another\n");
+    let staged = lab.env.job("alice", 1)["stage_dir"].as_str().unwrap().to_owned() + "/train";
+    assert_eq!(std::fs::read_to_string(staged).unwrap(), "echo step\n");
 
     lab.says(1, "running n7");
     lab.prints(1, "step 40/100 loss 0.25\n");

@@ -14,6 +14,7 @@ use tpu::model::view::{JobView, Whose};
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
 use tpu::ops::snapshot::{LookMemory, look};
+use tpu::runner::files::{Files, ThisDisk};
 use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
     StopOutcome, Submitted,
@@ -90,6 +91,10 @@ impl Runner for Echo {
 
     fn stop(&self, _: RunRef<'_>, _: StopOrder) -> Result<StopOutcome, RunError> {
         refused()
+    }
+
+    fn files(&self) -> Box<dyn Files + '_> {
+        Box::new(ThisDisk)
     }
 
     fn attach(&self, _: RunRef<'_>) -> Result<Vec<String>, RunError> {

@@ -9,7 +9,7 @@ use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTim
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
-use crate::ops::{Ctx, Error, Kind, records, runners, snapshot};
+use crate::ops::{Ctx, Error, Kind, records, runners, snapshot, stage};
 use crate::plan::budget;
 use crate::runner::{Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Unreached};
 use crate::store::Tx;
@@ -45,6 +45,11 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let id = job.id();
     fail::fail_point!("launch-claimed");
 
+    if job.engine.is_some()
+        && let Err(error) = stage::prepare(ctx, &*runner.files(), &job)
+    {
+        return Err(give_up(ctx, plan, &id, &token, &error));
+    }
     let submitted = match runner.submit(&attempt(ctx, plan, &job)) {
         Ok(submitted) => submitted,
         // Nobody asks back for an engine: the next look settles whether it has the job.

@@ -23,6 +23,7 @@ use crate::model::job::{Handle, Job, Status};
 use crate::sys::procs::Process;
 use crate::tmux::{Capture, NewWindow, TmuxError};
 
+use super::files::{Files, ThisDisk};
 use super::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner,
     StopOrder, StopOutcome, StopPart, Submitted, Unreached, Want,
@@ -326,6 +327,10 @@ impl Runner for WindowRunner<'_> {
                 Ok(StopOutcome { processes, window: true })
             }
         }
+    }
+
+    fn files(&self) -> Box<dyn Files + '_> {
+        Box::new(ThisDisk)
     }
 
     fn attach(&self, RunRef { job, session }: RunRef<'_>) -> Result<Vec<String>, RunError> {

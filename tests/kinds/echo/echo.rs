@@ -14,6 +14,7 @@ use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
 use tpu::model::ids::LaunchToken;
 use tpu::model::job::{EngineRun, Handle};
 use tpu::model::target::{Registration, TargetKind};
+use tpu::runner::files::{Files, ThisDisk};
 use tpu::runner::window::WindowRunner;
 use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
@@ -158,11 +159,7 @@ impl Runner for Engine {
                 .chain(options.into_iter().map(|(name, value)| format!("{name}={value}")))
                 .collect();
             let fresh = self.spool.join(format!(".{}", std::process::id()));
-            // Its machines see this disk: an engine on another one would copy the code there.
-            let mut own = [&job.stage_dir, &job.log_dir].into_iter().flatten();
-            let made = own
-                .try_for_each(std::fs::create_dir_all)
-                .and_then(|()| std::fs::create_dir_all(&fresh))
+            let made = std::fs::create_dir_all(&fresh)
                 .and_then(|()| put(&fresh.join("argv"), &words.join("\n")))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
                 .and_then(|()| std::fs::rename(&fresh, &dir));
@@ -211,6 +208,10 @@ impl Runner for Engine {
         put(&self.dir(run).join("state"), "stopped")
             .map_err(|error| RunError::Failed(Said { message: error.to_string(), hint: None }))?;
         Ok(StopOutcome { processes: 1, window: false })
+    }
+
+    fn files(&self) -> Box<dyn Files + '_> {
+        Box::new(ThisDisk)
     }
 
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {

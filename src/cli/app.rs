@@ -198,7 +198,7 @@ impl App {
 
     /// The user whom a command that changes something is about.
     pub(super) fn user(&self, data: &Data, word: Option<UserName>) -> Result<UserName, Error> {
-        self.requester()?.user(data, &About { word, purpose: Purpose::Change, windows: &[] })
+        self.requester()?.user(data, &About { word, purpose: Purpose::Change, jobs: &[] })
     }
 
     /// The user who is at work here, if anything says who.

@@ -16,8 +16,8 @@ use crate::model::ids::UserName;
 use crate::model::rules::NAMED;
 use crate::model::settings::KEYS;
 use crate::model::target::Target;
-use crate::ops::Error;
 use crate::ops::launch::check::SPECIAL_KEYS;
+use crate::ops::{Error, called};
 use crate::sys::env::Env;
 use crate::text;
 
@@ -37,6 +37,8 @@ const MOST_WINDOWS: usize = 100;
 enum Offer {
     Users,
     Windows,
+    /// What jobs are called.
+    Names,
     Targets,
     Slots,
     Aliases,
@@ -48,14 +50,16 @@ enum Offer {
     Rules,
 }
 
-use Offer::{Aliases, Keys, Rules, Selectors, Settings, Slots, Targets, Types, Users, Windows};
+use Offer::{
+    Aliases, Keys, Names, Rules, Selectors, Settings, Slots, Targets, Types, Users, Windows,
+};
 
 /// The commands, by what their words can be. Whatever is not here completes to flags only.
 const OFFERS: &[(&[&str], &[Offer])] = &[
     (&["run"], &[Targets, Types, Users, Slots, Keys]),
-    (&["resume", "rerun"], &[Windows, Users, Targets]),
-    (&["kill"], &[Windows, Selectors, Users, Targets]),
-    (&["wait"], &[Windows, Selectors, Users]),
+    (&["resume", "rerun"], &[Windows, Names, Users, Targets]),
+    (&["kill"], &[Windows, Names, Selectors, Users, Targets]),
+    (&["wait"], &[Windows, Names, Selectors, Users]),
     (
         &[
             "kill-window",
@@ -67,16 +71,13 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "ignore-error",
             "get-stage-dir",
         ],
-        &[Windows, Users],
+        &[Windows, Names, Users],
     ),
-    (&["set-rule"], &[Windows, Rules, Users]),
+    (&["set-rule"], &[Windows, Names, Rules, Users]),
+    (&["check", "check-simp", "caj", "maj"], &[Users, Names]),
     (
         &[
-            "check",
-            "check-simp",
             "monitor",
-            "caj",
-            "maj",
             "clean",
             "clear-finished",
             "clear-error",
@@ -292,6 +293,18 @@ impl Line {
                         job.job_tags.as_ref().map(|tag| format!(" #{tag}")).unwrap_or_default();
                     let told = format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
                     (window, Some(told))
+                })
+                .collect(),
+            Names => owner
+                .into_iter()
+                .flat_map(|user| user.jobs().iter().rev())
+                .filter(|job| job.child.is_none())
+                .filter_map(|job| Some((called::name_of(job)?, job)))
+                .filter(|(name, _)| name.starts_with(begun))
+                .take(MOST_WINDOWS)
+                .map(|(name, job)| {
+                    let told = format!("{} is {}", job.windows_id, job.status);
+                    (name.to_owned(), Some(told))
                 })
                 .collect(),
             Targets => {

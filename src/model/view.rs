@@ -87,6 +87,8 @@ pub struct JobView {
     pub machines: Machines,
     /// Zone of the target, if known.
     pub zone: Option<String>,
+    /// The name by which people call it.
+    pub name: Option<String>,
     /// Tags.
     pub tags: Option<String>,
     /// Status, phase, progress, evidence.

@@ -36,7 +36,7 @@ pub mod dry_run;
 pub mod import;
 pub mod init;
 pub mod locks;
-mod names;
+pub mod names;
 pub mod news;
 pub mod provision;
 pub mod recipes;
@@ -57,6 +57,7 @@ pub mod service;
 pub mod watch;
 
 // What the words of a request mean, and whose they are about.
+pub mod called;
 pub mod selection;
 pub mod whose;
 

@@ -1,12 +1,14 @@
 //! Which words a short name may not be: those that mean something wherever a short name can stand.
 
-use crate::model::data::Data;
-use crate::model::ids::TargetName;
+use crate::model::data::{Data, User};
+use crate::model::ids::{JobNumber, TargetName};
+use crate::model::lineage::Links;
 use crate::model::rules::{Action, NAMED};
 use crate::model::target::Target;
 use crate::plan::types::{TypeExpr, parse_type};
 
 use super::Error;
+use super::called;
 
 /// Keys of the grammar, and the letters that stand for some of them.
 const KEYS: [&str; 25] = [
@@ -26,6 +28,55 @@ pub(super) fn refuse_taken(data: &Data, name: &str, commands: &[String]) -> Resu
                 .hint("take another short name, or add something to it"))
         }
     }
+}
+
+/// Refuses a name for a job that is no word, or that means something whatever users, targets and jobs there are;
+/// `commands` are the words of the command line.
+pub fn refuse_as_job(name: &str, commands: &[String]) -> Result<(), Error> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
+        return Err(Error::usage(format!("'{name}' cannot be the name of a job"))
+            .hint("letters, digits, '_', '-' and '.', and no '-' in front"));
+    }
+    let is_numbers = name.chars().all(|c| c.is_ascii_digit() || "_-.".contains(c));
+    match meaning_in_grammar(name, commands) {
+        Some(meaning) => Err(means_already(name, meaning)),
+        None if is_numbers => Err(means_already(name, "numbers are windows")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a name for a job of `user` that means something else where a job is named.
+pub(super) fn refuse_for_job(data: &Data, user: &User, name: &str) -> Result<(), Error> {
+    refuse_as_job(name, &[])?;
+    let meaning = meaning(data, name, &[])
+        .or_else(|| data.resolve_target(name).map(|_| "it is a target"))
+        .or_else(|| user.alias(name).map(|_| "it is an alias of a config"));
+    match meaning {
+        Some(meaning) => Err(means_already(name, meaning)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a name that a live job of `user` has, beside those of the lineage of `but`: nobody could tell which is
+/// meant.
+pub(super) fn refuse_in_use(user: &User, name: &str, but: Option<JobNumber>) -> Result<(), Error> {
+    let links = Links::of(user);
+    let own = but.and_then(|window| links.lineage(window)?.leaf());
+    let leaves = called::leaves_called(user, &links, name).into_iter();
+    let mut others = leaves.filter(|leaf| Some(*leaf) != own).filter_map(|leaf| user.job(leaf));
+    match others.find(|job| job.status.is_live()) {
+        Some(job) => {
+            Err(Error::refused(format!("{} is called '{name}' and is {}", job.id(), job.status))
+                .hint("take another name, or stop that one first"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn means_already(name: &str, meaning: &str) -> Error {
+    Error::refused(format!("'{name}' already means something: {meaning}"))
+        .hint("take another name, or add something to it")
 }
 
 /// What a name means already, if it means anything.

@@ -1,15 +1,16 @@
 //! What the words of a request mean: users, windows, selectors, `key=value`; and the jobs that they choose.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use crate::model::data::Data;
+use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::target::Target;
 use crate::model::view::{JobView, Whose};
 
 use super::Error;
-use super::ctx::job_of;
+use super::called::JobWord;
 use super::error::did_you_mean;
 use super::launch::check::resolve_target;
 
@@ -215,10 +216,40 @@ impl Sorted {
         }
     }
 
-    /// The windows that are named, behind a key or bare.
-    pub fn all_windows(&self) -> Vec<JobNumber> {
-        let bare = self.numbers.iter().copied().map(JobNumber);
-        self.windows.iter().copied().chain(bare).collect()
+    /// Takes out the words that call jobs, where a command takes any: windows, bare numbers, names. What the
+    /// command knows otherwise it has taken out before, and users and targets are none. `bob/7` says whose all
+    /// of them are.
+    pub fn take_jobs(&mut self, data: &Data) -> Result<Vec<JobWord>, Error> {
+        let has_user = self.user.is_some();
+        let windows = self.windows.drain(..).chain(self.numbers.drain(..).map(JobNumber));
+        let mut jobs: Vec<JobWord> = windows.map(JobWord::Number).collect();
+        let mut alone = jobs.first().map(ToString::to_string);
+        let mut owned = None;
+        for word in std::mem::take(&mut self.rest) {
+            if let Some((owner, called)) = with_owner(data, &word) {
+                set_user(self, owner)?;
+                match numbers(called) {
+                    Some(numbers) => {
+                        jobs.extend(numbers.into_iter().map(JobNumber).map(JobWord::Number));
+                    }
+                    None => jobs.push(JobWord::read(called)?),
+                }
+                owned = Some(word);
+            } else if data.resolve_target(&word).is_some() {
+                return Err(Error::not_found(format!("'{word}' is a target, and no job"))
+                    .hint(format!("a job that is called so: name:{word}")));
+            } else {
+                jobs.push(JobWord::read(&word)?);
+                alone = Some(word);
+            }
+        }
+        match (owned, alone) {
+            (Some(owned), Some(alone)) if !has_user => {
+                Err(Error::usage(format!("'{owned}' says whose it is, and '{alone}' does not"))
+                    .hint("name the user once for all, or before each"))
+            }
+            _ => Ok(jobs),
+        }
     }
 
     /// Takes `key=value` out of the pairs.
@@ -226,18 +257,18 @@ impl Sorted {
         let at = self.pairs.iter().position(|(known, _)| known == key)?;
         Some(self.pairs.remove(at).1)
     }
+}
 
-    /// The one window that a command is about.
-    pub fn one_window(&self) -> Result<JobNumber, Error> {
-        let mut all = self.all_windows();
-        all.dedup();
-        match all.as_slice() {
-            [one] => Ok(*one),
-            [] => Err(Error::usage("which window?").hint("as in w=7; `tpu check` lists them")),
-            _ => Err(Error::usage("one window at a time, please")
-                .hint("as in w=7; `tpu check` lists them")),
-        }
-    }
+/// Whether a word can be nothing else than a job, where a command takes free text as well.
+pub fn is_job(data: &Data, word: &str) -> bool {
+    numbers(word).is_some() || JobWord::explicit(word).is_some() || with_owner(data, word).is_some()
+}
+
+/// The owner in `bob/7`, and what it is of theirs.
+fn with_owner<'a>(data: &Data, word: &'a str) -> Option<(UserName, &'a str)> {
+    let (owner, called) = word.split_once('/')?;
+    let owner = UserName::from(owner);
+    (!called.is_empty() && data.user(&owner).is_some()).then_some((owner, called))
 }
 
 /// Complains about a job where a target is meant: whoever stops job 7 means another verb. `verb` is what was
@@ -270,27 +301,39 @@ pub fn target(data: &Data, typed: &str, verb: &str) -> Result<Target, Error> {
     resolve_target(data, typed)
 }
 
-/// Keeps those of somebody's jobs that are in these windows. One in which nobody has a job is an error.
-pub fn choose_windows(
+/// Keeps those of somebody's jobs that are called so. What nobody has a job of is an error.
+pub fn choose_called(
     data: &Data,
     jobs: &mut Vec<JobView>,
-    windows: &[JobNumber],
+    called: &[JobWord],
     whose: &Whose,
 ) -> Result<(), Error> {
-    if windows.is_empty() {
+    if called.is_empty() {
         return Ok(());
     }
-    for window in windows {
-        if jobs.iter().any(|view| view.id.window == *window) {
-            continue;
+    let mut chosen: HashSet<JobId> = HashSet::new();
+    for word in called {
+        let is_meant = |user: &&User| {
+            whose.only() == Some(&user.name) || whose.includes(&user.name) && word.is_of(user)
+        };
+        let owners: Vec<&User> = data.users().iter().filter(is_meant).collect();
+        if owners.is_empty() {
+            return Err(match word {
+                JobWord::Number(window) => {
+                    Error::not_found(format!("nobody has a job in window {window}"))
+                        .hint("`tpu check-simp` lists the windows")
+                }
+                JobWord::Name(_) | JobWord::Names(..) | JobWord::Part(_) => {
+                    word.unknown(data, None)
+                }
+            });
         }
-        if let Some(user) = whose.only() {
-            job_of(data, &JobId::new(user.clone(), *window))?;
+        for owner in owners {
+            let attempts = word.attempts(data, owner)?.into_iter();
+            chosen.extend(attempts.map(|window| JobId::new(owner.name.clone(), window)));
         }
-        return Err(Error::not_found(format!("nobody has a job in window {window}"))
-            .hint("`tpu check-simp` lists the windows"));
     }
-    jobs.retain(|view| windows.contains(&view.id.window));
+    jobs.retain(|view| chosen.contains(&view.id));
     Ok(())
 }
 

@@ -4,12 +4,14 @@
 //! Where none of these says who, a request that only looks means the one user who has the window; what shows
 //! lists shows everybody; whatever else asks, and without a person to ask it is an error.
 
+use std::collections::HashSet;
+
 use crate::model::data::{Data, User};
-use crate::model::ids::{JobId, JobNumber, UserName};
-use crate::model::job::Job;
+use crate::model::ids::{JobId, UserName};
 use crate::model::view::{JobView, Whose};
 
-use super::ctx::{job_of, user_of};
+use super::called::JobWord;
+use super::ctx::user_of;
 use super::selection::{self, Selector, Sorted};
 use super::snapshot;
 use super::{Ctx, Error};
@@ -30,8 +32,8 @@ pub struct About<'a> {
     pub word: Option<UserName>,
     /// What is done.
     pub purpose: Purpose,
-    /// The windows of theirs that it names.
-    pub windows: &'a [JobNumber],
+    /// The words by which it calls jobs of theirs.
+    pub jobs: &'a [JobWord],
 }
 
 /// Which of a user's jobs a request for several is about, beside those that its words choose.
@@ -106,9 +108,8 @@ impl Requester<'_> {
         if let Some(user) = self.user_named(data, about.word.as_ref())? {
             return Ok(user);
         }
-        if about.purpose == Purpose::Look && !about.windows.is_empty() {
-            let has_all =
-                |user: &&User| about.windows.iter().all(|window| user.job(*window).is_some());
+        if about.purpose == Purpose::Look && !about.jobs.is_empty() {
+            let has_all = |user: &&User| about.jobs.iter().all(|word| word.is_of(user));
             let mut holders = data.users().iter().filter(has_all);
             if let (Some(only), None) = (holders.next(), holders.next()) {
                 return Ok(only.name.clone());
@@ -123,46 +124,108 @@ impl Requester<'_> {
         let sorted = selection::sort(words, &data)?;
         sorted.nothing_else()?;
         sorted.no_number()?;
-        self.user(&data, &About { word: sorted.user, purpose: Purpose::Change, windows: &[] })
+        self.user(&data, &About { word: sorted.user, purpose: Purpose::Change, jobs: &[] })
     }
 
     /// Whose jobs a list shows that takes users and nothing else.
     pub fn users_of_list(&self, words: &[String]) -> Result<Whose, Error> {
-        let (whose, sorted) = self.users_and_windows_of_list(words)?;
+        let data = self.ctx.data()?;
+        let (named, sorted) = Self::users_among(&data, words)?;
+        sorted.nothing_else()?;
+        let whose = self.whose(&data, named)?;
         sorted.no_number()?;
         Ok(whose)
     }
 
     /// The users whose jobs a list shows: those who are named; else the one that an option, the environment or
-    /// the settings name; else everybody. The words may also name windows, and nothing else.
-    pub fn users_and_windows_of_list(&self, words: &[String]) -> Result<(Whose, Sorted), Error> {
+    /// the settings name; else everybody. The words may also call jobs, and nothing else.
+    pub fn users_and_jobs_of_list(&self, words: &[String]) -> Result<(Whose, Vec<JobWord>), Error> {
         let data = self.ctx.data()?;
+        let (mut named, mut sorted) = Self::users_among(&data, words)?;
+        sorted.no_selector()?;
+        let jobs = sorted.take_jobs(&data)?;
+        sorted.no_pair()?;
+        named.extend(sorted.user);
+        let whose = self.whose(&data, named)?;
+        Ok((whose, jobs))
+    }
+
+    /// The users that are named, and the other words.
+    fn users_among(data: &Data, words: &[String]) -> Result<(Vec<UserName>, Sorted), Error> {
         let mut named: Vec<UserName> = Vec::new();
         let mut rest = Vec::new();
         for word in words {
-            match selection::sort(std::slice::from_ref(word), &data)?.user {
-                Some(user) => named.push(user_of(&data, &user)?.name.clone()),
+            match selection::sort(std::slice::from_ref(word), data)?.user {
+                Some(user) => named.push(user_of(data, &user)?.name.clone()),
                 None => rest.push(word.clone()),
             }
         }
-        let sorted = selection::sort(&rest, &data)?;
-        sorted.nothing_else()?;
+        Ok((named, selection::sort(&rest, data)?))
+    }
+
+    fn whose(&self, data: &Data, mut named: Vec<UserName>) -> Result<Whose, Error> {
         if named.len() > 1 {
             named.extend(self.named.clone());
-            return Ok((Whose::of(named), sorted));
+            return Ok(Whose::of(named));
         }
-        Ok((Whose::of(self.user_named(&data, named.first())?), sorted))
+        Ok(Whose::of(self.user_named(data, named.first())?))
     }
 
     /// The one job that a request is about.
     pub fn one_job(&self, words: &[String], purpose: Purpose) -> Result<JobId, Error> {
         let data = self.ctx.data()?;
-        let sorted = selection::sort(words, &data)?;
-        sorted.nothing_else()?;
-        let window = sorted.one_window()?;
-        let about = About { word: sorted.user, purpose, windows: &[window] };
-        let user = self.user(&data, &about)?;
-        job_of(&data, &JobId::new(user, window)).map(Job::id)
+        self.one_job_of(&data, selection::sort(words, &data)?, purpose)
+    }
+
+    /// The one job that is called by words of which the request has taken what else they hold.
+    pub fn one_job_of(
+        &self,
+        data: &Data,
+        mut sorted: Sorted,
+        purpose: Purpose,
+    ) -> Result<JobId, Error> {
+        sorted.no_selector()?;
+        sorted.no_pair()?;
+        let words = sorted.take_jobs(data)?;
+        self.one_of(data, (sorted.user, &words), purpose)
+    }
+
+    /// The one job that is called by these words, of the user who is named.
+    pub fn one_of(
+        &self,
+        data: &Data,
+        (user, words): (Option<UserName>, &[JobWord]),
+        purpose: Purpose,
+    ) -> Result<JobId, Error> {
+        let mut jobs = match words {
+            [] => Vec::new(),
+            words => attempts(data, &self.owner(data, user, words, purpose)?, words)?,
+        };
+        match (jobs.pop(), jobs.len()) {
+            (Some(one), 0) => Ok(one),
+            (None, _) => {
+                Err(Error::usage("which window?").hint("as in w=7; `tpu check` lists them"))
+            }
+            (Some(_), _) => Err(Error::usage("one window at a time, please")
+                .hint("as in w=7; `tpu check` lists them")),
+        }
+    }
+
+    /// Whose the jobs are that are called so.
+    fn owner(
+        &self,
+        data: &Data,
+        word: Option<UserName>,
+        jobs: &[JobWord],
+        purpose: Purpose,
+    ) -> Result<UserName, Error> {
+        // What nobody's job is called is most likely a slip in a user's name.
+        let is_anybodys = |word: &&JobWord| data.users().iter().any(|user| word.is_of(user));
+        let names = jobs.iter().filter(|word| !matches!(word, JobWord::Number(_)));
+        if let Some(strange) = names.into_iter().find(|word| !is_anybodys(word)) {
+            return Err(strange.unknown(data, None));
+        }
+        self.user(data, &About { word, purpose, jobs })
     }
 
     /// The jobs that a request for several is about: windows, selectors, or all that `applies` to.
@@ -176,21 +239,13 @@ impl Requester<'_> {
         let mut sorted = selection::sort(words, &data)?;
         // The original also takes a target here: all of the user's jobs on it.
         let targets = sorted.take_targets(&data);
-        sorted.no_other_word()?;
-        let windows = sorted.all_windows();
-        let about = About { word: sorted.user, purpose: several.purpose, windows: &windows };
-        let user = self.user(&data, &about)?;
-        let mut selectors = sorted.selectors;
+        let mut selectors = std::mem::take(&mut sorted.selectors);
+        sorted.no_pair()?;
+        let words = sorted.take_jobs(&data)?;
+        let user = self.owner(&data, sorted.user, &words, several.purpose)?;
         selectors.extend(targets.into_iter().map(Selector::Target));
 
-        let mut jobs: Vec<JobId> = Vec::new();
-        for window in windows {
-            let id = JobId::new(user.clone(), window);
-            job_of(&data, &id)?;
-            if !jobs.contains(&id) {
-                jobs.push(id);
-            }
-        }
+        let mut jobs = attempts(&data, &user, &words)?;
         if several.all || !selectors.is_empty() {
             // A status that is named is meant, whatever the request takes otherwise.
             let by_status =
@@ -207,7 +262,7 @@ impl Requester<'_> {
         }
         if jobs.is_empty() {
             return Err(Error::usage("which jobs?")
-                .hint("windows (w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, or --all"));
+                .hint("windows (w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all"));
         }
         Ok(jobs)
     }
@@ -224,6 +279,21 @@ impl Requester<'_> {
         selection::choose(data, &mut look.jobs, selectors)?;
         Ok(look.jobs)
     }
+}
+
+/// The attempts of a user that are called so, each once.
+fn attempts(data: &Data, user: &UserName, words: &[JobWord]) -> Result<Vec<JobId>, Error> {
+    let owner = user_of(data, user)?;
+    let mut jobs: Vec<JobId> = Vec::new();
+    let mut seen = HashSet::new();
+    for word in words {
+        for window in word.attempts(data, owner)? {
+            if seen.insert(window) {
+                jobs.push(JobId::new(user.clone(), window));
+            }
+        }
+    }
+    Ok(jobs)
 }
 
 #[cfg(test)]
@@ -265,7 +335,7 @@ mod tests {
         let about = |word: Option<&str>| About {
             word: word.map(UserName::from),
             purpose: Purpose::Change,
-            windows: &[],
+            jobs: &[],
         };
         let alice = requester(&ctx, Some("alice"));
         assert_eq!(alice.user(&data, &about(None)).unwrap(), UserName::from("alice"));

@@ -72,6 +72,8 @@ pub struct JobPart<'a> {
     pub target_unknown: Option<&'a str>,
     /// Zone of the target.
     pub zone: Option<&'a str>,
+    /// The name by which it and its successors are called; null if it has none.
+    pub name: Option<&'a str>,
     /// Its tags, as they were typed.
     pub tags: Option<&'a str>,
     /// The status after all facts were heard.
@@ -122,6 +124,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             target: &view.target,
             target_unknown: view.target_unknown.as_deref(),
             zone: view.zone.as_deref(),
+            name: view.name.as_deref(),
             tags: view.tags.as_deref(),
             status: Word(shown),
             error: shown.status.error().map(Word),

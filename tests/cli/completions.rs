@@ -17,6 +17,10 @@ fn lab() -> TestEnv {
     let mut data = env.two_users();
     let mut first = env.record("alice", 7, "finished");
     first["job_tags"] = json!("sweep");
+    first["extra_msgs"]["spec"] = json!({ "name": "llama" });
+    let mut of_bob = env.record("bob", 3, "finished");
+    of_bob["extra_msgs"]["spec"] = json!({ "name": "llava" });
+    data["users"]["bob"]["job_data"] = json!([of_bob]);
     data["users"]["alice"]["job_data"] = json!([first, env.record("alice", 12, "killed")]);
     data["users"]["alice"]["working_dir"]["2"] = json!("/code/second");
     data["tpu_aliases"]["v3-big"] = json!("lab-tpuvm-v3-512-1");
@@ -41,6 +45,8 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "run", "v2-1", "alice", "l"], &["lr="], &["rule="]),
     (&["tpu", "run", "v2-1", "alice", "ru"], &["rule="], &["lr="]),
     (&["tpu", "kill", "alice", ""], &["7", "12", "tag:sweep"], &["lr="]),
+    (&["tpu", "resume", "alice", "ll"], &["llama"], &["llava"]),
+    (&["tpu", "check", "--user", "bob", "l"], &["llava"], &["llama"]),
     (&["tpu", "-k", "alice", "1"], &["12"], &["7"]),
     (&["tpu", "set-settings", "monitor_a"], &["monitor_after_run"], &["theme"]),
     (&["tpu", "del-config-alias", "--user", "alice", "l"], &["lr"], &["alice"]),

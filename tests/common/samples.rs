@@ -28,6 +28,7 @@ pub(crate) fn job(window: u32) -> JobView {
         target_unknown: None,
         machines: tpu::model::target::Machines::Provided,
         zone: Some("europe-west4-a".to_owned()),
+        name: None,
         tags: None,
         shown: Shown {
             status: Status::Running,

@@ -41,6 +41,9 @@ pub struct Run {
     /// Pass the number of resumes to the program as --config.stage
     #[arg(long)]
     pub log_stage: bool,
+    /// A name by which it and its successors are called wherever a job is
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
     /// Options of one kind of target alone, by their names
     #[arg(skip)]
     pub of_kind: BTreeMap<String, String>,
@@ -52,7 +55,7 @@ pub struct Run {
 /// `tpu check`, `check-simp`, `monitor`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Users; of a list also windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME
+    /// Users; of a list also windows (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// What to show: w window, d directory, t target, s status, v output
@@ -89,7 +92,7 @@ pub struct Maj {
 /// `tpu resume`, `rerun`.
 #[derive(Debug, Args)]
 pub struct Again {
-    /// Window (w=7 or 7), tpu=TARGET, user
+    /// Window (w=7 or 7) or name, tpu=TARGET, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
@@ -103,7 +106,7 @@ pub struct Again {
 /// Commands that take several jobs.
 #[derive(Debug, Args)]
 pub struct Many {
-    /// Windows (7, w=7, 7,9-12), tag:NAME, tpu:NAME, status:NAME, user
+    /// Windows (7, w=7, 7,9-12), names (llama, job[0-5]), tag:NAME, tpu:NAME, status:NAME, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// Every job of the user that this command applies to
@@ -161,7 +164,7 @@ pub struct CloseWindows {
 /// `tpu logs`.
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// Window, user
+    /// Window or name, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// Go on printing what comes
@@ -181,7 +184,7 @@ pub struct Logs {
 /// `tpu history`.
 #[derive(Debug, Args)]
 pub struct History {
-    /// Window, user
+    /// Window or name, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// The last N events
@@ -195,7 +198,7 @@ pub struct History {
 /// `tpu wait`.
 #[derive(Debug, Args)]
 pub struct Wait {
-    /// Windows, selectors, user
+    /// Windows, names, selectors, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// What to wait for

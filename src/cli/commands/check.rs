@@ -79,19 +79,21 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
 fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let ctx = app.ctx()?;
     let (selectors, words) = selection::selectors(&args.words);
-    let (whose, sorted) = if args.all_users {
-        let sorted = selection::sort(&words, &*ctx.data()?)?;
-        sorted.nothing_else()?;
-        (Whose::default(), sorted)
+    let (whose, called) = if args.all_users {
+        let data = ctx.data()?;
+        let mut sorted = selection::sort(&words, &data)?;
+        sorted.no_selector()?;
+        let called = sorted.take_jobs(&data)?;
+        sorted.no_pair()?;
+        (Whose::default(), called)
     } else {
-        app.requester()?.users_and_windows_of_list(&words)?
+        app.requester()?.users_and_jobs_of_list(&words)?
     };
-    let windows = sorted.all_windows();
-    let is_chosen = !selectors.is_empty() || !windows.is_empty();
+    let is_chosen = !selectors.is_empty() || !called.is_empty();
     let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
     if is_chosen {
         let data = ctx.data()?;
-        selection::choose_windows(&data, &mut look.jobs, &windows, &whose)?;
+        selection::choose_called(&data, &mut look.jobs, &called, &whose)?;
         selection::choose(&data, &mut look.jobs, &selectors)?;
         look.orphans.clear();
     }

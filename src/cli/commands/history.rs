@@ -4,8 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
-use crate::model::ids::JobNumber;
 use crate::model::time::Zone;
+use crate::ops::called::JobWord;
 use crate::ops::journal::{self, Event};
 use crate::ops::selection;
 use crate::ops::whose::{About, Purpose};
@@ -15,17 +15,25 @@ use crate::wire::events::EventsDocument;
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let sorted = selection::sort(&args.words, &data)?;
-    sorted.nothing_else()?;
-    let windows = sorted.windows.len() + sorted.numbers.len();
-    let window = if windows > 0 { Some(sorted.one_window()?) } else { None };
-    // Without a user or a window: everybody's events.
-    let user = if sorted.user.is_none() && window.is_none() {
-        None
-    } else {
-        let windows: Vec<JobNumber> = window.into_iter().collect();
-        let about = About { word: sorted.user.clone(), purpose: Purpose::Look, windows: &windows };
-        Some(app.requester()?.user(&data, &about)?)
+    let mut sorted = selection::sort(&args.words, &data)?;
+    sorted.no_selector()?;
+    let mut jobs = sorted.take_jobs(&data)?;
+    sorted.no_pair()?;
+    jobs.dedup();
+    let requester = app.requester()?;
+    let (user, window) = match jobs.as_slice() {
+        // Without a user or a window: everybody's events.
+        [] if sorted.user.is_none() => (None, None),
+        [] | [JobWord::Number(_)] => {
+            let about = About { word: sorted.user, purpose: Purpose::Look, jobs: &jobs };
+            // One that was cleaned away has its events all the same.
+            let window = jobs.first().and_then(JobWord::number);
+            (Some(requester.user(&data, &about)?), window)
+        }
+        _ => {
+            let job = requester.one_of(&data, (sorted.user, &jobs), Purpose::Look)?;
+            (Some(job.user), Some(job.window))
+        }
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
     let mut text = lines(&events, &app.zone(&data)?);

@@ -76,9 +76,7 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let sorted = selection::sort(words, &data)?;
-    sorted.nothing_else()?;
-    let window = sorted.one_window()?;
-    let id = JobId::new(app.user(&data, sorted.user)?, window);
+    let id = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
     if app.global.dry_run {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));

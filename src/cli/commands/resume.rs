@@ -5,10 +5,10 @@ use crate::cli::app::App;
 use crate::cli::args::Again;
 use crate::cli::commands::run;
 use crate::cli::print::Output;
-use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::selection;
+use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of};
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::wire::launches::{SuccessorDocument, SuccessorPlanDocument, SuccessorPlanPart};
@@ -88,10 +88,7 @@ fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Err
         let at = sorted.rest.iter().position(|word| data.resolve_target(word).is_some());
         target = at.map(|at| sorted.rest.remove(at));
     }
-    sorted.nothing_else()?;
-    let window = sorted.one_window()?;
-    let user = app.user(&data, sorted.user.take())?;
-    let job = job_of(&data, &JobId::new(user, window))?.id();
+    let job = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
     let from_nothing = app.global.yes;
     Ok(AgainRequest { job, how, target, force: args.force, from_nothing })
 }

@@ -16,37 +16,43 @@ use crate::wire::jobs::{
     JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument, TagDocument,
 };
 
-/// A job and the one further word that the command takes.
+/// A job and the one further word that the command takes, which is free text: it is the second of two, unless it
+/// alone can be a job.
 fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, String), Error> {
     let data = app.ctx()?.data()?;
-    let mut sorted = selection::sort(words, &data)?;
-    // `grpc:rerun` and the like look like selectors of other commands, and tags may be numbers.
-    let missing = || {
-        Error::usage(format!("which {what}?")).hint(format!(
-            "as in: tpu {} 7 {}",
-            app.name,
-            what.to_uppercase()
-        ))
-    };
-    let windows = sorted.windows.len() + sorted.numbers.len();
-    let word = match (sorted.rest.len(), windows) {
-        (1, _) => sorted.rest.remove(0),
-        (0, 2) if !sorted.numbers.is_empty() => {
-            sorted.numbers.pop().map(|n| n.to_string()).ok_or_else(missing)?
+    let sorted_alone = |word: &String| selection::sort(std::slice::from_ref(word), &data);
+    let mut has_window = false;
+    let mut free: Vec<usize> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let sorted = sorted_alone(word)?;
+        has_window |= !sorted.windows.is_empty();
+        if !sorted.rest.is_empty() || !sorted.numbers.is_empty() {
+            free.push(at);
         }
-        (0, _) => return Err(missing()),
-        (_, _) => {
-            return Err(Error::usage(format!(
-                "one {what} at a time, please: {}",
-                sorted.rest.join(" ")
-            ))
-            .hint("put quotes around one that holds blanks"));
+    }
+    let is_job = |at: &usize| words.get(*at).is_some_and(|word| selection::is_job(&data, word));
+    let at = match free.as_slice() {
+        [one] if has_window => *one,
+        [first, second] if !has_window && !is_job(first) && is_job(second) => *first,
+        [_, second] if !has_window => *second,
+        [] | [_] => {
+            let name = what.to_uppercase();
+            return Err(Error::usage(format!("which {what}?"))
+                .hint(format!("as in: tpu {} 7 {name}", app.name)));
+        }
+        several => {
+            let of_text = several.iter().filter(|at| !is_job(at));
+            let texts: Vec<&str> =
+                of_text.filter_map(|at| words.get(*at)).map(String::as_str).collect();
+            let what = format!("one {what} at a time, please: {}", texts.join(" "));
+            return Err(Error::usage(what).hint("put quotes around one that holds blanks"));
         }
     };
-    sorted.nothing_else()?;
-    let window = sorted.one_window()?;
-    let user = app.user(&data, sorted.user.take())?;
-    Ok((job_of(&data, &JobId::new(user, window))?.id(), word))
+    let mut called = words.to_vec();
+    let word = called.remove(at);
+    let sorted = selection::sort(&called, &data)?;
+    let job = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
+    Ok((job, word))
 }
 
 /// `add-tag`.

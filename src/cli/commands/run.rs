@@ -2,6 +2,7 @@
 
 use crate::cli::app::App;
 use crate::cli::args::Run;
+use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
@@ -12,6 +13,7 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, RunRequest};
+use crate::ops::names;
 use crate::ops::selection::{self, Sorted};
 use crate::wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, WaitPlanDocument, WaitPlanPart,
@@ -130,7 +132,11 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let rules = sorted.take("rule");
     let command = (!args.command.is_empty()).then(|| args.command.clone());
+    if let Some(name) = &args.name {
+        names::refuse_as_job(name, &legacy::command_words())?;
+    }
     let spec = JobSpec {
+        name: args.name.clone(),
         dir: Some(dir),
         configs: sorted.pairs,
         command,

@@ -9,7 +9,7 @@ use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTim
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
-use crate::ops::{Ctx, Error, Kind, records, runners, snapshot, stage};
+use crate::ops::{Ctx, Error, Kind, names, records, runners, snapshot, stage};
 use crate::plan::budget;
 use crate::runner::{Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Unreached};
 use crate::store::Tx;
@@ -101,6 +101,7 @@ struct Claim<'a> {
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
     target_still_free(&tx.data, plan, claim.now)?;
+    name_still_free(&tx.data, plan)?;
     if let Some(ticket) = &plan.ticket {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
         line::hand_in(&mut tx.data, ticket)?;
@@ -141,6 +142,22 @@ fn target_still_free(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(
         Some(job) => Err(Error::refused(format!("{} is in use by {}", plan.target.name, job.id()))
             .hint("take another target, or use --force")),
         None => Ok(()),
+    }
+}
+
+/// Nothing and nobody has come to be called as the job is to be called. What MONITOR brings back keeps its name,
+/// whatever has taken it meanwhile.
+fn name_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+    let (Some(name), Some(user)) = (&plan.spec.name, data.user(&plan.user)) else { return Ok(()) };
+    match &plan.parent {
+        None => {
+            names::refuse_for_job(data, user, name)?;
+            names::refuse_in_use(user, name, None)
+        }
+        Some(parent) if parent.reaction.is_none() && !plan.force => {
+            names::refuse_in_use(user, name, Some(parent.window))
+        }
+        Some(_) => Ok(()),
     }
 }
 

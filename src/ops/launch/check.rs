@@ -16,6 +16,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
+use crate::ops::names;
 use crate::ops::{Ctx, Error, doors, snapshot};
 
 use super::RunRequest;
@@ -41,6 +42,10 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
     if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
+    }
+    if let Some(name) = &spec.name {
+        note(&mut problems, names::refuse_for_job(&data, user, name));
+        note(&mut problems, names::refuse_in_use(user, name, None));
     }
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));

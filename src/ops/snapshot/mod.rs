@@ -373,6 +373,7 @@ impl Viewer<'_> {
             },
             machines: target.machines,
             zone: data.target(&job.tpu).and_then(|target| target.zone),
+            name: job.spec.as_ref().and_then(|spec| spec.name.clone()),
             tags: job.job_tags.clone(),
             stored: job.status.clone(),
             stage: job.stage,

@@ -1,0 +1,148 @@
+//! Patterns of names: `job[0-5]`, `gpu[01-04,07].lab`, `a,b`. Ranges keep the width of the number that they begin
+//! with; several brackets make a product; what comes twice is kept once, where it came first.
+
+/// Nobody means more names than this.
+const MOST: usize = 100_000;
+
+/// What is wrong with a pattern, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: {what}")]
+pub struct BadPattern {
+    /// The place, counted from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+fn wrong<T>(column: usize, what: impl Into<String>) -> Result<T, BadPattern> {
+    Err(BadPattern { column: column + 1, what: what.into() })
+}
+
+/// Whether a word stands for other words than itself.
+pub fn is_pattern(word: &str) -> bool {
+    word.contains(['[', ']', ','])
+}
+
+/// The names that a pattern stands for, in its order. A name without brackets and commas stands for itself.
+pub fn names(pattern: &str) -> Result<Vec<String>, BadPattern> {
+    let mut all: Vec<String> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (at, part) in parts(pattern)? {
+        for name in product(part, at)? {
+            if seen.insert(name.clone()) {
+                all.push(name);
+            }
+        }
+        if all.len() > MOST {
+            return wrong(at, format!("more than {MOST} names"));
+        }
+    }
+    Ok(all)
+}
+
+/// What stands between commas that are in no brackets, with its place.
+fn parts(pattern: &str) -> Result<Vec<(usize, &str)>, BadPattern> {
+    let mut parts = Vec::new();
+    let mut inside = None;
+    let mut from = 0;
+    for (at, c) in pattern.char_indices() {
+        match c {
+            '[' if inside.is_some() => return wrong(at, "a bracket within brackets"),
+            '[' => inside = Some(at),
+            ']' if inside.take().is_none() => return wrong(at, "nothing to close"),
+            ',' if inside.is_none() => {
+                parts.push((from, pattern.get(from..at).unwrap_or_default()));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if let Some(at) = inside {
+        return wrong(at, "it is never closed");
+    }
+    parts.push((from, pattern.get(from..).unwrap_or_default()));
+    match parts.iter().find(|(_, part)| part.is_empty()) {
+        Some((at, _)) => wrong(*at, "a name is missing"),
+        None => Ok(parts),
+    }
+}
+
+/// All combinations of what stands in the brackets of one part.
+fn product(part: &str, at: usize) -> Result<Vec<String>, BadPattern> {
+    let Some((prefix, rest)) = part.split_once('[') else { return Ok(vec![part.to_owned()]) };
+    let Some((inner, suffix)) = rest.split_once(']') else {
+        return wrong(at + prefix.len(), "it is never closed");
+    };
+    let inner_at = at + prefix.len() + 1;
+    let numbers = numbers(inner, inner_at)?;
+    let suffixes = product(suffix, inner_at + inner.len() + 1)?;
+    if numbers.len().saturating_mul(suffixes.len()) > MOST {
+        return wrong(inner_at, format!("more than {MOST} names"));
+    }
+    let with = |number: &String| {
+        let begin = format!("{prefix}{number}");
+        suffixes.iter().map(|suffix| format!("{begin}{suffix}")).collect::<Vec<_>>()
+    };
+    Ok(numbers.iter().flat_map(with).collect())
+}
+
+/// `0-3,07`, each as it is to be written.
+fn numbers(list: &str, at: usize) -> Result<Vec<String>, BadPattern> {
+    let mut all = Vec::new();
+    let mut here = at;
+    for item in list.split(',') {
+        let (from, to) = item.split_once('-').unwrap_or((item, item));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let (true, true) = (is_number(from), is_number(to)) else {
+            return wrong(here, format!("'{item}' is no number and no range such as 0-3"));
+        };
+        let (Ok(first), Ok(last)) = (from.parse::<u64>(), to.parse::<u64>()) else {
+            return wrong(here, format!("'{item}' is too large"));
+        };
+        if first > last {
+            return wrong(here, format!("{first} comes after {last}"));
+        }
+        if last - first >= MOST as u64 {
+            return wrong(here, format!("more than {MOST} names"));
+        }
+        let width = from.len();
+        all.extend((first..=last).map(|number| format!("{number:0width$}")));
+        here += item.len() + 1;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_its_names_in_order_and_each_once() {
+        let all = |pattern| names(pattern).unwrap().join(" ");
+        assert_eq!(all("llama"), "llama");
+        assert_eq!(all("job[0-2,5]"), "job0 job1 job2 job5");
+        assert_eq!(all("gpu[08-10].lab"), "gpu08.lab gpu09.lab gpu10.lab");
+        assert_eq!(all("a[1-2]b[3-4]"), "a1b3 a1b4 a2b3 a2b4");
+        assert_eq!(all("z,a[1,1],z"), "z a1");
+        assert_eq!(all("n[18446744073709551614-18446744073709551615]").len(), 43);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_column() {
+        for (pattern, column) in [
+            ("a[", 2),
+            ("a]", 2),
+            ("a[[1]]", 3),
+            ("a[]", 3),
+            ("a[1,x]", 5),
+            ("a[3-1]", 3),
+            ("a,,b", 3),
+            ("", 1),
+            ("a[0-99999999]", 3),
+            ("a[0-999]b[0-999]", 3),
+            ("a[1-99999999999999999999]", 3),
+        ] {
+            assert_eq!(names(pattern).unwrap_err().column, column, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A job that was given a name is called by it wherever a job is: the newest attempt is meant, among the jobs of
+//! whoever asks, and no word that means something already is taken from anybody.
+
+use crate::common::env::{CommandOutput, STEPS, TestEnv};
+use crate::common::wait::wait_until;
+use serde_json::json;
+
+fn run(env: &TestEnv, user: &str, name: &str) -> CommandOutput {
+    let words = ["run", "local", user, "--name", name, "-q", "--", "sh", "-c", "exec sleep 1000"];
+    env.tpu_words(&words)
+}
+
+/// Alice, who asks, and bob have a finished job 1 each, called `llama`; bob alone has a `mistral`.
+fn with_records() -> TestEnv {
+    let mut env = TestEnv::new();
+    let mut data = env.two_users();
+    for (user, names) in [("alice", &["llama"][..]), ("bob", &["llama", "mistral"])] {
+        let records = (1_u64..).zip(names).map(|(window, name)| {
+            let mut record = env.record(user, window, "error");
+            record["error"] = json!("oom");
+            record["extra_msgs"]["spec"] = json!({ "name": name });
+            record["stage_dir"] = json!(format!("/stage/{user}/{window}"));
+            record
+        });
+        data["users"][user]["job_data"] = records.collect();
+    }
+    env.write_data(&data);
+    env.set("TPU_USER", "alice");
+    env
+}
+
+#[test]
+fn it_is_found_by_its_name_and_its_successor_is_too() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    let words = ["run", "local", "--name", "llama", "-q", "--", "bash", "-c", STEPS];
+    drop(env.tpu_words(&words).exits(0));
+    env.wait_status(1, "running");
+    drop(env.tpu("explain llama").exits(0).says(&["alice/1"]));
+    drop(env.tpu("kill llama -y").exits(0).says(&["alice/1"]));
+    drop(env.tpu("rerun llama --force").exits(0).says(&["window 2"]));
+    let shown = env.tpu("check llama --json").exits(0).json();
+    let jobs = shown["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1, "the newest attempt alone: {jobs:?}");
+    assert_eq!((&jobs[0]["name"], &jobs[0]["window"]), (&json!("llama"), &json!(2)));
+    env.wait_status(2, "running");
+    wait_until("it prints", || env.tpu("logs llama").stdout.contains("loss"));
+    drop(env.tpu("add-tag llama best").exits(0).says(&["alice/2: best"]));
+    drop(env.tpu("history llama").exits(0).says(&["alice/2"]));
+    drop(env.tpu("get-stage-dir name:lla").exits(0));
+    drop(env.tpu("kill name:llama -y").exits(0).says(&["alice/2"]));
+    drop(env.tpu("wait llama --timeout 10s").exits(1).says(&["alice/2 is killed"]));
+}
+
+#[test]
+fn a_name_that_means_something_is_refused_and_so_is_one_that_is_in_use() {
+    let env = TestEnv::new();
+    drop(env.tpu("-ta mine v2-1").exits(0));
+    let taken = [
+        "alice", "bob", "local", "v2-32", "7", "tag", "pre", "v2-1", "mine", "lr", "kill", "12_3",
+        "9-12", "all",
+    ];
+    for taken in taken {
+        drop(run(&env, "alice", taken).exits(4).says(&["already means something"]));
+    }
+    for odd in ["a b", "", "job[0-1]", "a/b", "a:b"] {
+        drop(run(&env, "alice", odd).exits(2).says(&["cannot be the name"]));
+    }
+    assert!(env.jobs("alice").is_empty());
+    drop(run(&env, "alice", "llama").exits(0));
+    drop(run(&env, "alice", "llama").exits(4).says(&["alice/1"]));
+    drop(run(&env, "bob", "llama").exits(0));
+    assert_eq!((env.jobs("alice").len(), env.jobs("bob").len()), (1, 1));
+}
+
+#[test]
+fn a_name_never_chooses_whose_job_it_is() {
+    let env = with_records();
+    let before = env.data_bytes();
+    // Alice has no mistral: bob's is not meant, whatever is done.
+    for line in [
+        "kill mistral",
+        "resume mistral",
+        "add-tag mistral best",
+        "explain mistral",
+        "check mistral",
+    ] {
+        drop(env.tpu(line).exits(3).says(&["mistral"]));
+    }
+    assert_eq!(env.data_bytes(), before);
+    drop(env.tpu("get-stage-dir llama").exits(0).says(&["/stage/alice/1"]));
+    for line in ["bob/llama", "bob/1", "bob llama", "bob 1", "name:llama --user bob"] {
+        drop(env.tpu(&format!("get-stage-dir {line}")).exits(0).says(&["/stage/bob/1"]));
+    }
+    drop(env.tpu("wait bob/mistral").exits(1).says(&["bob/2"]));
+    assert_eq!(env.job("alice", 1)["status"], "error");
+    // Half of it says whose it is.
+    drop(env.tpu("kill 1 bob/1 -y").exits(2).says(&["'bob/1'", "'1'"]));
+    drop(env.tpu("kill alice bob/1 -y").exits(2).says(&["two users"]));
+    drop(env.tpu("kill bob/9 -y").exits(3));
+    drop(env.tpu("kill carl/1 -y").exits(3));
+}
+
+#[test]
+fn who_looks_and_is_nobody_means_the_one_who_has_it() {
+    let mut env = with_records();
+    env.unset("TPU_USER");
+    env.set("USER", "somebody");
+    drop(env.tpu("explain mistral").exits(0).says(&["bob/2"]));
+    drop(env.tpu("explain llama").exits(2).says(&["whose?"]));
+    drop(env.tpu("kill mistral").exits(2).says(&["whose?"]));
+    let shown = env.tpu("check llama --json").exits(0).json();
+    assert_eq!(shown["jobs"].as_array().unwrap().len(), 2, "as of a number");
+    drop(env.tpu("check mistrl").exits(3).says(&["'mistrl'"]));
+}
+
+#[test]
+fn what_is_known_otherwise_is_no_name_and_free_text_is_none_either() {
+    let env = with_records();
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"][0]["extra_msgs"]["spec"]["name"] = json!("bob");
+    let mut second = env.record("alice", 2, "finished");
+    second["extra_msgs"]["spec"] = json!({ "name": "cave" });
+    second["stage_dir"] = json!("/stage/cave");
+    data["users"]["alice"]["job_data"].as_array_mut().unwrap().push(second);
+    env.write_data(&data);
+    drop(env.tpu("-ta cave v2-1").exits(0));
+    // A user and a target came to be called as a job was: they win, and the job is found by `name:`.
+    drop(env.tpu("get-stage-dir bob").exits(2).says(&["which window?"]));
+    drop(env.tpu("get-stage-dir cave").exits(3).says(&["is a target", "name:cave"]));
+    drop(env.tpu("get-stage-dir name:cave").exits(0).says(&["/stage/cave"]));
+    drop(env.tpu("get-stage-dir alice name:bob").exits(0).says(&["/stage/alice/1"]));
+    // Tags and rules are free text: with a number beside it a word is never a job.
+    drop(env.tpu("add-tag 1 llama").exits(0).says(&["alice/1: llama"]));
+    drop(env.tpu("add-tag cave 2").exits(0).says(&["alice/2: cave"]));
+    drop(env.tpu("add-tag 2 5").exits(0).says(&["alice/2: 5"]));
+    drop(env.tpu("add-tag name:cave 7").exits(0).says(&["alice/2: 7"]));
+    drop(env.tpu("set-rule 1 grpc:rerun").exits(0).says(&["alice/1"]));
+}
+
+#[test]
+fn a_pattern_means_those_of_its_names_that_there_are() {
+    let mut env = TestEnv::new();
+    let mut data = env.two_users();
+    let records = (0_u64..4).map(|n| {
+        let mut record = env.record("alice", n + 1, "error");
+        record["error"] = json!("oom");
+        record["extra_msgs"]["spec"] = json!({ "name": format!("job{n}") });
+        record
+    });
+    data["users"]["alice"]["job_data"] = records.collect();
+    env.write_data(&data);
+    env.set("TPU_USER", "alice");
+    let windows = |line: &str| -> Vec<u64> {
+        let shown = env.tpu(line).exits(0).json();
+        shown["jobs"].as_array().unwrap().iter().map(|j| j["window"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(windows("check job[0-1,3,8] --json"), [1, 2, 4]);
+    assert_eq!(windows("check name:job --json"), [1, 2, 3, 4]);
+    drop(env.tpu("kill bob/job[1-2] -y").exits(3));
+    drop(env.tpu("wait job[1-2] --timeout 9s").exits(1).says(&["alice/2", "alice/3"]));
+    drop(env.tpu("explain job[1-2]").exits(2).says(&["one window at a time"]));
+    drop(env.tpu("explain job[8-9]").exits(3));
+    drop(env.tpu("explain job[x]").exits(2).says(&["column 5"]));
+}
+
+#[test]
+fn where_two_live_jobs_have_come_to_one_name_neither_is_taken_for_it() {
+    let mut env = TestEnv::new();
+    let mut data = env.two_users();
+    let records = [(1_u64, "running"), (2, "running")].map(|(window, status)| {
+        let mut record = env.record("alice", window, status);
+        record["extra_msgs"]["spec"] = json!({ "name": "llama" });
+        record
+    });
+    data["users"]["alice"]["job_data"] = json!(records);
+    env.write_data(&data);
+    env.set("TPU_USER", "alice");
+    drop(env.tpu("kill llama").exits(2).says(&["alice/1", "alice/2"]));
+    drop(env.tpu("explain llama").exits(2).says(&["alice/1", "alice/2"]));
+}
+
+#[test]
+fn a_successor_does_not_take_a_name_that_another_has_meanwhile() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    drop(run(&env, "alice", "llama").exits(0));
+    env.wait_status(1, "running");
+    drop(env.tpu("kill llama -y").exits(0));
+    drop(run(&env, "alice", "llama").exits(0));
+    drop(env.tpu("rerun 1 --yes").exits(4));
+    drop(env.tpu("explain llama").exits(0).says(&["alice/2"]));
+    assert_eq!(env.jobs("alice").len(), 2, "nothing is left behind");
+}
+
+#[test]
+fn of_several_who_take_a_name_at_once_one_gets_it_and_the_others_leave_nothing() {
+    let env = TestEnv::new();
+    let one = || run(&env, "alice", "llama").code;
+    let mut codes: Vec<_> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 4, 4, 4, 4, 4]);
+    assert_eq!(env.jobs("alice").len(), 1);
+    let windows = env.tmux().run(&["list-windows", "-a", "-F", "#{window_index}"]);
+    let jobs = windows.lines().filter(|index| *index != "0").count();
+    assert_eq!(jobs, 1, "{windows}");
+}

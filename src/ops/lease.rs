@@ -6,7 +6,6 @@
 
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Lease, who};
-use crate::model::time::Timestamp;
 use crate::sys::env::Env;
 use crate::sys::procs::Processes;
 
@@ -59,7 +58,6 @@ pub fn is_alive(ctx: &Ctx, owner: &str) -> Option<bool> {
 }
 
 fn is_there(env: &Env, procs: &dyn Processes, owner: &str) -> Option<bool> {
-    fail::fail_point!("bug-held-for-ever", |_| None);
     let Parts { host, boot, pid, start } = Parts::of(owner)?;
     if host != env.hostname || start == 0 {
         return None;
@@ -108,7 +106,7 @@ pub fn take(
         let job = job_mut(&mut tx.data, id)?;
         holds(job)?;
         if let Some(lease) = &job.lease
-            && holds_at(lease, now)
+            && lease.runs(now)
             && !(is_dead && job.lease == seen)
         {
             return Err(Error::refused(format!("{} is acting on {id}", who(&lease.owner)))
@@ -155,11 +153,6 @@ pub fn free(job: &mut Job) {
     if let Some(lease) = job.lease.as_mut() {
         lease.free();
     }
-}
-
-fn holds_at(lease: &Lease, now: Timestamp) -> bool {
-    fail::fail_point!("bug-held-for-ever", |_| lease.until != Timestamp::from_second(0));
-    lease.runs(now)
 }
 
 #[cfg(test)]

@@ -182,12 +182,11 @@ fn bring(
     ctx: &Ctx,
     spec: &TargetSpec,
     request: &RequestId,
-    anew: bool,
+    is_asked_anew: bool,
     steps: &mut Steps<'_>,
 ) -> Result<TargetFact, Stop> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    let is_asked_anew = anew;
-    let mut anew = anew || trusts_an_old_fact();
+    let mut anew = is_asked_anew;
     let (mut wait, last_wait) = ctx.provider_of(&spec.name)?.pace();
     let mut told = String::new();
     let mut asked = 0;
@@ -307,12 +306,6 @@ fn is_there_after_all(ctx: &Ctx, spec: &TargetSpec) -> Result<bool, Stop> {
         Err(error) if error.trouble == Trouble::NotFound => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether a target is made anew because it was once seen to be gone: never, it is asked about each time.
-fn trusts_an_old_fact() -> bool {
-    fail::fail_point!("bug-old-fact", |_| true);
-    false
 }
 
 /// The mark of the n-th creation for one request. Whoever begins again after a crash counts from the first

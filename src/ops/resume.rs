@@ -418,7 +418,6 @@ fn may_be_stopped_here(ctx: &Ctx, job: &Job, force: bool) -> Result<(), Error> {
 /// while a worker cannot be reached, also by force: that it never will be again is a word of its own, said
 /// to `kill`.
 fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
-    fail::fail_point!("bug-leftovers", |_| Ok(()));
     let data = ctx.data()?;
     let id = &request.job;
     may_be_stopped_here(ctx, job_of(&data, id)?, request.force)?;

@@ -256,7 +256,6 @@ impl Store {
     }
 
     fn append_archive(&self, tx: &Tx<'_>) -> Result<(), StoreError> {
-        fail::fail_point!("bug-no-archive", |_| Ok(()));
         self.state_dir()?;
         let lines: Vec<Line> = tx
             .archived
@@ -290,12 +289,6 @@ impl Store {
             drop(self.disk.remove(&temporary));
             return Err(error);
         }
-        fail::fail_point!("bug-in-place", |_| {
-            drop(self.disk.remove(&temporary));
-            drop(self.disk.remove(self.paths.data()));
-            let path = self.paths.data();
-            self.disk.create(path, bytes, keep.mode).at("write", path).map(|()| Vec::new())
-        });
         let unsure = atomic::replace(&*self.disk, &temporary, self.paths.data(), self.paths.dir())?;
         warnings.extend(unsure);
         Ok(warnings)
@@ -324,6 +317,5 @@ impl Store {
 
 /// Whether what was read last is what is in the file.
 fn is_current(cached: &super::Cached, contents: &Contents) -> bool {
-    fail::fail_point!("bug-old-base", |_| true);
     cached.data.is_version(&contents.bytes)
 }

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use tpu::model::audit::{self, DataFlaw};
 use tpu::model::data::Data;
 use tpu::model::job::Job;
+use tpu::ops::doctor::Severity;
+use tpu::sys::env::Env;
 
-use crate::common::env::{CommandOutput, TestEnv};
-use crate::common::tmux::write_file;
+use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 use crate::store::document::parse;
 
@@ -37,12 +39,18 @@ fn lab() -> TestEnv {
 
 #[test]
 fn locks_are_tried_by_two_processes() {
-    let mut env = TestEnv::new();
+    let env = TestEnv::new();
     let before = env.data_bytes();
     drop(env.tpu("doctor").exits(0).says(&["ok    locks hold in [DIR]"]));
-    // A file system on which everybody gets every lock.
-    env.set("FAILPOINTS", "bug-lock-for-all=return");
-    drop(env.tpu("doctor").exits(0).says(&["warn  locks do not hold in [DIR]", "$TPU_DATA"]));
+    // A file system on which everybody gets every lock: the second process finds another file of that name.
+    let program = env.path("tpu");
+    write_script(&program, &format!("rm -f \"$3\"; exec {TPU} \"$@\""));
+    let mut ctx = env.ctx(Env::fixed::<&str, &str>([]));
+    ctx.effects.tpu = program;
+    let found = tpu::ops::locks::look(&ctx).unwrap();
+    assert_eq!(found.severity, Severity::Warning);
+    assert!(found.what.starts_with("locks do not hold in /"), "{}", found.what);
+    assert!(found.remedy.unwrap().contains("$TPU_DATA"));
     assert_eq!(env.data_bytes(), before);
     let left = std::fs::read_dir(env.path("")).unwrap().flatten();
     let names = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -407,7 +415,7 @@ fn a_tmux_server_that_stands_still_is_named_with_what_makes_it_go_on() {
 #[test]
 fn a_disk_that_takes_nothing_more_is_found() {
     let env = lab();
-    let run = format!("ulimit -f 0; trap '' XFSZ; exec {} doctor", crate::common::env::TPU);
+    let run = format!("ulimit -f 0; trap '' XFSZ; exec {} doctor", TPU);
     let found = env.output(&env.spawn_program("/bin/sh", &["-c", &run]));
     drop(found.exits(1).says(&["fail  the next change cannot be written in [DIR]", "df -h"]));
     let left = std::fs::read_dir(env.path("")).unwrap().flatten();
@@ -420,7 +428,7 @@ fn a_doctor_that_is_killed_while_it_tries_the_disk_leaves_nothing_there() {
     let env = lab();
     // The signal of a file that grows too large ends it in the middle of its probe.
     let half = env.data_bytes().len() / 2;
-    let run = format!("exec prlimit --core=0 --fsize={half} {} doctor", crate::common::env::TPU);
+    let run = format!("exec prlimit --core=0 --fsize={half} {} doctor", TPU);
     let names = || {
         let all = std::fs::read_dir(env.path("")).unwrap().flatten();
         let mut names: Vec<_> = all.map(|entry| entry.file_name()).collect();

@@ -14,8 +14,11 @@ use serde_json::{Value, json};
 
 use tpu::model::ids::UserName;
 use tpu::model::time::Timestamp;
+use tpu::ops::Ctx;
+use tpu::ops::open::{Opening, open};
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::env::Env;
 use tpu::sys::proc::{self, Spawn};
 use tpu::sys::procs::{self, Process, Signal};
 
@@ -225,6 +228,19 @@ impl TestEnv {
     }
 
     // -- the state file
+
+    /// The doors of this place, for what is asked of the library itself; `env` is what a process would have.
+    pub(crate) fn ctx(&self, env: Env) -> Ctx {
+        open(Opening {
+            data: self.data_path(),
+            tmux_socket: Some(self.tmux.socket().to_owned()),
+            env,
+            actor: "test".to_owned(),
+            tpu: TPU.into(),
+            layers: Vec::new(),
+            patterns: None,
+        })
+    }
 
     /// The data file.
     pub(crate) fn data_path(&self) -> PathBuf {

@@ -12,13 +12,12 @@ use tpu::model::curve::{Curve, Point};
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::ops::Ctx;
 use tpu::ops::curves::{self, CurveMemory};
-use tpu::ops::open::{Opening, open};
 use tpu::screen::backend::{Backend as _, CommandRequest};
 use tpu::screen::bridge::Bridge;
 use tpu::screen::message::{Answer, Ask, Message, Problem};
 use tpu::sys::env::Env;
 
-use crate::common::env::{TPU, TestEnv};
+use crate::common::env::TestEnv;
 use crate::common::samples;
 use crate::common::screen::Screen;
 
@@ -46,15 +45,7 @@ impl Run {
     }
 
     fn ctx(&self) -> Ctx {
-        open(Opening {
-            data: self.env.data_path(),
-            tmux_socket: None,
-            env: Env::fixed::<&str, &str>([]),
-            actor: "test".to_owned(),
-            tpu: TPU.into(),
-            layers: Vec::new(),
-            patterns: None,
-        })
+        self.env.ctx(Env::fixed::<&str, &str>([]))
     }
 
     fn log(&self, window: u32, text: &str) {

@@ -1,6 +1,5 @@
 //! Settings that cannot be read for a moment take no control plane away.
 
-use tpu::ops::open::{Opening, open};
 use tpu::sys::env::Env;
 
 use crate::common::env::TestEnv;
@@ -12,15 +11,7 @@ fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
     let mut data = env.data();
     data["users"]["alice"]["settings"]["cloud"] = "sim".into();
     env.write_data(&data);
-    let ctx = open(Opening {
-        data: env.data_path(),
-        tmux_socket: Some(env.tmux().socket().to_owned()),
-        env: Env::fixed::<&str, &str>([]),
-        actor: "a test".to_owned(),
-        tpu: crate::common::env::TPU.into(),
-        layers: Vec::new(),
-        patterns: None,
-    });
+    let ctx = env.ctx(Env::fixed::<&str, &str>([]));
     assert_eq!(usual(&ctx), "sim");
     // Nonsense in the file, settings that contradict themselves, and no file at all.
     for text in ["{", r#"{"users": 7}"#] {

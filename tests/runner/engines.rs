@@ -12,7 +12,6 @@ use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode, Status};
 use tpu::model::target::{Registration, TargetKind};
 use tpu::model::view::{JobView, Whose};
 use tpu::ops::Ctx;
-use tpu::ops::open::{Opening, open};
 use tpu::ops::snapshot::{LookMemory, look};
 use tpu::runner::files::{Files, ThisDisk};
 use tpu::runner::{
@@ -21,7 +20,7 @@ use tpu::runner::{
 };
 use tpu::sys::env::Env;
 
-use crate::common::env::{TPU, TestEnv};
+use crate::common::env::TestEnv;
 
 /// The kind, and how often its engine was asked.
 #[derive(Clone, Default)]
@@ -104,15 +103,7 @@ impl Runner for Echo {
 
 /// Three attempts that an engine has, and one that has no window.
 fn lab(env: &TestEnv) -> Ctx {
-    let ctx = open(Opening {
-        data: env.data_path(),
-        tmux_socket: Some(env.tmux().socket().to_owned()),
-        env: Env { vars: env.variables().clone(), ..Env::fixed::<&str, &str>([]) },
-        actor: "test".to_owned(),
-        tpu: TPU.into(),
-        layers: Vec::new(),
-        patterns: None,
-    });
+    let ctx = env.ctx(Env { vars: env.variables().clone(), ..Env::fixed::<&str, &str>([]) });
     let at = ctx.clock.now();
     env.change(|data| {
         let kind = TargetKind::new("echo");

@@ -9,7 +9,6 @@ use crate::common::fakes::tmux::FakeTmux;
 use tpu::model::facts::{PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{Job, Launch, LaunchMode};
-use tpu::ops::open::{Opening, open};
 use tpu::ops::{Ctx, runners};
 use tpu::runner::{Attempt, RunError, Runner, Submitted};
 use tpu::sys::clock::SystemClock;
@@ -19,7 +18,7 @@ use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
-use crate::common::env::{TPU, TestEnv};
+use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
 /// What runs in a real window: it says that it has begun, prints, waits, and prints once more.
@@ -145,15 +144,7 @@ impl Windows {
     }
 
     fn behind(env: TestEnv, own: Env, tmux: Arc<dyn Tmux>, fake: Option<Arc<FakeTmux>>) -> Self {
-        let mut ctx = open(Opening {
-            data: env.data_path(),
-            tmux_socket: Some(env.tmux().socket().to_owned()),
-            env: own,
-            actor: "test".to_owned(),
-            tpu: TPU.into(),
-            layers: Vec::new(),
-            patterns: None,
-        });
+        let mut ctx = env.ctx(own);
         let door = Arc::new(Door {
             tmux,
             cut: Mutex::default(),

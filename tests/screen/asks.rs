@@ -15,7 +15,6 @@ use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
 use tpu::model::view::{JobView, Whose};
-use tpu::ops::open::{Opening, open};
 use tpu::ops::panes::read_again;
 use tpu::ops::snapshot::{LookMemory, look};
 use tpu::ops::wake::Wake;
@@ -24,7 +23,7 @@ use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
-use crate::common::env::{TPU, TestEnv};
+use crate::common::env::TestEnv;
 
 /// A server that notes how much of its panes is read.
 struct Watched {
@@ -146,15 +145,7 @@ impl Scene {
             captures: Mutex::default(),
         });
         tmux.tmux.open_by_hand("alice", 7, "run");
-        let mut ctx = open(Opening {
-            data: env.data_path(),
-            tmux_socket: None,
-            env: Env::fixed::<&str, &str>([]),
-            actor: "test".to_owned(),
-            tpu: TPU.into(),
-            layers: Vec::new(),
-            patterns: None,
-        });
+        let mut ctx = env.ctx(Env::fixed::<&str, &str>([]));
         ctx.effects.tmux = Arc::<Watched>::clone(&tmux);
         ctx.effects.clock = Arc::<ManualClock>::clone(&clock);
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("the server runs") };

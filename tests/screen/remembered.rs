@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tpu::model::ids::UserName;
 use tpu::ops::Ctx;
-use tpu::ops::open::{Opening, open};
 use tpu::ops::remembered::{MOST, lines, remember};
 use tpu::sys::env::Env;
 
@@ -50,15 +49,7 @@ fn what_was_typed_is_there_in_the_next_session() {
 
 /// What a screen of its own has.
 fn screen(env: &TestEnv) -> Ctx {
-    open(Opening {
-        data: env.data_path(),
-        tmux_socket: None,
-        env: Env::fixed::<&str, &str>([]),
-        actor: "monitor".to_owned(),
-        tpu: TPU.into(),
-        layers: Vec::new(),
-        patterns: None,
-    })
+    env.ctx(Env::fixed::<&str, &str>([]))
 }
 
 #[test]

@@ -150,10 +150,11 @@ impl Disk for Me {
     fn read(&self, path: &Path) -> io::Result<Contents> {
         self.disk_step("read", path);
         let contents = self.world.disk.read(path)?;
-        if path == Path::new(DATA) {
-            self.world.state().data_read(self.pid, &contents.bytes);
+        if path != Path::new(DATA) {
+            return Ok(contents);
         }
-        Ok(contents)
+        self.world.state().data_read(self.pid, &contents.bytes);
+        Ok(self.told_of_data(contents))
     }
 
     fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
@@ -193,6 +194,9 @@ impl Disk for Me {
             let before = self.world.disk.bytes(to);
             self.world.state().data_replaced(self.pid, before.as_deref());
         }
+        if let Some(written) = self.written_in_place(from, to) {
+            return written;
+        }
         self.world.disk.rename(from, to)?;
         self.seen(to);
         Ok(())
@@ -211,6 +215,9 @@ impl Disk for Me {
         self.disk_step("append to", path);
         if short(path) == "events.jsonl" {
             self.world.state().events(self.pid, bytes);
+        }
+        if Self::goes_nowhere(path) {
+            return Ok(());
         }
         self.write(path, bytes, |bytes| self.world.disk.append(path, bytes, mode, durable))
     }
@@ -279,7 +286,9 @@ impl Processes for Me {
             if !state.is_alive(id) {
                 continue;
             }
-            let Some(proc) = state.proc(id) else { continue };
+            let Some(proc) = state.proc(id).filter(|proc| !state.is_left_out(proc)) else {
+                continue;
+            };
             let process = Process {
                 pid: id.pid,
                 ppid: proc.parent.map_or(1, |parent| parent.pid),
@@ -299,10 +308,8 @@ impl Processes for Me {
     }
 
     fn is_alive(&self, pid: u32, start: u64) -> bool {
-        fail::fail_point!("bug-reused-pid", |_| {
-            self.table().is_ok_and(|table| table.get(pid).is_some())
-        });
-        self.world.state().is_alive(Pid { host: self.pid.host, pid, start })
+        self.seems_alive(pid)
+            || self.world.state().is_alive(Pid { host: self.pid.host, pid, start })
     }
 
     fn signal(&self, process: &Process, signal: Signal) -> io::Result<bool> {
@@ -313,7 +320,7 @@ impl Processes for Me {
 }
 
 impl Me {
-    fn open(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
+    pub(crate) fn open(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
         self.step(&format!("open window {} for {}", window.index, window.job));
         self.world.state().acts(self.pid, "opens a window");
         if self.is_not_opened() {
@@ -390,11 +397,7 @@ impl Tmux for Me {
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
-        let opened = self.open(window);
-        fail::fail_point!("bug-second-window", opened.is_err(), |_| {
-            self.open(&NewWindow { index: window.index + 1, ..window.clone() })
-        });
-        opened
+        self.opened_again(window, self.open(window))
     }
 
     fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
@@ -480,12 +483,6 @@ impl World {
     }
 }
 
-/// A mistake that is planted: a zone that says nothing is taken for one in which there is nothing.
-fn takes_silence_for_an_answer() -> bool {
-    fail::fail_point!("bug-unknown-is-gone", |_| true);
-    false
-}
-
 impl Provider for Door {
     fn name(&self) -> ProviderName {
         self.cloud.name()
@@ -505,24 +502,17 @@ impl Provider for Door {
         let mut answers = self.cloud.list(zones);
         let mut state = self.me.world.state();
         for zone in &mut answers {
-            let name = zone.zone.clone();
-            match &mut zone.answer {
-                // The time of an answer is taken from the clock of whoever asked.
-                Answer::Facts { targets, observed_at } => {
-                    *observed_at = wall;
-                    for target in targets {
-                        target.observed_at = wall;
-                    }
-                    if let Some(proc) = state.proc_mut(self.me.pid) {
-                        proc.asked.insert(name, now);
-                    }
+            // The time of an answer is taken from the clock of whoever asked.
+            if let Answer::Facts { targets, observed_at } = &mut zone.answer {
+                *observed_at = wall;
+                for target in targets {
+                    target.observed_at = wall;
                 }
-                Answer::Unknown { .. } => {
-                    if takes_silence_for_an_answer() {
-                        zone.answer = Answer::Facts { targets: Vec::new(), observed_at: wall };
-                    }
+                if let Some(proc) = state.proc_mut(self.me.pid) {
+                    proc.asked.insert(zone.zone.clone(), now);
                 }
             }
+            state.told_of_zone(zone, wall);
         }
         answers
     }

@@ -1,7 +1,7 @@
 //! The whole manager in a simulated world, one thread, one seed: several MONITORs and persons' commands at
 //! the same time, with crashes between any two effects, and an observer that sees what is true.
 //!
-//! [`world`] is what there is, [`effects`] how a process touches it, [`launcher`] what runs in a window,
+//! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what runs in a window,
 //! [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to its end.
 
 mod actors;
@@ -10,6 +10,7 @@ mod day;
 mod effects;
 mod found;
 mod launcher;
+mod lies;
 mod line;
 mod lineages;
 mod observer;

@@ -14,7 +14,8 @@ use std::time::Duration;
 use crate::common::fakes::disk::FakeDisk;
 use crate::common::fakes::tmux::FakeTmux;
 use tpu::kinds::tpu::sim::SimCloud;
-use tpu::model::facts::Place;
+use tpu::model::facts::{Place, TargetFact};
+use tpu::model::ids::TargetName;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::Clock;
 use tpu::sys::random::{Random as _, SeededRandom};
@@ -89,6 +90,8 @@ pub(crate) struct Proc {
     pub(crate) asked: BTreeMap<String, Duration>,
     /// What it last read of the data file under the lock.
     pub(crate) base: Option<u64>,
+    /// What it last read of it without the lock, while a lie needs it.
+    pub(crate) told: Option<Vec<u8>>,
 }
 
 /// One machine.
@@ -154,6 +157,8 @@ pub(crate) struct State {
     pub(crate) lazy: Duration,
     pub(crate) habits: Habits,
     pub(crate) targets: usize,
+    /// When and how targets were last seen not to be ready, while a lie needs it.
+    pub(crate) gone: BTreeMap<TargetName, (Duration, TargetFact)>,
     pub(crate) most_steps: u64,
     /// Whether nothing goes wrong any more.
     pub(crate) calm: bool,
@@ -251,6 +256,7 @@ impl World {
             lazy: Duration::from_millis(400),
             habits: Habits { says_ms: (2_000, 9_000), keeps_s: 20.0, mistake: 2_000 },
             targets: 0,
+            gone: BTreeMap::new(),
             most_steps: MOST_STEPS,
             calm: false,
             jumped: false,
@@ -458,6 +464,7 @@ impl State {
             listed: None,
             asked: BTreeMap::new(),
             base: None,
+            told: None,
         };
         machine.procs.insert(pid, (start, proc));
         self.used.insert((host, pid));

@@ -26,7 +26,8 @@ pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use jobs::{
-    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, Wait, WaitFor,
+    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
+    WaitFor,
 };
 pub(super) use kinds::{have_kinds, kinds};
 pub use state::{DataStep, Init, State};
@@ -292,6 +293,15 @@ pub enum Command {
     /// Say why a job has the status it has
     #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
     Explain(Words),
+    /// Show everything of one job in one place
+    #[command(
+        visible_alias = "details",
+        after_help = "Examples:\n  tpu show 7\n  tpu show w=7 alice --raw"
+    )]
+    Show(ShowJob),
+    /// Print the script that started a job
+    #[command(after_help = "Examples:\n  tpu script 7\n  tpu script w=7 alice > again.sh")]
+    Script(Words),
     /// Show what has happened, newest last
     #[command(after_help = "Examples:\n  tpu history 7 -n 20\n  tpu history alice --since-last")]
     History(History),

@@ -65,6 +65,8 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "kill-window",
             "logs",
             "explain",
+            "show",
+            "script",
             "attach",
             "history",
             "add-tag",

@@ -18,7 +18,7 @@ use super::args::{Command, DaemonStep, SimEvent, State};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
-    targets, users, wait, workers,
+    show, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -114,6 +114,8 @@ fn verb(command: Command) -> Verb {
         Command::GetStageDir(args) => looks(move |app| rules::stage_dir(app, &args.words)),
         Command::Logs(args) => looks(move |app| logs::logs(app, &args)),
         Command::Explain(args) => looks(move |app| check::explain(app, &args.words)),
+        Command::Show(args) => looks(move |app| show::show(app, &args)),
+        Command::Script(args) => looks(move |app| show::script(app, &args.words)),
         Command::History(args) if args.since_last => looks(move |app| news::since_last(app, &args)),
         Command::History(args) => looks(move |app| history::history(app, &args)),
         Command::Attach(args) => acts(move |app| attach::attach(app, &args.words)),

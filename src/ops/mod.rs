@@ -12,6 +12,7 @@ pub mod open;
 // How things are. Looking never writes.
 pub mod curves;
 pub mod journal;
+pub mod show;
 pub mod snapshot;
 
 // Verbs about jobs.

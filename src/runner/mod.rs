@@ -61,6 +61,15 @@ pub trait Runner: Send + Sync {
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 
+    /// What would start an attempt, as text: a script, a manifest. Nothing is started and nobody is asked.
+    fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError>;
+
+    /// What started a run, as [`Runner::preview`] was then. `None` where that is not kept.
+    fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError>;
+
+    /// What runs it says of a run, in its own words, now.
+    fn describe(&self, run: RunRef<'_>) -> Result<String, RunError>;
+
     /// The command that shows a run to a person who wants to look or type; to be run with the terminal.
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError>;
 }

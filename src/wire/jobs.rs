@@ -12,7 +12,9 @@ use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{Action, Rules};
 use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
+use crate::ops::show::Whole;
 
+use super::events::EventPart;
 use super::words::{TimePart, Word};
 
 /// All jobs of a user, or of everybody.
@@ -380,6 +382,48 @@ pub struct RulesDocument<'a> {
 pub struct StageDirDocument<'a> {
     /// Its path.
     pub stage_dir: &'a str,
+}
+
+/// What started a job.
+#[derive(Serialize, JsonSchema)]
+pub struct JobScriptDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// Its script, or what its engine was given.
+    pub script: &'a str,
+}
+
+/// What runs a job says of it.
+#[derive(Serialize, JsonSchema)]
+pub struct ToldDocument<'a> {
+    /// Which one.
+    pub job: JobIdPart<'a>,
+    /// Its own words.
+    pub raw: &'a str,
+}
+
+/// Everything that there is to say of a job.
+#[derive(Serialize, JsonSchema)]
+pub struct ShowDocument<'a> {
+    /// How it is.
+    pub job: JobPart<'a>,
+    /// What has happened to it last, the oldest first.
+    pub events: Vec<EventPart<'a>>,
+    /// What started it; null where that is not kept.
+    pub script: Option<&'a str>,
+    /// What runs it says of it, in its own words; null where it says nothing.
+    pub raw: Option<&'a str>,
+}
+
+impl<'a> From<&'a Whole> for ShowDocument<'a> {
+    fn from(whole: &'a Whole) -> Self {
+        Self {
+            job: JobPart::from(&whole.view),
+            events: whole.events.iter().map(EventPart::from).collect(),
+            script: whole.script.as_deref(),
+            raw: whole.told.as_deref().ok(),
+        }
+    }
 }
 
 /// What a job has printed.

@@ -108,6 +108,10 @@ pub struct LaunchPlanPart<'a> {
     pub mode: Word<LaunchMode>,
     /// What would be run.
     pub argv: Vec<String>,
+    /// What its engine would be given; only where one runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub script: Option<String>,
 }
 
 /// What a dry run would start in place of another attempt.
@@ -132,6 +136,10 @@ pub struct SuccessorPlanPart<'a> {
     pub stage: u32,
     /// What would be run.
     pub argv: Vec<String>,
+    /// What its engine would be given; only where one runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub script: Option<String>,
 }
 
 /// What a dry run would wait for before anything starts.

@@ -23,8 +23,9 @@ use super::doctor::{FindingsDocument, LockDocument, RestoredDocument};
 use super::errors::ErrorDocument;
 use super::events::{ClearedLogDocument, EventsDocument, NewsDocument};
 use super::jobs::{
-    ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, LogsDocument, RuleDocument,
-    RulesDocument, SnapshotDocument, StageDirDocument, TagDocument, WaitDocument,
+    ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
+    LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
+    TagDocument, ToldDocument, WaitDocument,
 };
 use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, SuccessorDocument, SuccessorPlanDocument,
@@ -88,6 +89,9 @@ documents! {
     RuleDocument<'_>: "set-rule";
     RulesDocument<'_>: "check-rules";
     StageDirDocument<'_>: "get-stage-dir";
+    ShowDocument<'_>: "show";
+    ToldDocument<'_>: "show";
+    JobScriptDocument<'_>: "script";
     LogsDocument<'_>: "logs";
     FinishedDocument<'_>: "finish-job";
     FailedDocument<'_>: "fail-job";

@@ -17,4 +17,5 @@ mod reached;
 mod regression;
 mod resume;
 mod scripts;
+mod shown;
 mod started;

@@ -84,6 +84,8 @@ impl Lab {
 fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     let lab = Lab::new();
     lab.env.code("alice", "train", "echo step\n");
+    let would = lab.tpu("run cave lr=0.1 --voice loud --dry-run -- ./train").exits(0);
+    assert!(would.stdout.ends_with("\nvoice=loud\n"), "{}", would.stdout);
     let ran = lab.tpu("run cave lr=0.1 --voice loud -q -- ./train").exits(0);
     assert!(ran.stdout.contains("alice/1"), "{}", ran.stdout);
     assert_eq!(lab.submitted(), ["./train\n--config.training.learning_rate=0.1\nvoice=loud"]);
@@ -98,6 +100,11 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     lab.env.code("alice", "train", "echo another\n");
     let staged = lab.env.job("alice", 1)["stage_dir"].as_str().unwrap().to_owned() + "/train";
     assert_eq!(std::fs::read_to_string(staged).unwrap(), "echo step\n");
+
+    let script = lab.tpu("script 1").exits(0).stdout;
+    assert!(would.stdout.ends_with(&format!("\n{script}")), "{script}");
+    drop(lab.tpu("show 1").exits(0).says(&["behind nobody", "what started it", "voice=loud"]));
+    drop(lab.tpu("show 1 --raw").exits(0).says(&["queued behind nobody"]));
 
     lab.says(1, "running n7");
     lab.prints(1, "step 40/100 loss 0.25\n");
@@ -159,6 +166,8 @@ fn it_is_stopped_exactly_and_nothing_follows_from_its_silence() {
     assert_eq!(unknown["status"], "starting", "what is stored stays: {unknown}");
     assert!(unknown["unknown"].as_str().unwrap().contains("does not answer"), "{unknown}");
     drop(lab.tpu("kill 1").exits(6));
+    drop(lab.tpu("show 1 --raw").exits(6).says(&["does not answer"]));
+    drop(lab.tpu("show 1").exits(0).says(&["does not answer"]));
     drop(lab.tpu("run cave -q -- ./train").exits(6));
     std::fs::rename(&hidden, &lab.spool).unwrap();
 

@@ -96,6 +96,18 @@ impl Runner for Echo {
         Box::new(ThisDisk)
     }
 
+    fn preview(&self, _: &Attempt<'_>) -> Result<String, RunError> {
+        refused()
+    }
+
+    fn script(&self, _: RunRef<'_>) -> Result<Option<String>, RunError> {
+        refused()
+    }
+
+    fn describe(&self, _: RunRef<'_>) -> Result<String, RunError> {
+        refused()
+    }
+
     fn attach(&self, _: RunRef<'_>) -> Result<Vec<String>, RunError> {
         refused()
     }

@@ -52,6 +52,17 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
+/// `tpu show`.
+#[derive(Debug, Args)]
+pub struct ShowJob {
+    /// The job: 7, w=7; and its user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Only what runs it says of it, in its own words
+    #[arg(long)]
+    pub raw: bool,
+}
+
 /// `tpu check`, `check-simp`, `monitor`.
 #[derive(Debug, Args)]
 pub struct Check {

@@ -24,6 +24,7 @@ pub(super) mod resume;
 pub(super) mod rules;
 pub(super) mod run;
 pub(super) mod settings;
+pub(super) mod show;
 pub(super) mod targets;
 pub(super) mod users;
 pub(super) mod wait;

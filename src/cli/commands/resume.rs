@@ -28,8 +28,7 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
     let request = from_nothing(app, request(app, args, how)?)?;
     if app.global.dry_run {
         let (plan, warnings) = resume::plan(ctx, &request)?;
-        let words: Vec<String> =
-            plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let (argv, script, text) = run::in_words(ctx, &plan)?;
         let document = SuccessorPlanDocument {
             plan: SuccessorPlanPart {
                 user: &plan.user,
@@ -37,10 +36,11 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
                 target: &plan.target.name,
                 dir: &plan.dir,
                 stage: plan.stage,
-                argv: words,
+                argv,
+                script,
             },
         };
-        return Ok(Output::new(plan.to_text(), &document).notes(warnings));
+        return Ok(Output::new(text, &document).notes(warnings));
     }
     let target = match &request.target {
         Some(target) => target.clone(),

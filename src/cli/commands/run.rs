@@ -7,14 +7,15 @@ use crate::cli::print::Output;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
-use crate::ops::Error;
 use crate::ops::board::line::Wish;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
-use crate::ops::launch::attempt::Launched;
+use crate::ops::launch::attempt::{self, Launched};
+use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::names;
 use crate::ops::selection::{self, Sorted};
+use crate::ops::{Ctx, Error};
 use crate::wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, WaitPlanDocument, WaitPlanPart,
 };
@@ -29,6 +30,18 @@ pub(in crate::cli) struct Ran {
     pub(in crate::cli) job: Option<JobId>,
     /// What is printed.
     pub(in crate::cli) output: Output,
+}
+
+/// A plan: the words that would be run, what an engine would be given, and all of it for people.
+pub(super) fn in_words(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+) -> Result<(Vec<String>, Option<String>, String), Error> {
+    let words = plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let script = attempt::preview(ctx, plan)?;
+    let shown = script.iter().map(|script| format!("\n{script}"));
+    let text = std::iter::once(plan.to_text()).chain(shown).collect();
+    Ok((words, script, text))
 }
 
 /// Starts a job.
@@ -51,8 +64,7 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     }
     if app.global.dry_run {
         let plan = launch::plan(ctx, &request)?;
-        let words: Vec<String> =
-            plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let (argv, script, text) = in_words(ctx, &plan)?;
         let document = LaunchPlanDocument {
             plan: LaunchPlanPart {
                 user: &plan.user,
@@ -60,10 +72,11 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
                 zone: plan.target.zone.as_deref(),
                 dir: &plan.dir,
                 mode: Word(plan.mode),
-                argv: words,
+                argv,
+                script,
             },
         };
-        return Ok(Ran { job: None, output: Output::new(plan.to_text(), &document).notes(notes) });
+        return Ok(Ran { job: None, output: Output::new(text, &document).notes(notes) });
     }
     if make_usable(app, request.target(), args.apply)? {
         launch::provide_target(ctx, &request)?;

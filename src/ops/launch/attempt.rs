@@ -6,6 +6,7 @@
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
+use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
@@ -74,6 +75,19 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     })
 }
 
+/// What an engine would be given of a plan; `None` for a window, of which the plan says it all. The number is the
+/// next one as far as is known now, and `TOKEN` stands for the mark that each launch makes anew.
+pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
+    if plan.target.machines != Machines::Engine {
+        return Ok(None);
+    }
+    let data = ctx.data()?;
+    let window = crate::ops::ctx::user_of(&data, &plan.user)?.clone().next_window(None);
+    let id = JobId::new(plan.user.clone(), window);
+    let job = record(plan, &id, (&LaunchToken::from("TOKEN"), ctx.clock.now()));
+    Ok(Some(runners::of_target(ctx, &data, &plan.target)?.preview(&attempt(ctx, plan, &job))?))
+}
+
 /// What is submitted of a plan.
 fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
     Attempt {
@@ -112,7 +126,8 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, E
     })?;
     let window = user.next_window(Some(claim.highest));
     let id = JobId::new(plan.user.clone(), window);
-    let mut job = record(plan, &id, claim);
+    let mut job = record(plan, &id, (claim.token, claim.now));
+    job.keep_handle(claim.handle.clone());
     if let Some(parent) = &plan.parent {
         succeed(tx, parent, claim, &mut job)?;
     }
@@ -231,34 +246,33 @@ fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<
     lease.map_or(Ok(()), |lease| lease.check(job))
 }
 
-/// The new record.
-fn record(plan: &LaunchPlan, id: &JobId, claim: &Claim<'_>) -> Job {
+/// The new record, but for its handle.
+fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)) -> Job {
     let mut job = Job::new(id, plan.target.name.clone(), plan.dir.clone());
     job.keep_spec(&plan.spec);
     job.extra_configs = quoted(&plan.args);
     job.status = Status::Starting;
     job.stage = plan.stage;
     job.rules = plan.rules.clone();
-    job.start_time = StartTime::At(claim.now);
+    job.start_time = StartTime::At(now);
     job.father = plan.parent.as_ref().map(|parent| parent.window);
-    job.keep_handle(claim.handle.clone());
     job.command.clone_from(&plan.command);
     job.stage_dir.clone_from(&plan.stage_dir);
     if plan.mode == LaunchMode::Native {
-        let name = directory_name(id, claim);
+        let name = directory_name(id, token, now);
         job.log_dir = Some(format!("{}/{}/{name}", plan.roots.log, id.user));
         if job.stage_dir.is_none() {
             job.stage_dir = Some(format!("{}/{}/{name}", plan.roots.stage, id.user));
         }
     }
     job.launch = Some(Launch {
-        token: claim.token.clone(),
+        token: token.clone(),
         mode: plan.mode,
-        at: claim.now,
+        at: now,
         confirmed: false,
         exit: None,
         ended: None,
-        machine: plan.machine.filter(|of| is_just_seen(of, claim.now)).map(|of| of.created_at),
+        machine: plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at),
     });
     job
 }
@@ -270,9 +284,9 @@ fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
 }
 
 /// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.
-fn directory_name(id: &JobId, claim: &Claim<'_>) -> String {
-    let token: String = claim.token.as_str().chars().take(6).collect();
-    format!("{}-{}-{token}", claim.now.compact(), id.window)
+fn directory_name(id: &JobId, token: &LaunchToken, now: Timestamp) -> String {
+    let token: String = token.as_str().chars().take(6).collect();
+    format!("{}-{}-{token}", now.compact(), id.window)
 }
 
 /// Config arguments as the one string of the record; plain ones look as the original wrote them.

@@ -73,7 +73,12 @@ pub fn environment(effects: &Effects, id: &JobId) -> Option<Vec<(OsString, OsStr
 
 /// The command of the workers of a job.
 pub fn work(effects: &Effects, id: &JobId) -> Vec<OsString> {
-    words(&file(effects, id, WORK).unwrap_or_default()).map(os).collect()
+    words_in(effects, id, WORK)
+}
+
+/// The words in a file beside the launcher; none if it is not there.
+pub(super) fn words_in(effects: &Effects, id: &JobId, name: &str) -> Vec<OsString> {
+    words(&file(effects, id, name).unwrap_or_default()).map(os).collect()
 }
 
 /// The workers on which the command of a job may live.

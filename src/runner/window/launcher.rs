@@ -25,10 +25,7 @@ pub fn prepare(
 ) -> Result<String, RunError> {
     let (job, id) = (attempt.job, &attempt.job.id());
     let dir = fresh_directory(effects, id)?;
-    let workplace = match (launch.mode, &job.stage_dir) {
-        (LaunchMode::Native, Some(stage)) => stage,
-        _ => &job.job_dir,
-    };
+    let workplace = workplace(job, launch);
     let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
     let link = dir.join("bin").join("tpu");
     link_program(effects, &link)?;
@@ -64,6 +61,14 @@ pub fn prepare(
             "keep data.json in a directory with a plain name (--data FILE)",
         )
     })
+}
+
+/// The directory in which the command runs.
+pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
+    match (launch.mode, &job.stage_dir) {
+        (LaunchMode::Native, Some(stage)) => stage,
+        _ => &job.job_dir,
+    }
 }
 
 /// The job's own directory, with nothing of an earlier job of that number in it.
@@ -108,7 +113,7 @@ pub fn environment_for_successors(
 }
 
 /// What the job sees: the kept environment, and who it is.
-fn environment(
+pub(super) fn environment(
     effects: &Effects,
     attempt: &Attempt<'_>,
     launch: &Launch,

@@ -11,6 +11,7 @@ pub mod panes;
 pub mod place;
 pub mod processes;
 pub mod relay;
+mod script;
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -331,6 +332,45 @@ impl Runner for WindowRunner<'_> {
 
     fn files(&self) -> Box<dyn Files + '_> {
         Box::new(ThisDisk)
+    }
+
+    fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
+        Ok(script::of_attempt(self.effects, attempt).unwrap_or_default())
+    }
+
+    fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {
+        Ok(script::of_run(self.effects, run.job))
+    }
+
+    fn describe(&self, run: RunRef<'_>) -> Result<String, RunError> {
+        is_in_a_window(run)?;
+        let tmux = self.look();
+        let window = place::find(run.job, run.session, &tmux);
+        let said = match window {
+            Window::Here(pane) => format!(
+                "window {}:{} ({}), pane {}, {}x{}, {} lines above, process {}{}",
+                pane.session,
+                pane.window_index,
+                pane.window_id,
+                pane.pane_id,
+                pane.width,
+                pane.height,
+                pane.history_size,
+                pane.pane_pid,
+                if pane.dead { ", which has ended" } else { "" },
+            ),
+            Window::Gone => "no window of this server carries its mark".to_owned(),
+            Window::Lost(reason) => reason.to_string(),
+            Window::Elsewhere(reason) => reason,
+            Window::Unknown(reason) => {
+                return Err(RunError::unreachable(reason, "try again when tmux answers"));
+            }
+        };
+        let of = run.job.place.as_ref();
+        let server = of.map(|at| {
+            format!("\ntmux server {} on {}, socket {}", at.server_pid, at.host, at.socket)
+        });
+        Ok(said + &server.unwrap_or_default())
     }
 
     fn attach(&self, RunRef { job, session }: RunRef<'_>) -> Result<Vec<String>, RunError> {

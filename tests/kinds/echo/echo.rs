@@ -146,21 +146,15 @@ impl Runner for Engine {
 
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {
         self.ask()?;
-        let Attempt { job, session, words, .. } = attempt;
+        let Attempt { job, session, .. } = attempt;
         let dir = self.dir(RunRef { job, session });
         let token = job.launch.as_ref().map(|launch| launch.token.clone());
         let handle = self.handle(&token.unwrap_or_else(|| LaunchToken::from("")));
         // The same token again: it is there already.
         if !dir.is_dir() {
-            let options = job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
-            let words: Vec<String> = words
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .chain(options.into_iter().map(|(name, value)| format!("{name}={value}")))
-                .collect();
             let fresh = self.spool.join(format!(".{}", std::process::id()));
             let made = std::fs::create_dir_all(&fresh)
-                .and_then(|()| put(&fresh.join("argv"), &words.join("\n")))
+                .and_then(|()| put(&fresh.join("argv"), &argv(attempt)))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
                 .and_then(|()| std::fs::rename(&fresh, &dir));
             made.map_err(|error| {
@@ -214,10 +208,32 @@ impl Runner for Engine {
         Box::new(ThisDisk)
     }
 
+    fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
+        Ok(argv(attempt))
+    }
+
+    fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {
+        self.ask()?;
+        Ok(std::fs::read_to_string(self.dir(run).join("argv")).ok())
+    }
+
+    fn describe(&self, run: RunRef<'_>) -> Result<String, RunError> {
+        self.ask()?;
+        Ok(std::fs::read_to_string(self.dir(run).join("state")).unwrap_or_default())
+    }
+
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {
         let log = self.dir(run).join("log").display().to_string();
         Ok(["tail", "-f", &log].map(str::to_owned).to_vec())
     }
+}
+
+/// What is submitted: a word on each line, and what was asked of this kind alone.
+fn argv(attempt: &Attempt<'_>) -> String {
+    let options = attempt.job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
+    let words = attempt.words.iter().map(|word| word.to_string_lossy().into_owned());
+    let options = options.into_iter().map(|(name, value)| format!("{name}={value}"));
+    words.chain(options).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes a small file whole, so that whoever reads it never sees half of it.

@@ -1,0 +1,46 @@
+//! `tpu show` and `tpu script`: everything of one job in one place, and what started it.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::ShowJob;
+use crate::cli::print::Output;
+use crate::ops::show;
+use crate::ops::whose::Purpose;
+use crate::text::escape;
+use crate::wire::jobs::{JobIdPart, JobScriptDocument, ShowDocument, ToldDocument};
+
+use super::check;
+use super::history::lines;
+
+/// `show`.
+pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
+    let ctx = app.ctx()?;
+    let id = app.requester()?.one_job(&args.words, Purpose::Look)?;
+    let job = JobIdPart::from(&id);
+    if args.raw {
+        let told = show::told(ctx, &id)?;
+        return Ok(Output::new(told.clone(), &ToldDocument { job, raw: &told }));
+    }
+    let whole = show::whole(ctx, &id)?;
+    let mut text = check::explained(app, &whole.view)?;
+    let mut section = |name: &str, content: &str| {
+        if !content.trim().is_empty() {
+            text += &format!("\n{name}\n");
+            for line in content.trim_end().lines() {
+                text += &format!("  {}\n", escape(line));
+            }
+        }
+    };
+    section("what has happened", &lines(&whole.events, &app.zone(&*ctx.data()?)?));
+    section("what started it", whole.script.as_deref().unwrap_or_default());
+    section("what runs it says", whole.told.as_ref().map_or_else(|e| &e.message, |told| told));
+    Ok(Output::new(text, &ShowDocument::from(&whole)))
+}
+
+/// `script`.
+pub(in crate::cli) fn script(app: &App, words: &[String]) -> Outcome {
+    let id = app.requester()?.one_job(words, Purpose::Look)?;
+    let script = show::script(app.ctx()?, &id)?;
+    let document = JobScriptDocument { job: JobIdPart::from(&id), script: &script };
+    Ok(Output::new(script.clone(), &document))
+}

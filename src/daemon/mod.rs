@@ -93,7 +93,7 @@ impl<'a> Monitor<'a> {
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
             let done = self.crew.reap(now);
-            if done || beat {
+            if done || beat || self.memory.is_answered() {
                 (next, cause) = (now, Cause::Happened);
             }
             if rested && now >= next {

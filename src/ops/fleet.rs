@@ -36,6 +36,8 @@ pub(super) struct Question {
     number: u64,
     asked_at: Timestamp,
     answer: Receiver<Vec<ZoneAnswer>>,
+    /// What it said while nobody waited for it.
+    late: Option<Vec<ZoneAnswer>>,
 }
 
 impl Question {
@@ -46,7 +48,18 @@ impl Question {
         // Nobody hears it any more where the look is over: that is no failure.
         ctx.threads.spawn(Box::new(move || drop(say.send(door.list(&[])))));
         let Numbered { at, number, .. } = provider;
-        Self { at: at.clone(), number: *number, asked_at: ctx.clock.now(), answer }
+        Self { at: at.clone(), number: *number, asked_at: ctx.clock.now(), answer, late: None }
+    }
+
+    /// Whether the answer has come, by now.
+    pub(super) fn is_answered(&mut self) -> bool {
+        self.late = self.late.take().or_else(|| self.answer.try_recv().ok());
+        self.late.is_some()
+    }
+
+    /// The answer, waited for so long at most.
+    fn wait(&mut self, patience: Duration) -> Result<Vec<ZoneAnswer>, RecvTimeoutError> {
+        self.late.take().map_or_else(|| self.answer.recv_timeout(patience), Ok)
     }
 
     fn is_to(&self, provider: &Numbered) -> bool {
@@ -165,8 +178,8 @@ impl ProviderFacts {
                 continue;
             };
             let left = deadline.saturating_sub(ctx.clock.monotonic());
-            let question = questions.swap_remove(asked);
-            match question.answer.recv_timeout(left) {
+            let mut question = questions.swap_remove(asked);
+            match question.wait(left) {
                 Ok(answers) => {
                     said.push(Said::of(provider, answers, question.asked_at));
                     continue;
@@ -495,5 +508,23 @@ impl From<ProviderError> for Error {
             .hint()
             .unwrap_or_else(|| "`tpu check-status TARGET` shows what is there".to_owned());
         Self::new(kind, error.to_string()).hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_comes_late_is_noticed_and_kept_for_the_next_look() {
+        let (say, answer) = channel();
+        let (at, asked_at) = (ProviderAt::default(), Timestamp::from_second(5));
+        let mut question = Question { at, number: 0, asked_at, answer, late: None };
+        assert!(!question.is_answered());
+        assert!(question.wait(Duration::ZERO).is_err());
+        say.send(silence("a word")).unwrap();
+        assert!(question.is_answered());
+        assert!(question.is_answered(), "however often it is asked");
+        assert_eq!(question.wait(Duration::ZERO).unwrap(), silence("a word"));
     }
 }

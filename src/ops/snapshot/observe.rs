@@ -63,15 +63,23 @@ impl LookMemory {
     /// What the control plane says, asked now unless it was asked less than `age` ago.
     pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<ProviderFacts> {
         let now = ctx.clock.monotonic();
+        let is_answered = self.is_answered();
         if let Some((asked, fleet)) = &self.fleet
             && now < *asked + age
             && fleet.is_of_today(ctx)
+            && !is_answered
         {
             return Arc::clone(fleet);
         }
         let fleet = if ctx.actor == watch::ACTOR { self.ask(ctx) } else { self.glance(ctx) };
         self.fleet = Some((now, Arc::clone(&fleet)));
         fleet
+    }
+
+    /// Whether a provider that had not answered in time has done so since: what it said is as old as it ever will
+    /// be for whoever looks at once.
+    pub fn is_answered(&mut self) -> bool {
+        self.questions.iter_mut().any(Question::is_answered)
     }
 
     /// What MONITOR hears, and writes down for others.

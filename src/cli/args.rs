@@ -32,7 +32,7 @@ pub use jobs::{
 pub(super) use kinds::{have_kinds, kinds};
 pub use state::{DataStep, Init, State};
 pub use targets::{
-    Apply, CheckStatus, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
+    Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
 pub use tools::{Classify, Demo, Doctor};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
@@ -110,10 +110,12 @@ impl Command {
     /// Takes over the options that kinds of target bring along, which clap's derive does not know.
     fn take_kind_options(&mut self, matches: &ArgMatches) {
         match self {
-            Self::Register(args) => {
-                args.of_kind = kinds::said(matches, |kind| kind.own_options());
+            Self::Register(args) => args.of_kind = kinds::said_of_target(matches),
+            Self::Run(args) => args.of_kind = kinds::said_of_job(matches),
+            Self::Targets(Targets { step: Some(TargetsStep::Import(import)), .. }) => {
+                let of = matches.subcommand_matches("import");
+                import.of_kind = of.map(kinds::said_of_target).unwrap_or_default();
             }
-            Self::Run(args) => args.of_kind = kinds::said(matches, |kind| kind.job_options()),
             _ => {}
         }
     }

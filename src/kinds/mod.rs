@@ -21,8 +21,8 @@ use crate::provider::Provider;
 use crate::provider::none::NoProvider;
 use crate::remote::Remote;
 use crate::remote::ssh::{SshConfig, sockets};
-use crate::runner::Runner;
 use crate::runner::window::WindowRunner;
+use crate::runner::{RunError, Runner};
 
 /// A kind of target.
 pub trait KindOfTarget: Send + Sync {
@@ -81,6 +81,19 @@ pub trait KindOfTarget: Send + Sync {
         Box::new(windows)
     }
 
+    /// The targets that there are where this is said of one, each as it is to be registered: what `tpu targets
+    /// import --kind` makes known.
+    fn found(
+        &self,
+        _said: &Registration,
+        _effects: &Effects,
+    ) -> Result<Vec<(TargetName, Registration)>, RunError> {
+        Err(RunError::refused(
+            format!("{} are in no list that could be imported", self.in_words()),
+            format!("make each known: tpu register NAME --kind {}", self.word()),
+        ))
+    }
+
     /// The engine that has a run, by what its handle says. `None` for a kind whose jobs run in windows. Nothing is
     /// asked yet.
     fn engine<'a>(&self, _run: &EngineRun, _effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
@@ -108,6 +121,8 @@ pub struct KindOption {
     pub value: &'static str,
     /// What it says, for the help.
     pub help: &'static str,
+    /// Whether it may be said several times.
+    pub is_many: bool,
 }
 
 /// What holds where a kind is asked.

@@ -354,6 +354,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::options::KindOptions;
     use crate::model::spec::AnyOf;
     use crate::model::status::one_of_each;
 
@@ -424,7 +425,9 @@ mod tests {
             dir: Some(3),
             rules: Some(Rules::default().to_string()),
             words: vec!["--config.lr=1".to_owned()],
-            options: [("gres".to_owned(), "gpu:1".to_owned())].into(),
+            options: [("gres", "gpu:1"), ("sbatch", "a=1"), ("sbatch", "b=2")]
+                .into_iter()
+                .collect(),
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
         let mut job = Job::new(&id, "t".into(), "/d".to_owned());
@@ -434,7 +437,7 @@ mod tests {
         let named = JobSpec {
             name: None,
             target: TargetRequest::Named("t".to_owned()),
-            options: std::collections::BTreeMap::new(),
+            options: KindOptions::default(),
             ..spec
         };
         let mut job = job;

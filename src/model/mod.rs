@@ -25,6 +25,7 @@ pub mod lease;
 pub mod line;
 pub mod lineage;
 mod monitor_config;
+pub mod options;
 pub mod pattern;
 pub mod prices;
 mod read;

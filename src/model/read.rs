@@ -1,7 +1,6 @@
 //! Tolerant reading of JSON text, with the path of what cannot be understood.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -295,15 +294,6 @@ pub(crate) fn list<T>(
     }
     let list = value.as_array().ok_or_else(|| path.error("a list", Some(value)))?;
     list.into_iter().enumerate().map(|(i, value)| read(value, &Path::Index(path, i))).collect()
-}
-
-/// An object whose members are text, such as options by their names.
-pub(crate) fn texts(
-    value: Json<'_>,
-    path: &Path<'_>,
-) -> Result<BTreeMap<String, String>, DataError> {
-    let members = pairs(value, path, |key| Some(key.to_owned()), text)?;
-    Ok(members.into_iter().collect())
 }
 
 /// An object with members of one kind, in order; `null` is an empty one.

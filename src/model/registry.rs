@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ids::TargetName;
+use super::options::KindOptions;
 use super::read::{self, DataError, Fields, Json, Path};
 use super::target::{Machines, Pricing, ProviderName, Registration, Target, TargetKind};
 use super::user::set_pair;
@@ -244,7 +245,7 @@ fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, D
         runtime_version: fields.with("runtime_version", read::text)?,
         queued: fields.with("queued", read::flag)?.unwrap_or_default(),
         engine: fields.with("engine", read::flag)?.unwrap_or_default(),
-        options: fields.with("options", read::texts)?.unwrap_or_default(),
+        options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
 
@@ -264,6 +265,6 @@ fn write_registration(registration: &Registration) -> Value {
         "runtime_version": registration.runtime_version,
         "queued": registration.queued,
         "engine": registration.engine.then_some(true),
-        "options": (!registration.options.is_empty()).then_some(&registration.options),
+        "options": registration.options.to_value(),
     })
 }

@@ -5,12 +5,12 @@
 //! and a line in [`read()`] and [`write()`]. What the record of an attempt has a field for stands there and
 //! nowhere else; the rest is kept as its [`StoredSpec`] (`extra_msgs.spec`), which the original ignores.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
 
 use super::extras;
+use super::options::KindOptions;
 use super::read::{self, DataError, Fields, Json, Path};
 
 /// What a job is to do.
@@ -39,7 +39,7 @@ pub struct JobSpec {
     /// Pass the number of resumes to the program.
     pub log_stage: bool,
     /// What else is asked of it, by the names of its target's kind's own options.
-    pub options: BTreeMap<String, String>,
+    pub options: KindOptions,
 }
 
 /// What a job is to compute on.
@@ -75,7 +75,7 @@ pub struct StoredSpec {
     /// What it was to compute on, where a target was chosen for it.
     pub any_of: Option<AnyOf>,
     /// [`JobSpec::options`].
-    pub options: BTreeMap<String, String>,
+    pub options: KindOptions,
 }
 
 impl JobSpec {
@@ -93,7 +93,7 @@ impl JobSpec {
             rules: None,
             monitor: true,
             log_stage: false,
-            options: BTreeMap::new(),
+            options: KindOptions::default(),
         }
     }
 }
@@ -122,7 +122,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         rules: fields.with("rule", read::text)?,
         monitor: fields.with_or("monitor", true, read::flag)?,
         log_stage: fields.with_or("log_stage", false, read::flag)?,
-        options: fields.with("options", read::texts)?.unwrap_or_default(),
+        options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
 
@@ -140,7 +140,7 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("notes", json!(spec.notes)),
         ("log_stage", json!(spec.log_stage)),
         ("command", json!(command)),
-        ("options", json!(spec.options)),
+        ("options", json!(spec.options.to_value())),
     ];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -161,7 +161,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
     Ok(StoredSpec {
         name: fields.with("name", read::text)?,
         any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
-        options: fields.with("options", read::texts)?.unwrap_or_default(),
+        options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
 
@@ -169,7 +169,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
 pub(super) fn write_stored(stored: &StoredSpec) -> Value {
     let any_of = stored.any_of.as_ref();
     let any_of = any_of.map(|any| json!({ "types": any.types, "reclaimable": any.reclaimable }));
-    let options = (!stored.options.is_empty()).then_some(&stored.options);
+    let options = stored.options.to_value();
     let members =
         [("name", json!(stored.name)), ("any_of", json!(any_of)), ("options", json!(options))];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());

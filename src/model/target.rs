@@ -1,12 +1,12 @@
 //! What jobs compute on, whatever kind of target it is: `kinds/` knows what a kind means.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::TargetName;
+use super::options::KindOptions;
 
 /// The built-in shared target: this machine.
 pub const LOCAL: &str = "local";
@@ -199,7 +199,7 @@ pub struct Registration {
     /// Whether an engine places and runs its jobs, as its kind says.
     pub engine: bool,
     /// What else was said of it, by the names of its kind's own options.
-    pub options: BTreeMap<String, String>,
+    pub options: KindOptions,
 }
 
 impl Registration {

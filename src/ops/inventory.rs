@@ -178,13 +178,19 @@ pub struct Plan {
 pub struct Wish<'a> {
     /// From this provider alone; else from each that some target has, and from that of the settings.
     pub provider: Option<ProviderAt>,
+    /// What this kind of target finds by itself, with what is said to it; no provider is asked then.
+    pub like: Option<Registration>,
     /// The template of the aliases.
     pub alias: Option<&'a str>,
 }
 
-/// Compares what the providers list with what the data file says. Aliases are none of `commands`.
+/// Compares what the providers list, or what a kind of target finds, with what the data file says. Aliases are
+/// none of `commands`.
 pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, Error> {
     let data = ctx.data()?;
+    if let Some(like) = &wish.like {
+        return compare_found(ctx, &data, like, (wish.alias, commands));
+    }
     let places = ctx.places();
     let asked = match &wish.provider {
         Some(told) => vec![places.asked(told)],
@@ -207,9 +213,7 @@ pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, 
         return Err(Error::unreachable(format!("nothing can be imported: {why}"))
             .hint("nothing was changed; try again when the control plane answers"));
     }
-    let mut taken: BTreeSet<String> =
-        data.registry().aliases().map(|(alias, _)| alias.to_owned()).collect();
-    taken.extend(data.users().iter().map(|user| user.name.as_str().to_owned()));
+    let mut taken = taken_names(&data);
     let mut changes: Vec<Change> = Vec::new();
     let mut listed = BTreeSet::new();
     for (at, fact) in &facts {
@@ -227,6 +231,53 @@ pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, 
     let names = data.registry().names().into_iter().filter(|name| !listed.contains(name));
     let absent = names.filter(|name| fleet.fact(&data, name).state == TargetState::Gone).collect();
     Ok(Plan { changes, absent, silent, seen: facts.len() })
+}
+
+/// Names that no alias may have, for other targets or users have them.
+fn taken_names(data: &Data) -> BTreeSet<String> {
+    let aliases = data.registry().aliases().map(|(alias, _)| alias.to_owned());
+    aliases.chain(data.users().iter().map(|user| user.name.as_str().to_owned())).collect()
+}
+
+/// The same for what a kind of target finds by itself. One whose name something else has becomes `NAME@KIND`.
+fn compare_found(
+    ctx: &Ctx,
+    data: &Data,
+    like: &Registration,
+    (template, commands): (Option<&str>, &[String]),
+) -> Result<Plan, Error> {
+    let kind = ctx.kinds.of_registration(like).map_err(|e| Error::usage(e.to_string()))?;
+    let found = kind.found(like, &ctx.effects)?;
+    let seen = found.len();
+    let mut taken = taken_names(data);
+    let mut changes = Vec::new();
+    for (name, mut registration) in found {
+        kind.register(&mut registration)?;
+        registration.origin = Some(IMPORTED.to_owned());
+        let others = (1_u32..).map(|number| match number {
+            1 => TargetName::new(format!("{name}@{}", kind.word())),
+            _ => TargetName::new(format!("{name}@{}{number}", kind.word())),
+        });
+        let is_free_or_its = |name: &TargetName| match data.registration(name) {
+            Some(known) => known.options == registration.options && known.kind == registration.kind,
+            None => data.target(name).is_none(),
+        };
+        let mut names = std::iter::once(name.clone()).chain(others);
+        let name = names.find(is_free_or_its).unwrap_or_else(|| name.clone());
+        if data.registration(&name).is_some() {
+            continue;
+        }
+        let fact = TargetFact::new(name.clone(), TargetState::Unknown, "", ctx.clock.now());
+        let fact = TargetFact { accelerator: registration.accelerator.clone(), ..fact };
+        let alias = template
+            .map(|template| free_alias(template, &fact, commands, &mut taken))
+            .transpose()?;
+        let said = registration.options.pairs().map(|(name, value)| format!("{name} {value}"));
+        let called = alias.iter().map(|alias| format!("alias {alias}"));
+        let differences = said.chain(called).collect();
+        changes.push(Change { name, differences, registration, alias, is_new: true });
+    }
+    Ok(Plan { changes, absent: Vec::new(), silent: Vec::new(), seen })
 }
 
 /// What the data file calls a target of a provider, or is to call it: as its provider does; where another
@@ -308,7 +359,7 @@ fn free_alias(
     commands: &[String],
     taken: &mut BTreeSet<String>,
 ) -> Result<String, Error> {
-    let kind = fact.accelerator.as_deref().unwrap_or("tpu");
+    let kind = fact.accelerator.as_deref().unwrap_or("target");
     let family = kind.rsplit_once('-').map_or(kind, |(family, _)| family);
     let pricing = match fact.pricing {
         Pricing::OnDemand => "n",

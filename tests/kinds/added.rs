@@ -84,11 +84,14 @@ impl Lab {
 fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     let lab = Lab::new();
     lab.env.code("alice", "train", "echo step\n");
-    let would = lab.tpu("run cave lr=0.1 --voice loud --dry-run -- ./train").exits(0);
+    let would = lab.tpu("run cave lr=0.1 --voice low --voice loud --dry-run -- ./train").exits(0);
     assert!(would.stdout.ends_with("\nvoice=loud\n"), "{}", would.stdout);
-    let ran = lab.tpu("run cave lr=0.1 --voice loud -q -- ./train").exits(0);
+    let ran = lab.tpu("run cave lr=0.1 --voice low --voice loud -q -- ./train").exits(0);
     assert!(ran.stdout.contains("alice/1"), "{}", ran.stdout);
-    assert_eq!(lab.submitted(), ["./train\n--config.training.learning_rate=0.1\nvoice=loud"]);
+    assert_eq!(
+        lab.submitted(),
+        ["./train\n--config.training.learning_rate=0.1\nvoice=low\nvoice=loud"]
+    );
     assert!(!lab.env.has_window("alice", 1), "no window of ours");
 
     let waiting = lab.shown(1);
@@ -226,6 +229,25 @@ fn it_is_followed_where_it_runs_whatever_becomes_of_its_target() {
     drop(lab.tpu("kill 1").exits(0));
     assert_eq!(std::fs::read_to_string(lab.place(1).join("state")).unwrap(), "stopped");
     assert_eq!(lab.shown(2)["status"], "pending");
+}
+
+#[test]
+fn what_it_finds_by_itself_is_imported() {
+    let lab = Lab::new();
+    let caves = lab.env.path("caves");
+    for name in ["deep.echo", "wide.echo", "cave.echo", "none"] {
+        std::fs::create_dir_all(caves.join(name)).unwrap();
+    }
+    let import = format!("targets import --kind echo --spool {}", caves.display());
+    let would = lab.tpu(&format!("{import} --dry-run")).exits(0);
+    drop(would.says(&["+ deep", "+ wide", "+ cave@echo"]));
+    drop(lab.tpu(&format!("{import} -y --alias '{{name}}-{{n}}'")).exits(2));
+    drop(lab.tpu(&format!("{import} -y")).exits(0).says(&["Imported 3 targets"]));
+    drop(lab.tpu(&format!("{import} -y")).exits(0).says(&["Nothing to import"]));
+    drop(lab.tpu("run deep -q -- ./train").exits(0));
+    assert_eq!(std::fs::read_dir(caves.join("deep.echo")).unwrap().count(), 1);
+    drop(lab.tpu("targets import --kind echo --spool /nowhere -y").exits(6));
+    drop(lab.tpu("targets import --kind ssh -y").exits(4).says(&["tpu register NAME --kind ssh"]));
 }
 
 #[test]

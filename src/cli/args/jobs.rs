@@ -1,8 +1,8 @@
 //! The arguments of the commands about jobs.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use crate::model::options::KindOptions;
 use clap::{Args, ValueEnum};
 
 /// `tpu run`.
@@ -46,7 +46,7 @@ pub struct Run {
     pub name: Option<String>,
     /// Options of one kind of target alone, by their names
     #[arg(skip)]
-    pub of_kind: BTreeMap<String, String>,
+    pub of_kind: KindOptions,
     /// Run this command instead of staging.sh
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::kinds::{KindOfTarget, KindOption, Kinds};
+use crate::model::options::KindOptions;
 
 /// The kinds of target of this program.
 static KINDS: OnceLock<Kinds> = OnceLock::new();
 
-/// The kinds of target of this program, whose options `register` and `run` have.
+/// The kinds of target of this program, whose options `register`, `run` and `targets import` have.
 pub(in crate::cli) fn kinds() -> &'static Kinds {
     KINDS.get_or_init(Kinds::built_in)
 }
@@ -21,29 +22,53 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
     drop(KINDS.set(kinds));
 }
 
+/// Which options of a kind are meant.
+type Of = fn(&dyn KindOfTarget) -> &'static [KindOption];
+
 /// Adds the options that kinds of target bring along.
-pub(super) fn with_options(mut all: clap::Command) -> clap::Command {
-    for kind in kinds().all() {
-        for (command, options) in [("register", kind.own_options()), ("run", kind.job_options())] {
-            for option in options {
-                let help = format!("{} ({})", option.help, kind.word());
-                let arg = Arg::new(option.name).long(option.name).value_name(option.value);
-                all = all.mut_subcommand(command, |of| of.arg(arg.help(help)));
-            }
-        }
-    }
-    all
+pub(super) fn with_options(all: clap::Command) -> clap::Command {
+    let of_target: Of = |kind| kind.own_options();
+    let of_job: Of = |kind| kind.job_options();
+    all.mut_subcommand("register", |register| register.args(args(of_target)))
+        .mut_subcommand("run", |run| run.args(args(of_job)))
+        .mut_subcommand("targets", |targets| {
+            targets.mut_subcommand("import", |import| import.args(args(of_target)))
+        })
 }
 
-/// Which of the options of kinds were said.
-pub(super) fn said(
-    matches: &ArgMatches,
-    options: fn(&dyn KindOfTarget) -> &'static [KindOption],
-) -> BTreeMap<String, String> {
-    let all = kinds().all().flat_map(options);
-    let said = all.filter_map(|option| {
-        let value = matches.try_get_one::<String>(option.name).ok()??;
-        Some((option.name.to_owned(), value.clone()))
+/// The options of all kinds; one that several have in common is there once.
+fn args(options: Of) -> Vec<Arg> {
+    let mut by_name: BTreeMap<&str, (&KindOption, Vec<String>)> = BTreeMap::new();
+    for kind in kinds().all() {
+        for option in options(kind) {
+            let (_, words) = by_name.entry(option.name).or_insert((option, Vec::new()));
+            words.push(kind.word().to_string());
+        }
+    }
+    let arg = |(option, kinds): (&KindOption, Vec<String>)| {
+        let action = if option.is_many { ArgAction::Append } else { ArgAction::Set };
+        let help = format!("{} ({})", option.help, kinds.join(", "));
+        Arg::new(option.name).long(option.name).value_name(option.value).action(action).help(help)
+    };
+    by_name.into_values().map(arg).collect()
+}
+
+/// What was said by the options of a target.
+pub(super) fn said_of_target(matches: &ArgMatches) -> KindOptions {
+    said(matches, |kind| kind.own_options())
+}
+
+/// What was said by the options of a job.
+pub(super) fn said_of_job(matches: &ArgMatches) -> KindOptions {
+    said(matches, |kind| kind.job_options())
+}
+
+fn said(matches: &ArgMatches, options: Of) -> KindOptions {
+    let names: BTreeMap<&str, ()> =
+        kinds().all().flat_map(options).map(|option| (option.name, ())).collect();
+    let said = names.into_keys().filter_map(|name| {
+        let values = matches.try_get_many::<String>(name).ok()??;
+        Some(values.map(move |value| (name, value.as_str())))
     });
-    said.collect()
+    said.flatten().collect()
 }

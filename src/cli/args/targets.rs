@@ -1,8 +1,8 @@
 //! The arguments of the commands about targets and the simulated cloud.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::model::options::KindOptions;
 use clap::{Args, Subcommand};
 
 /// `tpu register`.
@@ -48,7 +48,7 @@ pub struct Register {
     pub force: bool,
     /// Options of one kind of target alone, by their names
     #[arg(skip)]
-    pub of_kind: BTreeMap<String, String>,
+    pub of_kind: KindOptions,
 }
 
 /// `tpu apply`, `tpu reapply`.
@@ -126,20 +126,30 @@ pub enum TargetsStep {
     #[command(
         after_help = "Examples:\n  tpu targets import --dry-run\n  tpu targets import --alias '{type}-{pricing}{n}'"
     )]
-    Import {
-        /// Alias for those without one, from {type} {family} {zone} {pricing} {name} {n}
-        #[arg(long, value_name = "TEMPLATE")]
-        alias: Option<String>,
-        /// Only what this provider has [default: each that a target has, and that of the settings]
-        #[arg(long, value_name = "NAME")]
-        provider: Option<String>,
-        /// Its project [default: that of the settings]
-        #[arg(long, value_name = "NAME", requires = "provider")]
-        project: Option<String>,
-        /// Address of its API [default: that of the settings]
-        #[arg(long, value_name = "URL", requires = "provider")]
-        endpoint: Option<String>,
-    },
+    Import(Import),
+}
+
+/// `tpu targets import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// Alias for those without one, from {type} {family} {zone} {pricing} {name} {n}
+    #[arg(long, value_name = "TEMPLATE")]
+    pub alias: Option<String>,
+    /// Only what this provider has [default: each that a target has, and that of the settings]
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// Its project [default: that of the settings]
+    #[arg(long, value_name = "NAME", requires = "provider")]
+    pub project: Option<String>,
+    /// Address of its API [default: that of the settings]
+    #[arg(long, value_name = "URL", requires = "provider")]
+    pub endpoint: Option<String>,
+    /// Only what a kind of target finds by itself
+    #[arg(long, value_name = "KIND", conflicts_with = "provider")]
+    pub kind: Option<String>,
+    /// Options of one kind of target alone, by their names
+    #[arg(skip)]
+    pub of_kind: KindOptions,
 }
 
 /// `tpu sim`.

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Describe, Targets, TargetsStep};
+use crate::cli::args::{Describe, Import, Targets, TargetsStep};
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
-use crate::model::target::{Machines, ProviderAt, ProviderName};
+use crate::model::target::{Machines, ProviderAt, ProviderName, Registration};
 use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::selection;
-use crate::ops::{Error, Kind, dry_run};
+use crate::ops::{Error, Kind, dry_run, targets};
 use crate::text::counted;
 use crate::wire::targets::{
     DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument, InUsePart,
@@ -31,13 +31,8 @@ const NONE: &str = "No targets. `tpu register NAME` makes one known, `tpu target
 
 /// `targets`.
 pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
-    if let Some(TargetsStep::Import { alias, provider, project, endpoint }) = &args.step {
-        let provider = provider.as_ref().map(|name| ProviderAt {
-            name: ProviderName::new(name),
-            project: project.clone(),
-            endpoint: endpoint.clone(),
-        });
-        return import(app, &inventory::Wish { provider, alias: alias.as_deref() });
+    if let Some(TargetsStep::Import(args)) = &args.step {
+        return import(app, &wish(app, args)?);
     }
     let ctx = app.ctx()?;
     let mut seen = board::look(ctx)?;
@@ -153,6 +148,23 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
         text += &format!(" [{} {word}]", queued.name);
     }
     text
+}
+
+/// What is to be imported: what a provider has, or what a kind of target finds by itself.
+fn wish<'a>(app: &App, args: &'a Import) -> Result<inventory::Wish<'a>, Error> {
+    let Import { alias, provider, project, endpoint, kind, of_kind } = args;
+    let provider = provider.as_ref().map(|name| ProviderAt {
+        name: ProviderName::new(name),
+        project: project.clone(),
+        endpoint: endpoint.clone(),
+    });
+    let is_of_a_kind = kind.is_some() || !of_kind.is_empty();
+    let like = is_of_a_kind.then(|| {
+        let said: Vec<&str> = of_kind.names().collect();
+        let kind = targets::kind(app.ctx()?, kind.as_deref(), &said)?;
+        Ok::<_, Error>(Registration { kind, options: of_kind.clone(), ..Registration::default() })
+    });
+    Ok(inventory::Wish { provider, like: like.transpose()?, alias: alias.as_deref() })
 }
 
 /// `targets import`.

@@ -210,7 +210,7 @@ pub fn parse_rules(typed: &str) -> Result<Rules, Error> {
 fn understood(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
     let Ok(kind) = ctx.kinds.of(target) else { return Ok(()) };
     let known = kind.job_options();
-    match spec.options.keys().find(|name| known.iter().all(|option| option.name != **name)) {
+    match spec.options.names().find(|name| known.iter().all(|option| option.name != *name)) {
         None => Ok(()),
         Some(strange) => {
             let has: Vec<String> = known.iter().map(|own| format!("--{}", own.name)).collect();

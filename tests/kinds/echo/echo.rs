@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tpu::effects::Effects;
 use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
 use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
-use tpu::model::ids::LaunchToken;
+use tpu::model::ids::{LaunchToken, TargetName};
 use tpu::model::job::{EngineRun, Handle};
 use tpu::model::target::{Registration, TargetKind};
 use tpu::runner::files::{Files, ThisDisk};
@@ -34,11 +34,23 @@ impl KindOfTarget for Echo {
     }
 
     fn own_options(&self) -> &'static [KindOption] {
-        &[KindOption { name: "spool", value: "DIR", help: "The directory of its jobs" }]
+        const SPOOL: KindOption = KindOption {
+            name: "spool",
+            value: "DIR",
+            help: "The directory of its jobs",
+            is_many: false,
+        };
+        &[SPOOL]
     }
 
     fn job_options(&self) -> &'static [KindOption] {
-        &[KindOption { name: "voice", value: "WORD", help: "How loud it is to be" }]
+        const VOICE: KindOption = KindOption {
+            name: "voice",
+            value: "WORD",
+            help: "How loud it is to be",
+            is_many: true,
+        };
+        &[VOICE]
     }
 
     fn register(&self, registration: &mut Registration) -> Result<(), Refusal> {
@@ -48,6 +60,25 @@ impl KindOfTarget for Echo {
             Some(_) => Ok(()),
             None => Err(Refusal::new("an echo needs a directory", "as in: --spool DIR")),
         }
+    }
+
+    /// What lies in a directory as `NAME.echo` is one of them.
+    fn found(
+        &self,
+        said: &Registration,
+        _: &Effects,
+    ) -> Result<Vec<(TargetName, Registration)>, RunError> {
+        let dir = said.options.get("spool").unwrap_or(".");
+        let failed = |e: io::Error| RunError::unreachable(format!("{dir}: {e}"), "is it there?");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(failed)?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(name) = name.strip_suffix(".echo") else { continue };
+            let options = [("spool", entry.path().display().to_string())].into_iter().collect();
+            found.push((TargetName::from(name), Registration { options, ..said.clone() }));
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
     }
 
     fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
@@ -232,7 +263,7 @@ impl Runner for Engine {
 fn argv(attempt: &Attempt<'_>) -> String {
     let options = attempt.job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
     let words = attempt.words.iter().map(|word| word.to_string_lossy().into_owned());
-    let options = options.into_iter().map(|(name, value)| format!("{name}={value}"));
+    let options = options.pairs().map(|(name, value)| format!("{name}={value}"));
     words.chain(options).collect::<Vec<_>>().join("\n")
 }
 

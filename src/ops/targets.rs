@@ -4,10 +4,11 @@ use crate::kinds::KindOfTarget;
 use crate::model::data::Data;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Job;
-use crate::model::target::{ProviderName, Registration, Target, TargetKind};
+use crate::model::target::{Machines, ProviderName, Registration, Target, TargetKind};
 use crate::text;
 
 use super::names::refuse_taken;
+use super::providers::Places;
 use super::{Ctx, Error, doors, snapshot, workers};
 
 /// Gives a target a short name, which is none of `commands`. Returns whether the target was known before.
@@ -111,6 +112,13 @@ pub fn register(
     let left = data.jobs().find(|job| is_other_way(&data) && may_be_there(ctx, &data, &full, job));
     let left = checked(left)?;
     let begun = ctx.transact(|tx| {
+        if let Some(other) = other_name(&tx.data, &places, (&full, registration)) {
+            let what = format!("{full} would be a second name of {other}: both are the same machines");
+            return Err(Error::refused(what).hint(format!(
+                "a short name for it: tpu -ta ALIAS {other}; machines of another provider: say whose, with \
+                 --provider or --project"
+            )));
+        }
         // Looking has taken its time: meanwhile somebody may have begun there.
         let begun = tx.data.jobs().find(|job| is_other_way(&tx.data) && is_live_there(&full, job));
         let begun = checked(begun)?;
@@ -126,6 +134,29 @@ pub fn register(
         Ok(begun)
     })?;
     Ok(left.or(begun))
+}
+
+/// What the data file calls the machines of a registration already: two names of one target would not keep two
+/// jobs apart.
+fn other_name(
+    data: &Data,
+    places: &Places,
+    (name, registration): (&TargetName, &Registration),
+) -> Option<TargetName> {
+    if registration.machines() != Machines::Provided {
+        return None;
+    }
+    let at = places.told(registration);
+    let is_same = |other: &TargetName| {
+        let Some(known) = data.target(other) else { return false };
+        let zones = known.zone.as_ref().zip(registration.zone.as_ref());
+        *other != *name
+            && other.of_provider() == name.of_provider()
+            && known.machines == Machines::Provided
+            && zones.is_none_or(|(one, another)| one == another)
+            && places.of(data, other) == at
+    };
+    data.registry().names().into_iter().find(is_same)
 }
 
 /// Whether the command of a job may live on the workers of a target.

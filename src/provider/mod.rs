@@ -23,7 +23,8 @@ use crate::model::target::{Pricing, ProviderName};
 use crate::model::time::{self, Timestamp};
 
 /// The door to one control plane. Calls return when the control plane has answered, not when the work
-/// is done: that is what [`Operation`]s are asked about.
+/// is done: that is what [`Operation`]s are asked about. One that can only tell what there is has a
+/// [`Provider::list`], and refuses everything else.
 pub trait Provider: Send + Sync {
     /// Which one it is.
     fn name(&self) -> ProviderName;
@@ -39,23 +40,50 @@ pub trait Provider: Send + Sync {
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer>;
 
     /// What there is to say about one target. That it is not there is [`Trouble::NotFound`].
-    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError>;
+    fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
+        let zones: Vec<String> = target.zone.iter().cloned().collect();
+        let mut found = None;
+        for ZoneAnswer { answer, .. } in self.list(&zones) {
+            match answer {
+                Answer::Unknown { error, .. } => return Err(error),
+                Answer::Facts { targets, .. } => {
+                    let is_it = |fact: &TargetFact| {
+                        fact.name == target.name
+                            && (target.zone.is_none() || fact.zone == target.zone)
+                    };
+                    found = found.or(targets.into_iter().find(is_it));
+                }
+            }
+        }
+        let missing = || {
+            ProviderError::new(Trouble::NotFound, format!("describe {target}"), "it is not there")
+        };
+        found.ok_or_else(missing)
+    }
 
     /// Asks for a target. The same request id asks again for the same thing and never makes a second
     /// one: a caller that got no answer repeats the call as it was, and finds the operation or, with
     /// [`Trouble::AlreadyExists`], the target that this request has made ([`adopt`]). A new try after a
     /// failed operation is a new request.
-    fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError>;
+    fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, ProviderError> {
+        only_tells(format!("create {}", spec.at()))
+    }
 
     /// Takes a target away for good, in whatever state it is; one that is not there is done. `force` also
     /// takes away the queued request that it came from.
-    fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError>;
+    fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, ProviderError> {
+        only_tells(format!("delete {target}"))
+    }
 
     /// Starts a stopped target.
-    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
+    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
+        only_tells(format!("start {target}"))
+    }
 
     /// Stops a target; it keeps its disk and its name.
-    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
+    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
+        only_tells(format!("stop {target}"))
+    }
 
     /// Whether machines can be restarted at once; else a restart is a stop and a start.
     fn can_reboot(&self) -> bool {
@@ -63,16 +91,28 @@ pub trait Provider: Send + Sync {
     }
 
     /// Restarts the machines of a target; whatever runs on them ends.
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError>;
+    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
+        only_tells(format!("reboot {target}"))
+    }
 
     /// How far an operation is. One that nobody remembers is [`Trouble::NotFound`]: the target's own state
     /// tells what came of it.
-    fn operation(&self, name: &str) -> Result<Operation, ProviderError>;
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
+        let doing = format!("look at operation {name}");
+        Err(ProviderError::new(Trouble::NotFound, doing, "nobody remembers it"))
+    }
 
     /// How long to wait before an operation is first asked about, and at most between two questions.
     fn pace(&self) -> (Duration, Duration) {
         (Duration::from_millis(200), Duration::from_secs(5))
     }
+}
+
+/// The answer of a provider that makes nothing and takes nothing away.
+fn only_tells<T>(doing: String) -> Result<T, ProviderError> {
+    let what = "its machines are not ours to make or to take away";
+    let remedy = "whoever runs them can; `tpu check-status TARGET` shows how they are";
+    Err(ProviderError::new(Trouble::User, doing, what).remedy(remedy))
 }
 
 /// Stands for every zone that has no answer of its own.
@@ -255,6 +295,42 @@ pub enum Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::facts::TargetState;
+
+    /// One that can only tell.
+    struct Notices;
+
+    impl Provider for Notices {
+        fn name(&self) -> ProviderName {
+            ProviderName::new("notices")
+        }
+
+        fn list(&self, _: &[String]) -> Vec<ZoneAnswer> {
+            let at = Timestamp::from_second(5);
+            let of = |zone: &str| TargetFact {
+                zone: Some(zone.to_owned()),
+                ..TargetFact::new(TargetName::from("t"), TargetState::Ready, "UP", at)
+            };
+            let answer = Answer::Facts { targets: vec![of("a"), of("b")], observed_at: at };
+            vec![ZoneAnswer { zone: EVERYWHERE.to_owned(), answer }]
+        }
+    }
+
+    #[test]
+    fn one_that_can_only_tell_describes_by_its_list_and_refuses_the_rest() {
+        let at =
+            |name: &str, zone: &str| TargetAt::new(TargetName::from(name), Some(zone.to_owned()));
+        let zone = |at: &TargetAt| Notices.describe(at).map(|fact| fact.zone.unwrap());
+        assert_eq!(zone(&at("t", "b")), Ok("b".to_owned()));
+        for missing in [at("t", "c"), at("u", "a")] {
+            assert_eq!(zone(&missing).unwrap_err().trouble, Trouble::NotFound);
+        }
+        for refused in [Notices.delete(&at("t", "a"), true), Notices.reboot(&at("t", "a"))] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.trouble, Trouble::User);
+            assert!(error.hint().is_some());
+        }
+    }
 
     #[test]
     fn silence_says_why_and_since_when() {

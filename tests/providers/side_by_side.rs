@@ -176,6 +176,20 @@ fn a_second_one_of_a_name_is_imported_with_whose_it_is() {
     drop(lab.env.tpu("targets import -y").exits(0).says(&["Nothing to import"]));
 }
 
+/// Two names would not keep two jobs apart.
+#[test]
+fn one_target_has_one_name() {
+    let env = TestEnv::new();
+    drop(env.tpu("register lab-7 --zone a").exits(0));
+    for again in ["register lab-7@x --zone a", "register lab-7@x"] {
+        drop(env.tpu(again).exits(4).says(&["a second name of lab-7", "tpu -ta ALIAS lab-7"]));
+    }
+    drop(env.tpu("register lab-7 --zone a").exits(0));
+    drop(env.tpu("register lab-7@x --zone b").exits(0));
+    drop(env.tpu("register lab-7@y --zone a --provider google --project other").exits(0));
+    drop(env.tpu("register lab-7@z --address h1").exits(0));
+}
+
 #[test]
 fn an_option_that_says_nothing_of_a_kind_is_refused() {
     let env = TestEnv::new();

@@ -24,6 +24,7 @@ use tpu::screen::message::{Answer, Ask, Message, Scope};
 use tpu::screen::model::{Columns, Model, Setup};
 use tpu::screen::pane::PaneText;
 use tpu::screen::theme::Theme;
+use tpu::screen::typed::Commands;
 use tpu::screen::update::update;
 use tpu::screen::view::view;
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -158,7 +159,7 @@ impl Bench {
             zone: Zone::local(TimeZone::UTC),
             keys,
             refresh_s: 5,
-            commands: Vec::new(),
+            commands: Commands { known: Vec::new(), nature: tpu::cli::nature },
         };
         let scope = Scope { whose: Whose::of([UserName::from("alice")]) };
         let mut model = Model::new(setup, scope, Timestamp::from_second(NOW), None);

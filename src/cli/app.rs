@@ -20,7 +20,7 @@ use crate::ops::{Ctx, Error};
 use crate::sys::env::Env;
 
 use super::args::{Globals, kinds};
-use super::console::Console;
+use super::console;
 use super::whose;
 
 /// What a command begins with.
@@ -35,8 +35,6 @@ pub(super) struct Beginning {
     pub(super) typed: Vec<OsString>,
     /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
     pub(super) config_dir: Option<PathBuf>,
-    /// Where it reads and writes.
-    pub(super) console: Console,
 }
 
 /// One command, and what it works with.
@@ -51,8 +49,6 @@ pub(super) struct App {
     pub(super) typed: Vec<OsString>,
     /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
     pub(super) config_dir: Option<PathBuf>,
-    /// Where it reads and writes.
-    pub(super) console: Console,
     /// Whom a person has named when asked.
     pub(super) asked_user: OnceCell<UserName>,
     /// What a person should know in the end, whichever command finds it.
@@ -63,14 +59,13 @@ pub(super) struct App {
 impl App {
     /// Wraps what was typed. Nothing is opened yet.
     pub(super) fn new(beginning: Beginning) -> Self {
-        let Beginning { global, env, name, typed, config_dir, console } = beginning;
+        let Beginning { global, env, name, typed, config_dir } = beginning;
         Self {
             global,
             env,
             name,
             typed,
             config_dir,
-            console,
             asked_user: OnceCell::new(),
             warnings: Warnings::default(),
             ctx: OnceCell::new(),
@@ -216,18 +211,18 @@ impl App {
 
     /// Whether a person can be asked.
     pub(super) fn may_ask(&self) -> bool {
-        !self.global.no_input && !self.global.json && self.console.may_ask()
+        !self.global.no_input && !self.global.json && console::may_ask()
     }
 
     /// Whether results go to a person's terminal.
     pub(super) fn on_terminal(&self) -> bool {
-        !self.global.json && self.console.is_terminal()
+        !self.global.json && console::is_terminal()
     }
 
     /// Columns of the terminal that reads the results, else of `$COLUMNS`; `None` if nobody says.
     pub(super) fn width(&self) -> Option<usize> {
         let said = || self.env.non_empty("COLUMNS").and_then(|columns| columns.parse().ok());
-        self.console.columns().or_else(said).filter(|columns| *columns > 0)
+        console::columns().or_else(said).filter(|columns| *columns > 0)
     }
 
     /// Asks for a yes; without a person to ask, or with `-y`, the answer is yes.
@@ -235,7 +230,7 @@ impl App {
         if self.global.yes || self.global.dry_run || !self.may_ask() {
             return Ok(true);
         }
-        let answer = self.console.ask(&format!("{question} [y/N] "))?;
+        let answer = console::ask(&format!("{question} [y/N] "))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
@@ -243,7 +238,7 @@ impl App {
     pub(super) fn tell(&self, line: &str) {
         if !self.global.json {
             // Whoever closed it does not want to know.
-            drop(self.console.err(format!("{}\n", crate::text::escape(line)).as_bytes()));
+            drop(console::err(format!("{}\n", crate::text::escape(line)).as_bytes()));
         }
     }
 }

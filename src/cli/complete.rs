@@ -23,7 +23,6 @@ use crate::text;
 
 use super::app::{App, Beginning};
 use super::args::{Cli, Globals};
-use super::console::Console;
 use super::legacy;
 
 /// The variable by which a shell asks.
@@ -213,7 +212,6 @@ impl Line {
             name: "complete".to_owned(),
             typed: Vec::new(),
             config_dir: App::own_config_dir(),
-            console: Console::Streams,
         });
         let data = app.ctx().and_then(crate::ops::Ctx::data).ok();
         let user = data.as_ref().and_then(|data| {

@@ -1,117 +1,62 @@
-//! Where a command reads and writes: the streams of this process, or the screen, which has the terminal for
-//! itself and shows what a command said once it has ended.
+//! The streams of this process: what is printed on the way, and what a person is asked.
 
-use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Read as _};
-use std::rc::Rc;
 
 use crate::ops::{Error, Kind};
 use crate::text;
 
-/// What a command has for a terminal.
-#[derive(Debug)]
-pub(super) enum Console {
-    /// The streams of this process.
-    Streams,
-    /// Nothing: it runs inside the screen, which keeps what it says.
-    Screen(Rc<RefCell<Said>>),
+/// Whether a person can be asked.
+pub(super) fn may_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// What a command inside the screen has said on its way.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    /// Results.
-    pub(super) out: Vec<u8>,
-    /// What a person should know.
-    pub(super) err: Vec<u8>,
+/// Whether results go to a person's terminal.
+pub(super) fn is_terminal() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-impl Console {
-    /// Whether a person can be asked.
-    pub(super) fn may_ask(&self) -> bool {
-        self.has_streams() && io::stdin().is_terminal() && io::stderr().is_terminal()
-    }
+/// Whether a line that turns can be seen.
+pub(super) fn shows_progress() -> bool {
+    io::stderr().is_terminal()
+}
 
-    /// Whether results go to a person's terminal.
-    pub(super) fn is_terminal(&self) -> bool {
-        self.has_streams() && io::stdout().is_terminal() && io::stdin().is_terminal()
-    }
+/// Columns of the terminal that reads the results.
+pub(super) fn columns() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    size.map(|size| usize::from(size.ws_col))
+}
 
-    /// Whether a line that turns can be seen.
-    pub(super) fn shows_progress(&self) -> bool {
-        self.has_streams() && io::stderr().is_terminal()
-    }
+/// Writes a part of a result. What came from outside loses what would work on a terminal.
+pub(super) fn out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let is_terminal = out.is_terminal();
+    write_shown(&mut out, bytes, is_terminal)
+}
 
-    /// Columns of the terminal that reads the results.
-    pub(super) fn columns(&self) -> Option<usize> {
-        let stdout = io::stdout();
-        let is_shown = self.has_streams() && stdout.is_terminal();
-        let size = is_shown.then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
-        size.map(|size| usize::from(size.ws_col))
-    }
+/// Writes what a person should know, in the same way.
+pub(super) fn err(bytes: &[u8]) -> io::Result<()> {
+    let mut err = io::stderr().lock();
+    let is_terminal = err.is_terminal();
+    write_shown(&mut err, bytes, is_terminal)
+}
 
-    /// Refuses a command that prints as it goes, reads keys or never ends, where the screen has the terminal.
-    pub(super) fn streams(&self) -> Result<(), Error> {
-        if self.has_streams() {
-            return Ok(());
-        }
-        Err(Error::failed("this command needs the terminal").hint("leave the screen to run it"))
-    }
+/// What is piped in, all of it.
+pub(super) fn read_all() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
-    /// Writes a part of a result. What came from outside loses what would work on a terminal.
-    pub(super) fn out(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Streams => {
-                let mut out = io::stdout().lock();
-                let is_terminal = out.is_terminal();
-                write_shown(&mut out, bytes, is_terminal)
-            }
-            Self::Screen(said) => {
-                said.borrow_mut().out.extend_from_slice(bytes);
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes what a person should know, in the same way.
-    pub(super) fn err(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Streams => {
-                let mut err = io::stderr().lock();
-                let is_terminal = err.is_terminal();
-                write_shown(&mut err, bytes, is_terminal)
-            }
-            Self::Screen(said) => {
-                said.borrow_mut().err.extend_from_slice(bytes);
-                Ok(())
-            }
-        }
-    }
-
-    /// What is piped in, all of it; nothing inside the screen.
-    pub(super) fn read_all(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        if self.has_streams() {
-            io::stdin().lock().read_to_end(&mut bytes)?;
-        }
-        Ok(bytes)
-    }
-
-    /// Asks for a line.
-    pub(super) fn ask(&self, question: &str) -> Result<String, Error> {
-        let asked = self.err(question.as_bytes()).ok().filter(|()| self.has_streams());
-        let mut line = String::new();
-        let read = asked.and_then(|()| io::stdin().read_line(&mut line).ok());
-        match read {
-            None | Some(0) => Err(Error::new(Kind::Interrupted, "no answer").hint(
-                "run it where it can ask, or give everything on the command line (`tpu help COMMAND`)",
-            )),
-            Some(_) => Ok(line.trim_end_matches('\n').to_owned()),
-        }
-    }
-
-    fn has_streams(&self) -> bool {
-        matches!(self, Self::Streams)
+/// Asks for a line.
+pub(super) fn ask(question: &str) -> Result<String, Error> {
+    let mut line = String::new();
+    let read = err(question.as_bytes()).ok().and_then(|()| io::stdin().read_line(&mut line).ok());
+    match read {
+        None | Some(0) => Err(Error::new(Kind::Interrupted, "no answer").hint(
+            "run it where it can ask, or give everything on the command line (`tpu help COMMAND`)",
+        )),
+        Some(_) => Ok(line.trim_end_matches('\n').to_owned()),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Command, DaemonStep, SimEvent, State};
+use super::args::{Command, DaemonStep, SimEvent, State, Workers};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
@@ -40,88 +40,142 @@ type Run = Box<dyn FnOnce(App) -> Outcome>;
 /// The same for one that leaves the rest to its caller.
 type Borrowing = Box<dyn FnOnce(&App) -> Outcome>;
 
-/// What a command does to the world, and so what `--dry-run` makes of it. Every command says it where it is
-/// named; one that does not is no command.
-enum Verb {
+/// A command that is ready to run, and what it is. Every command says that where it is named; one that does not
+/// is no command.
+pub(super) struct Verb {
+    does: Does,
+    /// Whether something is lost by it, so that a person is asked before.
+    pub(super) destroys: bool,
+    /// Whether it prints as it goes, reads keys or never ends.
+    pub(super) needs_terminal: bool,
+    run: Run,
+}
+
+/// What a command does to the world, and so what `--dry-run` makes of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
     /// It only looks: a dry run of it is the same.
-    Looks(Run),
+    Look,
     /// It changes the state file and nothing else: a dry run makes the change on a copy, which is dropped.
-    Changes(Run),
+    Change,
     /// It acts on what is outside. Its use case has a twin that says what would be done, which it asks instead.
-    Acts(Run),
+    Act,
     /// It acts, and nobody can say beforehand what would come of it: there is no dry run of it.
-    CannotBeTried(Run),
+    CannotBeTried,
 }
 
 fn looks(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::Looks(Box::new(move |app| run(&app)))
+    Verb::new(Does::Look, move |app| run(&app))
 }
 
 fn changes(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::Changes(Box::new(move |app| run(&app)))
+    Verb::new(Does::Change, move |app| run(&app))
 }
 
 fn acts(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::Acts(Box::new(move |app| run(&app)))
+    Verb::new(Does::Act, move |app| run(&app))
 }
 
 fn untried(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::CannotBeTried(Box::new(move |app| run(&app)))
+    Verb::new(Does::CannotBeTried, move |app| run(&app))
 }
 
 impl Verb {
+    fn new(does: Does, run: impl FnOnce(App) -> Outcome + 'static) -> Self {
+        Self { does, destroys: false, needs_terminal: false, run: Box::new(run) }
+    }
+
+    /// The same as one by which something is lost.
+    fn destroys(self) -> Self {
+        self.destroys_if(true)
+    }
+
+    /// The same where not every use of it is one.
+    fn destroys_if(self, destroys: bool) -> Self {
+        Self { destroys, ..self }
+    }
+
+    /// The same as one that needs the terminal.
+    fn on_terminal(self) -> Self {
+        self.on_terminal_if(true)
+    }
+
+    /// The same where not every use of it does.
+    fn on_terminal_if(self, needs_terminal: bool) -> Self {
+        Self { needs_terminal, ..self }
+    }
+
+    /// Whether it can say what it would do without doing it.
+    pub(super) fn can_be_tried(&self) -> bool {
+        self.does != Does::CannotBeTried
+    }
+
     fn run(self, app: App) -> Outcome {
-        match self {
-            Self::Changes(run) if app.global.dry_run => run(app).map(Output::dry_run_of),
-            Self::CannotBeTried(_) if app.global.dry_run => {
+        match self.does {
+            Does::Change if app.global.dry_run => (self.run)(app).map(Output::dry_run_of),
+            Does::CannotBeTried if app.global.dry_run => {
                 Err(Error::usage(format!("`tpu {}` cannot be tried out", app.name))
                     .hint("leave --dry-run away; nothing was done"))
             }
-            Self::Looks(run) | Self::Changes(run) | Self::Acts(run) | Self::CannotBeTried(run) => {
-                run(app)
-            }
+            Does::Look | Does::Change | Does::Act | Does::CannotBeTried => (self.run)(app),
         }
     }
 }
 
 /// What each command calls.
-fn verb(command: Command) -> Verb {
+pub(super) fn verb(command: Command) -> Verb {
     match command {
-        Command::Run(args) => Verb::Acts(Box::new(move |app| {
-            run_then_watch(app, |app| run::run(app, &args), args.quiet)
-        })),
+        Command::Run(args) => {
+            let asks = args.ask_notes;
+            Verb::new(Does::Act, move |app| {
+                run_then_watch(app, |app| run::run(app, &args), args.quiet)
+            })
+            .on_terminal_if(asks)
+        }
         Command::Check(args) => looks(move |app| check::check(app, &args)),
         Command::CheckSimp(args) => looks(move |app| check::table(app, &args)),
         Command::Monitor(args) => {
-            Verb::Acts(Box::new(move |app| monitor(app, &screen::scope(&args))))
+            Verb::new(Does::Act, move |app| monitor(app, &screen::scope(&args))).on_terminal()
         }
         Command::Caj(args) => looks(move |app| check::everybody(app, args)),
-        Command::Maj(args) => looks(move |app| check::again_and_again(app, args)),
+        Command::Maj(args) => looks(move |app| check::again_and_again(app, args)).on_terminal(),
         Command::Resume(args) => acts(move |app| resume::resume(app, &args)),
         Command::Rerun(args) => acts(move |app| resume::rerun(app, &args)),
-        Command::Kill(args) => acts(move |app| kill::kill(app, &args)),
-        Command::KillWindow(args) => acts(move |app| kill::kill_window(app, &args.words)),
-        Command::Clean(args) => acts(move |app| clean::clean(app, &args)),
-        Command::ClearFinished(args) => acts(move |app| clean::clear(app, &args, Ends::Finished)),
-        Command::ClearError(args) => acts(move |app| clean::clear(app, &args, Ends::Failed)),
-        Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)),
-        Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)),
-        Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)),
+        Command::Kill(args) => acts(move |app| kill::kill(app, &args)).destroys(),
+        Command::KillWindow(args) => {
+            acts(move |app| kill::kill_window(app, &args.words)).destroys()
+        }
+        Command::Clean(args) => acts(move |app| clean::clean(app, &args)).destroys(),
+        Command::ClearFinished(args) => {
+            acts(move |app| clean::clear(app, &args, Ends::Finished)).destroys()
+        }
+        Command::ClearError(args) => {
+            acts(move |app| clean::clear(app, &args, Ends::Failed)).destroys()
+        }
+        Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
+        Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
+        Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
         Command::AddTag(args) => changes(move |app| rules::add_tag(app, &args.words)),
         Command::IgnoreError(args) => changes(move |app| rules::ignore_error(app, &args.words)),
         Command::CheckRules => looks(move |_| Ok(rules::check_rules())),
         Command::SetRule(args) => changes(move |app| rules::set_rule(app, &args.words)),
         Command::GetStageDir(args) => looks(move |app| rules::stage_dir(app, &args.words)),
-        Command::Logs(args) => looks(move |app| logs::logs(app, &args)),
+        Command::Logs(args) => {
+            let follows = args.follow;
+            looks(move |app| logs::logs(app, &args)).on_terminal_if(follows)
+        }
         Command::Explain(args) => looks(move |app| check::explain(app, &args.words)),
         Command::Show(args) => looks(move |app| show::show(app, &args)),
         Command::Script(args) => looks(move |app| show::script(app, &args.words)),
         Command::History(args) if args.since_last => looks(move |app| news::since_last(app, &args)),
         Command::History(args) => looks(move |app| history::history(app, &args)),
-        Command::Attach(args) => acts(move |app| attach::attach(app, &args.words)),
-        Command::Wait(args) => looks(move |app| wait::wait(app, &args)),
-        Command::AddUser(args) => changes(move |app| users::add(app, &args)),
-        Command::DelUser(args) => changes(move |app| users::delete(app, &args.words)),
+        Command::Attach(args) => acts(move |app| attach::attach(app, &args.words)).on_terminal(),
+        Command::Wait(args) => looks(move |app| wait::wait(app, &args)).on_terminal(),
+        Command::AddUser(args) => {
+            let asks = args.name.is_none();
+            changes(move |app| users::add(app, &args)).on_terminal_if(asks)
+        }
+        Command::DelUser(args) => changes(move |app| users::delete(app, &args.words)).destroys(),
         Command::ListUsers => looks(users::list),
         Command::SetCur(args) => changes(move |app| dirs::set_current(app, &args.words)),
         Command::SetDir(args) => changes(move |app| dirs::set(app, &args.words)),
@@ -134,46 +188,59 @@ fn verb(command: Command) -> Verb {
         Command::DelConfigAlias(args) => changes(move |app| aliases::delete(app, &args.words)),
         Command::GetSettings(args) => looks(move |app| settings::get(app, &args)),
         Command::SetSettings(args) => changes(move |app| settings::set(app, &args.words)),
-        Command::ResetSettings(args) => changes(move |app| settings::reset(app, &args.words)),
+        Command::ResetSettings(args) => {
+            changes(move |app| settings::reset(app, &args.words)).destroys()
+        }
         Command::ResetWindowNum(args) => {
             changes(move |app| settings::reset_window_number(app, &args.words))
         }
         Command::AddTpuAlias(args) => changes(move |app| targets::add_alias(app, &args.words)),
         Command::ListTpuAliases => looks(targets::list_aliases),
         Command::Register(args) => changes(move |app| targets::register(app, &args)),
-        Command::DelRegistered(args) => changes(move |app| targets::forget(app, &args.words)),
+        Command::DelRegistered(args) => {
+            changes(move |app| targets::forget(app, &args.words)).destroys()
+        }
         Command::Apply(args) => acts(move |app| cloud::apply(app, &args)),
         Command::Applyy(args) => acts(move |app| cloud::insist(app, &args)),
-        Command::Reapply(args) => acts(move |app| cloud::reapply(app, &args)),
+        Command::Reapply(args) => acts(move |app| cloud::reapply(app, &args)).destroys(),
         Command::Delete(of) => {
-            acts(move |app| cloud::change(app, ("delete", &of.target), Change::Delete))
+            acts(move |app| cloud::change(app, ("delete", &of.target), Change::Delete)).destroys()
         }
         Command::Start(of) => {
             acts(move |app| cloud::change(app, ("start", &of.target), Change::Start))
         }
         Command::Stop(of) => {
-            acts(move |app| cloud::change(app, ("stop", &of.target), Change::Stop))
+            acts(move |app| cloud::change(app, ("stop", &of.target), Change::Stop)).destroys()
         }
         Command::Restart(of) => {
-            acts(move |app| cloud::change(app, ("restart", &of.target), Change::Restart))
+            acts(move |app| cloud::change(app, ("restart", &of.target), Change::Restart)).destroys()
         }
         Command::CheckStatus(args) => looks(move |app| cloud::check_status(app, &args)),
         Command::Describe(of) => looks(move |app| inventory::describe(app, &of)),
         Command::Targets(args) => acts(move |app| inventory::targets(app, &args)),
         Command::Board(command) => changes(move |app| board::run(app, &command)),
-        Command::Workers(command) => acts(move |app| workers::run(app, &command)),
+        Command::Workers(command) => {
+            let destroys = matches!(command, Workers::Solve(_) | Workers::KillRemote(_));
+            let logs_in = matches!(&command, Workers::Ssh(of) if of.command.is_none());
+            acts(move |app| workers::run(app, &command))
+                .destroys_if(destroys)
+                .on_terminal_if(logs_in)
+        }
         Command::Sim(args) => {
             let kind: fn(Borrowing) -> Verb = match &args.event {
                 SimEvent::List => looks,
                 SimEvent::Serve { .. } => acts,
                 _ => changes,
             };
-            kind(Box::new(move |app: &App| cloud::sim(app, &args.event)))
+            let serves = matches!(args.event, SimEvent::Serve { .. });
+            kind(Box::new(move |app: &App| cloud::sim(app, &args.event))).on_terminal_if(serves)
         }
-        Command::Daemon(args) => Verb::Acts(Box::new(move |app| daemon(app, args.step))),
+        Command::Daemon(args) => Verb::new(Does::Act, move |app| daemon(app, args.step))
+            .destroys_if(args.step == DaemonStep::Stop)
+            .on_terminal_if(args.step == DaemonStep::Run),
         Command::Ack => changes(monitor_cmds::ack),
         Command::MonitorLog(args) => looks(move |app| monitor_cmds::log(app, &args)),
-        Command::ClearMonitorLog => changes(monitor_cmds::clear_log),
+        Command::ClearMonitorLog => changes(monitor_cmds::clear_log).destroys(),
         Command::SetMonitorConfig(args) => {
             changes(move |app| settings::set_monitor(app, &args.words))
         }
@@ -185,18 +252,18 @@ fn verb(command: Command) -> Verb {
             if app.global.dry_run {
                 return Ok(Output::would("do what a launcher does for its job"));
             }
-            app.console.streams()?;
             callbacks::launcher(app, &args.step)
-        }),
+        })
+        .on_terminal(),
         Command::State(State::Init(args)) => changes(move |app| init::run(app, &args)),
         Command::State(State::Data(args)) => changes(move |app| data::run(app, &args.step)),
         Command::Classify(args) => looks(move |app| classify::classify(app, &args)),
-        Command::Doctor(args) => changes(move |app| doctor::doctor(app, &args)),
-        Command::Demo(args) => untried(move |app| demo(app, &args)),
-        Command::DemoTrain { words } => untried(move |app| {
-            app.console.streams()?;
-            demo_train(&words)
-        }),
+        Command::Doctor(args) => {
+            let destroys = args.fix || args.restore.is_some();
+            changes(move |app| doctor::doctor(app, &args)).destroys_if(destroys)
+        }
+        Command::Demo(args) => untried(move |app| demo(app, &args)).on_terminal(),
+        Command::DemoTrain { words } => untried(move |_| demo_train(&words)).on_terminal(),
         Command::Tldr => looks(move |_| Ok(help::tldr())),
         Command::Help { command, all } => looks(move |_| help::help(command.as_deref(), all)),
         Command::Completions { shell } => looks(move |_| help::completions(shell)),
@@ -251,7 +318,6 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));
     }
-    app.console.streams()?;
     let code = screen::open(app.into_ctx()?, options)?;
     Ok(Output::default().code(code))
 }
@@ -261,7 +327,6 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run if app.global.dry_run => monitor_cmds::dry_run_start(&app),
         DaemonStep::Run => {
-            app.console.streams()?;
             let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
             let mut ctx = app.into_ctx()?;
             watch::ACTOR.clone_into(&mut ctx.effects.actor);
@@ -284,7 +349,6 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
         })
     });
     let sabotage = sabotage.transpose()?;
-    app.console.streams()?;
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let root = tempfile::Builder::new()
         .prefix("tpu-demo-")

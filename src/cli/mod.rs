@@ -16,6 +16,8 @@ mod progress;
 mod screen;
 mod whose;
 
+pub use screen::nature;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -26,7 +28,6 @@ use crate::sys::env::Env;
 
 use app::{App, Beginning};
 use args::Cli;
-use console::Console;
 use print::Output;
 
 /// Runs the program: the whole life of one `tpu` process.
@@ -67,7 +68,6 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
         name,
         typed,
         config_dir: App::own_config_dir(),
-        console: Console::Streams,
     });
     match dispatch::run(app, cli.command) {
         Ok(output) => print::output(&output, &global),

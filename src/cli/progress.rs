@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::app::App;
+use super::console;
 
 /// Between two turns of the line.
 const TURN: Duration = Duration::from_millis(120);
@@ -16,7 +17,7 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shows what is going on, and for how long by now.
     pub(super) fn new(app: &App, what: impl Into<String>) -> Self {
-        let quiet = app.global.json || !app.console.shows_progress();
+        let quiet = app.global.json || !console::shows_progress();
         let target =
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);

@@ -14,6 +14,7 @@ use crate::screen::bridge::Bridge;
 use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
 use crate::screen::theme::Theme;
+use crate::screen::typed::{Commands, Nature};
 use crate::screen::{self, Backend, MonitorError, Options};
 
 use super::app::App;
@@ -118,13 +119,18 @@ fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
         zone,
         keys: keys(settings),
         select: None,
-        commands: commands(),
+        commands: Commands { known: known_commands(), nature: commands::nature },
         flags: flags(app),
     }
 }
 
+/// What a command that is typed into the screen asks for.
+pub fn nature(words: &[String]) -> Nature {
+    commands::nature(words)
+}
+
 /// Every command that people may type, with the first line of its help.
-pub(super) fn commands() -> Vec<(String, String)> {
+fn known_commands() -> Vec<(String, String)> {
     let all = Cli::definitions();
     let visible = all.get_subcommands().filter(|command| !command.is_hide_set());
     visible
@@ -174,13 +180,13 @@ mod tests {
     #[test]
     fn the_command_line_of_the_screen_reaches_every_command() {
         let all = Cli::definitions();
-        let offered = commands();
+        let offered = known_commands();
         for command in all.get_subcommands() {
             let name = command.get_name();
             let is_offered =
                 offered.iter().any(|(known, about)| known == name && !about.is_empty());
             assert_eq!(is_offered, !command.is_hide_set(), "{name}");
-            let reached = match typed::parse(&format!("{name} x")) {
+            let reached = match typed::parse(&format!("{name} x"), commands::nature) {
                 Ok(Typed::Command(words) | Typed::Foreground(words) | Typed::Destroy(words, _)) => {
                     words == [name, "x"]
                 }
@@ -195,13 +201,5 @@ mod tests {
             );
         }
         assert_eq!(offered.len(), all.get_subcommands().filter(|c| !c.is_hide_set()).count());
-    }
-
-    /// What destroys something on the command line is asked about on the screen.
-    #[test]
-    fn commands_with_a_dry_run_are_known_as_such() {
-        for line in ["kill 7", "kill-window 7", "clean", "reapply v2-8", "solve v2-8"] {
-            assert!(matches!(typed::parse(line), Ok(Typed::Destroy(_, true))), "{line}");
-        }
     }
 }

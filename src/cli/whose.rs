@@ -9,6 +9,7 @@ use crate::ops::whose::{Requester, unnamed};
 use crate::ops::{Ctx, Error};
 
 use super::app::App;
+use super::console;
 
 /// Whoever typed the command, working with `ctx`.
 pub(super) fn requester<'a>(app: &'a App, ctx: &'a Ctx) -> Requester<'a> {
@@ -32,7 +33,7 @@ fn ask(app: &App, data: &Data) -> Result<UserName, Error> {
         )));
     }
     let names: Vec<&str> = data.users().iter().map(|user| user.name.as_str()).collect();
-    let answer = app.console.ask(&format!("Whose? There are {}: ", names.join(", ")))?;
+    let answer = console::ask(&format!("Whose? There are {}: ", names.join(", ")))?;
     let user = user_of(data, &UserName::from(answer.trim()))?.name.clone();
     Ok(app.asked_user.get_or_init(|| user).clone())
 }

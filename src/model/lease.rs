@@ -50,6 +50,7 @@ impl Lease {
 pub fn who(owner: &str) -> String {
     let mut parts = owner.rsplitn(4, ':').skip(1);
     match (parts.next(), parts.next(), parts.next()) {
+        (Some("0"), Some(_boot), Some(host)) => format!("a process on {host} that gave it up"),
         (Some(pid), Some(_boot), Some(host)) => format!("process {pid} on {host}"),
         _ => owner.to_owned(),
     }

@@ -49,12 +49,13 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
         let done: Vec<Result<Killed, Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = chunk
                 .iter()
-                .map(|job| scope.spawn(move || kill_one(ctx, job, unreached)))
+                .map(|job| (job, scope.spawn(move || kill_one(ctx, job, unreached))))
                 .collect();
             threads
                 .into_iter()
-                .map(|thread| {
+                .map(|(job, thread)| {
                     thread.join().unwrap_or_else(|_| {
+                        give_up(ctx, job);
                         Err(Error::failed("the kill was cut short")
                             .hint("repeat the command: it completes what was begun"))
                     })
@@ -85,6 +86,33 @@ const AT_ONCE: usize = 16;
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
     let before = may_begin(ctx, id)?;
     intend(ctx, id)?;
+    let done = carry_out(ctx, id, (before, unreached));
+    if done.is_err() {
+        give_up(ctx, id);
+    }
+    done
+}
+
+/// What this process does not complete is anybody's from now on, however long it lives: MONITOR's at once.
+fn give_up(ctx: &Ctx, id: &JobId) {
+    let me = lease::me(&ctx.env);
+    let given_up = ctx.transact(|tx| {
+        let job = job_mut(&mut tx.data, id)?;
+        if let Some(intent) = job.intent.as_mut().filter(|i| i.action == KILLING && i.by == me) {
+            intent.by = lease::nobody(&ctx.env);
+        }
+        Ok(())
+    });
+    // Then it is given up with this process. Why the kill failed is what a person must know.
+    drop(given_up);
+}
+
+/// Kills a job whose end is intended.
+fn carry_out(
+    ctx: &Ctx,
+    id: &JobId,
+    (before, unreached): (Status, Unreached),
+) -> Result<Killed, Error> {
     fail::fail_point!("kill-intended");
 
     // Read again: the launch may have been confirmed between.

@@ -52,6 +52,12 @@ pub fn me(env: &Env) -> String {
     format!("{}:{}:{}:{}", env.hostname, env.boot_id, env.pid, env.started)
 }
 
+/// Nobody, as the owner of what its owner has given up half-way: provably dead for everybody on this machine.
+pub fn nobody(env: &Env) -> String {
+    // No process is number 0.
+    format!("{}:{}:0:1", env.hostname, env.boot_id)
+}
+
 /// Whether an owner is there: `Some(false)` if it is provably dead, `None` if nobody here can tell.
 pub fn is_alive(ctx: &Ctx, owner: &str) -> Option<bool> {
     is_there(&ctx.env, &*ctx.procs, owner)

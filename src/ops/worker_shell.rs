@@ -310,7 +310,7 @@ pub fn pack(ctx: &Ctx, what: &str, words: &[&OsStr]) -> Result<Arc<File>, Error>
     let packed = kept(ctx)?;
     // It has no name, and tar writes what it packs to a name.
     let there = format!("/proc/{}/fd/{}", ctx.env.pid, packed.as_raw_fd());
-    let tar = Spawn::new("tar").arg("-cf").arg(there).args(words).timeout(PACKING);
+    let tar = Spawn::new("tar").arg("-cf").arg(there).args(words).timeout(PACKING).own_group();
     let done = proc::run(&tar).map_err(|e| Error::failed(format!("cannot pack {what}: {e}")))?;
     if !done.status.success() {
         return Err(Error::failed(format!("cannot pack {what}: {}", done.complaint())));
@@ -371,7 +371,7 @@ fn unpack(packed: Arc<File>, dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir)
         .map_err(|e| Error::state(format!("cannot create {}: {e}", dir.display())))?;
     let tar = Spawn::new("tar").args(["-xf", "-"]).stdin(Feed::File(packed));
-    let tar = tar.arg("-C").arg(dir).timeout(PACKING);
+    let tar = tar.arg("-C").arg(dir).timeout(PACKING).own_group();
     let why = match proc::run(&tar) {
         Ok(done) if done.status.success() => return Ok(()),
         Ok(done) => done.complaint(),

@@ -30,8 +30,8 @@ impl CommandRequest {
     }
 }
 
-/// What understands and runs commands, in this process; what it gives back is what they say. The command line
-/// hands its own in.
+/// What runs commands, each in a process of its own; what it gives back is what they say. The command line hands
+/// its own in.
 pub type RunCommand = fn(&Ctx, &CommandRequest) -> Result<String, Problem>;
 
 /// The door to the program behind the screen.

@@ -132,12 +132,17 @@ impl Bridge {
         Ok(format!("done: {}", done.join(", ")))
     }
 
-    /// Runs a command in this process; returns what it says.
+    /// Runs a command; returns what it says.
     fn run(&self, words: &[String], is_confirmed: bool) -> Result<String, Problem> {
         let mut flags = self.flags();
         flags.extend(is_confirmed.then(|| "--yes".to_owned()));
-        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        (self.command)(&self.ctx, &CommandRequest { flags, words: words.to_vec(), user })
+        let request = CommandRequest { flags, words: words.to_vec(), user: self.user() };
+        (self.command)(&self.ctx, &request)
+    }
+
+    /// Whose jobs are on the screen, if they are one user's.
+    fn user(&self) -> Option<UserName> {
+        self.user.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -237,6 +242,7 @@ impl Backend for Bridge {
                 let mut argv = vec!["env".to_owned()];
                 let directory = self.ctx.env.var("TMUX_TMPDIR");
                 argv.extend(directory.map(|path| format!("TMUX_TMPDIR={path}")));
+                argv.extend(self.user().map(|user| format!("TPU_USER={user}")));
                 argv.extend(["sh", "-c", wait, "tpu"].map(str::to_owned));
                 argv.push(self.ctx.tpu.display().to_string());
                 argv.extend(self.flags());

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::backend::Backend;
 use super::feed::{Event, Looks};
@@ -14,14 +15,49 @@ use crate::model::ids::{JobId, UserName};
 /// Actions of one key that are carried out at the same time; the others wait for their turn.
 const AT_ONCE: usize = 16;
 
+/// What this process carries out and must not leave half-way: actions of keys, and lines that are written down.
+#[derive(Clone, Default)]
+pub struct InHand(Arc<(Mutex<usize>, Condvar)>);
+
+/// A piece of it; done when this is dropped.
+pub struct Piece(InHand);
+
+impl InHand {
+    fn begin(&self) -> Piece {
+        *self.count() += 1;
+        Piece(self.clone())
+    }
+
+    /// Waits until there is none, or `at_most`; whether there is none.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let waited = self.0.1.wait_timeout_while(self.count(), at_most, |count| *count > 0);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == 0
+    }
+
+    fn count(&self) -> MutexGuard<'_, usize> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        *self.0.count() -= 1;
+        self.0.0.1.notify_all();
+    }
+}
+
+/// A line that somebody typed, and whose screen it was.
+type Typed = (Option<UserName>, String, Piece);
+
 /// Carries out effects.
 pub struct Effects {
     backend: Arc<dyn Backend>,
     looks: Looks,
     panes: Sender<(JobId, u32)>,
-    lines: Sender<(Option<UserName>, String)>,
+    lines: Sender<Typed>,
     events: Sender<Event>,
     colours: bool,
+    in_hand: InHand,
 }
 
 /// An effect that needs the terminal, and so the run loop itself.
@@ -54,7 +90,12 @@ impl Effects {
         std::thread::Builder::new()
             .name("lines".to_owned())
             .spawn(move || remember_lines(&*writer, &typed))?;
-        Ok(Self { backend, looks, panes, lines, events, colours })
+        Ok(Self { backend, looks, panes, lines, events, colours, in_hand: InHand::default() })
+    }
+
+    /// What must not be left half-way.
+    pub fn in_hand(&self) -> InHand {
+        self.in_hand.clone()
     }
 
     /// Begins an effect; gives back what only the run loop can do.
@@ -77,7 +118,7 @@ impl Effects {
             }
             Effect::Remember(user, line) => {
                 // The one who writes lives as long as its sender, as the reader of panes does.
-                self.lines.send((user, line)).ok();
+                self.lines.send((user, line, self.in_hand.begin())).ok();
             }
             Effect::Scope(scope) => {
                 self.looks.scope(scope);
@@ -126,23 +167,28 @@ impl Effects {
     /// Carries actions out on threads, each of which takes the next one as soon as it is free.
     fn act(&self, acts: Vec<(Ticket, Act)>) {
         let threads = acts.len().min(AT_ONCE);
-        let waiting = Arc::new(Mutex::new(VecDeque::from(acts)));
+        let acts = acts.into_iter().map(|(ticket, act)| {
+            let piece = (!act.is_apart()).then(|| self.in_hand.begin());
+            (ticket, act, piece)
+        });
+        let waiting = Arc::new(Mutex::new(acts.collect::<VecDeque<_>>()));
         let next = move || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         for nth in 0..threads {
             let (backend, events, take) =
                 (Arc::clone(&self.backend), self.events.clone(), next.clone());
             let work = move || {
-                while let Some((ticket, act)) = take() {
+                while let Some((ticket, act, piece)) = take() {
                     let done = catch_unwind(AssertUnwindSafe(|| backend.act(&act)));
                     let message = answer(ticket, done.unwrap_or_else(|_| Err(bug())));
                     events.send(Event::Message(message)).ok();
+                    drop(piece);
                 }
             };
             let spawned = std::thread::Builder::new().name("action".to_owned()).spawn(work);
             if let Err(error) = spawned {
                 // Threads that could be had before do the rest; without one, nothing is done.
                 while nth == 0
-                    && let Some((ticket, _)) = next()
+                    && let Some((ticket, ..)) = next()
                 {
                     let problem = no_thread(&error);
                     self.events.send(Event::Message(Message::Failed { ticket, problem })).ok();
@@ -213,10 +259,11 @@ fn read(
 }
 
 /// Remembers lines one after the other, so that they stand in the order in which they were typed.
-fn remember_lines(backend: &dyn Backend, typed: &Receiver<(Option<UserName>, String)>) {
-    while let Ok((user, line)) = typed.recv() {
+fn remember_lines(backend: &dyn Backend, typed: &Receiver<Typed>) {
+    while let Ok((user, line, piece)) = typed.recv() {
         // The line is still known to this session; nobody is told of a comfort that is missing.
         catch_unwind(AssertUnwindSafe(|| backend.remember(user.as_ref(), &line).ok())).ok();
+        drop(piece);
     }
 }
 

@@ -213,6 +213,11 @@ pub enum Act {
 }
 
 impl Act {
+    /// Whether it is carried out in a process of its own, which nothing that becomes of the screen reaches.
+    pub fn is_apart(&self) -> bool {
+        matches!(self, Self::Commands(_) | Self::Confirmed(_))
+    }
+
     /// The action in words, while it is under way.
     pub fn progressive(&self) -> String {
         match self {

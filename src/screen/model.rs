@@ -21,6 +21,7 @@ use super::rows::{self, Arrangement, Row};
 use super::tabs::Tab;
 use super::theme::Theme;
 use super::trace::Traces;
+use super::typed::Commands;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::{Timestamp, Zone};
@@ -77,8 +78,8 @@ pub struct Setup {
     pub keys: KeyMap,
     /// Seconds between two looks, so that old data can be told from fresh.
     pub refresh_s: u64,
-    /// The commands of `tpu` with what each does.
-    pub commands: Vec<(String, String)>,
+    /// The commands of `tpu`.
+    pub commands: Commands,
 }
 
 impl Setup {

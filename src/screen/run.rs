@@ -1,25 +1,28 @@
 //! The run loop: takes in all that has happened, then draws at most one frame.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT};
 
 use super::backend::Backend;
-use super::effect::{Effects, Own, answer};
+use super::effect::{Effects, InHand, Own, answer};
 use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
 use super::message::{Effect, Message, Problem, Scope};
 use super::model::{Columns, Model, Setup};
-use super::terminal::{Screen, copy};
+use super::terminal::{Screen, Unstoppable, copy};
 use super::theme::{self, Theme, ThemeError};
+use super::typed::Commands;
 use super::update::{complain, update};
 use crate::model::ids::JobId;
 use crate::model::time::Zone;
 use crate::model::view::Whose;
+use crate::sys::proc;
+use crate::text;
 
 /// From one frame to the next, at least.
 const FRAME: Duration = Duration::from_millis(16);
@@ -53,8 +56,8 @@ pub struct Options {
     pub keys: Vec<(String, String)>,
     /// The job to select first.
     pub select: Option<JobId>,
-    /// The commands of `tpu` with what each does, for the command line.
-    pub commands: Vec<(String, String)>,
+    /// The commands of `tpu`, for the command line.
+    pub commands: Commands,
     /// The global flags that those commands are to have.
     pub flags: Vec<String>,
 }
@@ -117,12 +120,15 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         backend: &**backend,
         model,
         screen,
+        in_hand: effects.in_hand(),
         effects,
         gate,
         happened,
         later: VecDeque::new(),
     };
-    turn.run()
+    let ended = turn.run();
+    turn.finish();
+    ended
 }
 
 /// The theme that is asked for, else the usual one, with a word about it: a setting that is wrong is no reason
@@ -154,6 +160,8 @@ struct Loop<'a> {
     model: Model,
     screen: Screen,
     effects: Effects,
+    /// What must not be left half-way.
+    in_hand: InHand,
     gate: Gate,
     happened: Receiver<Event>,
     /// Events that came while we waited for another one.
@@ -215,7 +223,10 @@ impl Loop<'_> {
             Event::Leave { ticket, argv } => {
                 self.gate.close();
                 self.screen.leave();
+                // What stops there would stop us with it, and what we hold.
+                let unstoppable = Unstoppable::new();
                 let result = self.backend.foreground(&argv);
+                drop(unstoppable);
                 // A Ctrl-C in there was meant for what ran there.
                 let meant_for_us = |event: &Event| !matches!(event, Event::Terminate(SIGINT));
                 self.later.extend(self.happened.try_iter().filter(meant_for_us));
@@ -254,12 +265,14 @@ impl Loop<'_> {
     /// Gives the terminal back, stops with our whole process group as a shell expects of Ctrl-Z, and goes
     /// on when continued.
     fn suspend(&mut self) -> Result<(), MonitorError> {
+        /// A line that is being written down takes no longer, unless it waits itself.
+        const A_LINE: Duration = Duration::from_secs(2);
         /// The stop may take a moment to reach us; and where nobody could continue us, none comes.
         const PATIENCE: Duration = Duration::from_millis(300);
+        self.in_hand.wait(A_LINE);
         self.gate.close();
         self.screen.leave();
-        rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)
-            .map_err(io::Error::from)?;
+        proc::stop_group()?;
         let deadline = self.backend.monotonic() + PATIENCE;
         loop {
             let left = deadline.saturating_sub(self.backend.monotonic());
@@ -269,6 +282,41 @@ impl Loop<'_> {
             }
         }
         self.return_to_screen()
+    }
+
+    /// Gives the terminal back and stays until what was begun is done: nothing is left half-way because a person
+    /// leaves, a terminal is hung up or somebody ends us. Who is in a hurry asks once more.
+    fn finish(&mut self) {
+        /// Most are done within that, and need no words.
+        const SOON: Duration = Duration::from_millis(200);
+        self.gate.close();
+        self.screen.leave();
+        if self.in_hand.wait(SOON) {
+            return;
+        }
+        let say = |line: &str| {
+            // Whoever hung up does not want to know.
+            drop(writeln!(io::stderr(), "{}", text::escape(line)));
+        };
+        say("What was begun is not done yet; it ends by itself. Ctrl-C leaves it half-way.");
+        loop {
+            let is_done = self.in_hand.wait(SOON);
+            for event in self.later.drain(..).chain(self.happened.try_iter()) {
+                match event {
+                    Event::Message(Message::Done { toast, .. }) => say(&toast),
+                    Event::Message(Message::Failed { problem, .. }) => {
+                        say(&problem.message);
+                        problem.hint.iter().for_each(|hint| say(hint));
+                    }
+                    // A terminal that was hung up hangs up everybody in it, one after the other.
+                    Event::Terminate(signal) if signal != SIGHUP => return,
+                    _ => {}
+                }
+            }
+            if is_done {
+                return;
+            }
+        }
     }
 
     /// After another program had the terminal: everything is drawn anew, at the size that it has now.

@@ -19,6 +19,7 @@ use crossterm::terminal::{
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
 use super::model::Model;
 use super::view::view;
@@ -102,6 +103,30 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore(&self.taken);
         uninstall_hook(&self.hook);
+    }
+}
+
+/// A terminal whose keys stop nothing (Ctrl-Z), for as long as this lives.
+pub(super) struct Unstoppable(Termios);
+
+impl Unstoppable {
+    /// Takes the meaning from the key; `None` where there is no terminal that could give it one.
+    pub(super) fn new() -> Option<Self> {
+        /// No character has the meaning.
+        const NONE: u8 = 0;
+        let stdin = io::stdin();
+        let before = tcgetattr(&stdin).ok()?;
+        let mut without = before.clone();
+        without.special_codes[SpecialCodeIndex::VSUSP] = NONE;
+        tcsetattr(&stdin, OptionalActions::Now, &without).ok()?;
+        Some(Self(before))
+    }
+}
+
+impl Drop for Unstoppable {
+    fn drop(&mut self) {
+        // What fails cannot be mended: the terminal may be gone.
+        tcsetattr(io::stdin(), OptionalActions::Now, &self.0).ok();
     }
 }
 

@@ -40,43 +40,31 @@ pub const OWN: [(&str, &str); 7] = [
     ("q", "leave; the jobs go on"),
 ];
 
-/// Commands that need the terminal, and the word that makes it so where not every use does.
-const FOREGROUND: [(&str, &[&str]); 10] = [
-    ("attach", &[]),
-    ("demo", &[]),
-    ("demo-train", &[]),
-    ("launcher", &[]),
-    ("maj", &[]),
-    ("wait", &[]),
-    ("logs", &["-f", "--follow"]),
-    ("daemon", &["run"]),
-    ("sim", &["serve"]),
-    ("run", &["--ask-notes", "-ssn"]),
-];
+/// What the command line knows of a line that is one of its commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nature {
+    /// It prints as it goes, reads keys or never ends.
+    pub needs_terminal: bool,
+    /// Something is lost by it: the screen asks before it runs it.
+    pub destroys: bool,
+    /// It can say what it would do without doing it (`--dry-run`).
+    pub can_be_tried: bool,
+}
 
-/// Commands that destroy something: the screen asks before it runs them. `true` for those with `--dry-run`.
-const DESTROY: [(&str, bool); 17] = [
-    ("kill", true),
-    ("kill-window", true),
-    ("clean", true),
-    ("clear-finished", false),
-    ("clear-error", false),
-    ("clear-all", false),
-    ("clear-zombie-windows", false),
-    ("clear-zombie-jobs", false),
-    ("clear-monitor-log", false),
-    ("del-user", false),
-    ("del-registered", false),
-    ("reset-settings", false),
-    ("reapply", true),
-    ("solve", true),
-    ("delete", false),
-    ("stop", false),
-    ("restart", false),
-];
+/// Tells what the words of a command ask for. The command line hands its own in.
+pub type TellNature = fn(&[String]) -> Nature;
+
+/// What the screen knows of the commands of `tpu`.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// Those that are proposed, with what each does.
+    pub known: Vec<(String, String)>,
+    /// Tells what a line asks for.
+    pub nature: TellNature,
+}
 
 /// Reads a line. The error says what cannot be read.
-pub fn parse(line: &str) -> Result<Typed, String> {
+pub fn parse(line: &str, nature: TellNature) -> Result<Typed, String> {
     let words = shlex::split(line).ok_or("a quote is not closed")?;
     // Whoever is used to typing `tpu kill 7` may go on doing so.
     let words = match words.split_first() {
@@ -109,21 +97,14 @@ pub fn parse(line: &str) -> Result<Typed, String> {
         }
         _ => {}
     }
-    let foreground = FOREGROUND.iter().find(|(name, _)| name == first).is_some_and(|(_, marks)| {
-        marks.is_empty() || rest.iter().any(|word| marks.contains(&word.as_str()))
-    });
-    let asks = first == "add-user" && rest.is_empty();
-    let logs_in = first == "ssh" && !rest.iter().any(|word| word.starts_with("--command"));
-    if foreground || asks || logs_in {
-        return Ok(Typed::Foreground(words));
-    }
-    let stops_monitor = first == "daemon" && argument == Some("stop");
-    let tried = words.iter().any(|word| word == "--dry-run");
-    match DESTROY.iter().find(|(name, _)| name == first) {
-        Some((_, dry)) if !tried => Ok(Typed::Destroy(words, *dry)),
-        None if stops_monitor => Ok(Typed::Destroy(words, false)),
-        _ => Ok(Typed::Command(words)),
-    }
+    let nature = nature(&words);
+    Ok(if nature.needs_terminal {
+        Typed::Foreground(words)
+    } else if nature.destroys {
+        Typed::Destroy(words, nature.can_be_tried)
+    } else {
+        Typed::Command(words)
+    })
 }
 
 /// Whether a line may hold a secret: it names a key, a token or the like, alone or as a part of a name. Such a
@@ -196,6 +177,20 @@ mod tests {
         line.split(' ').map(str::to_owned).collect()
     }
 
+    /// What the command line says of the lines below.
+    fn nature(words: &[String]) -> Nature {
+        let is_tried = words.iter().any(|word| word == "--dry-run");
+        Nature {
+            needs_terminal: words.iter().any(|word| word == "-f"),
+            destroys: words.first().is_some_and(|word| word == "kill") && !is_tried,
+            can_be_tried: true,
+        }
+    }
+
+    fn parse(line: &str) -> Result<Typed, String> {
+        super::parse(line, nature)
+    }
+
     #[test]
     fn lines_are_read() {
         assert_eq!(parse("theme light"), Ok(Typed::Theme("light".to_owned())));
@@ -203,8 +198,6 @@ mod tests {
         assert_eq!(parse("tpu check"), Ok(Typed::Command(words("check"))));
         assert_eq!(parse("kill 7"), Ok(Typed::Destroy(words("kill 7"), true)));
         assert_eq!(parse("kill 7 --dry-run"), Ok(Typed::Command(words("kill 7 --dry-run"))));
-        assert_eq!(parse("daemon stop"), Ok(Typed::Destroy(words("daemon stop"), false)));
-        assert_eq!(parse("daemon start"), Ok(Typed::Command(words("daemon start"))));
         assert_eq!(parse("logs 7 -f"), Ok(Typed::Foreground(words("logs 7 -f"))));
         assert_eq!(parse("logs 7"), Ok(Typed::Command(words("logs 7"))));
         assert_eq!(parse("monitor bob"), Ok(Typed::User(vec!["bob".to_owned()])));

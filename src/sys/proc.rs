@@ -4,14 +4,14 @@ mod pipes;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustix::fs::{Access, access};
@@ -332,6 +332,41 @@ pub fn run(spawn: &Spawn) -> Result<Output, ProcError> {
     pipes::exchange(spawn, stdin, to_write)
 }
 
+/// Runs a program to its end, however long that takes, and returns what it wrote. It reads nothing.
+///
+/// Its outputs are files without a name and not pipes: if this process ends first, the program goes on
+/// undisturbed.
+pub fn run_unattended(spawn: &Spawn) -> Result<Output, ProcError> {
+    let wrong = |error| spawn.error(error);
+    let (mut out, mut err) =
+        (tempfile::tempfile().map_err(wrong)?, tempfile::tempfile().map_err(wrong)?);
+    let mut command = spawn.command();
+    command.stdin(Stdio::null());
+    command.stdout(out.try_clone().map_err(wrong)?);
+    command.stderr(err.try_clone().map_err(wrong)?);
+    let status = start(&mut command).and_then(|mut child| child.wait()).map_err(wrong)?;
+    let status = ProcessStatus::from(status);
+    let (stdout, stderr) = (whole(&mut out).map_err(wrong)?, whole(&mut err).map_err(wrong)?);
+    Ok(Output { status, stdout, stderr })
+}
+
+/// All that stands in a file.
+fn whole(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Leaves the terminal and the process group that this process was started in, and makes it that program.
+/// Neither keys nor a hang-up of the terminal reach it. Returns only if that fails.
+pub fn become_program_apart(spawn: &Spawn) -> ProcError {
+    match rustix::process::setsid() {
+        Ok(_) => become_program(spawn),
+        Err(error) => spawn.error(error.into()),
+    }
+}
+
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's
 /// business meanwhile: it does not end us.
 pub fn run_in_foreground(spawn: &Spawn) -> Result<ProcessStatus, ProcError> {
@@ -344,6 +379,24 @@ pub fn run_in_foreground(spawn: &Spawn) -> Result<ProcessStatus, ProcError> {
         signal_hook::low_level::unregister(guard);
     }
     status.map(ProcessStatus::from).map_err(|error| spawn.error(error))
+}
+
+/// Held for reading by everybody who starts a program, until it runs.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// Starts a program.
+pub(super) fn start(command: &mut Command) -> io::Result<Child> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
+/// Stops this process with its group, as a shell expects of Ctrl-Z, until somebody continues it.
+///
+/// Not while a program is being started: that would be stopped before it is a program, and the thread that
+/// starts it waits for that and cannot stop; so nobody would see that we have.
+pub fn stop_group() -> io::Result<()> {
+    let _nobody_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    Ok(rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?)
 }
 
 /// Makes this process that program. Returns only if that fails.
@@ -454,6 +507,16 @@ mod tests {
         let output = run(&sh("sleep 1000 & echo $!")).unwrap();
         let child = procs::Process::read(output.text().trim().parse().unwrap()).unwrap();
         assert!(procs::signal(&child, procs::Signal::Kill).unwrap());
+    }
+
+    #[test]
+    fn what_an_unattended_program_writes_is_read_at_its_end() {
+        let output =
+            run_unattended(&sh("head -c 300000 /dev/zero; cat; echo err >&2; exit 3")).unwrap();
+        assert_eq!((output.stdout.len(), output.complaint().as_str()), (300_000, "err"));
+        assert_eq!(output.status, ProcessStatus::Code(3));
+        let missing = run_unattended(&Spawn::new("no-such-program-of-ours")).unwrap_err();
+        assert!(matches!(missing, ProcError::Missing { .. }), "{missing}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::proc::{ProcError, ProcessStatus, Spawn};
+use super::proc::{self, ProcError, ProcessStatus, Spawn};
 
 /// What a running program says, on both its outputs.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ pub fn begin(spawn: &Spawn, input: Stdin) -> Result<(Voice, Hold), ProcError> {
         .stdin(if is_open { Stdio::piped() } else { stdin })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| spawn.error(error))?;
+    let mut child = proc::start(&mut command).map_err(|error| spawn.error(error))?;
     let (hold, held): (Sender<()>, Receiver<()>) = channel();
     if let Some(mut stdin) = child.stdin.take() {
         let bytes = to_write.to_vec();

@@ -80,6 +80,8 @@ impl OneShot {
             .args(["-u", "-L", &self.socket])
             .args(args)
             .timeout(self.timeout)
+            // A Ctrl-C is meant for whoever asked us, and not for a question that is half answered.
+            .own_group()
             .env_clear();
         spawn.env =
             self.vars.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();

@@ -11,6 +11,7 @@ use tpu::screen::keys::{Command, Key, KeyMap};
 use tpu::screen::message::{Effect, Message, Scope};
 use tpu::screen::model::{Columns, Model, Setup};
 use tpu::screen::theme::Theme;
+use tpu::screen::typed::Commands;
 use tpu::screen::update::update;
 use tpu::screen::view::view;
 
@@ -36,13 +37,16 @@ impl Screen {
             zone: Zone::local(TimeZone::UTC),
             keys: KeyMap::new(&[]).unwrap(),
             refresh_s: 5,
-            commands: [
-                ("kill", "Stop jobs"),
-                ("kill-window", "Close a window"),
-                ("check", "Show every job"),
-            ]
-            .map(|(name, about)| (name.to_owned(), about.to_owned()))
-            .to_vec(),
+            commands: Commands {
+                known: [
+                    ("kill", "Stop jobs"),
+                    ("kill-window", "Close a window"),
+                    ("check", "Show every job"),
+                ]
+                .map(|(name, about)| (name.to_owned(), about.to_owned()))
+                .to_vec(),
+                nature: tpu::cli::nature,
+            },
         };
         let scope = Scope { whose: Whose::of([UserName::from("alice")]) };
         let model = Model::new(setup, scope, Timestamp::from_second(NOW), None);

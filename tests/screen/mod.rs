@@ -1,6 +1,7 @@
 //! The full-screen monitor.
 
 mod actions;
+mod apart;
 mod asks;
 mod by_hand;
 mod in_tmux;

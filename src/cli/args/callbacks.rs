@@ -43,6 +43,12 @@ pub enum LauncherStep {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Leaves the terminal that this was started from, and becomes another program
+    Apart {
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Shows what is written at the terminal of which standard input is the other side, and keeps it
     Relay {
         /// The job

@@ -7,6 +7,7 @@ use clap::builder::styling::AnsiColor;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
+use crate::cli::console;
 use crate::cli::print::{Output, paint};
 use crate::model::ids::UserName;
 use crate::model::time;
@@ -248,7 +249,7 @@ fn export(app: &App, format: SheetFormat) -> Outcome {
 }
 
 fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
-    let bytes = read(app, file)?;
+    let bytes = read(file)?;
     let rows = match format {
         SheetFormat::Csv => sheet::from_csv(&bytes)?,
         SheetFormat::Json => sheet::from_json(&bytes)?,
@@ -266,8 +267,8 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
 }
 
 /// A file, or standard input.
-pub(super) fn read(app: &App, file: &Path) -> Result<Vec<u8>, Error> {
-    let read = if file == Path::new("-") { app.console.read_all() } else { std::fs::read(file) };
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    let read = if file == Path::new("-") { console::read_all() } else { std::fs::read(file) };
     read.map_err(|e| {
         Error::not_found(format!("cannot read {}: {e}", file.display()))
             .hint("check the spelling; - is standard input")

@@ -15,7 +15,7 @@ use crate::ops::relay::{self, Relayed};
 use crate::ops::{Error, workers};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
-use crate::sys::proc::{self, Spawn};
+use crate::sys::proc::{self, ProcError, Spawn};
 use crate::sys::pty;
 use crate::wire::jobs::{FailedDocument, FinishedDocument, JobIdDocument, JobIdPart};
 use crate::wire::words::Word;
@@ -76,9 +76,16 @@ fn become_on_pty(words: &[OsString]) -> Error {
         return Error::failed(format!("the job cannot take its terminal: {e}"))
             .hint("start it again; if it fails again, look at /dev/pts");
     }
+    became_nothing(&proc::become_program(&program(words)))
+}
+
+/// The first word is the program.
+fn program(words: &[OsString]) -> Spawn {
     let mut words = words.iter();
-    let program = Spawn::new(words.next().cloned().unwrap_or_default()).args(words);
-    let error = proc::become_program(&program);
+    Spawn::new(words.next().cloned().unwrap_or_default()).args(words)
+}
+
+fn became_nothing(error: &ProcError) -> Error {
     Error::failed(error.to_string()).hint("the program must be there and may be run")
 }
 
@@ -93,6 +100,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
                 .hint("this machine may have no more terminals: see /proc/sys/kernel/pty/max")
         })?,
         LauncherStep::PtyExec { words } => return Err(become_on_pty(words)),
+        LauncherStep::Apart { words } => {
+            return Err(became_nothing(&proc::become_program_apart(&program(words))));
+        }
         LauncherStep::Relay { job, log, spool, pid } => {
             let relayed =
                 Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };

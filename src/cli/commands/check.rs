@@ -55,7 +55,6 @@ pub(in crate::cli) fn again_and_again(app: &App, args: Maj) -> Outcome {
     let every = Duration::from_secs(ctx.data()?.monitor_all_check_time().max(1).into());
     let all = Check { all_users: true, ..args.check };
     let mut round = 0;
-    app.console.streams()?;
     loop {
         round += 1;
         let output = check(app, &all)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Classify;
+use crate::cli::console;
 use crate::cli::print::{Output, block};
 use crate::model::exit::Exit;
 use crate::ops::classify::{self, Circumstances};
@@ -17,7 +18,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     if args.check_patterns {
         return check_patterns(app, args.file.as_deref());
     }
-    let text = read(app, args.file.as_deref())?;
+    let text = read(args.file.as_deref())?;
     let ctx = app.ctx()?;
     if args.lines {
         return Ok(lines(app, ctx, &text));
@@ -58,10 +59,10 @@ fn lines(app: &App, ctx: &Ctx, text: &[u8]) -> Output {
     Output::lines(printed)
 }
 
-fn read(app: &App, file: Option<&Path>) -> Result<Vec<u8>, Error> {
+fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let read = match file {
         Some(path) if path != Path::new("-") => std::fs::read(path),
-        _ => app.console.read_all(),
+        _ => console::read_all(),
     };
     read.map_err(|e| {
         let name = file.map_or("standard input".to_owned(), |path| path.display().to_string());
@@ -76,7 +77,7 @@ fn check_patterns(app: &App, file: Option<&Path>) -> Outcome {
         return Err(Error::usage("there is no home directory, so which pattern file?")
             .hint("as in: tpu classify --check-patterns FILE"));
     };
-    let text = String::from_utf8(read(app, Some(&path))?)
+    let text = String::from_utf8(read(Some(&path))?)
         .map_err(|_| Error::usage(format!("{} is no UTF-8", path.display())))?;
     let rules = classify::check_patterns(&text, &path.display().to_string())?;
     Ok(Output::new(

@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
+use crate::cli::console;
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
 use crate::model::facts::TargetFact;
@@ -156,10 +157,9 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
         }
         SimEvent::Serve { port, scenario, log } => {
             let story = match scenario {
-                Some(file) => Some((read_story(app, file)?, file.display().to_string())),
+                Some(file) => Some((read_story(file)?, file.display().to_string())),
                 None => None,
             };
-            app.console.streams()?;
             let serving = Serving { port: *port, story, log: log.clone() };
             emulate::serve(
                 ctx,
@@ -175,7 +175,7 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
             return Ok(Output::new(format!("It happens: {name}."), &document));
         }
         SimEvent::Play { file } => {
-            let steps = fleet.play(&read_story(app, file)?, &file.display().to_string())?;
+            let steps = fleet.play(&read_story(file)?, &file.display().to_string())?;
             let text =
                 format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
             return Ok(Output::new(text, &SimulatedStoryDocument { steps }));
@@ -201,9 +201,9 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
 }
 
 /// A scenario file, or standard input.
-fn read_story(app: &App, file: &Path) -> Result<String, Error> {
+fn read_story(file: &Path) -> Result<String, Error> {
     let read = if file == Path::new("-") {
-        app.console.read_all().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        console::read_all().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     } else {
         std::fs::read_to_string(file)
     };

@@ -30,7 +30,7 @@ pub(in crate::cli) fn run(app: &App, step: &DataStep) -> Outcome {
             Ok(told(&data::set(ctx, path, &value)?))
         }
         DataStep::Merge { file } => {
-            let value: Value = serde_json::from_slice(&read(app, file)?).map_err(|e| {
+            let value: Value = serde_json::from_slice(&read(file)?).map_err(|e| {
                 Error::usage(format!("{} is no JSON: {e}", file.display())).hint("mend that place")
             })?;
             Ok(told(&data::merge(ctx, &value)?))

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Init;
+use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::ids::UserName;
@@ -33,10 +34,10 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let mut scripts = args.scripts;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
-            name = Some(asked(app, "Your name here", name.as_deref().unwrap_or(""))?);
+            name = Some(asked("Your name here", name.as_deref().unwrap_or(""))?);
         }
         if args.dir.is_none() {
-            dir = PathBuf::from(asked(app, "Directory of your code", &dir.to_string_lossy())?);
+            dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
         }
         if zone.is_none() {
             let machine = app.env.local_zone();
@@ -44,11 +45,11 @@ fn begin(app: &App, args: &Init) -> Outcome {
                 Some(name) => format!("{LOCAL}: {name}"),
                 None => LOCAL.to_owned(),
             };
-            let answer = asked(app, "Time zone (us, cn, Europe/Berlin, …)", &local)?;
+            let answer = asked("Time zone (us, cn, Europe/Berlin, …)", &local)?;
             zone = Some(answer).filter(|answer| *answer != local && answer != LOCAL);
         }
         if !scripts && !dir.join("staging.sh").exists() {
-            let answer = asked(app, "Put example scripts there (y/n)", "n")?;
+            let answer = asked("Put example scripts there (y/n)", "n")?;
             scripts = matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes");
         }
     }
@@ -94,8 +95,8 @@ fn is_user(app: &App, name: &str) -> bool {
 }
 
 /// Asks; an empty answer is the default.
-fn asked(app: &App, question: &str, default: &str) -> Result<String, Error> {
-    let answer = app.console.ask(&format!("{question} [{default}]: "))?;
+fn asked(question: &str, default: &str) -> Result<String, Error> {
+    let answer = console::ask(&format!("{question} [{default}]: "))?;
     let answer = answer.trim();
     Ok(if answer.is_empty() { default.to_owned() } else { answer.to_owned() })
 }

@@ -85,7 +85,6 @@ fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) 
             .hint("the output was closed or its disk is full")),
         Ok(()) => Ok(true),
     };
-    app.console.streams()?;
     let mut goes_on = print(first)?;
     let mut rest = Vec::new();
     while goes_on {

@@ -2,6 +2,7 @@
 
 use crate::cli::app::App;
 use crate::cli::args::Run;
+use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::data::Data;
@@ -140,7 +141,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
             return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
                 .hint("give them: ssn=NOTES"));
         }
-        notes = Some(app.console.ask("Notes: ")?);
+        notes = Some(console::ask("Notes: ")?);
     }
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let rules = sorted.take("rule");

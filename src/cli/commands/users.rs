@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::AddUser;
+use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
 use crate::model::ids::UserName;
@@ -26,10 +27,10 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
         if !app.may_ask() {
             return Err(Error::usage("which name?").hint("tpu add-user NAME"));
         }
-        new.name = app.console.ask("Name: ")?;
-        let session = app.console.ask(&format!("tmux session [{}]: ", new.name))?;
+        new.name = console::ask("Name: ")?;
+        let session = console::ask(&format!("tmux session [{}]: ", new.name))?;
         new.tmux_name = (!session.is_empty()).then_some(session);
-        let dir = app.console.ask("Directory of your code (empty for later): ")?;
+        let dir = console::ask("Directory of your code (empty for later): ")?;
         new.dir = (!dir.is_empty()).then_some(dir);
     }
     users::add(app.ctx()?, &new)?;

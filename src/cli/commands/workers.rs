@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
-use crate::cli::console::Console;
+use crate::cli::console;
 use crate::cli::print::Output;
 use crate::model::target::Target;
 use crate::ops::dry_run;
@@ -62,7 +62,6 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
         return Ok(Output::would(&format!("reach {workers} of {}", target.name)));
     }
     let Some(command) = &of.command else {
-        app.console.streams()?;
         let worker = match which {
             Which::One(worker) => worker,
             Which::All => 0,
@@ -75,7 +74,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     };
     let several = worker_shell::count(ctx, &target.name, which)? > 1;
     let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
-    let mut printer = Printer { console: &app.console, several, is_open: true };
+    let mut printer = Printer { several, is_open: true };
     let ends = worker_shell::ask(ctx, &target.name, which, command, &mut |worker, said| {
         if app.global.json {
             let (out, err) = kept.entry(worker).or_default();
@@ -100,13 +99,12 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
 
 /// Prints lines as they come; with several workers each says whose it is. A file or a pipe gets them byte for
 /// byte, a terminal only what it shows.
-struct Printer<'a> {
-    console: &'a Console,
+struct Printer {
     several: bool,
     is_open: bool,
 }
 
-impl Printer<'_> {
+impl Printer {
     fn print(&mut self, worker: u32, said: &Spoken) {
         let mut line =
             if self.several { format!("[worker {worker}] ").into_bytes() } else { Vec::new() };
@@ -118,8 +116,8 @@ impl Printer<'_> {
         let written = match said {
             // Whoever closed it does not want to know; the commands go on.
             Spoken::Out(_) if !self.is_open => Ok(()),
-            Spoken::Out(_) => self.console.out(&line),
-            Spoken::Err(_) => self.console.err(&line),
+            Spoken::Out(_) => console::out(&line),
+            Spoken::Err(_) => console::err(&line),
         };
         if matches!(said, Spoken::Out(_)) && written.is_err() {
             self.is_open = false;

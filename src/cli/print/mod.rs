@@ -101,6 +101,40 @@ impl Output {
     }
 }
 
+/// What stands before each line of an error.
+const ERROR: &str = "error:";
+/// What stands before each line of advice.
+const HINT: &str = "hint:";
+/// What stands before a note.
+const NOTE: &str = "note:";
+
+/// What a command has told of its failure, read back from what it printed.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// What went wrong.
+    pub(super) errors: String,
+    /// What to do about it.
+    pub(super) hints: String,
+}
+
+/// Reads back what [`error`] printed without colours.
+pub(super) fn told(printed: &str) -> Told {
+    let of = |mark: &str| {
+        let lines: Vec<&str> = printed
+            .lines()
+            .filter_map(|line| Some(line.strip_prefix(mark)?.trim_start()))
+            .collect();
+        lines.join(" ")
+    };
+    Told { errors: of(ERROR), hints: of(HINT) }
+}
+
+/// Notes as they were before they were printed.
+pub(super) fn without_marks(printed: &str) -> String {
+    let lines = printed.lines().map(|line| line.strip_prefix(NOTE).map_or(line, str::trim_start));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// What goes to stdout: one document with `--json`, else the text.
 pub(super) fn printed(output: &Output, global: &Globals) -> String {
     if !global.json {
@@ -130,7 +164,7 @@ pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
     let colors = if global.json { ColorChoice::Never } else { choice(global.color) };
     let written = to_stdout(&marked(&printed(output, global), global), colors);
     for note in &output.notes {
-        let note = format!("{} {note}\n", paint(AnsiColor::Yellow, "note:"));
+        let note = format!("{} {note}\n", paint(AnsiColor::Yellow, NOTE));
         to_stderr(&marked(&note, global), global);
     }
     match written {
@@ -156,14 +190,14 @@ pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
         let mut each = error.each().peekable();
         while let Some(one) = each.next() {
             for line in one.message.lines() {
-                said += &format!("{} {}\n", paint(AnsiColor::Red, "error:"), text::escape(line));
+                said += &format!("{} {}\n", paint(AnsiColor::Red, ERROR), text::escape(line));
             }
             // Advice that is for several in a row stands once, under the last of them.
             if each.peek().is_some_and(|next| next.advice() == one.advice()) {
                 continue;
             }
             for line in one.advice().lines() {
-                said += &format!("{} {}\n", paint(AnsiColor::Cyan, "hint:"), text::escape(line));
+                said += &format!("{} {}\n", paint(AnsiColor::Cyan, HINT), text::escape(line));
             }
         }
         to_stderr(&marked(&said, global), global);

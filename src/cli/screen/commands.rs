@@ -1,65 +1,68 @@
-//! Commands that are typed into the screen: understood as on the command line and run in the screen's own
-//! process, for the user whose jobs it shows.
+//! Commands that are typed into the screen. Each is a process of its own, as if it had been typed at a shell, in a
+//! session of its own: keys of the terminal, a hang-up and the end of the screen do not reach it, and what it
+//! began and did not complete ends with it.
 
-use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::Path;
-use std::rc::Rc;
 
 use anstream::adapter::strip_str;
 
+use crate::cli::args::Cli;
+use crate::cli::print::{self, Told};
+use crate::cli::{dispatch, legacy};
 use crate::ops::{Ctx, Error};
 use crate::screen::backend::CommandRequest;
 use crate::screen::message::{Problem, command_line};
+use crate::screen::typed::Nature;
+use crate::sys::proc::{self, Output, Spawn};
 use crate::text;
 
-use crate::cli::app::{App, Beginning};
-use crate::cli::args::Cli;
-use crate::cli::console::{Console, Said};
-use crate::cli::print::{self, Output};
-use crate::cli::{dispatch, legacy};
-
-/// Runs a command, and gives back what it says: results, then what a person should know.
-pub(in crate::cli) fn run(ctx: &Ctx, request: &CommandRequest) -> Result<String, Problem> {
-    let typed: Vec<OsString> = request.argv().into_iter().map(OsString::from).collect();
-    let parsed = Cli::parse_words(&legacy::rewrite(typed.clone()));
-    let (cli, name) = match parsed {
-        Ok(parsed) => parsed,
-        // Help and the version.
-        Err(answer) if !answer.use_stderr() => return Ok(shown(&answer.render().to_string())),
-        Err(error) => return Err(problem(&print::misunderstood(&error))),
+/// What the words of a command ask for; nothing special where they cannot be understood, which the command says
+/// itself.
+pub(in crate::cli) fn nature(words: &[String]) -> Nature {
+    let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let understood = Cli::parse_words(&legacy::rewrite(typed)).ok();
+    let of = |cli: Cli| {
+        let verb = dispatch::verb(cli.command?);
+        let is_real = !cli.global.dry_run;
+        Some(Nature {
+            needs_terminal: verb.needs_terminal && is_real,
+            destroys: verb.destroys && is_real,
+            can_be_tried: verb.can_be_tried(),
+        })
     };
-    let mut env = ctx.env.clone();
-    if let Some(user) = &request.user {
-        env.vars.insert("TPU_USER".into(), user.as_str().into());
-    }
-    let global = cli.global.or_of(&env);
-    let said = Rc::<RefCell<Said>>::default();
-    let app = App::new(Beginning {
-        global: global.clone(),
-        env,
-        name,
-        typed,
-        config_dir: ctx.patterns.as_deref().and_then(Path::parent).map(Path::to_owned),
-        console: Console::Screen(Rc::clone(&said)),
-    });
-    let output = dispatch::run(app, cli.command).map_err(|error| problem(&error))?;
-    let said = said.take();
-    if output.code != 0 && !(output.notes.is_empty() && said.err.is_empty()) {
-        return Err(Problem::new(complaint(&said, &output), command_line(&request.words)));
-    }
-    let results =
-        String::from_utf8_lossy(&said.out).into_owned() + &print::printed(&output, &global);
-    let lines = [shown(&results), complaint(&said, &output)];
-    Ok(lines.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("\n"))
+    understood.and_then(|(cli, _)| of(cli)).unwrap_or_default()
 }
 
-/// What a command said beside its results.
-fn complaint(said: &Said, output: &Output) -> String {
-    let err = String::from_utf8_lossy(&said.err);
-    let notes = output.notes.iter().map(String::as_str);
-    let lines: Vec<&str> = err.lines().chain(notes).collect();
-    shown(&lines.join("\n"))
+/// Runs a command to its end, and gives back what it says: results, then what a person should know.
+pub(in crate::cli) fn run(ctx: &Ctx, request: &CommandRequest) -> Result<String, Problem> {
+    let program = ctx.tpu.as_os_str();
+    let mut spawn = Spawn::new(program)
+        .args(["launcher", "apart", "--"])
+        .arg(program)
+        .args(request.argv())
+        .cwd(&ctx.env.cwd)
+        .env_clear();
+    for (name, value) in &ctx.env.vars {
+        spawn = spawn.env(name, value);
+    }
+    if let Some(user) = &request.user {
+        spawn = spawn.env("TPU_USER", user.as_str());
+    }
+    said(&proc::run_unattended(&spawn).map_err(Error::from)?, &request.words)
+}
+
+/// What a command has said.
+fn said(output: &Output, words: &[String]) -> Result<String, Problem> {
+    let complaint = shown(&output.complaint());
+    if output.status.success() || complaint.is_empty() {
+        let lines = [shown(&output.text()), print::without_marks(&complaint)];
+        let lines: Vec<String> = lines.into_iter().filter(|part| !part.is_empty()).collect();
+        return Ok(lines.join("\n"));
+    }
+    let Told { errors, hints } = print::told(&complaint);
+    let message = if errors.is_empty() { print::without_marks(&complaint) } else { errors };
+    let hint = if hints.is_empty() { command_line(words) } else { hints };
+    Err(Problem::new(message, hint))
 }
 
 /// Text without colours, which the screen has of its own.
@@ -68,104 +71,105 @@ fn shown(text: &str) -> String {
     text::harmless(&plain).trim_end().to_owned()
 }
 
-/// The error of a command, with the advice for all that failed in it.
-fn problem(error: &Error) -> Problem {
-    let mut advice: Vec<&str> = error.each().map(Error::advice).collect();
-    advice.dedup();
-    let messages: Vec<&str> = error.each().map(|one| one.message.as_str()).collect();
-    Problem::new(messages.join(" ").replace('\n', " "), advice.join(" ").replace('\n', " "))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::ids::UserName;
-    use crate::ops::open::{Opening, open};
-    use crate::sys::env::Env;
+    use crate::screen::typed::{self, Typed};
+    use crate::sys::proc::ProcessStatus;
 
-    /// A screen of its own, whose program is not there: nobody can start it.
-    struct Lab(Ctx, #[expect(dead_code, reason = "the files live as long")] tempfile::TempDir);
+    fn nature_of(line: &str) -> Nature {
+        nature(&shlex::split(line).unwrap())
+    }
 
-    impl Lab {
-        fn new() -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let home = dir.path().display().to_string();
-            let mut env = Env::fixed([("HOME", home.as_str()), ("TMUX_TMPDIR", home.as_str())]);
-            dir.path().clone_into(&mut env.cwd);
-            let ctx = open(Opening {
-                data: dir.path().join("data.json"),
-                tmux_socket: Some("none".to_owned()),
-                env,
-                actor: "monitor".to_owned(),
-                tpu: PathBuf::from("/nonexistent/tpu"),
-                layers: Vec::new(),
-                patterns: Some(dir.path().join("patterns.toml")),
-            });
-            let lab = Self(ctx, dir);
-            for user in ["alice", "bob"] {
-                lab.run(&format!("add-user {user}")).unwrap();
-            }
-            lab
-        }
-
-        /// Types a line while alice's jobs are on the screen.
-        fn run(&self, line: &str) -> Result<String, Problem> {
-            let data = self.0.store.paths().data().display().to_string();
-            run(
-                &self.0,
-                &CommandRequest {
-                    flags: vec!["--data".to_owned(), data],
-                    words: shlex::split(line).unwrap(),
-                    user: Some(UserName::from("alice")).filter(|_| !line.starts_with("add-user")),
-                },
-            )
-        }
+    fn ended(code: i32, stdout: &str, stderr: &str) -> Result<String, Problem> {
+        let output = Output {
+            status: ProcessStatus::Code(code),
+            stdout: stdout.as_bytes().to_vec(),
+            stderr: stderr.as_bytes().to_vec(),
+        };
+        said(&output, &["kill".to_owned(), "7".to_owned()])
     }
 
     #[test]
-    fn a_command_runs_in_this_process_for_the_user_on_the_screen() {
-        let lab = Lab::new();
-        assert!(lab.run("list-users").unwrap().contains("bob"));
-        lab.run("set-dir 1 .").unwrap();
-        let data = lab.0.data().unwrap();
-        let dirs = |name: &str| data.user(&UserName::from(name)).unwrap().working_dir.len();
-        assert_eq!((dirs("alice"), dirs("bob")), (1, 0));
-        let told = lab.run("ls bob --verbose").unwrap();
-        assert!(told.contains("user, where none is named: alice"), "{told}");
-        assert!(lab.run("help kill").unwrap().contains("tpu kill"), "help is an answer");
-        assert!(!lab.run("check --color always").unwrap().contains('\u{1b}'));
+    fn results_and_notes_are_told_and_errors_keep_their_remedy() {
+        assert_eq!(ended(0, "Killed alice/7.\n", "").unwrap(), "Killed alice/7.");
+        let told = ended(0, "Started.\n", "\u{1b}[33mnote:\u{1b}[0m lab-1: free\n").unwrap();
+        assert_eq!(told, "Started.\nlab-1: free");
+        assert_eq!(ended(1, "alice/7 is killed\n", "").unwrap(), "alice/7 is killed");
+        let failed = ended(4, "", "error: no such job\nhint: tpu check\nerror: nor that\n");
+        assert_eq!(failed.unwrap_err(), Problem::new("no such job nor that", "tpu check"));
+        let failed = ended(101, "", "thread panicked\nat somewhere\n").unwrap_err();
+        assert_eq!(failed, Problem::new("thread panicked\nat somewhere", "tpu kill 7"));
+        let partly = ended(4, "Killed alice/7.\n", "note: alice/8 is unknown\n").unwrap_err();
+        assert_eq!(partly.message, "alice/8 is unknown");
     }
 
     #[test]
-    fn what_goes_wrong_is_a_problem_with_a_remedy() {
-        let lab = Lab::new();
-        let problem = lab.run("kill w=7").unwrap_err();
-        assert_eq!(problem.message, "alice has no job in window 7");
-        assert!(problem.hint.is_some_and(|hint| hint.contains("tpu run")));
-        let problem = lab.run("kil 7").unwrap_err();
-        assert_eq!(problem.message, "there is no command 'kil'");
-        assert!(lab.run("kill 7 --nonsense").is_err_and(|problem| problem.hint.is_some()));
-        // Nobody is asked, and nothing is read that people type.
-        assert!(lab.run("init").is_err());
-        assert!(lab.run("data merge -").is_err());
-    }
-
-    #[test]
-    fn what_prints_as_it_goes_or_takes_the_terminal_is_refused() {
-        let lab = Lab::new();
+    fn what_takes_the_terminal_is_known_by_what_was_typed() {
         for line in [
             "maj",
             "monitor",
             "demo",
             "demo-train",
+            "wait 7",
+            "attach 7",
+            "logs 7 -f",
+            "logs 7 --follow",
             "daemon run",
             "sim serve --cloud sim",
             "launcher pty-exec -- true",
+            "run local --ask-notes",
+            "run local -ssn",
+            "add-user",
+            "ssh v2-8",
         ] {
-            let problem = lab.run(line).unwrap_err();
-            assert_eq!(problem.message, "this command needs the terminal", "{line}");
+            assert!(nature_of(line).needs_terminal, "{line}");
         }
+        for line in [
+            "logs 7",
+            "daemon start",
+            "sim list",
+            "run local -- logs -f",
+            "add-user bob",
+            "ssh v2-8 --command uptime",
+            "daemon run --dry-run",
+            "no-such-command",
+        ] {
+            assert!(!nature_of(line).needs_terminal, "{line}");
+        }
+    }
+
+    /// Every command says where it is named whether something is lost by it, and where one is, the screen asks
+    /// before it runs it. A new one is seen here.
+    #[test]
+    fn what_destroys_is_asked_about() {
+        let mut destroying = BTreeSet::new();
+        for command in Cli::definitions().get_subcommands() {
+            let steps = command.get_subcommands().map(|step| format!(" {}", step.get_name()));
+            for step in steps.chain([String::new()]) {
+                let named = format!("{}{step}", command.get_name());
+                for arguments in ["", " x", " x y", " 7"] {
+                    let line = format!("{named}{arguments}");
+                    if nature_of(&line).destroys {
+                        let asked = typed::parse(&line, nature);
+                        assert!(matches!(asked, Ok(Typed::Destroy(_, true))), "{line}: {asked:?}");
+                        let tried = typed::parse(&format!("{line} --dry-run"), nature);
+                        assert!(matches!(tried, Ok(Typed::Command(_))), "{line}: {tried:?}");
+                        destroying.insert(named.clone());
+                    }
+                }
+            }
+        }
+        let known = "clean clear-all clear-error clear-finished clear-monitor-log clear-zombie-jobs \
+                     clear-zombie-windows daemon-stop del-registered del-user delete kill kill-remote \
+                     kill-window reapply reset-settings restart solve stop";
+        let found: Vec<String> = destroying.iter().map(|name| name.replace(' ', "-")).collect();
+        assert_eq!(found.join(" "), known);
+        for line in ["doctor --fix", "doctor --restore", "-czw"] {
+            assert!(nature_of(line).destroys, "{line}");
+        }
+        assert!(!nature_of("doctor").destroys);
     }
 }

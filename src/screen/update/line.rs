@@ -77,7 +77,7 @@ pub(in crate::screen) fn names(model: &Model) -> Names {
 
 /// Completes the last word: first to what all proposals share, then to one after the other.
 fn complete(model: &Model, line: &mut CommandLine) {
-    let known = &model.setup.commands;
+    let known = &model.setup.commands.known;
     let (base, at) = match &line.completing {
         Some((base, at)) => (base.clone(), at + 1),
         None => (line.input.value().to_owned(), 0),
@@ -144,7 +144,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Effect> {
 }
 
 fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
-    let read = match typed::parse(text) {
+    let read = match typed::parse(text, model.setup.commands.nature) {
         Ok(read) => read,
         Err(why) => {
             complain(model, Problem { message: why, hint: None });

@@ -159,7 +159,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             leave(model);
             Vec::new()
         }
-        (Command::Suspend, _) => vec![Effect::Suspend],
+        (Command::Suspend, _) => suspend(model),
         (Command::Redraw, _) => {
             model.boards.look_again();
             vec![Effect::Redraw, Effect::Look]
@@ -263,15 +263,34 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
     }
 }
 
-/// Leaves, or says what would be left unfinished; asked again, it leaves all the same.
+/// Leaves, or says what is under way; asked again, it leaves all the same. Nothing is left half-way by that.
 fn leave(model: &mut Model) {
-    let Some((_, act)) = model.running.last().filter(|_| !model.warned) else {
+    let act = under_way(model).or_else(|| model.running.last().map(|(_, act)| act));
+    let Some(act) = act.filter(|_| !model.warned) else {
         model.quit = true;
         return;
     };
-    let text = format!("Still {}. The same key again leaves it unfinished.", act.progressive());
+    let then = if act.is_apart() {
+        "leaves; it goes on, and nobody sees what it says"
+    } else {
+        "leaves as soon as that is done"
+    };
+    let text = format!("Still {}. The same key again {then}.", act.progressive());
     model.warned = true;
     note(model, text);
+}
+
+/// What this very process carries out and must not leave half-way.
+fn under_way(model: &Model) -> Option<&Act> {
+    model.running.iter().rev().map(|(_, act)| act).find(|act| !act.is_apart())
+}
+
+/// Stops the screen, unless what it does meanwhile would stop with it: others wait for what that holds.
+fn suspend(model: &mut Model) -> Vec<Effect> {
+    let Some(act) = under_way(model) else { return vec![Effect::Suspend] };
+    let text = format!("Still {}: the screen can be stopped once that is done.", act.progressive());
+    note(model, text);
+    Vec::new()
 }
 
 /// Takes over a new look. The selection stays with its job, or with the attempt that continues it.

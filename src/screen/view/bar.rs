@@ -65,7 +65,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 fn about(model: &Model, line: &CommandLine) -> String {
     const MOST: usize = 12;
     let text = line.completing.as_ref().map_or(line.input.value(), |(base, _)| base);
-    let known = &model.setup.commands;
+    let known = &model.setup.commands.known;
     let (before, found) = typed::complete(text, known, &Names::default());
     if before.is_empty() && !found.is_empty() {
         return found.into_iter().take(MOST).collect::<Vec<_>>().join("  ");

@@ -53,7 +53,7 @@ impl Running {
     fn begin(spawn: &Spawn, stdin: Stdio) -> io::Result<Self> {
         let mut command = spawn.command();
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn()?;
+        let mut child = super::start(&mut command)?;
         let input = child.stdin.take().map(|stdin| File::from(OwnedFd::from(stdin)));
         let outputs = (child.stdout.take(), child.stderr.take());
         let running = Self {

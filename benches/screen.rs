@@ -255,6 +255,7 @@ fn job(window: u32, round: usize) -> JobView {
         machines: tpu::model::target::Machines::Provided,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
+        member: None,
         tags: (window.is_multiple_of(3)).then(|| format!("sweep-{window}")),
         shown: Shown {
             status: if failed { Status::Error(ErrorKind::Oom) } else { Status::Running },

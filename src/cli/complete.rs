@@ -16,8 +16,8 @@ use crate::model::ids::UserName;
 use crate::model::rules::NAMED;
 use crate::model::settings::KEYS;
 use crate::model::target::Target;
+use crate::ops::Error;
 use crate::ops::launch::check::SPECIAL_KEYS;
-use crate::ops::{Error, called};
 use crate::sys::env::Env;
 use crate::text;
 
@@ -75,11 +75,10 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
         &[Windows, Names, Users],
     ),
     (&["set-rule"], &[Windows, Names, Rules, Users]),
-    (&["check", "check-simp", "caj", "maj"], &[Users, Names]),
+    (&["check", "check-simp", "caj", "maj", "clean"], &[Users, Names]),
     (
         &[
             "monitor",
-            "clean",
             "clear-finished",
             "clear-error",
             "clear-all",
@@ -285,7 +284,11 @@ impl Line {
             Windows => owner
                 .into_iter()
                 .flat_map(|user| user.jobs().iter().rev())
-                .map(|job| (job, job.windows_id.to_string()))
+                .flat_map(|job| {
+                    let member = job.member().filter(|_| job.child.is_none());
+                    let member = member.map(|member| (job, member.to_string()));
+                    std::iter::once((job, job.windows_id.to_string())).chain(member)
+                })
                 .filter(|(_, window)| window.starts_with(begun))
                 .take(MOST_WINDOWS)
                 .map(|(job, window)| {
@@ -299,7 +302,7 @@ impl Line {
                 .into_iter()
                 .flat_map(|user| user.jobs().iter().rev())
                 .filter(|job| job.child.is_none())
-                .filter_map(|job| Some((called::name_of(job)?, job)))
+                .filter_map(|job| Some((job.name()?, job)))
                 .filter(|(name, _)| name.starts_with(begun))
                 .take(MOST_WINDOWS)
                 .map(|(name, job)| {

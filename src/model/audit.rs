@@ -246,7 +246,7 @@ fn of_user(user: &User, is_lost: &dyn Fn(&JobId) -> bool) -> Option<DataFlaw> {
     if of_links.is_some() {
         return of_links;
     }
-    let next = user.jobs().iter().map(|job| job.windows_id.0.saturating_add(1)).max().unwrap_or(0);
+    let next = user.highest_number().map_or(0, |highest| highest.saturating_add(1));
     (user.windows_offset < next).then(|| DataFlaw::LowOffset { user: user.name.clone(), next })
 }
 

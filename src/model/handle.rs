@@ -27,6 +27,18 @@ pub enum Handle {
     },
 }
 
+impl Handle {
+    /// The handle of another run at the same place.
+    #[must_use]
+    pub fn beside(&self, token: &LaunchToken) -> Self {
+        let token = token.clone();
+        match self {
+            Self::Window { place, .. } => Self::Window { place: place.clone(), token },
+            Self::Engine { run, .. } => Self::Engine { run: run.clone(), token },
+        }
+    }
+}
+
 /// Where an engine knows a run: with that it can be asked, whatever has become of the target of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineRun {

@@ -10,6 +10,7 @@ pub use super::handle::{EngineRun, Handle};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 pub use super::launch::{Launch, LaunchMode};
 pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
+use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};
 use super::rules::Rules;
 pub use super::source::Raw;
@@ -204,6 +205,8 @@ impl Job {
         let named = || TargetRequest::Named(self.tpu.as_str().to_owned());
         JobSpec {
             name: stored.name,
+            array: None,
+            member: stored.member,
             target: stored.any_of.map_or_else(named, TargetRequest::Any),
             dir: self.job_dir_id,
             configs: Vec::new(),
@@ -228,6 +231,7 @@ impl Job {
         self.log_stage = spec.log_stage;
         let stored = StoredSpec {
             name: spec.name.clone(),
+            member: spec.member,
             any_of: match &spec.target {
                 TargetRequest::Named(_) => None,
                 TargetRequest::Any(any_of) => Some(any_of.clone()),
@@ -235,6 +239,16 @@ impl Job {
             options: spec.options.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
+    }
+
+    /// The name by which people call it.
+    pub fn name(&self) -> Option<&str> {
+        self.spec.as_ref()?.name.as_deref()
+    }
+
+    /// Which member of which group it is.
+    pub fn member(&self) -> Option<Member> {
+        self.spec.as_ref()?.member
     }
 
     /// `alice/7`.
@@ -419,6 +433,7 @@ mod tests {
         let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true) };
         let spec = JobSpec {
             name: Some("llama".to_owned()),
+            member: Some(Member { group: JobNumber(12), index: 3 }),
             tag: Some("sweep".to_owned()),
             notes: Some("a note".to_owned()),
             monitor: false,
@@ -437,6 +452,7 @@ mod tests {
         assert_eq!(job.spec_with(spec.words.clone()), spec);
         let named = JobSpec {
             name: None,
+            member: None,
             target: TargetRequest::Named("t".to_owned()),
             options: KindOptions::default(),
             ..spec

@@ -24,6 +24,7 @@ pub mod launch;
 pub mod lease;
 pub mod line;
 pub mod lineage;
+pub mod member;
 mod monitor_config;
 pub mod options;
 pub mod pattern;

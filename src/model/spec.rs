@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use serde_json::{Map, Value, json};
 
 use super::extras;
+use super::member::{self, Array, Member};
 use super::options::KindOptions;
 use super::read::{self, DataError, Fields, Json, Path};
 
@@ -18,6 +19,10 @@ use super::read::{self, DataError, Fields, Json, Path};
 pub struct JobSpec {
     /// The name by which people call it and its successors.
     pub name: Option<String>,
+    /// The members of the group that it is to be, each of them a job of this specification.
+    pub array: Option<Array>,
+    /// Which member of which group it is.
+    pub member: Option<Member>,
     /// What it is to compute on.
     pub target: TargetRequest,
     /// Slot of the user's working directory; `None` where the directory stands in no slot.
@@ -72,6 +77,8 @@ impl AnyOf {
 pub struct StoredSpec {
     /// [`JobSpec::name`].
     pub name: Option<String>,
+    /// [`JobSpec::member`].
+    pub member: Option<Member>,
     /// What it was to compute on, where a target was chosen for it.
     pub any_of: Option<AnyOf>,
     /// [`JobSpec::options`].
@@ -83,6 +90,8 @@ impl JobSpec {
     pub fn on(target: TargetRequest) -> Self {
         Self {
             name: None,
+            array: None,
+            member: None,
             target,
             dir: Some(1),
             configs: Vec::new(),
@@ -108,6 +117,8 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
     };
     Ok(JobSpec {
         name: fields.with("name", read::text)?,
+        array: fields.with("array", member::read_array)?,
+        member: fields.with("member", member::read_member)?,
         target,
         dir: fields.with("dir", read::number)?,
         configs: fields
@@ -131,6 +142,8 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
     let command = spec.command.as_deref().map(extras::write_command);
     let members = [
         ("name", json!(spec.name)),
+        ("array", json!(spec.array.as_ref().map(Array::to_string))),
+        ("member", json!(spec.member.map(member::write_member))),
         ("dir", json!(spec.dir)),
         ("configs", json!(spec.configs)),
         ("words", json!(spec.words)),
@@ -160,6 +173,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
     let fields = Fields::new(value, path)?;
     Ok(StoredSpec {
         name: fields.with("name", read::text)?,
+        member: fields.with("member", member::read_member)?,
         any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
@@ -170,8 +184,12 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
     let any_of = stored.any_of.as_ref();
     let any_of = any_of.map(|any| json!({ "types": any.types, "reclaimable": any.reclaimable }));
     let options = stored.options.to_value();
-    let members =
-        [("name", json!(stored.name)), ("any_of", json!(any_of)), ("options", json!(options))];
+    let members = [
+        ("name", json!(stored.name)),
+        ("member", json!(stored.member.map(member::write_member))),
+        ("any_of", json!(any_of)),
+        ("options", json!(options)),
+    ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())
 }

@@ -126,12 +126,21 @@ impl User {
     /// record, and one more than the highest window that tmux shows in the session.
     pub fn next_window(&mut self, highest_in_session: Option<u32>) -> JobNumber {
         let beyond = |id: u32| id.saturating_add(1);
-        let records = self.jobs.iter().map(|job| beyond(job.windows_id.0)).max().unwrap_or(0);
+        let records = self.highest_number().map_or(0, beyond);
         let session = highest_in_session.map_or(0, beyond);
         // Window 0 is the session's home and never a job.
         let next = self.windows_offset.max(records).max(session).max(1);
         self.windows_offset = beyond(next);
         JobNumber(next)
+    }
+
+    /// The highest number that a record or a group has.
+    pub fn highest_number(&self) -> Option<u32> {
+        let numbers = |job: &Job| {
+            let group = job.member().map(|member| member.group.0);
+            [Some(job.windows_id.0), group].into_iter().flatten()
+        };
+        self.jobs.iter().flat_map(numbers).max()
     }
 
     /// The path of a slot.

@@ -8,6 +8,7 @@ use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Status;
+use super::member::Member;
 use super::rules::{Action, Rules};
 use super::target::Machines;
 use super::time::Timestamp;
@@ -89,6 +90,8 @@ pub struct JobView {
     pub zone: Option<String>,
     /// The name by which people call it.
     pub name: Option<String>,
+    /// Which member of which group it is.
+    pub member: Option<Member>,
     /// Tags.
     pub tags: Option<String>,
     /// Status, phase, progress, evidence.
@@ -127,6 +130,15 @@ pub struct JobView {
 }
 
 impl JobView {
+    /// What it is called in lists: `12_3` for a member of a group, of which that names the newest attempt; else
+    /// its number.
+    pub fn label(&self) -> String {
+        match self.member.filter(|_| self.leaf) {
+            Some(member) => member.to_string(),
+            None => self.id.window.to_string(),
+        }
+    }
+
     /// The kind of failure it shows, if it failed.
     pub fn failure(&self) -> Option<ErrorKind> {
         self.shown.status.failure()

@@ -1,13 +1,17 @@
-//! By what jobs are called: a number, the name that somebody gave one, a pattern of names. A name means the newest
-//! attempt, among the jobs of one user: whose it is is decided before (`ops::whose`), as it is for a number.
+//! By what jobs are called: a number, that of a group or of a member of one, the name that somebody gave one, a
+//! pattern of these. All but the number of an attempt mean the newest attempt, among the jobs of one user: whose it
+//! is is decided before (`ops::whose`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::model::data::{Data, User};
-use crate::model::ids::JobNumber;
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::Job;
 use crate::model::lineage::Links;
+use crate::model::member::Member;
 use crate::model::pattern;
+use crate::text::counted;
 
 use super::Error;
 use super::error::did_you_mean;
@@ -15,8 +19,10 @@ use super::error::did_you_mean;
 /// A word that calls jobs of one user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobWord {
-    /// `7`: this very attempt.
+    /// `7`: this very attempt; or, where no attempt has the number, the members of the group 7.
     Number(JobNumber),
+    /// `12_3`, `12_[0-3]`: those of these members that there are.
+    Members(String, Vec<Member>),
     /// `llama`.
     Name(String),
     /// `job[0-5]`: those of these names that jobs have.
@@ -29,17 +35,34 @@ impl fmt::Display for JobWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
-            Self::Name(word) | Self::Names(word, _) => f.write_str(word),
+            Self::Name(word) | Self::Names(word, _) | Self::Members(word, _) => f.write_str(word),
             Self::Part(part) => write!(f, "name:{part}"),
         }
     }
 }
 
+/// What a word calls of a user's jobs.
+#[derive(Debug)]
+pub struct Called {
+    /// The attempts.
+    pub attempts: Vec<JobNumber>,
+    /// Whether they are the members of a group, which was called as a whole.
+    pub is_group: bool,
+}
+
 impl JobWord {
     /// What a word calls that can be nothing else than a job; `None` for any other, also for a bare name.
     pub fn explicit(word: &str) -> Option<Self> {
-        let part = word.strip_prefix("name:")?;
-        (!part.is_empty()).then(|| Self::Part(part.to_owned()))
+        if let Some(part) = word.strip_prefix("name:") {
+            return (!part.is_empty()).then(|| Self::Part(part.to_owned()));
+        }
+        let names = if word.starts_with(|c: char| c.is_ascii_digit()) {
+            pattern::names(word).ok()?
+        } else {
+            return None;
+        };
+        let members: Option<Vec<Member>> = names.iter().map(|name| Member::parse(name)).collect();
+        members.map(|members| Self::Members(word.to_owned(), members))
     }
 
     /// What a word calls that stands where a job is named, and is nothing else that is known.
@@ -57,31 +80,49 @@ impl JobWord {
         }
     }
 
-    /// The number, if it is one.
-    pub fn number(&self) -> Option<JobNumber> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Name(_) | Self::Names(..) | Self::Part(_) => None,
-        }
-    }
-
     /// Whether a user has a job that is called so.
     pub fn is_of(&self, user: &User) -> bool {
         match self {
-            Self::Number(number) => user.job(*number).is_some(),
+            Self::Number(number) => {
+                let is_its = |job: &Job| job.member().is_some_and(|of| of.group == *number);
+                user.job(*number).is_some() || user.jobs().iter().any(is_its)
+            }
+            Self::Members(_, members) => {
+                user.jobs().iter().filter_map(Job::member).any(|member| members.contains(&member))
+            }
             Self::Name(_) | Self::Names(..) | Self::Part(_) => {
-                user.jobs().iter().filter_map(name_of).any(|name| self.could_be(name))
+                user.jobs().iter().filter_map(Job::name).any(|name| self.could_be(name))
             }
         }
     }
 
-    /// The attempts of a user that it calls: of a number that very one, of each name the newest.
-    pub fn attempts(&self, data: &Data, user: &User) -> Result<Vec<JobNumber>, Error> {
-        if let Self::Number(number) = self {
-            let id = crate::model::ids::JobId::new(user.name.clone(), *number);
-            return super::ctx::job_of(data, &id).map(|job| vec![job.windows_id]);
+    /// The attempts of a user that it calls: of a number that very one, of each member and name the newest.
+    pub fn attempts(&self, data: &Data, user: &User) -> Result<Called, Error> {
+        match self {
+            Self::Number(number) => {
+                let links = Links::of(user);
+                let members = newest_members(user, &links, |member| member.group == *number);
+                if user.job(*number).is_none() && !members.is_empty() {
+                    return Ok(Called { attempts: members, is_group: true });
+                }
+                let id = JobId::new(user.name.clone(), *number);
+                let window = super::ctx::job_of(data, &id)?.windows_id;
+                Ok(Called { attempts: vec![window], is_group: false })
+            }
+            Self::Members(_, wanted) => {
+                let links = Links::of(user);
+                let attempts = newest_members(user, &links, |member| wanted.contains(&member));
+                if attempts.is_empty() {
+                    return Err(self.no_member(user, wanted));
+                }
+                Ok(Called { attempts, is_group: false })
+            }
+            Self::Name(_) | Self::Names(..) | Self::Part(_) => self.named(data, user),
         }
-        let mut names: Vec<&str> = user.jobs().iter().filter_map(name_of).collect();
+    }
+
+    fn named(&self, data: &Data, user: &User) -> Result<Called, Error> {
+        let mut names: Vec<&str> = user.jobs().iter().filter_map(Job::name).collect();
         names.sort_unstable();
         names.dedup();
         match self {
@@ -92,12 +133,18 @@ impl JobWord {
             return Err(self.unknown(data, Some(user)));
         }
         let links = Links::of(user);
-        names.into_iter().map(|name| newest(user, &links, name)).collect()
+        let mut called = Called { attempts: Vec::new(), is_group: false };
+        for name in names {
+            let newest = newest(user, &links, name)?;
+            called.is_group |= newest.len() > 1;
+            called.attempts.extend(newest);
+        }
+        Ok(called)
     }
 
     fn could_be(&self, name: &str) -> bool {
         match self {
-            Self::Number(_) => false,
+            Self::Number(_) | Self::Members(..) => false,
             Self::Name(wanted) => name == wanted,
             Self::Names(_, wanted) => wanted.iter().any(|wanted| wanted == name),
             Self::Part(part) => name.contains(part.as_str()),
@@ -107,8 +154,12 @@ impl JobWord {
     /// The error where no job is called so: of this user, or of anybody.
     pub fn unknown(&self, data: &Data, user: Option<&User>) -> Error {
         let users = data.users().iter().map(|user| user.name.as_str());
-        let jobs = user.into_iter().flat_map(User::jobs).filter_map(name_of);
+        let jobs = user.into_iter().flat_map(User::jobs).filter_map(Job::name);
         let word = self.to_string();
+        if let Self::Members(..) = self {
+            return Error::not_found(format!("nobody has a member {word} of a group"))
+                .hint("`tpu check` lists the jobs");
+        }
         let near = did_you_mean(&word, users.chain(jobs));
         let hint = near.unwrap_or_else(|| {
             "`tpu list-users` lists the users, `tpu check` the windows".to_owned()
@@ -116,16 +167,44 @@ impl JobWord {
         Error::not_found(format!("'{word}' is no user, window, name of a job or selector"))
             .hint(hint)
     }
+
+    fn no_member(&self, user: &User, wanted: &[Member]) -> Error {
+        let owner = &user.name;
+        let group = wanted.first().map(|member| member.group);
+        let mut there: Vec<Member> = user.jobs().iter().filter_map(Job::member).collect();
+        there.retain(|member| Some(member.group) == group);
+        there.sort_unstable();
+        there.dedup();
+        let hint = match (group, there.as_slice()) {
+            (Some(group), [first, .., last]) => {
+                let many = counted(there.len(), "member");
+                format!("group {group} has {many}, {first} to {last}")
+            }
+            _ => format!("`tpu check {owner}` lists the jobs"),
+        };
+        Error::not_found(format!("{owner} has no member {self}")).hint(hint)
+    }
 }
 
-/// The name that a job was given.
-pub fn name_of(job: &Job) -> Option<&str> {
-    job.spec.as_ref()?.name.as_deref()
+/// The newest attempts of the members that are wanted, in the order of the members.
+fn newest_members(
+    user: &User,
+    links: &Links<'_>,
+    is_wanted: impl Fn(Member) -> bool,
+) -> Vec<JobNumber> {
+    let mut newest: BTreeMap<Member, JobNumber> = BTreeMap::new();
+    for job in user.jobs() {
+        let Some(member) = job.member().filter(|member| is_wanted(*member)) else { continue };
+        let number = newest.entry(member).or_insert(job.windows_id);
+        *number = job.windows_id.max(*number);
+    }
+    let leaf = |number: JobNumber| links.lineage(number)?.leaf();
+    newest.into_values().filter_map(leaf).collect()
 }
 
 /// The leaves of the lineages that have a name, the newest last.
 pub(super) fn leaves_called(user: &User, links: &Links<'_>, name: &str) -> Vec<JobNumber> {
-    let called = user.jobs().iter().filter(|job| name_of(job) == Some(name));
+    let called = user.jobs().iter().filter(|job| job.name() == Some(name));
     let leaf = |job: &Job| links.lineage(job.windows_id)?.leaf();
     let mut leaves: Vec<JobNumber> = called.filter_map(leaf).collect();
     leaves.sort_unstable();
@@ -133,15 +212,23 @@ pub(super) fn leaves_called(user: &User, links: &Links<'_>, name: &str) -> Vec<J
     leaves
 }
 
-/// The newest attempt of a name. Where an older one of that name is at work too, nobody can tell which is meant.
-fn newest(user: &User, links: &Links<'_>, name: &str) -> Result<JobNumber, Error> {
+/// The group of an attempt, if it has any.
+pub(super) fn group_of(user: &User, number: JobNumber) -> Option<JobNumber> {
+    Some(user.job(number)?.member()?.group)
+}
+
+/// The newest attempt of a name, or of all the members that a group of the name has. Where an older one of that
+/// name is at work too, nobody can tell which is meant.
+fn newest(user: &User, links: &Links<'_>, name: &str) -> Result<Vec<JobNumber>, Error> {
     let leaves = leaves_called(user, links, name);
     let is_live = |number: &JobNumber| user.job(*number).is_some_and(|job| job.status.is_live());
-    let Some((newest, older)) = leaves.split_last() else {
-        return Err(Error::not_found(format!("{} has no job called '{name}'", user.name)));
-    };
-    match older.iter().find(|number| is_live(number)) {
-        None => Ok(*newest),
+    let Some(newest) = leaves.last() else { return Ok(Vec::new()) };
+    let group = group_of(user, *newest);
+    let is_same =
+        |leaf: &JobNumber| leaf == newest || group.is_some() && group_of(user, *leaf) == group;
+    let (same, others): (Vec<JobNumber>, Vec<JobNumber>) = leaves.iter().partition(|l| is_same(l));
+    match others.into_iter().find(is_live) {
+        None => Ok(same),
         Some(other) => {
             let owner = &user.name;
             Err(Error::usage(format!(

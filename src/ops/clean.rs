@@ -3,6 +3,7 @@
 //! is left alone: only panes that carry the mark of such a job are closed ([`orphans`] has the rest).
 
 mod ends;
+mod some;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,8 @@ use crate::model::view::{JobView, Whose};
 use crate::runner::window::place::{self, Window};
 use crate::runner::{StopOrder, StopPart, Unreached, window};
 use crate::text::counted;
+
+pub use self::some::{clean_some, dry_run_clean_some};
 
 use self::ends::{Unwritten, is_known_to_its_engine, looked_at, unwritten};
 use super::ctx::{job_of, user_of};

@@ -18,7 +18,7 @@ use super::{Ctx, Error, names};
 
 /// One user of the file.
 #[derive(Clone, Debug)]
-pub struct Member {
+pub struct FoundUser {
     /// Name.
     pub name: String,
     /// tmux session.
@@ -35,7 +35,7 @@ pub struct Report {
     /// The data file.
     pub data: PathBuf,
     /// Its users.
-    pub users: Vec<Member>,
+    pub users: Vec<FoundUser>,
     /// How many targets it names.
     pub targets: usize,
     /// How many target aliases it has.
@@ -92,12 +92,12 @@ pub fn look(ctx: &Ctx, path: &Path, commands: &[String]) -> Result<Report, Error
     Ok(report)
 }
 
-fn member(user: &crate::model::data::User) -> Member {
+fn member(user: &crate::model::data::User) -> FoundUser {
     let mut jobs = BTreeMap::new();
     for job in user.jobs() {
         *jobs.entry(job.status.word().unwrap_or("starting").to_owned()).or_insert(0) += 1;
     }
-    Member {
+    FoundUser {
         name: user.name.as_str().to_owned(),
         tmux_name: user.tmux_name.clone(),
         dirs: user.working_dir.len(),

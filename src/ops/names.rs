@@ -64,7 +64,11 @@ pub(super) fn refuse_in_use(user: &User, name: &str, but: Option<JobNumber>) -> 
     let links = Links::of(user);
     let own = but.and_then(|window| links.lineage(window)?.leaf());
     let leaves = called::leaves_called(user, &links, name).into_iter();
-    let mut others = leaves.filter(|leaf| Some(*leaf) != own).filter_map(|leaf| user.job(leaf));
+    let group = but.and_then(|window| called::group_of(user, window));
+    let is_own = |leaf: JobNumber| {
+        Some(leaf) == own || group.is_some() && called::group_of(user, leaf) == group
+    };
+    let mut others = leaves.filter(|leaf| !is_own(*leaf)).filter_map(|leaf| user.job(leaf));
     match others.find(|job| job.status.is_live()) {
         Some(job) => {
             Err(Error::refused(format!("{} is called '{name}' and is {}", job.id(), job.status))

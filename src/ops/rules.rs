@@ -8,11 +8,13 @@ use crate::model::rules::Rules;
 use super::ctx::job_mut;
 use super::{Ctx, Error, records, snapshot};
 
-/// Tags a job; an empty tag takes the tag away.
-pub fn add_tag(ctx: &Ctx, id: &JobId, tag: &str) -> Result<(), Error> {
+/// Tags jobs; an empty tag takes the tags away.
+pub fn add_tag(ctx: &Ctx, ids: &[JobId], tag: &str) -> Result<(), Error> {
     ctx.transact(|tx| {
-        job_mut(&mut tx.data, id)?.job_tags = (!tag.is_empty()).then(|| tag.to_owned());
-        records::note(tx, id, "tag", tag);
+        for id in ids {
+            job_mut(&mut tx.data, id)?.job_tags = (!tag.is_empty()).then(|| tag.to_owned());
+            records::note(tx, id, "tag", tag);
+        }
         Ok(())
     })
 }

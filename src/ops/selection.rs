@@ -282,7 +282,10 @@ pub fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> {
         Some((key, number)) if WINDOW_KEYS.contains(&key) => number,
         _ => word,
     };
-    if data.resolve_target(typed).is_some() || numbers(number).is_none() {
+    let is_job = numbers(number).is_some()
+        || JobWord::explicit(number).is_some()
+        || data.jobs().any(|job| job.name() == Some(number));
+    if data.resolve_target(typed).is_some() || !is_job {
         return Ok(());
     }
     let instead = match verb {
@@ -323,13 +326,11 @@ pub fn choose_called(
                     Error::not_found(format!("nobody has a job in window {window}"))
                         .hint("`tpu check-simp` lists the windows")
                 }
-                JobWord::Name(_) | JobWord::Names(..) | JobWord::Part(_) => {
-                    word.unknown(data, None)
-                }
+                _ => word.unknown(data, None),
             });
         }
         for owner in owners {
-            let attempts = word.attempts(data, owner)?.into_iter();
+            let attempts = word.attempts(data, owner)?.attempts.into_iter();
             chosen.extend(attempts.map(|window| JobId::new(owner.name.clone(), window)));
         }
     }

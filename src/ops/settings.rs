@@ -78,8 +78,7 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
         }
     };
     ctx.transact(|tx| {
-        let highest_record =
-            user_of(&tx.data, user)?.jobs().iter().map(|job| job.windows_id.0).max();
+        let highest_record = user_of(&tx.data, user)?.highest_number();
         let highest = highest_record.max(highest_window).unwrap_or(0);
         if number <= highest {
             return Err(Error::refused(format!("windows up to {highest} of {user} are in use"))

@@ -11,7 +11,7 @@ use crate::model::ids::{JobId, UserName};
 use crate::model::view::{JobView, Whose};
 
 use super::called::JobWord;
-use super::ctx::user_of;
+use super::ctx::{job_of, user_of};
 use super::selection::{self, Selector, Sorted};
 use super::snapshot;
 use super::{Ctx, Error};
@@ -127,6 +127,19 @@ impl Requester<'_> {
         self.user(&data, &About { word: sorted.user, purpose: Purpose::Change, jobs: &[] })
     }
 
+    /// The user that a request is about, and those of their jobs that it names, if it names any.
+    pub fn user_and_jobs(&self, words: &[String]) -> Result<(UserName, Vec<JobId>), Error> {
+        let data = self.ctx.data()?;
+        let mut sorted = selection::sort(words, &data)?;
+        sorted.no_selector()?;
+        sorted.no_pair()?;
+        let words = sorted.take_jobs(&data)?;
+        let user = self.owner(&data, sorted.user, &words, Purpose::Change)?;
+        let (mut jobs, of_groups) = attempts(&data, &user, &words)?;
+        jobs.extend(of_groups);
+        Ok((user, jobs))
+    }
+
     /// Whose jobs a list shows that takes users and nothing else.
     pub fn users_of_list(&self, words: &[String]) -> Result<Whose, Error> {
         let data = self.ctx.data()?;
@@ -190,6 +203,23 @@ impl Requester<'_> {
         self.one_of(data, (sorted.user, &words), purpose)
     }
 
+    /// The same, where a number may be that of a window of which there is no record.
+    pub fn one_number_of(
+        &self,
+        data: &Data,
+        (user, words): (Option<UserName>, &[JobWord]),
+        purpose: Purpose,
+    ) -> Result<JobId, Error> {
+        let [JobWord::Number(number)] = words else {
+            return self.one_of(data, (user, words), purpose);
+        };
+        let owner = self.user(data, &About { word: user, purpose, jobs: words })?;
+        if words.iter().any(|word| user_of(data, &owner).is_ok_and(|user| word.is_of(user))) {
+            return self.one_of(data, (Some(owner), words), purpose);
+        }
+        Ok(JobId::new(owner, *number))
+    }
+
     /// The one job that is called by these words, of the user who is named.
     pub fn one_of(
         &self,
@@ -199,7 +229,16 @@ impl Requester<'_> {
     ) -> Result<JobId, Error> {
         let mut jobs = match words {
             [] => Vec::new(),
-            words => attempts(data, &self.owner(data, user, words, purpose)?, words)?,
+            words => {
+                let (one, group) = attempts(data, &self.owner(data, user, words, purpose)?, words)?;
+                if let (Some(first), [word]) = (group.first(), words) {
+                    let what = format!("'{word}' is a group of {} jobs", group.len());
+                    let member = job_of(data, first)?.member();
+                    let hint = member.map(|member| format!("name one of them, as in {member}"));
+                    return Err(Error { hint, ..Error::usage(what) });
+                }
+                one.into_iter().chain(group).collect()
+            }
         };
         match (jobs.pop(), jobs.len()) {
             (Some(one), 0) => Ok(one),
@@ -245,7 +284,10 @@ impl Requester<'_> {
         let user = self.owner(&data, sorted.user, &words, several.purpose)?;
         selectors.extend(targets.into_iter().map(Selector::Target));
 
-        let mut jobs = attempts(&data, &user, &words)?;
+        let (mut jobs, group) = attempts(&data, &user, &words)?;
+        if !group.is_empty() {
+            jobs.extend(self.members(&data, group, &applies)?);
+        }
         if several.all || !selectors.is_empty() {
             // A status that is named is meant, whatever the request takes otherwise.
             let by_status =
@@ -267,6 +309,46 @@ impl Requester<'_> {
         Ok(jobs)
     }
 
+    /// The jobs that are called by the one word that is left when the request has taken what else there is: of a
+    /// group that is called as a whole those to which the request applies.
+    pub fn all_jobs_of(
+        &self,
+        data: &Data,
+        mut sorted: Sorted,
+        applies: impl Fn(&JobView) -> bool,
+    ) -> Result<Vec<JobId>, Error> {
+        sorted.no_selector()?;
+        sorted.no_pair()?;
+        let mut words = sorted.take_jobs(data)?;
+        words.dedup();
+        if words.len() != 1 {
+            // The same errors as where one is meant: several at once are the members of a group, or a pattern's.
+            return self.one_of(data, (sorted.user, &words), Purpose::Change).map(|job| vec![job]);
+        }
+        let user = self.owner(data, sorted.user, &words, Purpose::Change)?;
+        let (mut jobs, group) = attempts(data, &user, &words)?;
+        if !group.is_empty() {
+            jobs.extend(self.members(data, group, &applies)?);
+        }
+        Ok(jobs)
+    }
+
+    /// Those members of a group to which a request applies; all, where it applies to none: what speaks against it
+    /// is then said of each.
+    fn members(
+        &self,
+        data: &Data,
+        group: Vec<JobId>,
+        applies: &impl Fn(&JobView) -> bool,
+    ) -> Result<Vec<JobId>, Error> {
+        let Some(user) = group.first().map(|id| id.user.clone()) else { return Ok(group) };
+        let views = self.selected(data, &user, &[])?.into_iter();
+        let apt: HashSet<JobId> = views.filter(|view| applies(view)).map(|view| view.id).collect();
+        let (fit, rest): (Vec<JobId>, Vec<JobId>) =
+            group.into_iter().partition(|id| apt.contains(id));
+        Ok(if fit.is_empty() { rest } else { fit })
+    }
+
     /// The jobs of a user that every selector accepts.
     fn selected(
         &self,
@@ -281,19 +363,25 @@ impl Requester<'_> {
     }
 }
 
-/// The attempts of a user that are called so, each once.
-fn attempts(data: &Data, user: &UserName, words: &[JobWord]) -> Result<Vec<JobId>, Error> {
+/// The attempts of a user that are called so, each once; by themselves those of groups that are called as a whole.
+fn attempts(
+    data: &Data,
+    user: &UserName,
+    words: &[JobWord],
+) -> Result<(Vec<JobId>, Vec<JobId>), Error> {
     let owner = user_of(data, user)?;
-    let mut jobs: Vec<JobId> = Vec::new();
+    let (mut jobs, mut of_groups) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for word in words {
-        for window in word.attempts(data, owner)? {
+        let called = word.attempts(data, owner)?;
+        let list = if called.is_group { &mut of_groups } else { &mut jobs };
+        for window in called.attempts {
             if seen.insert(window) {
-                jobs.push(JobId::new(user.clone(), window));
+                list.push(JobId::new(user.clone(), window));
             }
         }
     }
-    Ok(jobs)
+    Ok((jobs, of_groups))
 }
 
 #[cfg(test)]

@@ -32,6 +32,18 @@ pub trait Runner: Send + Sync {
     /// a second time. A question that failed leaves open whether it was started.
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError>;
 
+    /// Starts the attempts of one group together, and says of each, by its place among them, what came of it as
+    /// soon as that is known. Each is started once, as by [`Runner::submit`].
+    fn submit_all(
+        &self,
+        attempts: &[Attempt<'_>],
+        said: &mut dyn FnMut(usize, Result<Submitted, RunError>),
+    ) {
+        for (place, attempt) in attempts.iter().enumerate() {
+            said(place, self.submit(attempt));
+        }
+    }
+
     /// How runs are, with as few questions as it takes for all of them; the result keeps their order. A question
     /// that failed makes those unknown about whom it was asked, and no others.
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;

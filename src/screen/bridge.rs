@@ -99,7 +99,7 @@ impl Bridge {
     }
 
     fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
-        rules::add_tag(&self.ctx, job, tag)?;
+        rules::add_tag(&self.ctx, std::slice::from_ref(job), tag)?;
         Ok(if tag.is_empty() {
             format!("{job} has no tag now")
         } else {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::ops::data::Changed;
-use crate::ops::import::{Member, Report};
+use crate::ops::import::{FoundUser, Report};
 
 /// What stands at a path of the data file.
 #[derive(Serialize, JsonSchema)]
@@ -108,8 +108,8 @@ pub struct FoundUserPart<'a> {
     pub jobs: &'a BTreeMap<String, usize>,
 }
 
-impl<'a> From<&'a Member> for FoundUserPart<'a> {
-    fn from(Member { name, tmux_name, dirs, jobs }: &'a Member) -> Self {
+impl<'a> From<&'a FoundUser> for FoundUserPart<'a> {
+    fn from(FoundUser { name, tmux_name, dirs, jobs }: &'a FoundUser) -> Self {
         Self { name, tmux_name, dirs: *dirs, jobs }
     }
 }

@@ -76,6 +76,10 @@ pub struct JobPart<'a> {
     pub zone: Option<&'a str>,
     /// The name by which it and its successors are called; null if it has none.
     pub name: Option<&'a str>,
+    /// Number of the group of which it is a member; null if it is of none.
+    pub group: Option<JobNumber>,
+    /// Which member of the group it is; null if it is of none.
+    pub member: Option<u32>,
     /// Its tags, as they were typed.
     pub tags: Option<&'a str>,
     /// The status after all facts were heard.
@@ -127,6 +131,8 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             target_unknown: view.target_unknown.as_deref(),
             zone: view.zone.as_deref(),
             name: view.name.as_deref(),
+            group: view.member.map(|member| member.group),
+            member: view.member.map(|member| member.index),
             tags: view.tags.as_deref(),
             status: Word(shown),
             error: shown.status.error().map(Word),
@@ -357,6 +363,15 @@ pub struct JobIdDocument<'a> {
 pub struct TagDocument<'a> {
     /// Which one.
     pub job: JobIdPart<'a>,
+    /// The tag.
+    pub tag: &'a str,
+}
+
+/// Jobs that were tagged.
+#[derive(Serialize, JsonSchema)]
+pub struct TagsDocument<'a> {
+    /// Which ones.
+    pub jobs: Vec<JobIdPart<'a>>,
     /// The tag.
     pub tag: &'a str,
 }

@@ -5,8 +5,11 @@ use serde::Serialize;
 
 use crate::model::ids::{JobNumber, TargetName, UserName};
 use crate::model::job::LaunchMode;
+use crate::model::member::Member;
+use crate::ops::Error;
 use crate::ops::kill::Killed;
 use crate::ops::launch::attempt::Launched;
+use crate::ops::launch::group::LaunchedGroup;
 
 use super::jobs::JobIdPart;
 use super::words::Word;
@@ -47,6 +50,81 @@ impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
     }
 }
 
+/// The jobs of a group that have started.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedGroupDocument<'a> {
+    /// The group.
+    pub group: LaunchedGroupPart<'a>,
+}
+
+/// The jobs of a group that have started.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedGroupPart<'a> {
+    /// Whose jobs they are.
+    pub user: &'a UserName,
+    /// Number of the group.
+    pub group: JobNumber,
+    /// Full name of what they compute on.
+    pub target: &'a TargetName,
+    /// The members that have started.
+    pub members: Vec<LaunchedMemberPart<'a>>,
+    /// The members that have not.
+    pub failed: Vec<FailedMemberPart<'a>>,
+}
+
+/// A member of a group that has started.
+#[derive(Serialize, JsonSchema)]
+pub struct LaunchedMemberPart<'a> {
+    /// Which member of the group.
+    pub member: u32,
+    /// Number of the job and of its tmux window.
+    pub window: JobNumber,
+    /// tmux session.
+    pub session: &'a str,
+    /// tmux pane, as in %12.
+    pub pane: &'a str,
+}
+
+/// A member of a group that has not started.
+#[derive(Serialize, JsonSchema)]
+pub struct FailedMemberPart<'a> {
+    /// Which member of the group.
+    pub member: u32,
+    /// Why not.
+    pub reason: &'a str,
+}
+
+impl<'a> From<&'a LaunchedGroup> for LaunchedGroupDocument<'a> {
+    fn from(LaunchedGroup { group, target, members, failed }: &'a LaunchedGroup) -> Self {
+        let started = |(member, launched): &'a (Member, Launched)| LaunchedMemberPart {
+            member: member.index,
+            window: launched.job.window,
+            session: &launched.session,
+            pane: &launched.pane,
+        };
+        let not = |(member, error): &'a (Member, Error)| FailedMemberPart {
+            member: member.index,
+            reason: &error.message,
+        };
+        Self {
+            group: LaunchedGroupPart {
+                user: &group.user,
+                group: group.window,
+                target,
+                members: members.iter().map(started).collect(),
+                failed: failed.iter().map(not).collect(),
+            },
+        }
+    }
+}
+
+/// Jobs that continue others.
+#[derive(Serialize, JsonSchema)]
+pub struct SuccessorsDocument<'a> {
+    /// The new attempts.
+    pub successors: Vec<SuccessorPart<'a>>,
+}
+
 /// A job that continues another.
 #[derive(Serialize, JsonSchema)]
 pub struct SuccessorDocument<'a> {
@@ -71,18 +149,22 @@ pub struct SuccessorPart<'a> {
     pub pane: &'a str,
 }
 
-impl<'a> From<&'a Launched> for SuccessorDocument<'a> {
+impl<'a> From<&'a Launched> for SuccessorPart<'a> {
     fn from(launched: &'a Launched) -> Self {
         Self {
-            launched: SuccessorPart {
-                user: &launched.job.user,
-                window: launched.job.window,
-                parent: launched.parent,
-                target: &launched.target,
-                session: &launched.session,
-                pane: &launched.pane,
-            },
+            user: &launched.job.user,
+            window: launched.job.window,
+            parent: launched.parent,
+            target: &launched.target,
+            session: &launched.session,
+            pane: &launched.pane,
         }
+    }
+}
+
+impl<'a> From<&'a Launched> for SuccessorDocument<'a> {
+    fn from(launched: &'a Launched) -> Self {
+        Self { launched: SuccessorPart::from(launched) }
     }
 }
 
@@ -112,6 +194,8 @@ pub struct LaunchPlanPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub script: Option<String>,
+    /// The members of the group that it would be; null where it would be one job.
+    pub members: Option<Vec<u32>>,
 }
 
 /// What a dry run would start in place of another attempt.

@@ -25,11 +25,11 @@ use super::events::{ClearedLogDocument, EventsDocument, NewsDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
-    TagDocument, ToldDocument, WaitDocument,
+    TagDocument, TagsDocument, ToldDocument, WaitDocument,
 };
 use super::launches::{
-    KilledDocument, LaunchPlanDocument, LaunchedDocument, SuccessorDocument, SuccessorPlanDocument,
-    WaitPlanDocument, WouldConcernDocument,
+    KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
+    SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
 use super::pages::{
     DemoDocument, EmptyDocument, ManualDocument, ScreenDocument, ScriptDocument, TextDocument,
@@ -74,17 +74,20 @@ documents! {
     ExplainDocument<'_>: "explain";
     WaitDocument<'_>: "wait";
     LaunchedDocument<'_>: "run";
+    LaunchedGroupDocument<'_>: "run";
     LaunchPlanDocument<'_>: "run";
     WaitPlanDocument<'_>: "run";
     SuccessorDocument<'_>: "resume", "rerun";
+    SuccessorsDocument<'_>: "resume", "rerun";
     SuccessorPlanDocument<'_>: "resume", "rerun";
     KilledDocument<'_>: "kill";
-    WouldConcernDocument<'_>: "kill", "kill-window";
+    WouldConcernDocument<'_>: "kill", "kill-window", "resume", "rerun";
     CleanedDocument<'_>: "kill-window", "clean", "clear-finished", "clear-error", "clear-all",
         "clear-zombie-windows", "clear-zombie-jobs";
     WouldCleanDocument<'_>: "clean", "clear-finished", "clear-error", "clear-all",
         "clear-zombie-windows", "clear-zombie-jobs";
     TagDocument<'_>: "add-tag";
+    TagsDocument<'_>: "add-tag";
     JobIdDocument<'_>: "ignore-error", "upd-log", "attach";
     RuleDocument<'_>: "set-rule";
     RulesDocument<'_>: "check-rules";

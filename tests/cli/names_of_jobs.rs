@@ -94,6 +94,10 @@ fn a_name_never_chooses_whose_job_it_is() {
     }
     drop(env.tpu("wait bob/mistral").exits(1).says(&["bob/2"]));
     assert_eq!(env.job("alice", 1)["status"], "error");
+    // A verb of targets stops none of them.
+    for word in ["llama", "bob/llama", "name:lla", "12_3"] {
+        drop(env.tpu(&format!("stop {word}")).exits(2).says(&["is no target", "tpu kill"]));
+    }
     // Half of it says whose it is.
     drop(env.tpu("kill 1 bob/1 -y").exits(2).says(&["'bob/1'", "'1'"]));
     drop(env.tpu("kill alice bob/1 -y").exits(2).says(&["two users"]));

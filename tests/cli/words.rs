@@ -145,7 +145,7 @@ fn every_word_counts_or_is_refused() {
         ("caj", &["3"]),
         ("maj --rounds 1", &["3"]),
         ("monitor alice", &none),
-        ("clean alice", &none),
+        ("clean alice", &["3"]),
         ("clear-finished alice", &none),
         ("clear-error alice", &none),
         ("clear-all alice", &none),

@@ -281,6 +281,18 @@ impl TestEnv {
         drop(changed.unwrap());
     }
 
+    /// Makes unconfirmed launches a minute older, as if that had passed. Under the lock: launchers may be calling
+    /// back at this moment.
+    pub(crate) fn a_minute_later(&self, user: &str) {
+        self.change(|data| {
+            for job in data.user_mut(&UserName::from(user)).unwrap().jobs_mut() {
+                if let Some(launch) = job.launch.as_mut().filter(|launch| !launch.confirmed) {
+                    launch.at = launch.at.plus_seconds(-60);
+                }
+            }
+        });
+    }
+
     /// Lets the last reaction of a lineage have been long ago, so that its back-off is over.
     pub(crate) fn a_year_ago(&self, user: &str, window: u64) {
         self.change(|data| {

@@ -29,6 +29,7 @@ pub(crate) fn job(window: u32) -> JobView {
         machines: tpu::model::target::Machines::Provided,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
+        member: None,
         tags: None,
         shown: Shown {
             status: Status::Running,

@@ -1,13 +1,9 @@
 //! SIGKILL of `tpu run` and `tpu resume` at each step of a launch: the next command settles it. Never two
 //! windows for a record, never a window without a record, and the job never runs twice.
 
-use std::sync::Arc;
-
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
 
-use tpu::model::ids::UserName;
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::random::{OsRandom, Random as _};
 
@@ -107,22 +103,9 @@ impl Lab {
         assert_eq!(ids.len(), jobs.len(), "an id twice: {ids:?}");
     }
 
-    /// Makes unconfirmed launches a minute older, as if that had passed. Under the lock: launchers may be
-    /// calling back at this moment.
+    /// Makes unconfirmed launches a minute older, as if that had passed.
     fn a_minute_later(&self) {
-        let clock = Arc::new(SystemClock::new());
-        let pid = std::process::id();
-        let who = Who { pid, host: "test".to_owned(), command: "test".to_owned() };
-        let store = Store::open(Paths::new(self.env.data_path()), Arc::new(OsDisk), clock, who);
-        let aged = store.transact("test", |tx| -> Result<(), StoreError> {
-            for job in tx.data.user_mut(&UserName::from("alice")).unwrap().jobs_mut() {
-                if let Some(launch) = job.launch.as_mut().filter(|launch| !launch.confirmed) {
-                    launch.at = launch.at.plus_seconds(-60);
-                }
-            }
-            Ok(())
-        });
-        drop(aged.unwrap());
+        self.env.a_minute_later("alice");
     }
 
     /// A writing command that is about something else.

@@ -4,6 +4,7 @@ mod callbacks;
 mod clean;
 mod curves;
 mod from_nothing;
+mod groups;
 mod hostile_output;
 mod ignore_error;
 mod kill;

@@ -12,19 +12,19 @@ use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
 /// A lab with one echo, which has four jobs at once.
-struct Lab {
-    env: TestEnv,
+pub(super) struct Lab {
+    pub(super) env: TestEnv,
     spool: PathBuf,
 }
 
 /// `tpu` with that kind.
-fn program() -> String {
+pub(super) fn program() -> String {
     let beside = Path::new(TPU).parent().unwrap().join("examples/tpu-echo");
     beside.to_str().unwrap().to_owned()
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut env = TestEnv::new();
         env.set("TPU_USER", "alice");
         let spool = env.path("spool");
@@ -36,42 +36,42 @@ impl Lab {
     }
 
     #[must_use = "say how it should have ended: .exits(0)"]
-    fn tpu(&self, line: &str) -> CommandOutput {
+    pub(super) fn tpu(&self, line: &str) -> CommandOutput {
         let words: Vec<&str> = line.split_whitespace().collect();
         self.env.output(&self.env.spawn_program(&program(), &words))
     }
 
-    fn monitor(&self) -> Running {
+    pub(super) fn monitor(&self) -> Running {
         let running = self.env.start_program(&program(), "daemon run", &[]);
         wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
         running
     }
 
     /// The job's directory of the engine.
-    fn place(&self, window: u64) -> PathBuf {
+    pub(super) fn place(&self, window: u64) -> PathBuf {
         let job = self.env.job("alice", window);
         self.spool.join(job["extra_msgs"]["launch"]["token"].as_str().unwrap())
     }
 
     /// The engine says how a job is.
-    fn says(&self, window: u64, state: &str) {
+    pub(super) fn says(&self, window: u64, state: &str) {
         let place = self.place(window);
         write_file(&place.join("new"), state);
         std::fs::rename(place.join("new"), place.join("state")).unwrap();
     }
 
-    fn prints(&self, window: u64, text: &str) {
+    pub(super) fn prints(&self, window: u64, text: &str) {
         write_file(&self.place(window).join("log"), text);
     }
 
-    fn shown(&self, window: u64) -> Value {
+    pub(super) fn shown(&self, window: u64) -> Value {
         let jobs = self.tpu("check alice --json").exits(0).json();
         let jobs = jobs["jobs"].as_array().unwrap();
         jobs.iter().find(|job| job["window"] == window).unwrap().clone()
     }
 
     /// What the engine has of jobs, each by its words; one that is just being put there is none yet.
-    fn submitted(&self) -> Vec<String> {
+    pub(super) fn submitted(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.spool).unwrap().map(|entry| entry.unwrap());
         entries
             .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))

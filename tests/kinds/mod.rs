@@ -1,3 +1,4 @@
 //! Kinds of target that are added to the program from outside.
 
 mod added;
+mod groups;

@@ -44,6 +44,9 @@ pub struct Run {
     /// A name by which it and its successors are called wherever a job is
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7
+    #[arg(long, value_name = "MEMBERS")]
+    pub array: Option<String>,
     /// Options of one kind of target alone, by their names
     #[arg(skip)]
     pub of_kind: KindOptions,
@@ -139,8 +142,8 @@ pub struct Kill {
 /// `tpu clean`.
 #[derive(Debug, Args)]
 pub struct Clean {
-    /// User
-    #[arg(value_name = "USER")]
+    /// User; windows or names, for no other jobs than these
+    #[arg(value_name = "USER|JOB")]
     pub words: Vec<String>,
     /// Also the ancestors of attempts that are still alive (-re)
     #[arg(long)]

@@ -12,8 +12,16 @@ use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
-    let user = app.requester()?.only_user(&args.words)?;
+    let (user, jobs) = app.requester()?.user_and_jobs(&args.words)?;
     let extent = Extent { ends: Ends::All, ancestors_too: args.re, force: args.force };
+    if !jobs.is_empty() {
+        let ctx = app.ctx()?;
+        return if app.global.dry_run {
+            Ok(would(&user, &clean::dry_run_clean_some(ctx, &user, &jobs, extent)?))
+        } else {
+            Ok(told(app, &clean::clean_some(ctx, &user, &jobs, extent)?))
+        };
+    }
     if app.global.dry_run {
         return Ok(would(&user, &clean::dry_run_clean(app.ctx()?, &user, extent)?));
     }

@@ -5,7 +5,6 @@ use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
 use crate::model::time::Zone;
-use crate::ops::called::JobWord;
 use crate::ops::journal::{self, Event};
 use crate::ops::selection;
 use crate::ops::whose::{About, Purpose};
@@ -24,14 +23,13 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
     let (user, window) = match jobs.as_slice() {
         // Without a user or a window: everybody's events.
         [] if sorted.user.is_none() => (None, None),
-        [] | [JobWord::Number(_)] => {
+        [] => {
             let about = About { word: sorted.user, purpose: Purpose::Look, jobs: &jobs };
-            // One that was cleaned away has its events all the same.
-            let window = jobs.first().and_then(JobWord::number);
-            (Some(requester.user(&data, &about)?), window)
+            (Some(requester.user(&data, &about)?), None)
         }
-        _ => {
-            let job = requester.one_of(&data, (sorted.user, &jobs), Purpose::Look)?;
+        // One that was cleaned away has its events all the same.
+        jobs => {
+            let job = requester.one_number_of(&data, (sorted.user, jobs), Purpose::Look)?;
             (Some(job.user), Some(job.window))
         }
     };

@@ -59,7 +59,7 @@ fn dry_run_of(results: Vec<(JobId, Result<(), Error>)>) -> Outcome {
 }
 
 /// The outcome where some went well, all, or nothing.
-fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
+pub(super) fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
     match Error::all(problems) {
         None => Ok(output),
         Some(error) if nothing => Err(error),
@@ -75,8 +75,11 @@ fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcom
 pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let sorted = selection::sort(words, &data)?;
-    let id = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
+    let mut sorted = selection::sort(words, &data)?;
+    sorted.no_selector()?;
+    let called = sorted.take_jobs(&data)?;
+    sorted.no_pair()?;
+    let id = app.requester()?.one_number_of(&data, (sorted.user, &called), Purpose::Change)?;
     if app.global.dry_run {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
@@ -89,7 +92,7 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))
 }
 
-fn listed(what: &str, jobs: &[JobId]) -> Output {
+pub(super) fn listed(what: &str, jobs: &[JobId]) -> Output {
     let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
     Output::new(format!("{what} {}.", names(jobs)), &document)
 }

@@ -3,15 +3,17 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Again;
-use crate::cli::commands::run;
+use crate::cli::commands::{kill, run};
 use crate::cli::print::Output;
 use crate::model::job::Succession;
-use crate::ops::resume::{self, AgainRequest};
+use crate::model::view::JobView;
+use crate::ops::resume::{self, Again as AgainDone, AgainRequest};
 use crate::ops::selection;
-use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of};
 use crate::plan::resume_from::{self, ResumeFrom};
-use crate::wire::launches::{SuccessorDocument, SuccessorPlanDocument, SuccessorPlanPart};
+use crate::wire::launches::{
+    SuccessorDocument, SuccessorPart, SuccessorPlanDocument, SuccessorPlanPart, SuccessorsDocument,
+};
 
 /// From the last checkpoint.
 pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
@@ -24,11 +26,14 @@ pub(in crate::cli) fn rerun(app: &App, args: &Again) -> Outcome {
 }
 
 fn again(app: &App, args: &Again, how: Succession) -> Outcome {
-    let ctx = app.ctx()?;
-    let request = from_nothing(app, request(app, args, how)?)?;
+    let requests = requests(app, args, how)?;
+    let [request] = requests.as_slice() else {
+        return members_again(app, args, requests);
+    };
+    let request = from_nothing(app, request.clone())?;
     if app.global.dry_run {
-        let (plan, warnings) = resume::plan(ctx, &request)?;
-        let (argv, script, text) = run::in_words(ctx, &plan)?;
+        let (plan, warnings) = resume::plan(app.ctx()?, &request)?;
+        let (argv, script, text) = run::in_words(app.ctx()?, &plan)?;
         let document = SuccessorPlanDocument {
             plan: SuccessorPlanPart {
                 user: &plan.user,
@@ -42,22 +47,58 @@ fn again(app: &App, args: &Again, how: Succession) -> Outcome {
         };
         return Ok(Output::new(text, &document).notes(warnings));
     }
+    let (text, again) = start(app, args, &request)?;
+    Ok(Output::new(text, &SuccessorDocument::from(&again.launched)).notes(again.warnings))
+}
+
+/// Several jobs, one after the other; what speaks against one keeps the others from nothing.
+fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcome {
+    let (mut text, mut notes) = (String::new(), Vec::new());
+    let (mut jobs, mut launched, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for request in requests {
+        let done = from_nothing(app, request).and_then(|request| {
+            if app.global.dry_run {
+                notes.extend(resume::plan(app.ctx()?, &request)?.1);
+                jobs.push(request.job);
+                return Ok(());
+            }
+            let (line, again) = start(app, args, &request)?;
+            text += &format!("{line}\n");
+            notes.extend(again.warnings);
+            launched.push(again.launched);
+            Ok(())
+        });
+        problems.extend(done.err());
+    }
+    let nothing = jobs.is_empty() && launched.is_empty();
+    let output = if app.global.dry_run {
+        kill::listed("Would go on with", &jobs)
+    } else {
+        let successors = launched.iter().map(SuccessorPart::from).collect();
+        Output::new(text, &SuccessorsDocument { successors })
+    };
+    kill::of_several(output.notes(notes), nothing, problems)
+}
+
+/// Starts the successor of one job, and says so.
+fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, AgainDone), Error> {
+    let ctx = app.ctx()?;
     let target = match &request.target {
         Some(target) => target.clone(),
         None => job_of(&*ctx.data()?, &request.job)?.tpu.to_string(),
     };
     if run::make_usable(app, &target, args.apply)? {
-        resume::provide_target(ctx, &request)?;
+        resume::provide_target(ctx, request)?;
     }
-    let again = resume::again(ctx, &request)?;
-    let launched = again.launched;
-    let done = match how {
+    let again = resume::again(ctx, request)?;
+    let launched = &again.launched;
+    let done = match request.how {
         Succession::Resume => "Resumed",
         Succession::Rerun => "Started again",
     };
     let text =
         format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
-    Ok(Output::new(text, &SuccessorDocument::from(&launched)).notes(again.warnings))
+    Ok((text, again))
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.
@@ -80,7 +121,7 @@ fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error>
     Ok(AgainRequest { from_nothing, ..request })
 }
 
-fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Error> {
+fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest>, Error> {
     let data = app.ctx()?.data()?;
     let mut sorted = selection::sort(&args.words, &data)?;
     let mut target = sorted.take("tpu").or_else(|| sorted.take("ka"));
@@ -88,7 +129,12 @@ fn request(app: &App, args: &Again, how: Succession) -> Result<AgainRequest, Err
         let at = sorted.rest.iter().position(|word| data.resolve_target(word).is_some());
         target = at.map(|at| sorted.rest.remove(at));
     }
-    let job = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
-    let from_nothing = app.global.yes;
-    Ok(AgainRequest { job, how, target, force: args.force, from_nothing })
+    let applies = |view: &JobView| {
+        let is_over = view.shown.unknown.is_none() && !view.shown.status.is_live();
+        view.failure().is_some() || args.force && is_over
+    };
+    let jobs = app.requester()?.all_jobs_of(&data, sorted, applies)?;
+    let (force, from_nothing) = (args.force, app.global.yes);
+    let of = |job| AgainRequest { job, how, target: target.clone(), force, from_nothing };
+    Ok(jobs.into_iter().map(of).collect())
 }

@@ -9,16 +9,17 @@ use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::rules::{NAMED, Rules};
 use crate::ops::launch::check::parse_rules;
-use crate::ops::selection;
+use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of, rules};
 use crate::wire::jobs::{
-    JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument, TagDocument,
+    JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument,
+    TagDocument, TagsDocument,
 };
 
 /// A job and the one further word that the command takes, which is free text: it is the second of two, unless it
 /// alone can be a job.
-fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, String), Error> {
+fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(Sorted, String), Error> {
     let data = app.ctx()?.data()?;
     let sorted_alone = |word: &String| selection::sort(std::slice::from_ref(word), &data);
     let mut has_window = false;
@@ -50,22 +51,27 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(JobId, Strin
     };
     let mut called = words.to_vec();
     let word = called.remove(at);
-    let sorted = selection::sort(&called, &data)?;
-    let job = app.requester()?.one_job_of(&data, sorted, Purpose::Change)?;
-    Ok((job, word))
+    Ok((selection::sort(&called, &data)?, word))
 }
 
 /// `add-tag`.
 pub(in crate::cli) fn add_tag(app: &App, words: &[String]) -> Outcome {
-    let (job, tag) = job_and_word(app, words, "tag")?;
-    rules::add_tag(app.ctx()?, &job, &tag)?;
-    let document = TagDocument { job: JobIdPart::from(&job), tag: &tag };
-    Ok(Output::new(format!("Tagged {job}: {tag}"), &document))
+    let (sorted, tag) = job_and_word(app, words, "tag")?;
+    let jobs = app.requester()?.all_jobs_of(&*app.ctx()?.data()?, sorted, |_| true)?;
+    rules::add_tag(app.ctx()?, &jobs, &tag)?;
+    let names: Vec<String> = jobs.iter().map(JobId::to_string).collect();
+    let text = format!("Tagged {}: {tag}", names.join(", "));
+    if let [job] = jobs.as_slice() {
+        return Ok(Output::new(text, &TagDocument { job: JobIdPart::from(job), tag: &tag }));
+    }
+    let document = TagsDocument { jobs: jobs.iter().map(JobIdPart::from).collect(), tag: &tag };
+    Ok(Output::new(text, &document))
 }
 
 /// `set-rule`.
 pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
-    let (job, typed) = job_and_word(app, words, "rule")?;
+    let (sorted, typed) = job_and_word(app, words, "rule")?;
+    let job = app.requester()?.one_job_of(&*app.ctx()?.data()?, sorted, Purpose::Change)?;
     let parsed = parse_rules(&typed)?;
     rules::set_rule(app.ctx()?, &job, &parsed)?;
     Ok(Output::new(

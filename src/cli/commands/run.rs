@@ -7,18 +7,22 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
+use crate::model::member::{Array, Member};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::ops::board::line::Wish;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::{self, Launched};
+use crate::ops::launch::group::LaunchedGroup;
 use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::names;
 use crate::ops::selection::{self, Sorted};
 use crate::ops::{Ctx, Error};
+use crate::text::counted;
 use crate::wire::launches::{
-    LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, WaitPlanDocument, WaitPlanPart,
+    LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
+    WaitPlanPart,
 };
 use crate::wire::words::Word;
 
@@ -75,6 +79,7 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
                 mode: Word(plan.mode),
                 argv,
                 script,
+                members: plan.spec.array.as_ref().map(|array| array.indexes().to_vec()),
             },
         };
         return Ok(Ran { job: None, output: Output::new(text, &document).notes(notes) });
@@ -82,8 +87,33 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     if make_usable(app, request.target(), args.apply)? {
         launch::provide_target(ctx, &request)?;
     }
+    if request.spec.array.is_some() {
+        return Ok(group_ran(&launch::launch_group(ctx, &request)?, notes));
+    }
     let launched = launch::launch(ctx, &request)?;
     Ok(ran(&launched, notes))
+}
+
+/// Says which jobs of a group have started, and which have not.
+fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
+    /// Nobody reads more.
+    const MOST: usize = 10;
+    let LaunchedGroup { group, target, members, failed } = launched;
+    let numbers = |(member, job): &(Member, Launched)| format!("{member} is {}", job.job.window);
+    let which = match members.as_slice() {
+        [only] => numbers(only),
+        [first, .., last] => format!("{} to {}", numbers(first), numbers(last)),
+        [] => String::new(),
+    };
+    let jobs = counted(members.len(), "job");
+    let text = format!("Started {jobs} of group {group} on {target}: {which}.");
+    notes.extend(failed.iter().take(MOST).map(|(member, error)| format!("{member}: {error}")));
+    if failed.len() > MOST {
+        notes.push(format!("and {} more were not started", failed.len() - MOST));
+    }
+    let mut output = Output::new(text, &LaunchedGroupDocument::from(launched)).notes(notes);
+    output.code = u8::from(!failed.is_empty());
+    Ran { job: Some(group.clone()), output }
 }
 
 /// Says that a job has started.
@@ -128,6 +158,19 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
         return Err(Error::usage(format!("{target} is one target: there is nothing to choose"))
             .hint("name a type to choose among: tpu run v2-32 --auto"));
     }
+    let array = match &args.array {
+        None => None,
+        Some(typed) => Some(Array::parse(typed).map_err(|error| {
+            Error::usage(format!("--array {typed}: {error}")).hint("as in --array 0-3 or 0,2,5-7")
+        })?),
+    };
+    if let (Some(_), TargetRequest::Any(any)) = (&array, &target) {
+        let what =
+            format!("a group needs one target that takes several jobs, not {}", any.in_words());
+        return Err(
+            Error::refused(what).hint("name it, as in: tpu run local --array 0-3 -- COMMAND")
+        );
+    }
     let dir = directory(&mut sorted)?;
     let monitor = match sorted.take("monitor") {
         None => true,
@@ -151,6 +194,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     }
     let spec = JobSpec {
         name: args.name.clone(),
+        array,
         dir: Some(dir),
         configs: sorted.pairs,
         command,

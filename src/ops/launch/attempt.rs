@@ -12,7 +12,9 @@ use crate::ops::board::{self, line};
 use crate::ops::lease::{self, Held};
 use crate::ops::{Ctx, Error, Kind, names, records, runners, snapshot, stage};
 use crate::plan::budget;
-use crate::runner::{Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Unreached};
+use crate::runner::{
+    Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Submitted, Unreached,
+};
 use crate::store::Tx;
 
 use super::check::kept_environment;
@@ -43,15 +45,34 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
         let now = ctx.clock.now();
         claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
     })?;
-    let id = job.id();
     fail::fail_point!("launch-claimed");
+    prepare(ctx, plan, &job, &*runner)?;
+    let submitted = runner.submit(&attempt(ctx, plan, &job));
+    settle(ctx, plan, &job, (&*runner, submitted))
+}
 
-    if job.engine.is_some()
-        && let Err(error) = stage::prepare(ctx, &*runner.files(), &job)
-    {
-        return Err(give_up(ctx, plan, &id, &token, &error));
+/// Puts the code of what an engine is to run where the engine sees it.
+pub(super) fn prepare(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    job: &Job,
+    runner: &dyn Runner,
+) -> Result<(), Error> {
+    if job.engine.is_none() {
+        return Ok(());
     }
-    let submitted = match runner.submit(&attempt(ctx, plan, &job)) {
+    stage::prepare(ctx, &*runner.files(), job).map_err(|error| give_up(ctx, plan, job, &error))
+}
+
+/// Writes down what came of a submission: from here the attempt exists, or it is given up.
+pub(super) fn settle(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    job: &Job,
+    (runner, submitted): (&dyn Runner, Result<Submitted, RunError>),
+) -> Result<Launched, Error> {
+    let id = job.id();
+    let submitted = match submitted {
         Ok(submitted) => submitted,
         // Nobody asks back for an engine: the next look settles whether it has the job.
         Err(RunError::Unreachable(why)) if job.engine.is_some() => {
@@ -61,10 +82,10 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
                 id.user
             )));
         }
-        Err(error) => return Err(give_up(ctx, plan, &id, &token, &error.into())),
+        Err(error) => return Err(give_up(ctx, plan, job, &error.into())),
     };
     fail::fail_point!("launch-opened");
-    confirm(ctx, plan, &job, (&*runner, &submitted.handle))?;
+    confirm(ctx, plan, job, (runner, &submitted.handle))?;
     fail::fail_point!("launch-confirmed");
     Ok(Launched {
         job: id,
@@ -89,7 +110,12 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
 }
 
 /// What is submitted of a plan.
-fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
+pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
+    let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
+    if let Some(member) = job.member() {
+        env.push(("TPU_GROUP".into(), member.group.to_string().into()));
+        env.push(("TPU_MEMBER".into(), member.index.to_string().into()));
+    }
     Attempt {
         job,
         session: &plan.session,
@@ -97,34 +123,54 @@ fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
         // A resume's own copy is there for certain; the directory it was made from may be gone.
         cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
         words: plan.words(),
-        env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
+        env,
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
     }
 }
 
 /// What a claim needs beside the plan.
-struct Claim<'a> {
-    token: &'a LaunchToken,
-    handle: &'a Handle,
-    highest: u32,
-    now: Timestamp,
-    lease: Option<&'a Held>,
+pub(super) struct Claim<'a> {
+    pub(super) token: &'a LaunchToken,
+    pub(super) handle: &'a Handle,
+    pub(super) highest: u32,
+    pub(super) now: Timestamp,
+    pub(super) lease: Option<&'a Held>,
 }
 
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
-    target_still_free(&tx.data, plan, claim.now)?;
+    still_right(tx, plan, claim.now)?;
+    append(tx, plan, claim)
+}
+
+/// What could have changed since the check.
+pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
+    target_still_free(&tx.data, plan, now)?;
     name_still_free(&tx.data, plan)?;
     if let Some(ticket) = &plan.ticket {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
         line::hand_in(&mut tx.data, ticket)?;
     }
+    Ok(())
+}
+
+/// The next number of the user whose job it is to be.
+pub(super) fn next_number(
+    tx: &mut Tx<'_>,
+    plan: &LaunchPlan,
+    highest: u32,
+) -> Result<JobNumber, Error> {
     let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
             .hint("`tpu list-users` lists the users there are")
     })?;
-    let window = user.next_window(Some(claim.highest));
+    Ok(user.next_window(Some(highest)))
+}
+
+/// Appends the record and marks its parent.
+pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
+    let window = next_number(tx, plan, claim.highest)?;
     let id = JobId::new(plan.user.clone(), window);
     let mut job = record(plan, &id, (claim.token, claim.now));
     job.keep_handle(claim.handle.clone());
@@ -364,8 +410,10 @@ fn confirm(
 ///
 /// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
 /// through, the job runs, whatever tmux said.
-fn give_up(ctx: &Ctx, plan: &LaunchPlan, id: &JobId, token: &LaunchToken, error: &Error) -> Error {
+fn give_up(ctx: &Ctx, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Error {
+    let id = &claimed.id();
     let written = ctx.transact(|tx| {
+        let Some(Launch { token, .. }) = &claimed.launch else { return Ok(false) };
         let job = records::of_launch(&mut tx.data, id, token)?;
         if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
             return Ok(true);

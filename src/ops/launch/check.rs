@@ -49,6 +49,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     }
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));
+        note(&mut problems, takes_several(target, spec));
     }
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
@@ -223,6 +224,15 @@ fn understood(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
             Err(Error::usage(what).hint(hint))
         }
     }
+}
+
+/// The jobs of a group run side by side.
+fn takes_several(target: &Target, spec: &JobSpec) -> Result<(), Error> {
+    if spec.array.is_none() || !target.exclusive {
+        return Ok(());
+    }
+    let what = format!("{} takes one job at a time, and no group", target.name);
+    Err(Error::refused(what).hint("a group needs a target that takes several, as `local` does"))
 }
 
 /// Script mode needs the script.

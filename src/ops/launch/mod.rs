@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod check;
+pub mod group;
 pub mod plan;
 pub mod reconcile;
 
@@ -17,6 +18,7 @@ use super::provision::{self, Wish};
 use super::{Ctx, Error};
 use attempt::Launched;
 use check::Provided;
+use group::LaunchedGroup;
 use plan::LaunchPlan;
 
 /// A job to be started now.
@@ -54,6 +56,13 @@ pub fn launch(ctx: &Ctx, request: &RunRequest) -> Result<Launched, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
     attempt::start(ctx, &plan, None)
+}
+
+/// Starts the jobs of a group.
+pub fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGroup, Error> {
+    reconcile::reconcile(ctx)?;
+    let plan = check::check(ctx, request, Provided::Already)?;
+    group::start(ctx, &plan)
 }
 
 /// Starts a job that has waited in line: its place there, and the environment in which it was asked for.

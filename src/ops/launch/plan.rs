@@ -145,6 +145,9 @@ impl LaunchPlan {
         if let Some(zone) = &self.target.zone {
             text += &line("zone", zone);
         }
+        if let Some(array) = &self.spec.array {
+            text += &line("members", &array.to_string());
+        }
         text += &line("directory", &self.dir);
         let words = self.words();
         let command = shown(&words);

@@ -1,10 +1,11 @@
 //! An engine that is a directory: whoever submits leaves a job there, and somebody's hand says how it goes.
 //!
-//! `DIR/TOKEN/` holds a job: `argv` (its words), `state` (one line, below) and `log` (what it prints). The states
-//! are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON` and `stopped`. Where `DIR` is not there,
-//! the engine does not answer.
+//! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `state` (one line, below) and
+//! `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON` and
+//! `stopped`. Where `DIR` is not there, the engine does not answer.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -183,9 +184,19 @@ impl Runner for Engine {
         let handle = self.handle(&token.unwrap_or_else(|| LaunchToken::from("")));
         // The same token again: it is there already.
         if !dir.is_dir() {
+            let of_member = |(name, _): &&(OsString, OsString)| {
+                ["TPU_GROUP", "TPU_MEMBER"].iter().any(|known| name == known)
+            };
+            let told: Vec<String> = attempt
+                .env
+                .iter()
+                .filter(of_member)
+                .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+                .collect();
             let fresh = self.spool.join(format!(".{}", std::process::id()));
             let made = std::fs::create_dir_all(&fresh)
                 .and_then(|()| put(&fresh.join("argv"), &argv(attempt)))
+                .and_then(|()| put(&fresh.join("env"), &told.join(" ")))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
                 .and_then(|()| std::fs::rename(&fresh, &dir));
             made.map_err(|error| {

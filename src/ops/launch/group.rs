@@ -1,0 +1,149 @@
+//! Starts the jobs of a group: all are claimed in one transaction, then handed to their runner together. Each is a
+//! job as any other from there on: what fails to be submitted is that member's failed launch, and what a crash
+//! leaves is settled as for single launches.
+
+use std::time::Duration;
+
+use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
+use crate::model::job::Job;
+use crate::model::member::{Array, Member};
+use crate::model::spec::JobSpec;
+use crate::ops::{Ctx, Error, records, runners};
+use crate::runner::{Attempt, Ground};
+
+use super::attempt::{self, Claim, Launched};
+use super::plan::LaunchPlan;
+
+/// Members that have not been handed over yet are said to be about to be so often: much sooner than a launch is
+/// taken for one that nobody goes on with.
+const SAY_AGAIN: Duration = Duration::from_secs(5);
+
+/// The jobs of a group, as far as they could be started.
+#[derive(Debug)]
+pub struct LaunchedGroup {
+    /// The number of the group, as that of a job.
+    pub group: JobId,
+    /// What they compute on.
+    pub target: TargetName,
+    /// The members that have started.
+    pub members: Vec<(Member, Launched)>,
+    /// Those that have not, each with the reason.
+    pub failed: Vec<(Member, Error)>,
+}
+
+/// A member that is claimed: what it is to do, and its record.
+struct Claimed {
+    member: Member,
+    plan: LaunchPlan,
+    job: Job,
+}
+
+/// Starts the group that a plan has.
+pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
+    let Some(array) = &plan.spec.array else {
+        return Err(Error::usage("a group has members").hint("as in: --array 0-3"));
+    };
+    let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
+    let tokens: Vec<LaunchToken> =
+        array.indexes().iter().map(|_| LaunchToken::new(ctx.random.hex(16))).collect();
+    let first = tokens.first().expect("an array has members");
+    let ground = runner.ground(&plan.session, first)?;
+    let (group, claimed) = claim(ctx, plan, (array, &tokens), &ground)?;
+    fail::fail_point!("launch-claimed");
+
+    let mut launched = LaunchedGroup {
+        group: JobId::new(plan.user.clone(), group),
+        target: plan.target.name.clone(),
+        members: Vec::new(),
+        failed: Vec::new(),
+    };
+    let mut waiting = Waiting { ctx, said: ctx.clock.monotonic(), claimed: &claimed, done: 0 };
+    let mut ready: Vec<&Claimed> = Vec::new();
+    for one in &claimed {
+        waiting.say_again();
+        match attempt::prepare(ctx, &one.plan, &one.job, &*runner) {
+            Ok(()) => ready.push(one),
+            Err(error) => launched.failed.push((one.member, error)),
+        }
+    }
+    let attempts: Vec<Attempt<'_>> =
+        ready.iter().map(|one| attempt::attempt(ctx, &one.plan, &one.job)).collect();
+    runner.submit_all(&attempts, &mut |place, submitted| {
+        let Some(one) = ready.get(place) else { return };
+        match attempt::settle(ctx, &one.plan, &one.job, (&*runner, submitted)) {
+            Ok(started) => launched.members.push((one.member, started)),
+            Err(error) => launched.failed.push((one.member, error)),
+        }
+        waiting.done += 1;
+        waiting.say_again();
+    });
+    if launched.members.is_empty()
+        && let Some((_, error)) = launched.failed.first()
+    {
+        let (group, why) = (&launched.group, &error.message);
+        let error = Error::new(error.kind, format!("no member of {group} was started: {why}"));
+        return Err(error.hint(format!("once that is mended: tpu rerun {group}")));
+    }
+    Ok(launched)
+}
+
+/// The one transaction of all members: the number of the group, then a record for each.
+fn claim(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    (array, tokens): (&Array, &[LaunchToken]),
+    Ground { handle, highest }: &Ground,
+) -> Result<(JobNumber, Vec<Claimed>), Error> {
+    ctx.transact(|tx| {
+        let now = ctx.clock.now();
+        attempt::still_right(tx, plan, now)?;
+        let group = attempt::next_number(tx, plan, *highest)?;
+        let mut claimed = Vec::new();
+        for (index, token) in array.indexes().iter().zip(tokens) {
+            let member = Member { group, index: *index };
+            let spec = JobSpec { array: None, member: Some(member), ..plan.spec.clone() };
+            let plan = LaunchPlan { spec, ..plan.clone() };
+            let handle = &handle.beside(token);
+            let claim = Claim { token, handle, highest: *highest, now, lease: None };
+            let job = attempt::append(tx, &plan, &claim)?;
+            claimed.push(Claimed { member, plan, job });
+        }
+        Ok((group, claimed))
+    })
+}
+
+/// The members that have not been submitted yet.
+struct Waiting<'a> {
+    ctx: &'a Ctx,
+    /// When it was last said that they are about to be.
+    said: Duration,
+    claimed: &'a [Claimed],
+    done: usize,
+}
+
+impl Waiting<'_> {
+    /// Says from time to time that somebody is still at it: a launch of which nothing is heard is given up by
+    /// whoever looks next.
+    fn say_again(&mut self) {
+        let now = self.ctx.clock.monotonic();
+        if now.saturating_sub(self.said) < SAY_AGAIN || self.done >= self.claimed.len() {
+            return;
+        }
+        self.said = now;
+        let said = self.ctx.transact(|tx| {
+            let now = self.ctx.clock.now();
+            for Claimed { job, .. } in self.claimed {
+                let Some(launch) = &job.launch else { continue };
+                let Ok(job) = records::of_launch(&mut tx.data, &job.id(), &launch.token) else {
+                    continue;
+                };
+                if let Some(launch) = job.launch.as_mut().filter(|launch| !launch.confirmed) {
+                    launch.at = now;
+                }
+            }
+            Ok(())
+        });
+        // A launch that was given up for want of it is told as such when it is settled.
+        drop(said);
+    }
+}

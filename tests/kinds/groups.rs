@@ -1,0 +1,127 @@
+//! A group of jobs on an engine: its members start together, each is a job as any other, and one that comes back is
+//! the same member.
+
+use serde_json::{Value, json};
+
+use super::added::{Lab, program};
+use crate::common::wait::{wait_for, wait_until};
+
+/// The newest attempt of a member.
+fn member(lab: &Lab, member: u64) -> Value {
+    let shown = lab.tpu(&format!("check 1_{member} --json")).exits(0).json();
+    let jobs = shown["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1, "{jobs:?}");
+    jobs[0].clone()
+}
+
+fn run(lab: &Lab, words: &str) {
+    let ran = lab.tpu(&format!("run cave --array 0-3 rule=pre -q {words} -- ./train")).exits(0);
+    drop(ran.says(&["group alice/1", "1_0 is 2", "1_3 is 5"]));
+}
+
+#[test]
+fn its_members_start_together_and_one_that_is_preempted_comes_back_as_itself() {
+    let lab = Lab::new();
+    run(&lab, "");
+    assert_eq!(lab.submitted().len(), 4);
+    for (window, index) in [(2, 0), (3, 1), (4, 2), (5, 3)] {
+        let told = std::fs::read_to_string(lab.place(window).join("env")).unwrap();
+        assert_eq!(told, format!("TPU_GROUP=1 TPU_MEMBER={index}"));
+        let seen = member(&lab, index);
+        let who = (&seen["window"], &seen["group"], &seen["member"]);
+        assert_eq!(who, (&json!(window), &json!(1), &json!(index)));
+    }
+    for window in 2..=5 {
+        lab.says(window, "running n7");
+    }
+    lab.prints(3, "step 40/100 loss 0.25\n");
+    let _monitor = lab.monitor();
+    lab.env.wait_status(3, "running");
+    lab.says(3, "preempted by somebody of higher rank");
+    lab.env.wait_status(3, "resumed");
+    let second = wait_for("the next attempt", || lab.env.jobs("alice").get(4).cloned());
+    assert_eq!((&second["windows_id"], &second["extra_msgs"]["father"]), (&json!(6), &json!(3)));
+    wait_until("it is submitted", || lab.submitted().len() == 5);
+    let told = std::fs::read_to_string(lab.place(6).join("env")).unwrap();
+    assert_eq!(told, "TPU_GROUP=1 TPU_MEMBER=1", "the same member");
+    let seen = member(&lab, 1);
+    assert_eq!((&seen["window"], &seen["member"]), (&json!(6), &json!(1)));
+
+    // One is stopped by its name, and then all that are left by that of the group.
+    let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
+    drop(lab.tpu("kill 1_1 -y").exits(0).says(&["alice/6"]));
+    assert_eq!([2, 6].map(state), ["running n7", "stopped"]);
+    drop(lab.tpu("kill 1 -y").exits(0).says(&["alice/2", "alice/4", "alice/5"]));
+    assert_eq!([2, 4, 5].map(state), ["stopped", "stopped", "stopped"]);
+    drop(lab.tpu("wait 1 --timeout 20s").exits(1).says(&["alice/6 is killed"]));
+}
+
+#[test]
+fn its_number_means_all_of_them_wherever_several_are_meant() {
+    let lab = Lab::new();
+    run(&lab, "--name llama");
+    drop(lab.tpu("add-tag 1 sweep").exits(0).says(&["alice/2", "alice/5"]));
+    drop(lab.tpu("add-tag 1_2 best").exits(0).says(&["alice/4: best"]));
+    assert_eq!([4, 5].map(|w| lab.env.job("alice", w)["job_tags"].clone()), ["best", "sweep"]);
+    for line in ["check 1 --json", "check llama --json", "check 1_[0-9] --json", "check 2-5 --json"]
+    {
+        let shown = lab.tpu(line).exits(0).json();
+        assert_eq!(shown["jobs"].as_array().unwrap().len(), 4, "{line}");
+    }
+    lab.says(2, "running n1");
+    lab.prints(2, "loss 0.5\n");
+    drop(lab.tpu("logs 1_0").exits(0).says(&["loss 0.5"]));
+    drop(lab.tpu("logs 1").exits(2).says(&["group of 4 jobs", "1_0"]));
+    drop(lab.tpu("explain 1_9").exits(3).says(&["1_9"]));
+    drop(lab.tpu("explain 7_0").exits(3));
+    drop(lab.tpu("explain alice 7_0").exits(3));
+    for window in [3, 4] {
+        lab.says(window, "ended 1");
+    }
+    lab.says(5, "ended 0");
+    // A resume is of those that failed, and so are the others left alone.
+    drop(lab.tpu("resume 1 --yes --dry-run").exits(0).says(&["alice/3, alice/4"]));
+    drop(lab.tpu("rerun 1 --yes").exits(0).says(&["window 6", "window 7"]));
+    assert_eq!(member(&lab, 1)["window"], 6);
+    drop(lab.tpu("clean 1 --dry-run").exits(0).says(&["window 5"]));
+    drop(lab.tpu("clean 1 -y").exits(0).says(&["Archived 1 job", "Kept alice/2"]));
+    // Its number stays its own while a member has it, and nobody gets it afterwards.
+    drop(lab.tpu("kill llama -y").exits(0).says(&["alice/2", "alice/6", "alice/7"]));
+    drop(lab.tpu("clean 1_0 -y").exits(0));
+    drop(lab.tpu("clean alice -y").exits(0));
+    assert!(lab.env.jobs("alice").is_empty());
+    drop(lab.tpu("run cave -q -- ./train").exits(0).says(&["alice/8"]));
+}
+
+#[test]
+fn what_cannot_be_a_group_is_refused_and_leaves_nothing() {
+    let lab = Lab::new();
+    drop(
+        lab.tpu("run v2-1 --array 0-3 -q --force -- ./train").exits(4).says(&["one job at a time"]),
+    );
+    drop(lab.tpu("run v2-32 --auto --array 0-3 -q -- ./train").exits(4).says(&["one target"]));
+    for array in ["x", "3-1", "0-1000", "0,,1", "[0-1]", ""] {
+        let words = ["run", "cave", "--array", array, "-q", "--", "./train"];
+        let spawn = lab.env.spawn_program(&program(), &words);
+        drop(lab.env.output(&spawn).exits(2).says(&["--array"]));
+    }
+    let planned =
+        lab.tpu("run cave --array 0,2,5-7 -q --dry-run --json -- ./train").exits(0).json();
+    assert_eq!(planned["plan"]["members"], json!([0, 2, 5, 6, 7]));
+    assert!(lab.env.jobs("alice").is_empty());
+    // Nothing is claimed where the engine does not answer.
+    let hidden = lab.env.path("hidden");
+    std::fs::rename(lab.env.path("spool"), &hidden).unwrap();
+    drop(lab.tpu("run cave --array 0-3 -q -- ./train").exits(6));
+    assert!(lab.env.jobs("alice").is_empty());
+}
+
+#[test]
+fn a_thousand_members_are_one_command() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave --array 0-299 -q -- ./train").exits(0).says(&["300 jobs"]));
+    assert_eq!((lab.env.jobs("alice").len(), lab.submitted().len()), (300, 300));
+    let shown = lab.tpu("check 1_[0-299] --json").exits(0).json();
+    let jobs = shown["jobs"].as_array().unwrap();
+    assert!(jobs.iter().all(|job| job["status"] == "pending"), "none is taken for a failed launch");
+}

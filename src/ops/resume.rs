@@ -8,8 +8,7 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Target;
 use crate::plan::budget;
 use crate::plan::resume_from::{self, ResumeFrom};
-use crate::runner::window::launcher::environment_for_successors;
-use crate::runner::{StopPart, Unreached};
+use crate::runner::{StopPart, Unreached, environment};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
@@ -268,7 +267,7 @@ fn plan_with(
         known_dead,
         machine,
         ticket: None,
-        env: environment_for_successors(ctx, id),
+        env: environment::for_successors(ctx, id),
     };
     Ok((plan, start.and_then(|start| start.remark()).into_iter().collect()))
 }

@@ -21,6 +21,7 @@ use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 use crate::model::variables;
 use crate::remote::{Ask, End, Output, Remote, RemoteError, Reply, Stopped, Work, Worker};
+use crate::runner::environment;
 use crate::runner::window::beside;
 use crate::sys::proc::Feed;
 use crate::sys::pty;
@@ -205,7 +206,7 @@ pub fn attend(
 /// this one are stays here.
 fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
     let stays = |name: &OsString| variables::stays_here(&name.to_string_lossy());
-    let env = beside::environment(ctx, &job.id()).unwrap_or_default();
+    let env = environment::kept(ctx, &job.id()).unwrap_or_default();
     Work {
         argv: beside::work(ctx, &job.id()),
         env: env

@@ -129,8 +129,10 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
 
 #[test]
 fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
-    let lab = Lab::new();
+    let mut lab = Lab::new();
+    lab.env.set("TPU_TEMPERATURE", "0.7");
     drop(lab.tpu("run cave rule=pre -q -- ./train").exits(0));
+    lab.env.unset("TPU_TEMPERATURE");
     let _monitor = lab.monitor();
     lab.says(1, "running n7");
     lab.prints(1, "step 40/100 loss 0.25\n");
@@ -141,6 +143,13 @@ fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
     assert_eq!(second["extra_msgs"]["father"], 1);
     // Its record is written before the engine has it.
     wait_until("the second attempt is submitted", || lab.submitted().len() == 2);
+
+    // It is told what its parent was told, whoever starts it, and who it is itself.
+    let told = std::fs::read_to_string(lab.place(2).join("env")).unwrap();
+    for line in ["TPU_TEMPERATURE=0.7\n", "TPU_JOB=alice/2\n", "TPU_TARGET=cave\n"] {
+        assert!(told.contains(line), "{line} {told}");
+    }
+    assert_eq!(told.matches("TPU_JOB=").count(), 1);
 
     // The text says out of memory, and the rule for that is pass.
     lab.says(2, "running n8");

@@ -14,6 +14,7 @@ use crate::ops::{Ctx, Error, Kind, names, records, runners, snapshot, stage};
 use crate::plan::budget;
 use crate::runner::{
     Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Submitted, Unreached,
+    environment,
 };
 use crate::store::Tx;
 
@@ -51,7 +52,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     settle(ctx, plan, &job, (&*runner, submitted))
 }
 
-/// Puts the code of what an engine is to run where the engine sees it.
+/// Lays ready what an engine is to find: the code, and beside the record the environment for successors. In a
+/// window the launcher sees to both.
 pub(super) fn prepare(
     ctx: &Ctx,
     plan: &LaunchPlan,
@@ -61,7 +63,12 @@ pub(super) fn prepare(
     if job.engine.is_none() {
         return Ok(());
     }
-    stage::prepare(ctx, &*runner.files(), job).map_err(|error| give_up(ctx, plan, job, &error))
+    let lay = || {
+        stage::prepare(ctx, &*runner.files(), job)?;
+        let dir = environment::fresh_directory(ctx, &job.id())?;
+        Ok::<_, Error>(environment::keep(ctx, &dir, &attempt(ctx, plan, job).env)?)
+    };
+    lay().map_err(|error| give_up(ctx, plan, job, &error))
 }
 
 /// Writes down what came of a submission: from here the attempt exists, or it is given up.
@@ -111,11 +118,6 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
 
 /// What is submitted of a plan.
 pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
-    let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
-    if let Some(member) = job.member() {
-        env.push(("TPU_GROUP".into(), member.group.to_string().into()));
-        env.push(("TPU_MEMBER".into(), member.index.to_string().into()));
-    }
     Attempt {
         job,
         session: &plan.session,
@@ -123,7 +125,7 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         // A resume's own copy is there for certain; the directory it was made from may be gone.
         cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
         words: plan.words(),
-        env,
+        env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
     }
 }

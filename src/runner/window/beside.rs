@@ -60,17 +60,6 @@ pub fn recorded_group(effects: &Effects, job: &Job) -> Option<(u32, u64)> {
     Some((group.parse().ok()?, start.parse().ok()?))
 }
 
-/// The environment that a launch was given. `None` if it is not there.
-pub fn environment(effects: &Effects, id: &JobId) -> Option<Vec<(OsString, OsString)>> {
-    let bytes = file(effects, id, "env")?;
-    let pair = |pair: &[u8]| {
-        let at = pair.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = pair.split_at_checked(at)?;
-        Some((os(name), os(value.get(1..)?)))
-    };
-    Some(words(&bytes).filter_map(pair).collect())
-}
-
 /// The command of the workers of a job.
 pub fn work(effects: &Effects, id: &JobId) -> Vec<OsString> {
     words_in(effects, id, WORK)

@@ -3,12 +3,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::effects::Effects;
-use crate::model::ids::JobId;
 use crate::model::job::{Job, Launch, LaunchMode};
-use crate::model::variables::{Variable, of_ours};
+use crate::runner::environment::{Variables, fresh_directory, keep, of_job, set};
 use crate::runner::{Attempt, RunError};
 use crate::store::atomic;
 
@@ -51,7 +50,7 @@ pub fn prepare(
     } else {
         write(effects, &dir.join("argv"), &words)?;
     }
-    write(effects, &dir.join("env"), &pairs(&environment))?;
+    keep(effects, &dir, &environment)?;
     let launcher = dir.join("launcher.sh");
     write(effects, &launcher, LAUNCHER.as_bytes())?;
     launcher.into_os_string().into_string().map_err(|path| {
@@ -68,18 +67,6 @@ pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
     match (launch.mode, &job.stage_dir) {
         (LaunchMode::Native, Some(stage)) => stage,
         _ => &job.job_dir,
-    }
-}
-
-/// The job's own directory, with nothing of an earlier job of that number in it.
-fn fresh_directory(effects: &Effects, id: &JobId) -> Result<PathBuf, RunError> {
-    let dir = effects.store.paths().job(id);
-    match effects.store.disk().remove_tree(&dir) {
-        Err(e) => Err(RunError::state(
-            format!("cannot clear {}: {e}", dir.display()),
-            "this account must be able to write there; move the directory away and try again",
-        )),
-        Ok(()) => Ok(effects.store.job_dir(id)?),
     }
 }
 
@@ -101,24 +88,13 @@ fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
     })
 }
 
-/// The environment that a launch was given, for its successors. `None` if it is not there.
-pub fn environment_for_successors(
-    effects: &Effects,
-    id: &JobId,
-) -> Option<Vec<(OsString, OsString)>> {
-    let mut vars = beside::environment(effects, id)?;
-    let is_anew = |variable: &Variable| !variable.is_kept;
-    vars.retain(|(name, _)| !name.to_str().and_then(of_ours).is_some_and(is_anew));
-    Some(vars)
-}
-
 /// What the job sees: the kept environment, and who it is.
 pub(super) fn environment(
     effects: &Effects,
     attempt: &Attempt<'_>,
     launch: &Launch,
     link: &Path,
-) -> Vec<(OsString, OsString)> {
+) -> Variables {
     let Attempt { job, env, workers_by, .. } = attempt;
     let mut vars = env.clone();
     let bin = link.parent().unwrap_or(link).to_owned();
@@ -130,35 +106,26 @@ pub(super) fn environment(
         |path| without_jobs(&path, &effects.store.paths().state().join("jobs")),
     ));
     set(&mut vars, "PATH", search);
-    set(&mut vars, "TPU_JOB", job.id().to_string().into());
-    set(&mut vars, "TPU_DATA", effects.store.paths().data().as_os_str().to_owned());
-    set(&mut vars, "TPU_BIN", link.as_os_str().to_owned());
-    set(&mut vars, "TPU_TARGET", job.tpu.as_str().into());
+    for (name, value) in of_job(job) {
+        set(&mut vars, &name.to_string_lossy(), value);
+    }
+    set(&mut vars, "TPU_DATA", effects.store.paths().data().as_os_str());
+    set(&mut vars, "TPU_BIN", link.as_os_str());
     if let Some(socket) = &effects.tmux_socket {
-        set(&mut vars, "TPU_TMUX_SOCKET", socket.into());
+        set(&mut vars, "TPU_TMUX_SOCKET", socket);
     }
     if let Some(cloud) = workers_by {
         // Whoever attends to the workers finds them by the control plane of this launch.
-        set(&mut vars, "TPU_CLOUD", cloud.into());
+        set(&mut vars, "TPU_CLOUD", cloud);
     }
     if launch.mode == LaunchMode::Native {
-        native(&mut vars, job);
+        set(&mut vars, "TPU_WORKER", "0");
+        // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
+        if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+            set(&mut vars, "PYTHONUNBUFFERED", "1");
+        }
     }
     vars
-}
-
-fn native(vars: &mut Vec<(OsString, OsString)>, job: &Job) {
-    set(vars, "TPU_WORKER", "0".into());
-    // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
-    if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
-        set(vars, "PYTHONUNBUFFERED", "1".into());
-    }
-    if let Some(dir) = &job.log_dir {
-        set(vars, "TPU_LOG_DIR", dir.into());
-    }
-    if let Some(dir) = &job.stage_dir {
-        set(vars, "TPU_STAGE_DIR", dir.into());
-    }
 }
 
 /// A search path without the directories of other jobs: the parent's, or that of the job inside which
@@ -169,28 +136,10 @@ fn without_jobs(path: &OsStr, jobs: &Path) -> OsString {
     os(&kept.join(&b':'))
 }
 
-fn set(vars: &mut Vec<(OsString, OsString)>, name: &str, value: OsString) {
-    match vars.iter_mut().find(|(known, _)| known == name) {
-        Some(pair) => pair.1 = value,
-        None => vars.push((name.into(), value)),
-    }
-}
-
 fn nul_ended<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in words {
         bytes.extend_from_slice(word.as_bytes());
-        bytes.push(0);
-    }
-    bytes
-}
-
-fn pairs(vars: &[(OsString, OsString)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (name, value) in vars {
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.push(b'=');
-        bytes.extend_from_slice(value.as_bytes());
         bytes.push(0);
     }
     bytes

@@ -7,7 +7,8 @@ use crate::effects::Effects;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode};
 use crate::model::variables::of_ours;
-use crate::runner::Attempt;
+use crate::runner::environment::Variables;
+use crate::runner::{Attempt, environment};
 
 use super::{beside, launcher};
 
@@ -18,7 +19,7 @@ struct Script<'a> {
     mode: LaunchMode,
     dir: OsString,
     words: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
+    env: Variables,
     is_on_workers: bool,
 }
 
@@ -51,7 +52,7 @@ pub(super) fn of_run(effects: &Effects, job: &Job) -> Option<String> {
         mode: launch.mode,
         dir: launcher::workplace(job, launch).into(),
         words: if is_on_workers { work } else { beside::words_in(effects, &id, "argv") },
-        env: beside::environment(effects, &id).unwrap_or_default(),
+        env: environment::kept(effects, &id).unwrap_or_default(),
         is_on_workers,
         id,
     };

@@ -5,7 +5,6 @@
 //! `stopped`. Where `DIR` is not there, the engine does not answer.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use tpu::runner::files::{Files, ThisDisk};
 use tpu::runner::window::WindowRunner;
 use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
-    StopOrder, StopOutcome, StopPart, Submitted, Want,
+    StopOrder, StopOutcome, StopPart, Submitted, Want, environment,
 };
 
 /// The kind.
@@ -184,19 +183,10 @@ impl Runner for Engine {
         let handle = self.handle(&token.unwrap_or_else(|| LaunchToken::from("")));
         // The same token again: it is there already.
         if !dir.is_dir() {
-            let of_member = |(name, _): &&(OsString, OsString)| {
-                ["TPU_GROUP", "TPU_MEMBER"].iter().any(|known| name == known)
-            };
-            let told: Vec<String> = attempt
-                .env
-                .iter()
-                .filter(of_member)
-                .map(|(name, value)| format!("{}={}", name.display(), value.display()))
-                .collect();
             let fresh = self.spool.join(format!(".{}", std::process::id()));
             let made = std::fs::create_dir_all(&fresh)
                 .and_then(|()| put(&fresh.join("argv"), &argv(attempt)))
-                .and_then(|()| put(&fresh.join("env"), &told.join(" ")))
+                .and_then(|()| put(&fresh.join("env"), &told(attempt)))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
                 .and_then(|()| std::fs::rename(&fresh, &dir));
             made.map_err(|error| {
@@ -276,6 +266,12 @@ fn argv(attempt: &Attempt<'_>) -> String {
     let words = attempt.words.iter().map(|word| word.to_string_lossy().into_owned());
     let options = options.pairs().map(|(name, value)| format!("{name}={value}"));
     words.chain(options).collect::<Vec<_>>().join("\n")
+}
+
+/// Its environment, `NAME=VALUE` on each line.
+fn told(attempt: &Attempt<'_>) -> String {
+    let vars = attempt.env.iter().cloned().chain(environment::of_job(attempt.job));
+    vars.map(|(name, value)| format!("{}={}\n", name.display(), value.display())).collect()
 }
 
 /// Writes a small file whole, so that whoever reads it never sees half of it.

@@ -35,7 +35,9 @@ attend() {
     export TPU_LAUNCH=$token
     trap ':' INT QUIT TERM HUP
     cd -- "$dir" || exit 126
-    "$@"
+    # What bash says of a signal that ended it is no word of the job.
+    exec 8>&2 2>/dev/null
+    "$@" 2>&8 8>&-
     exit $?
 }
 

@@ -176,17 +176,24 @@ impl Table {
         self.processes.get(&pid)
     }
 
-    /// The children, their children and so on, without `pid` itself; parents come before children.
+    /// The children, their children and so on, without `pid` itself; parents come before children. A tmux server
+    /// among them is nobody's child: neither it nor what is below it counts.
     pub fn descendants(&self, pid: u32) -> Vec<&Process> {
+        self.below(BTreeSet::from([pid]))
+    }
+
+    /// The same of several at once, without these.
+    pub fn below(&self, pids: BTreeSet<u32>) -> Vec<&Process> {
         let mut found: Vec<&Process> = Vec::new();
-        let mut known = BTreeSet::from([pid]);
-        let mut parents = vec![pid];
+        let mut parents = pids.clone();
+        let mut known = pids;
         while !parents.is_empty() {
-            let children: Vec<&Process> = self
-                .processes
-                .values()
-                .filter(|process| parents.contains(&process.ppid) && known.insert(process.pid))
-                .collect();
+            let is_child = |process: &&Process| {
+                parents.contains(&process.ppid)
+                    && !process.is_tmux_server()
+                    && known.insert(process.pid)
+            };
+            let children: Vec<&Process> = self.processes.values().filter(is_child).collect();
             parents = children.iter().map(|process| process.pid).collect();
             found.extend(children);
         }

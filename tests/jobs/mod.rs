@@ -20,3 +20,4 @@ mod resume;
 mod scripts;
 mod shown;
 mod started;
+mod supervisors;

@@ -16,8 +16,8 @@ use super::beside;
 
 /// The live processes of a job.
 ///
-/// A job of ours: its recorded process group (if pid and start time still agree) and every process that
-/// carries its launch token. A job of the original: what runs below its pane's shell.
+/// A job of ours: its recorded process group (if pid and start time still agree), every process that carries its
+/// launch token, and what is below these. A job of the original: what runs below its pane's shell.
 pub fn of_job(
     effects: &Effects,
     job: &Job,
@@ -29,13 +29,10 @@ pub fn of_job(
 fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
     let table = effects.procs.table()?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
+    let is_live = |process: &&Process| !process.zombie && process.pid != effects.env.pid;
     let mut add = |processes: Vec<&Process>| {
-        found.extend(
-            processes
-                .into_iter()
-                .filter(|process| !process.zombie && process.pid != effects.env.pid)
-                .map(|process| (process.pid, process.clone())),
-        );
+        let live = processes.into_iter().filter(is_live);
+        found.extend(live.map(|process| (process.pid, process.clone())));
     };
     match (&job.launch, pane) {
         (Some(launch), _) => {
@@ -48,6 +45,10 @@ fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec
             {
                 add(table.group(group));
             }
+            // What has left the group and dropped the token is still theirs as long as they live.
+            let known: BTreeSet<u32> = found.keys().copied().collect();
+            let below = table.below(known).into_iter();
+            found.extend(below.filter(is_live).map(|process| (process.pid, process.clone())));
         }
         (None, Some(pane)) => add(table.descendants(pane.pane_pid)),
         (None, None) => {}

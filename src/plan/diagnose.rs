@@ -210,10 +210,11 @@ fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
     if let Some(evidence) = judged_as_preemption(job, kind, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
-    if let Some(cause) = cause_by_engine(facts.run)
-        && cause != kind
-        && !answer::was_proven(job)
-    {
+    // It outranks the code also where the record says it already.
+    if let Some(cause) = cause_by_engine(facts.run) {
+        if cause == kind || answer::was_proven(job) {
+            return Conclusion::stored(job);
+        }
         return Conclusion::failed(cause, facts.run.evidence());
     }
     // The text was taken for a failure while the command was at work; its end says better.

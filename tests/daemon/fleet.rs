@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use tpu::model::time::Timestamp;
+use tpu::store::Paths;
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
 use tpu::sys::procs::Process;
@@ -137,6 +138,17 @@ impl Fleet {
                 std::panic::resume_unwind(panic);
             }
         });
+    }
+}
+
+/// A test that fails shows what was done until then.
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let journal = Paths::new(self.env.data_path()).events();
+            println!("{}", std::fs::read_to_string(journal).unwrap_or_default());
+            println!("{:#}", self.env.data());
+        }
     }
 }
 

@@ -135,3 +135,30 @@ fn what_callbacks_print_is_no_text_of_the_job() {
     assert_eq!((&job["status"], &job["error"]), (&json!("error"), &json!("unknown")), "{pane}");
     drop(env.tpu("check alice").exits(0).says(&["error: unknown"]));
 }
+
+/// Two providers may have a target of one name; the second one is called `NAME@PROVIDER` here, and NAME there.
+#[test]
+fn a_script_s_word_for_its_own_target_is_no_other_one() {
+    let env = TestEnv::new();
+    let mut data = env.two_users();
+    data["targets"] = json!({
+        "lab-v2-8": { "kind": "tpu", "provider": "sim" },
+        "lab-v2-8@other": { "kind": "tpu", "provider": "google", "project": "other" },
+    });
+    for (own, said, becomes) in [
+        ("lab-v2-8@other", "lab-v2-8", "lab-v2-8@other"),
+        ("lab-v2-8@other", "lab-v2-8@other", "lab-v2-8@other"),
+        ("lab-v2-8@other", "", "lab-v2-8@other"),
+        ("lab-v2-8", "lab-v2-8", "lab-v2-8"),
+        ("lab-v2-8", "lab-v2-8@other", "lab-v2-8@other"),
+        ("lab-v2-8", "new@nobody", "new@nobody"),
+    ] {
+        let mut job = env.record("alice", 1, "starting");
+        job["tpu"] = json!(own);
+        data["users"]["alice"]["job_data"] = json!([job]);
+        env.write_data(&data);
+        drop(env.tpu_words(&["upd-log", "alice:1", "/log", "/stage", said, "now"]).exits(0));
+        let job = env.job("alice", 1);
+        assert_eq!((&job["tpu"], &job["status"]), (&json!(becomes), &json!("running")), "{said}");
+    }
+}

@@ -322,6 +322,25 @@ fn the_window_of_an_original_s_record_stays_when_the_record_goes() {
     assert!(lives(&theirs));
 }
 
+/// The number of an original's job was an earlier job's, and that one's workers are still written down.
+#[test]
+fn what_is_left_of_an_earlier_job_ends_nothing_of_an_original_s() {
+    let env = TestEnv::new();
+    let _printed = env.tmux().run(&["new-session", "-d", "-s", "alice", "exec sleep 1000"]);
+    let line = format!("sleep 1000 & echo $! >{}; wait", env.path("theirs").display());
+    let _printed = env.tmux().run(&["new-window", "-d", "-t", "=alice:5", &line]);
+    let theirs = env.wait_pid("theirs");
+    let mut data = env.two_users();
+    data["users"]["alice"]["job_data"] = json!([env.record("alice", 5, "finished")]);
+    env.write_data(&data);
+    let earlier = env.state_of("alice", 5);
+    std::fs::create_dir_all(&earlier).unwrap();
+    write_file(&earlier.join("workers"), "here-0\0");
+    drop(env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 0 windows."]));
+    assert!(lives(&theirs));
+    assert_eq!(env.windows("alice"), [0, 5]);
+}
+
 #[test]
 fn a_named_window_is_closed_only_as_far_as_it_is_a_job_s() {
     let env = TestEnv::new();

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tpu::model::ids::JobNumber;
 
 use crate::common::env::{CommandOutput, Running, TPU, TestEnv};
 use crate::common::terminal::Terminal;
@@ -162,6 +163,67 @@ fn what_is_preempted_comes_back_once_and_what_fails_by_itself_does_not() {
     assert_eq!(failed["error"], "oom");
     assert_eq!(lab.env.jobs("alice").len(), 2);
     assert_eq!(lab.submitted().len(), 2, "once");
+}
+
+#[test]
+fn what_is_preempted_is_no_success_whatever_its_program_ended_with() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=pre -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    lab.prints(1, "step 40/100 loss 0.25\n");
+    assert_eq!(lab.shown(1)["status"], "running");
+    lab.says(1, "evicted 0");
+    let shown = lab.shown(1);
+    assert_eq!((&shown["status"], &shown["error"]), (&"error".into(), &"preempted".into()));
+    let _monitor = lab.monitor();
+    let settled = wait_for("what becomes of it", || {
+        let status = lab.env.job("alice", 1)["status"].as_str().unwrap().to_owned();
+        ["resumed", "finished"].contains(&status.as_str()).then_some(status)
+    });
+    assert_eq!(settled, "resumed");
+    assert_eq!(lab.env.jobs("alice")[1]["extra_msgs"]["father"], 1);
+}
+
+#[test]
+fn a_submission_whose_answer_was_lost_is_settled_by_the_next_look() {
+    let lab = Lab::new();
+    for spoiled in [".mute", ".deaf"] {
+        write_file(&lab.spool.join(spoiled), "");
+        let run = lab.tpu("run cave -q -- ./train").exits(6);
+        drop(run.says(&["is unknown", "nothing is started a second time"]));
+    }
+    let statuses = || lab.env.jobs("alice").into_iter().map(|job| job["status"].clone());
+    assert_eq!(statuses().collect::<Vec<_>>(), ["starting", "starting"], "neither has failed");
+    assert_eq!(lab.submitted().len(), 1);
+    assert_eq!(lab.shown(1)["status"], "pending");
+    // A minute later nobody is submitting it any more.
+    lab.env.a_minute_later("alice");
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    assert_eq!(lab.env.job("alice", 1)["extra_msgs"]["launch"]["confirmed"], true);
+    let unheard = lab.env.job("alice", 2);
+    assert_eq!((&unheard["status"], &unheard["error"]), (&"error".into(), &"launch".into()));
+    assert_eq!(lab.submitted().len(), 2, "nothing was started twice");
+}
+
+#[test]
+fn a_run_is_known_by_what_its_submission_was_answered() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let known = |window| lab.env.job("alice", window)["extra_msgs"]["engine"]["id"].clone();
+    assert_eq!(known(1), "1");
+    // Its record is cleared away while the engine takes its time: whoever submitted it stops it, by that number.
+    write_file(&lab.spool.join(".slow"), "");
+    let run = lab.env.start_program(&program(), "run cave -q -- ./train", &[]);
+    wait_until("it is submitted", || lab.submitted().len() == 2);
+    let place = lab.place(2);
+    lab.env.change(|data| {
+        let user = data.user_mut(&"alice".into()).unwrap();
+        assert!(user.remove_job(JobNumber(2)).is_some());
+    });
+    std::fs::remove_file(lab.spool.join(".slow")).unwrap();
+    assert_eq!(run.wait(), 4);
+    assert_eq!(std::fs::read_to_string(place.join("stopped")).unwrap(), "2");
+    assert_eq!(lab.shown(1)["status"], "pending");
 }
 
 #[test]

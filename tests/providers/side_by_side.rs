@@ -1,6 +1,8 @@
 //! Targets of several providers in one data file: two projects of a cloud, a simulated fleet and somebody's own
 //! machines. Each is asked for its own targets alone, and one that is silent takes nothing from the others.
 
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 
 use tpu::kinds::tpu::sim::Event;
@@ -138,6 +140,26 @@ fn each_is_asked_for_its_own_and_one_that_is_silent_takes_nothing_from_the_other
     wait_until("the job is brought back", || lab.started("children") == [TWO]);
     assert_eq!(lab.env.jobs("alice")[0]["status"], "running");
     assert_eq!(lab.states(&watched), ["unknown", "ready", "ready"]);
+    running.kill();
+    lab.env.touch("go");
+}
+
+/// What listens and never answers keeps whoever asks it waiting for a minute.
+#[test]
+fn monitor_waits_for_none_that_is_silent_while_others_lose_something() {
+    let mut lab = Lab::new();
+    for name in [ONE, TWO] {
+        drop(lab.env.tpu(&format!("run {name} alice rule=pre -q")).exits(0));
+    }
+    wait_until("a job at work on each", || lab.started("first") == [ONE, TWO]);
+    let endpoint = lab.cloud(0).endpoint();
+    lab.clouds[0] = None;
+    let address = endpoint.trim_start_matches("http://").trim_end_matches('/');
+    let _silent = TcpListener::bind(address).unwrap();
+    let running = lab.env.start_tpu("daemon run", &[]);
+    lab.cloud(1).sim().pull(&Event::Preempt { target: TWO.to_owned() }).unwrap();
+    wait_until("the job is brought back", || lab.started("children") == [TWO]);
+    assert_eq!(lab.env.jobs("alice")[0]["status"], "running");
     running.kill();
     lab.env.touch("go");
 }

@@ -1,12 +1,15 @@
 //! An engine that is a directory: whoever submits leaves a job there, and somebody's hand says how it goes.
 //!
-//! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `state` (one line, below) and
-//! `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON` and
-//! `stopped`. Where `DIR` is not there, the engine does not answer.
+//! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
+//! `state` (one line, below) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
+//! `preempted REASON`, `evicted CODE` and `stopped` (by the number in the file of that name). Where `DIR` is not there, the engine does not answer. A file
+//! in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`, its answer
+//! waits until the file is gone.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tpu::effects::Effects;
 use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
@@ -20,6 +23,7 @@ use tpu::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
     StopOrder, StopOutcome, StopPart, Submitted, Want, environment,
 };
+use tpu::sys::clock::{Clock as _, SystemClock};
 
 /// The kind.
 pub(crate) struct Echo;
@@ -112,10 +116,19 @@ impl Engine {
         self.spool.join(token)
     }
 
-    fn handle(&self, token: &LaunchToken) -> Handle {
+    fn handle(&self, token: &LaunchToken, id: Option<String>) -> Handle {
         let cluster = self.spool.display().to_string();
-        let run = EngineRun { kind: Echo.word(), cluster, id: None };
+        let run = EngineRun { kind: Echo.word(), cluster, id };
         Handle::Engine { run, token: token.clone() }
+    }
+
+    /// Whether the next submission is spoiled in this way; the one after it is not.
+    fn is_spoiled(&self, how: &str) -> bool {
+        std::fs::remove_file(self.spool.join(how)).is_ok()
+    }
+
+    fn lost() -> RunError {
+        RunError::unreachable("its answer was lost", "look at it with: tpu check")
     }
 
     /// Whether the engine answers.
@@ -163,6 +176,11 @@ impl Engine {
                 cause: Some(ErrorKind::Preempted),
                 ..told(RunState::Ended, "PREEMPTED", Some(rest.to_owned()))
             },
+            "evicted" => RunFact {
+                exit: rest.parse().ok().map(|code: i32| run.job.exit(code)),
+                cause: Some(ErrorKind::Preempted),
+                ..told(RunState::Ended, "EVICTED", Some("somebody of higher rank".to_owned()))
+            },
             "stopped" => told(RunState::Ended, "STOPPED", Some("somebody stopped it".to_owned())),
             other => told(RunState::Unknown, "UNKNOWN", Some(format!("it says '{other}'"))),
         }
@@ -172,28 +190,39 @@ impl Engine {
 impl Runner for Engine {
     fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         self.ask()?;
-        Ok(Ground { handle: self.handle(token), highest: 0 })
+        Ok(Ground { handle: self.handle(token, None), highest: 0 })
     }
 
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {
         self.ask()?;
+        if self.is_spoiled(".deaf") {
+            return Err(Self::lost());
+        }
         let Attempt { job, session, .. } = attempt;
         let dir = self.dir(RunRef { job, session });
         let token = job.launch.as_ref().map(|launch| launch.token.clone());
-        let handle = self.handle(&token.unwrap_or_else(|| LaunchToken::from("")));
+        let token = token.unwrap_or_else(|| LaunchToken::from(""));
         // The same token again: it is there already.
         if !dir.is_dir() {
             let fresh = self.spool.join(format!(".{}", std::process::id()));
             let made = std::fs::create_dir_all(&fresh)
                 .and_then(|()| put(&fresh.join("argv"), &argv(attempt)))
                 .and_then(|()| put(&fresh.join("env"), &told(attempt)))
+                .and_then(|()| put(&fresh.join("id"), &job.windows_id.to_string()))
                 .and_then(|()| put(&fresh.join("state"), "queued behind nobody"))
                 .and_then(|()| std::fs::rename(&fresh, &dir));
             made.map_err(|error| {
                 RunError::Failed(Said { message: error.to_string(), hint: None })
             })?;
         }
-        Ok(Submitted { handle, pane: None })
+        if self.is_spoiled(".mute") {
+            return Err(Self::lost());
+        }
+        while self.spool.join(".slow").exists() {
+            SystemClock::new().sleep(Duration::from_millis(5));
+        }
+        let id = std::fs::read_to_string(dir.join("id")).ok();
+        Ok(Submitted { handle: self.handle(&token, id), pane: None })
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
@@ -231,7 +260,9 @@ impl Runner for Engine {
         if stop.part == StopPart::Here || !is_at_work {
             return Ok(StopOutcome::default());
         }
-        put(&self.dir(run).join("state"), "stopped")
+        let id = run.job.engine.as_ref().and_then(|run| run.id.as_deref()).unwrap_or("-");
+        put(&self.dir(run).join("stopped"), id)
+            .and_then(|()| put(&self.dir(run).join("state"), "stopped"))
             .map_err(|error| RunError::Failed(Said { message: error.to_string(), hint: None }))?;
         Ok(StopOutcome { processes: 1, window: false })
     }

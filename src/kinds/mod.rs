@@ -208,7 +208,11 @@ pub struct UnknownKind {
 
 /// The kinds of target that there are.
 #[derive(Clone)]
-pub struct Kinds(Vec<Arc<dyn KindOfTarget>>);
+pub struct Kinds {
+    all: Vec<Arc<dyn KindOfTarget>>,
+    /// The kind of a target of which nobody has said one.
+    usual: Arc<dyn KindOfTarget>,
+}
 
 impl std::fmt::Debug for Kinds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -225,32 +229,30 @@ impl Default for Kinds {
 impl Kinds {
     /// Those of this program: one line for each.
     pub fn built_in() -> Self {
-        Self(vec![
+        let usual: Arc<dyn KindOfTarget> = Arc::new(tpu::Tpu);
+        let all: [Arc<dyn KindOfTarget>; 3] = [
             Arc::new(local::Local), //
-            Arc::new(tpu::Tpu),
+            Arc::clone(&usual),
             Arc::new(ssh::SshHosts),
-        ])
+        ];
+        Self { all: all.to_vec(), usual }
     }
 
     /// With one more.
     #[must_use]
     pub fn and(mut self, kind: Arc<dyn KindOfTarget>) -> Self {
-        self.0.push(kind);
+        self.all.push(kind);
         self
     }
 
     /// Every kind.
     pub fn all(&self) -> impl Iterator<Item = &dyn KindOfTarget> {
-        self.0.iter().map(|kind| &**kind)
+        self.all.iter().map(|kind| &**kind)
     }
 
     /// The kind of a target of which only the name is known.
-    ///
-    /// # Panics
-    ///
-    /// Never: the built-in kinds have it.
     pub fn usual(&self) -> &dyn KindOfTarget {
-        self.named(&TargetKind::default()).expect("it is built in")
+        &*self.usual
     }
 
     /// The kinds of which a target can be registered: those that have options for it.

@@ -44,15 +44,6 @@ pub fn runtime_version(accelerator: &str) -> Option<&'static str> {
     }
 }
 
-/// The pattern of the device files on a worker.
-pub fn devices(accelerator: &str) -> Option<&'static str> {
-    match parts(accelerator)?.0 {
-        "v2" | "v3" | "v4" => Some("/dev/accel*"),
-        "v5p" | "v5litepod" | "v6e" => Some("/dev/vfio/*"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,19 +95,17 @@ mod tests {
     }
 
     #[test]
-    fn software_and_devices_by_type() {
-        for (accelerator, version, files) in [
-            ("v2-8", "tpu-ubuntu2204-base", "/dev/accel*"),
-            ("v3-32", "tpu-ubuntu2204-base", "/dev/accel*"),
-            ("v4-8", "tpu-ubuntu2204-base", "/dev/accel*"),
-            ("v5p-8", "v2-alpha-tpuv5", "/dev/vfio/*"),
-            ("v5litepod-4", "v2-alpha-tpuv5-lite", "/dev/vfio/*"),
-            ("v6e-8", "v2-alpha-tpuv6e", "/dev/vfio/*"),
+    fn software_by_type() {
+        for (accelerator, version) in [
+            ("v2-8", "tpu-ubuntu2204-base"),
+            ("v3-32", "tpu-ubuntu2204-base"),
+            ("v4-8", "tpu-ubuntu2204-base"),
+            ("v5p-8", "v2-alpha-tpuv5"),
+            ("v5litepod-4", "v2-alpha-tpuv5-lite"),
+            ("v6e-8", "v2-alpha-tpuv6e"),
         ] {
             assert_eq!(runtime_version(accelerator), Some(version));
-            assert_eq!(devices(accelerator), Some(files));
         }
         assert_eq!(runtime_version("gpu-8"), None);
-        assert_eq!(devices("gpu-8"), None);
     }
 }

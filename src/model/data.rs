@@ -317,26 +317,6 @@ impl Data {
         self.head.monitor_all_check_time
     }
 
-    /// The key of Weights & Biases.
-    pub fn wandb_api_key(&self) -> Option<&Secret> {
-        self.head.wandb_api_key.as_ref()
-    }
-
-    /// Sets the key of Weights & Biases.
-    pub fn set_wandb_api_key(&mut self, key: Option<Secret>) {
-        self.head.wandb_api_key = key;
-    }
-
-    /// The conda environment that the users' scripts activate.
-    pub fn conda_env_name(&self) -> Option<&str> {
-        self.head.conda_env_name.as_deref()
-    }
-
-    /// Sets the conda environment that the users' scripts activate.
-    pub fn set_conda_env_name(&mut self, name: Option<String>) {
-        self.head.conda_env_name = name;
-    }
-
     /// Whether somebody asked MONITOR to look at once (`ack`).
     pub fn ack(&self) -> bool {
         self.head.ack
@@ -369,13 +349,8 @@ impl Unread {
     }
 
     /// Its length in bytes.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.text.len()
-    }
-
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
     }
 
     /// Whether it is JSON, and all of it readable.

@@ -425,13 +425,6 @@ pub struct Verdict {
     pub evidence: Option<Evidence>,
 }
 
-impl Verdict {
-    /// The verdict on a text that says nothing.
-    pub fn none() -> Self {
-        Self { class: Class::None, phase: None, progress: Progress::default(), evidence: None }
-    }
-}
-
 /// Where a window lives. Facts about it count only at the same place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {

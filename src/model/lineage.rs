@@ -42,11 +42,6 @@ pub fn lineages(user: &User) -> Vec<Lineage> {
     all
 }
 
-/// The leaf of the lineage of a job.
-pub fn leaf_of(user: &User, window: JobNumber) -> Option<JobNumber> {
-    Lineage::of(user, window)?.leaf()
-}
-
 /// The directory in which the code of `job` is written. A resumed script works in the copy that its first
 /// attempt was given; this is where that was copied from. `before`: the attempts before it, the youngest
 /// first.

@@ -374,11 +374,6 @@ impl Layer {
         }
     }
 
-    /// Takes a key out; whether it was there.
-    pub fn unset(&mut self, key: &str) -> bool {
-        self.values.shift_remove(key).is_some()
-    }
-
     /// Takes out every known key and keeps those of others (`reset-settings`). Returns what was taken out and
     /// said something else than the defaults do.
     pub fn reset(&mut self) -> Vec<(String, Value)> {
@@ -391,11 +386,6 @@ impl Layer {
             defaults.iter().any(|(known, default)| *known == key && default == value)
         };
         ours.into_iter().filter(|(key, value)| !is_default(key, value)).collect()
-    }
-
-    /// The value of a key as written.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.values.get(key)
     }
 
     /// The layer as written.

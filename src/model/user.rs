@@ -90,14 +90,6 @@ impl User {
         self.jobs.get_mut(at)
     }
 
-    /// All jobs, to be changed. Dearer to write than [`User::job_mut`]: every record is compared.
-    pub fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
-        for text in &mut self.texts {
-            text.touched = true;
-        }
-        self.jobs.iter_mut()
-    }
-
     /// Appends a record and raises the offset beyond its window.
     pub fn push_job(&mut self, job: Job) {
         self.windows_offset = self.windows_offset.max(job.windows_id.0.saturating_add(1));

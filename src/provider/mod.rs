@@ -20,7 +20,7 @@ pub use error::{ProviderError, Trouble};
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::target::{Pricing, ProviderName};
-use crate::model::time::{self, Timestamp};
+use crate::model::time::Timestamp;
 
 /// The door to one control plane. Calls return when the control plane has answered, not when the work
 /// is done: that is what [`Operation`]s are asked about. One that can only tell what there is has a
@@ -207,20 +207,6 @@ pub enum Answer {
     },
 }
 
-impl Answer {
-    /// `no answer (…), last one 4m ago`; `None` if there was an answer.
-    pub fn silence(&self, now: Timestamp) -> Option<String> {
-        match self {
-            Self::Facts { .. } => None,
-            Self::Unknown { error, last: None } => Some(format!("no answer yet: {error}")),
-            Self::Unknown { error, last: Some(last) } => {
-                let age = time::age(now.seconds_since(*last));
-                Some(format!("no answer since {age}: {error}"))
-            }
-        }
-    }
-}
-
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -265,16 +251,6 @@ pub struct Operation {
     pub began: Timestamp,
     /// How far it is.
     pub progress: Progress,
-}
-
-impl Operation {
-    /// The failure that it ended with.
-    pub fn failure(&self) -> Option<&ProviderError> {
-        match &self.progress {
-            Progress::Failed { error } => Some(error),
-            Progress::Running | Progress::Done => None,
-        }
-    }
 }
 
 /// How far an operation is.
@@ -330,17 +306,5 @@ mod tests {
             assert_eq!(error.trouble, Trouble::User);
             assert!(error.hint().is_some());
         }
-    }
-
-    #[test]
-    fn silence_says_why_and_since_when() {
-        let now = Timestamp::from_second(10_000);
-        let error =
-            ProviderError::new(Trouble::Transient, "list zone z", "503 Service Unavailable");
-        let silent = |last| Answer::Unknown { error: error.clone(), last }.silence(now).unwrap();
-        assert_eq!(silent(None), "no answer yet: cannot list zone z: 503 Service Unavailable");
-        let text = silent(Some(now.plus_seconds(-240)));
-        assert_eq!(text, "no answer since 4m: cannot list zone z: 503 Service Unavailable");
-        assert_eq!(Answer::Facts { targets: Vec::new(), observed_at: now }.silence(now), None);
     }
 }

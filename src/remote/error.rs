@@ -61,20 +61,3 @@ pub enum RemoteError {
         source: ProcError,
     },
 }
-
-impl RemoteError {
-    /// What a person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::Unreachable { .. } => {
-                Some("'tpu check-status' says whether the target is up; what runs there is unknown")
-            }
-            Self::Stop { source: StopError::DoNotEnd { .. }, .. } | Self::Unstoppable { .. } => {
-                Some("they hang in the kernel, usually on a dead mount; restart the target")
-            }
-            Self::Request { .. } | Self::Stop { .. } | Self::Io { .. } | Self::Program { .. } => {
-                None
-            }
-        }
-    }
-}

@@ -204,26 +204,6 @@ pub trait Remote: Send + Sync {
     /// The program for a person who wants a shell there, or a command that they can type into; `None`
     /// where there is none.
     fn terminal(&self, worker: &Worker, command: Option<&str>) -> Option<Spawn>;
-
-    /// Starts a command, or finds it started, and hears everything it says. A worker on which it cannot
-    /// be started ends as [`End::Lost`] with the reason.
-    fn run(&self, workers: &[Worker], work: &Work, token: &LaunchToken) -> Stream {
-        let started = self.start(workers, work, token);
-        let failed: Vec<(u32, Output)> = started
-            .into_iter()
-            .filter_map(|(worker, result)| {
-                let error = result.err()?;
-                Some((worker, Output::End(End::Lost(error.to_string()))))
-            })
-            .collect();
-        let begun: Vec<Worker> = workers
-            .iter()
-            .filter(|worker| !failed.iter().any(|(index, _)| *index == worker.index))
-            .cloned()
-            .collect();
-        let rest = self.follow(&begun, token, &BTreeMap::new());
-        Box::new(failed.into_iter().chain(rest))
-    }
 }
 
 /// A token that can be the name of a directory.

@@ -61,11 +61,6 @@ impl Bridge {
         }
     }
 
-    /// The effects, for whoever has to clean up after the screen.
-    pub fn ctx(&self) -> &Ctx {
-        &self.ctx
-    }
-
     fn again(&self, job: &JobId, how: Succession) -> Result<String, Problem> {
         let request =
             AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false };

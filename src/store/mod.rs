@@ -75,7 +75,7 @@ const LARGE: usize = 256 << 10;
 /// Checks and reads a document, side by side if it is large.
 fn checked_beside_reading(bytes: Vec<u8>) -> Result<Data, ReadError> {
     let unread = Unread::new(bytes)?;
-    if unread.len() < LARGE {
+    if unread.size() < LARGE {
         unread.check()?;
         return unread.read();
     }

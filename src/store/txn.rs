@@ -29,11 +29,6 @@ pub struct Tx<'a> {
 }
 
 impl Tx<'_> {
-    /// Who makes the change.
-    pub fn actor(&self) -> &str {
-        self.actor
-    }
-
     /// Adds a line about a job to the journal; written once the change is.
     pub fn event(&mut self, job: &JobId, kind: &str, text: impl Into<String>, data: Value) {
         self.push_event(Event {

@@ -332,22 +332,6 @@ fn send_by_id(pid: Pid, process: &Process, signal: Signal) -> rustix::io::Result
     rustix::process::kill_process(pid, signal.raw())
 }
 
-/// Sends a signal to a process group. `Ok(false)` if it has no member left. The caller has made sure
-/// that the group is still the one that is meant; groups 0 and 1 are refused.
-pub fn signal_group(pgid: u32, signal: Signal) -> io::Result<bool> {
-    let Some(group) = raw_pid(pgid).filter(|group| !group.is_init()) else {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("{pgid} is no process group of a job"),
-        ));
-    };
-    match rustix::process::kill_process_group(group, signal.raw()) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::SRCH) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn raw_pid(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
@@ -390,7 +374,10 @@ mod tests {
 
     impl Drop for Started {
         fn drop(&mut self) {
-            drop(signal_group(self.pid(), Signal::Kill));
+            if let Some(group) = raw_pid(self.pid()) {
+                let _: rustix::io::Result<()> =
+                    rustix::process::kill_process_group(group, Signal::Kill.raw());
+            }
             drop(self.0.wait());
         }
     }
@@ -484,14 +471,6 @@ mod tests {
         assert_eq!(child.0.wait().unwrap().signal(), Some(15));
         assert!(!is_alive(process.pid, process.start));
         assert!(!signal(&process, Signal::Kill).unwrap());
-    }
-
-    #[test]
-    fn groups_that_cannot_be_a_jobs_are_refused() {
-        assert!(signal_group(0, Signal::Interrupt).is_err());
-        assert!(signal_group(1, Signal::Interrupt).is_err());
-        let child = Started::new(&["sleep", "1000"], &[]);
-        assert!(signal_group(child.pid(), Signal::Interrupt).unwrap());
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use tmux_interface::{
     AttachSession, CapturePane, DisplayMessage, IfShell, KillPane, KillServer, ListPanes,
-    ListWindows, LoadBuffer, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption,
-    SourceFile, SwitchClient, TmuxCommand,
+    ListWindows, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
+    SwitchClient, TmuxCommand,
 };
 
 use super::{Capture, NewWindow, formats, quote};
@@ -271,22 +271,6 @@ fn close(pane: &PaneFact) -> [TmuxCommand<'_>; 2] {
     [keep_numbers, close]
 }
 
-/// Sets an option of the pane, if it is what it was at the last look ([`identity`]).
-pub(super) fn set_pane_option(
-    pane: &PaneFact,
-    server_pid: u32,
-    (option, value): (&str, &str),
-    refusal: &str,
-) -> Chain {
-    let set = SetOption::new()
-        .pane()
-        .target_pane(pane.pane_id.as_str())
-        .option(option)
-        .value(value)
-        .build();
-    only_if(identity(pane, server_pid), pane, &[set], refusal)
-}
-
 /// What tells that server, window and launch are still those of the last look.
 fn identity(pane: &PaneFact, server_pid: u32) -> Vec<String> {
     let launch = pane.launch.as_ref().map_or("", |token| token.as_str());
@@ -335,11 +319,6 @@ pub(super) fn end_server(server_pid: u32) -> Chain {
         .command(line(&KillServer::new().build()))
         .build();
     Chain::new(&command)
-}
-
-/// Fills a tmux buffer from the standard input.
-pub(super) fn load_buffer() -> Chain {
-    Chain::new(&LoadBuffer::new().path("-").build())
 }
 
 /// The whole command line that shows a pane to a person. `inside` says whether the caller's terminal is

@@ -188,15 +188,6 @@ pub trait Tmux: Send + Sync {
     /// in the same command.
     fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
 
-    /// Sets `@tpu_exit` and the like on a pane, under the same condition as [`Tmux::close_pane`].
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError>;
-
     /// Arguments that attach to the pane's window from outside tmux, or switch the client inside it
     /// (`inside` is the client's `$TMUX`); to be run with the terminal, by the caller.
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String>;
@@ -204,7 +195,4 @@ pub trait Tmux: Send + Sync {
     /// Ends the server with everything in it, if its pid is still `server_pid`. Only for whoever started
     /// the server for itself alone, as the demo does.
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError>;
-
-    /// Puts text into a tmux buffer (for pasting).
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError>;
 }

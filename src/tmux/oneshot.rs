@@ -291,16 +291,6 @@ impl Tmux for OneShot {
         self.act(pane, commands::close_unwatched(pane, server_pid, &self.mark))
     }
 
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError> {
-        self.act(pane, commands::set_pane_option(pane, server_pid, (option, value), &self.mark))
-    }
-
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
         commands::attach(pane, &self.socket, inside.map(|tmux| self.is_inside(tmux)))
     }
@@ -312,13 +302,6 @@ impl Tmux for OneShot {
             Err(TmuxError::Failed { message, .. }) if message.contains("server exited") => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
-        let chain = commands::load_buffer();
-        let name = chain.name();
-        let spawn = self.spawn(chain.into_args()).stdin(text);
-        self.finish(&name, &spawn).map(drop)
     }
 }
 

@@ -10,6 +10,7 @@ use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
+use tpu::model::ids::{JobId, JobNumber};
 
 /// The data file of the manual: its two JSON blocks, with directories of the test.
 const DATA: &str = include_str!("../data/original/data.json");
@@ -334,8 +335,7 @@ fn killing_and_cleaning_up() {
     walk.is("xibo", 6, "error");
     walk.types("tpu set-rule 6 pass xibo", 0, &[]);
     walk.env.change(|data| {
-        let mut jobs = data.user_mut(&"xibo".into()).unwrap().jobs_mut();
-        let job = jobs.find(|job| job.windows_id.0 == 6).unwrap();
+        let job = data.job_mut(&JobId::new("xibo".into(), JobNumber(6))).unwrap();
         job.extra_configs = "--config.mode=busy".to_owned();
     });
     walk.types("tpu resume windows=6 xibo", 0, &["Resumed xibo/6 as window 7"]);

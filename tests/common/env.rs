@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::UserName;
+use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
 use tpu::ops::open::{Opening, open};
@@ -285,8 +285,11 @@ impl TestEnv {
     /// back at this moment.
     pub(crate) fn a_minute_later(&self, user: &str) {
         self.change(|data| {
-            for job in data.user_mut(&UserName::from(user)).unwrap().jobs_mut() {
-                if let Some(launch) = job.launch.as_mut().filter(|launch| !launch.confirmed) {
+            let user = data.user_mut(&UserName::from(user)).unwrap();
+            let windows: Vec<JobNumber> = user.jobs().iter().map(|job| job.windows_id).collect();
+            for window in windows {
+                let launch = user.job_mut(window).and_then(|job| job.launch.as_mut());
+                if let Some(launch) = launch.filter(|launch| !launch.confirmed) {
                     launch.at = launch.at.plus_seconds(-60);
                 }
             }
@@ -296,8 +299,8 @@ impl TestEnv {
     /// Lets the last reaction of a lineage have been long ago, so that its back-off is over.
     pub(crate) fn a_year_ago(&self, user: &str, window: u64) {
         self.change(|data| {
-            let mut jobs = data.user_mut(&UserName::from(user)).unwrap().jobs_mut();
-            let job = jobs.find(|job| u64::from(job.windows_id.0) == window).unwrap();
+            let window = JobNumber(u32::try_from(window).unwrap());
+            let job = data.job_mut(&JobId::new(UserName::from(user), window)).unwrap();
             job.recovery.as_mut().unwrap().last_action_at =
                 Some(Timestamp::from_second(1_000_000_000));
         });

@@ -41,6 +41,24 @@ pub(crate) fn workers(count: u32) -> Vec<Worker> {
     (0..count).map(|index| Worker { index, address: format!("here-{index}") }).collect()
 }
 
+/// Starts a command, or finds it started, and hears everything it says. A worker on which it cannot be started
+/// ends as [`End::Lost`] with the reason.
+pub(crate) fn run<'a>(
+    remote: &'a dyn Remote,
+    workers: &[Worker],
+    work: &Work,
+    token: &LaunchToken,
+) -> Stream {
+    let (begun, failed): (Vec<_>, Vec<_>) =
+        remote.start(workers, work, token).into_iter().partition(|(_, started)| started.is_ok());
+    let is_begun = |worker: &&Worker| begun.iter().any(|(index, _)| *index == worker.index);
+    let begun: Vec<Worker> = workers.iter().filter(is_begun).cloned().collect();
+    let failed = failed.into_iter().filter_map(|(worker, started)| {
+        Some((worker, Output::End(End::Lost(started.err()?.to_string()))))
+    });
+    Box::new(failed.chain(remote.follow(&begun, token, &BTreeMap::new())))
+}
+
 /// What each worker said, and how it ended.
 pub(crate) type Ends = BTreeMap<u32, (String, End)>;
 
@@ -76,7 +94,7 @@ impl Bench {
 
     /// Everything that is said, by worker, and how each ends.
     pub(crate) fn run(&self, workers: &[Worker], work: &Work, token: &str) -> Ends {
-        collect(self.remote.run(workers, work, &LaunchToken::from(token)))
+        collect(run(&*self.remote, workers, work, &LaunchToken::from(token)))
     }
 
     pub(crate) fn hear(&self, workers: &[Worker], token: &str) -> Ends {

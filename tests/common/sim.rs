@@ -11,6 +11,7 @@ use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
 use tpu::provider::{
     Answer, Operation, Progress, Provider as _, ProviderError, RequestId, TargetAt, TargetSpec,
+    Trouble,
 };
 use tpu::store::{OsDisk, Who};
 use tpu::sys::clock::{Clock, ManualClock};
@@ -175,4 +176,12 @@ pub(crate) fn answer(cloud: &dyn tpu::provider::Provider, zone: &str) -> Answer 
     let mut answers = cloud.list(&[zone.to_owned()]);
     assert_eq!(answers.len(), 1, "one answer for one zone: {answers:?}");
     answers.remove(0).answer
+}
+
+/// Why an operation has failed.
+pub(crate) fn trouble_of(operation: &Operation) -> Option<Trouble> {
+    match &operation.progress {
+        Progress::Failed { error } => Some(error.trouble),
+        Progress::Running | Progress::Done => None,
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use tpu::model::ids::UserName;
+use tpu::model::ids::{JobNumber, UserName};
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
 use tpu::sys::procs::{self, Process, Signal};
@@ -412,8 +412,7 @@ fn the_plan_says_what_then_happens() {
     let observed = lab.failed("c");
     lab.env.change(|data| {
         let user = data.user_mut(&UserName::from("alice")).unwrap();
-        let job = user.jobs_mut().find(|job| u64::from(job.windows_id.0) == observed);
-        job.unwrap().monitor = false;
+        user.job_mut(JobNumber(u32::try_from(observed).unwrap())).unwrap().monitor = false;
     });
     let running = lab.run("sleep 1000", &["x"]);
     lab.env.wait_status(running, "running");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::UserName;
+use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::job::Lease;
 use tpu::model::time::Timestamp;
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
@@ -29,7 +29,7 @@ fn hand_over(env: &TestEnv, owner: &str, until: Timestamp) {
     let clock = Arc::new(SystemClock::new());
     let store = Store::open(Paths::new(env.data_path()), Arc::new(OsDisk), clock, who);
     let given = store.transact("test", |tx| -> Result<(), StoreError> {
-        let job = tx.data.user_mut(&UserName::from("alice")).unwrap().jobs_mut().next().unwrap();
+        let job = tx.data.job_mut(&JobId::new(UserName::from("alice"), JobNumber(1))).unwrap();
         job.lease = Some(Lease { owner: owner.to_owned(), fence: 9, until });
         Ok(())
     });

@@ -1,7 +1,7 @@
 //! `plan::diagnose` against the table of spec/jobs.md §1–2, one case of `tests/cases/diagnose/*.toml` each.
 
 use serde::Deserialize;
-use tpu::model::facts::{Phase, Progress, Source, Verdict};
+use tpu::model::facts::{Class, Phase, Progress, Source, Verdict};
 use tpu::plan::diagnose::{JobFacts, diagnose};
 
 use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux};
@@ -102,7 +102,12 @@ fn the_numbers_of_what_is_over_are_those_of_its_record() {
         let record = format!("status = {status:?}\nlaunch = \"script\"");
         let mut job = toml::from_str::<Record>(&record).unwrap().job();
         job.reached = kept.map(|kept| step(Some(kept)).reached());
-        let verdict = read.map(|read| Verdict { progress: step(Some(read)), ..Verdict::none() });
+        let verdict = read.map(|read| Verdict {
+            class: Class::None,
+            phase: None,
+            progress: step(Some(read)),
+            evidence: None,
+        });
         let record = toml::from_str(&record).unwrap();
         let run = scenario::run(&job, &record, &Tmux::default(), None);
         let verdict = verdict.as_ref();

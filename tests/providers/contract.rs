@@ -16,7 +16,7 @@ use tpu::provider::{
 };
 
 use crate::common::rest::Rest;
-use crate::common::sim::{Sim, ZONE, answer, at, fact, spec};
+use crate::common::sim::{Sim, ZONE, answer, at, fact, spec, trouble_of};
 
 /// A control plane, and what its owner and time do to it past the door.
 trait World {
@@ -246,8 +246,7 @@ fn a_stock_out_arrives_in_the_operation_and_leaves_nothing() {
             assert_eq!(operation.progress, Progress::Running);
             world.pass(2.0);
             let operation = world.cloud().operation(&operation.name).unwrap();
-            let error = operation.failure().expect("no capacity");
-            assert_eq!(error.trouble, Trouble::NoCapacity);
+            assert_eq!(trouble_of(&operation), Some(Trouble::NoCapacity));
             assert_eq!(word(world, "two"), "-");
         }
         world.cloud().create(&spec("two"), &request("last")).unwrap();

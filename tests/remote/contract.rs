@@ -17,7 +17,7 @@ use tpu::remote::{
 use tpu::sys::clock::{Clock, SystemClock};
 use tpu::sys::procs;
 
-use crate::common::remote::{Bench, UNTIL_GO, is_running};
+use crate::common::remote::{Bench, UNTIL_GO, is_running, run};
 use crate::common::sim::Sim;
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::wait::{wait_for, wait_until};
@@ -295,7 +295,7 @@ fn long_lines_and_all_bytes_are_heard_as_they_are(world: &World) {
     let script = r"head -c 1048576 /dev/zero | tr '\0' x; echo; printf 'a\000\377\033[31mb\n'";
     let stream = {
         let token = LaunchToken::from("t1");
-        world.bench.remote.run(world.one(), &world.bench.script(script), &token)
+        run(&*world.bench.remote, world.one(), &world.bench.script(script), &token)
     };
     let lines: Vec<Vec<u8>> = stream
         .filter_map(|(_, said)| match said {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tpu::model::ids::LaunchToken;
 use tpu::remote::{Ask, End, Output, RemoteError, Started, Stopped, Work, Worker, ssh};
 
-use crate::common::remote::{Bench, UNTIL_GO, collect, is_running};
+use crate::common::remote::{Bench, UNTIL_GO, collect, is_running, run};
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
@@ -66,7 +66,7 @@ fn much_output_of_all_is_heard_without_loss_and_without_much_memory() {
     let mut heard: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     let token = LaunchToken::from("t1");
     for (worker, said) in
-        world.bench.remote.run(&world.workers, &world.bench.script(&script), &token)
+        run(&*world.bench.remote, &world.workers, &world.bench.script(&script), &token)
     {
         let (lines, total) = heard.entry(worker).or_default();
         match said {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use crate::common::fakes::tmux::FakeTmux;
-use tpu::model::facts::{PaneFact, Place, TmuxFact};
+use tpu::model::facts::{PaneFact, TmuxFact};
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{Job, Launch, LaunchMode};
 use tpu::ops::{Ctx, runners};
@@ -19,6 +18,7 @@ use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
 use crate::common::env::TestEnv;
+use crate::common::fakes::tmux::FakeTmux;
 use crate::common::wait::wait_until;
 
 /// What runs in a real window: it says that it has begun, prints, waits, and prints once more.
@@ -86,26 +86,12 @@ impl Tmux for Door {
         self.tmux.close_unwatched(pane, server_pid)
     }
 
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError> {
-        self.tmux.set_pane_option(pane, server_pid, option, value)
-    }
-
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
         self.tmux.attach_argv(pane, inside)
     }
 
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
         self.tmux.end_server(server_pid)
-    }
-
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
-        self.tmux.set_buffer(text)
     }
 }
 
@@ -130,15 +116,7 @@ impl Windows {
     /// One in memory.
     pub(super) fn simulated() -> Self {
         let env = TestEnv::new();
-        let place = Place {
-            host: "testhost".to_owned(),
-            boot: "boot-1".to_owned(),
-            uid: 1_000,
-            socket: "/tmp/tmux-1000/fake".to_owned(),
-            server_pid: 0,
-            server_start: 0,
-        };
-        let fake = Arc::new(FakeTmux::new(place, Arc::new(SystemClock::new())));
+        let fake = Arc::new(FakeTmux::on_testhost(Arc::new(SystemClock::new())));
         let tmux = Arc::<FakeTmux>::clone(&fake);
         Self::behind(env, Env::fixed([("PATH", "/usr/bin:/bin")]), tmux, Some(fake))
     }
@@ -242,13 +220,13 @@ impl World for Windows {
     }
 
     fn release(&self, job: &Job) {
-        if self.fake.is_none() {
+        let Some(fake) = &self.fake else {
             crate::common::tmux::write_file(&self.file("go", job), "");
             return;
-        }
+        };
         Self::write_log(job, &format!("{LAST}\n"));
-        let (pane, server) = self.pane_of(job).unwrap();
-        self.door.tmux.set_pane_option(&pane, server, "@tpu_exit", &EXIT.to_string()).unwrap();
+        let (pane, _) = self.pane_of(job).unwrap();
+        fake.set_pane_option(&pane.pane_id, "@tpu_exit", &EXIT.to_string());
     }
 
     fn set_silent(&self, silent: bool) {

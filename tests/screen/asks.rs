@@ -8,9 +8,8 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::fakes::tmux::FakeTmux;
 use serde_json::json;
-use tpu::model::facts::{ErrorKind, PaneFact, Place, TmuxFact};
+use tpu::model::facts::{ErrorKind, PaneFact, TmuxFact};
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::Status;
 use tpu::model::time::Timestamp;
@@ -24,6 +23,7 @@ use tpu::sys::env::Env;
 use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
 
 use crate::common::env::TestEnv;
+use crate::common::fakes::tmux::FakeTmux;
 
 /// A server that notes how much of its panes is read.
 struct Watched {
@@ -89,26 +89,12 @@ impl Tmux for Watched {
         self.tmux.close_unwatched(pane, server_pid)
     }
 
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError> {
-        self.tmux.set_pane_option(pane, server_pid, option, value)
-    }
-
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
         self.tmux.attach_argv(pane, inside)
     }
 
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
         self.tmux.end_server(server_pid)
-    }
-
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
-        self.tmux.set_buffer(text)
     }
 }
 
@@ -130,16 +116,8 @@ impl Scene {
         data["users"]["alice"]["job_data"] = json!([env.record("alice", 7, "running")]);
         env.write_data(&data);
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_795_161_731)));
-        let place = Place {
-            host: "testhost".to_owned(),
-            boot: "boot-1".to_owned(),
-            uid: 1_000,
-            socket: "/tmp/tmux-1000/fake".to_owned(),
-            server_pid: 0,
-            server_start: 0,
-        };
         let tmux = Arc::new(Watched {
-            tmux: FakeTmux::new(place, Arc::<ManualClock>::clone(&clock)),
+            tmux: FakeTmux::on_testhost(Arc::<ManualClock>::clone(&clock)),
             clock: Arc::clone(&clock),
             asked: Mutex::default(),
             captures: Mutex::default(),

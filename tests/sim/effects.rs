@@ -435,26 +435,12 @@ impl Tmux for Me {
         self.close_pane(pane, server_pid)
     }
 
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError> {
-        self.tmux().set_pane_option(pane, server_pid, option, value)
-    }
-
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
         self.tmux().attach_argv(pane, inside)
     }
 
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
         self.tmux().end_server(server_pid)
-    }
-
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
-        self.tmux().set_buffer(text)
     }
 }
 

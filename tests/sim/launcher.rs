@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu::model::facts::{PaneFact, TmuxFact};
+use tpu::model::facts::PaneFact;
 use tpu::model::ids::{JobId, LaunchToken};
 use tpu::model::target::LOCAL;
 use tpu::ops::callbacks::{self, Begun};
 use tpu::ops::{Ctx, Error};
 use tpu::store::Paths;
-use tpu::tmux::{NewWindow, Tmux as _};
+use tpu::tmux::NewWindow;
 
 use super::effects::Me;
 use super::observer::{Cause, Health, Program};
@@ -110,10 +110,7 @@ impl Launcher {
         self.write("exit", &format!("{code} {}\n", self.token.as_str()));
         self.pause(1, 100);
         let tmux = self.tmux();
-        if let TmuxFact::Up { place, .. } = tmux.look() {
-            let code = code.to_string();
-            drop(tmux.set_pane_option(&self.pane, place.server_pid, "@tpu_exit", &code));
-        }
+        tmux.set_pane_option(&self.pane.pane_id, "@tpu_exit", &code.to_string());
         let token = self.token.clone();
         let _told: bool = self.call(move |ctx| callbacks::exited(ctx, &token, code));
         // The shell stays, until somebody closes its window.

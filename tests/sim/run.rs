@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use generator::{Generator, Gn};
 
-use crate::common::fakes::disk::FakeDisk;
 use tpu::model::data::Data;
 use tpu::model::facts::ErrorKind;
 use tpu::model::ids::{TargetName, UserName};
@@ -21,6 +20,7 @@ use super::promises::Promises;
 use super::tpu::{fleet, new_fleet, target, to_its_end};
 use super::world::{Faults, Pid, TrueTime, Work, World};
 use super::{CODE, DATA};
+use crate::common::fakes::disk::FakeDisk;
 
 /// Words of a coroutine's stack.
 const STACK: usize = 96 * 1024;

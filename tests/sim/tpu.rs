@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::common::fakes::disk::FakeDisk;
 use tpu::effects::{Effects, Warnings};
 use tpu::kinds::Kinds;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
@@ -23,6 +22,7 @@ use tpu::sys::random::{Random as _, SeededRandom};
 use super::effects::{Door, Me};
 use super::launcher::paths;
 use super::world::{Died, Pid, Purpose, Role, State, Work, World};
+use crate::common::fakes::disk::FakeDisk;
 
 /// How a `tpu` is started.
 pub(crate) struct Start {

@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::common::fakes::disk::FakeDisk;
-use crate::common::fakes::tmux::FakeTmux;
 use tpu::kinds::tpu::sim::SimCloud;
 use tpu::model::facts::{Place, TargetFact};
 use tpu::model::ids::TargetName;
@@ -22,6 +20,8 @@ use tpu::sys::random::{Random as _, SeededRandom};
 
 use super::launcher::Habits;
 use super::observer::Observer;
+use crate::common::fakes::disk::FakeDisk;
+use crate::common::fakes::tmux::FakeTmux;
 
 /// When the world begins.
 const BEGIN: i64 = 1_800_000_000;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::document::set;
 use crate::common::fakes::disk::{FakeDisk, Fault};
 use serde_json::{Value, json};
 use tpu::model::data::Data;
@@ -402,12 +403,12 @@ fn a_cached_version_is_never_mistaken_for_another() {
     assert_eq!(tag(&ours.read().unwrap()).as_deref(), Some("new"));
     // A change by somebody else, after our last look, is what our change is applied to.
     let done = theirs.transact("bob", |tx| {
-        tx.data.set_conda_env_name(Some("theirs".to_owned()));
+        set(&mut tx.data, "conda_env_name", "theirs");
         Ok::<_, StoreError>(())
     });
     assert!(done.unwrap().changed);
     assert!(mutate(&ours, "ours").unwrap().changed);
-    assert_eq!(ours.read().unwrap().conda_env_name(), Some("theirs"));
+    assert_eq!(ours.read().unwrap().to_value()["conda_env_name"], "theirs");
     assert_eq!(tag(&theirs.read().unwrap()).as_deref(), Some("ours"));
     disk.put(paths().data(), EXAMPLE.as_bytes(), 0o640, (1000, 1000));
     assert_eq!(tag(&ours.read().unwrap()), None, "an editor replaced it");

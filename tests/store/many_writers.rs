@@ -12,6 +12,7 @@ use tpu::model::job::Job;
 use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu::sys::clock::SystemClock;
 
+use super::document::set;
 use crate::common::wait::wait_until;
 
 fn open(path: &Path) -> Store {
@@ -53,22 +54,16 @@ fn change(store: &Store, thread: usize, n: usize) {
         } else if n.is_multiple_of(3) {
             owner.job_mut(oldest).unwrap().stage += 1;
         }
-        let seen = tx.data.conda_env().parse::<u64>().unwrap_or(0);
-        tx.data.set_conda_env_name(Some((seen + 1).to_string()));
+        let seen = conda_env(&tx.data).parse::<u64>().unwrap_or(0);
+        set(&mut tx.data, "conda_env_name", &(seen + 1).to_string());
         tx.event(&id, "launch", format!("{thread}/{n}"), json!(seen));
         Ok::<_, StoreError>(())
     });
     assert_eq!(done.unwrap().warnings, Vec::<String>::new());
 }
 
-trait Conda {
-    fn conda_env(&self) -> String;
-}
-
-impl Conda for Data {
-    fn conda_env(&self) -> String {
-        self.conda_env_name().unwrap_or("").to_owned()
-    }
+fn conda_env(data: &Data) -> String {
+    data.to_value()["conda_env_name"].as_str().unwrap_or("").to_owned()
 }
 
 #[test]
@@ -93,14 +88,14 @@ fn eight_writers_lose_nothing_and_readers_see_whole_versions() {
         let reader = open(store.paths().data());
         let mut last = 0;
         while writers.iter().any(|writer| !writer.is_finished()) {
-            let now = reader.read().unwrap().conda_env().parse().unwrap_or(0);
+            let now = conda_env(&reader.read().unwrap()).parse().unwrap_or(0);
             assert!(now >= last, "time does not go back");
             last = now;
         }
     });
     let data = open(store.paths().data()).read().unwrap();
     let total = WRITERS * CHANGES;
-    assert_eq!(data.conda_env(), total.to_string(), "each saw the one before");
+    assert_eq!(conda_env(&data), total.to_string(), "each saw the one before");
     // Every record is in the file or in the archive, once.
     let mut tags: Vec<String> = data.jobs().map(|job| job.job_tags.clone().unwrap()).collect();
     tags.extend(store.archived().map(|archived| archived.unwrap().job.job_tags.unwrap()));
@@ -188,7 +183,7 @@ fn backups_are_not_touched_by_editing_in_place() {
     std::os::unix::fs::FileExt::write_all_at(&file, edited.as_bytes(), 0).unwrap();
     assert_eq!(fs::read(&backup).unwrap(), kept);
     change(&store, 0, 1);
-    assert_eq!(store.read().unwrap().conda_env_name(), Some("8"));
+    assert_eq!(conda_env(&store.read().unwrap()), "8");
     assert_eq!(fs::read_to_string(&store.backups()[0]).unwrap(), edited);
 }
 
@@ -216,8 +211,8 @@ fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
     let tag = |store: &Store, name: &str, meanwhile: &dyn Fn()| {
         let done = store.transact("test", |tx| {
             meanwhile();
-            let key = format!("{name}-{}", tx.data.conda_env());
-            tx.data.set_conda_env_name(Some(key));
+            let key = format!("{name}-{}", conda_env(&tx.data));
+            set(&mut tx.data, "conda_env_name", &key);
             Ok::<_, StoreError>(())
         });
         drop(done.unwrap());
@@ -235,5 +230,5 @@ fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
             wait.recv_timeout(std::time::Duration::from_millis(300)).unwrap_or(());
         });
     });
-    assert!(store.read().unwrap().conda_env().starts_with("second-first"));
+    assert!(conda_env(&store.read().unwrap()).starts_with("second-first"));
 }

@@ -308,7 +308,10 @@ fn lineages_are_read_as_far_as_they_make_sense() {
         assert_eq!(of(&data, window), [3, 5, 9]);
     }
     assert_eq!(of(&data, 4), [4]);
-    assert_eq!(lineage::leaf_of(&data.users()[0], JobNumber(3)), Some(JobNumber(9)));
+    assert_eq!(
+        lineage::Lineage::of(&data.users()[0], JobNumber(3)).unwrap().leaf(),
+        Some(JobNumber(9))
+    );
     assert_eq!(lineage::lineages(&data.users()[0]).len(), 2);
     assert_eq!(
         of(&chain(&[(1, Some(2), Some(2)), (2, Some(1), Some(1))]), 1),

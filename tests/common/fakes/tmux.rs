@@ -30,7 +30,6 @@ struct Server {
     next_id: u32,
     /// Counts processes, over all servers.
     next_pid: u32,
-    buffer: String,
 }
 
 /// One window with its one pane.
@@ -48,15 +47,22 @@ impl FakeTmux {
     /// A place where no server runs yet.
     pub(crate) fn new(place: Place, clock: Arc<dyn Clock>) -> Self {
         let place = Place { server_pid: 0, server_start: 0, ..place };
-        let server = Server {
-            place,
-            failing: None,
-            sessions: BTreeMap::new(),
-            next_id: 0,
-            next_pid: 1_000,
-            buffer: String::new(),
-        };
+        let server =
+            Server { place, failing: None, sessions: BTreeMap::new(), next_id: 0, next_pid: 1_000 };
         Self { clock, server: Mutex::new(server) }
+    }
+
+    /// One of the first boot of a machine called `testhost`.
+    pub(crate) fn on_testhost(clock: Arc<dyn Clock>) -> Self {
+        let place = Place {
+            host: "testhost".to_owned(),
+            boot: "boot-1".to_owned(),
+            uid: 1_000,
+            socket: "/tmp/tmux-1000/fake".to_owned(),
+            server_pid: 0,
+            server_start: 0,
+        };
+        Self::new(place, clock)
     }
 
     /// The state is replaced in whole steps, so it is usable whatever happened to another thread.
@@ -160,9 +166,14 @@ impl FakeTmux {
         self.server().window_of_pane(pane_id)?.options.get(option).cloned()
     }
 
-    /// What was last put into a buffer.
-    pub(crate) fn buffer(&self) -> String {
-        self.server().buffer.clone()
+    /// The program in a pane sets an option of it.
+    pub(crate) fn set_pane_option(&self, pane_id: &str, option: &str, value: &str) {
+        let mut server = self.server();
+        let Some(window) = server.window_of_pane(pane_id) else { return };
+        if option == "@tpu_exit" {
+            window.fact.exit = value.parse().ok();
+        }
+        window.options.insert(option.to_owned(), value.to_owned());
     }
 }
 
@@ -348,25 +359,6 @@ impl Tmux for FakeTmux {
         self.close_pane(pane, server_pid)
     }
 
-    fn set_pane_option(
-        &self,
-        pane: &PaneFact,
-        server_pid: u32,
-        option: &str,
-        value: &str,
-    ) -> Result<(), TmuxError> {
-        let mut server = self.server();
-        let window = server.guarded("set-option", pane, server_pid)?;
-        match option {
-            "@tpu_exit" => window.fact.exit = value.parse().ok(),
-            "@tpu_launch" => window.fact.launch = Some(LaunchToken::from(value)),
-            "@tpu_job" => window.fact.job = JobId::parse(value),
-            _ => {}
-        }
-        window.options.insert(option.to_owned(), value.to_owned());
-        Ok(())
-    }
-
     fn attach_argv(&self, pane: &PaneFact, _inside: Option<&str>) -> Vec<String> {
         let target = format!("={}:{}", pane.session, pane.window_index);
         ["tmux", "attach-session", "-t", &target].map(str::to_owned).to_vec()
@@ -376,13 +368,6 @@ impl Tmux for FakeTmux {
         if self.server().place.server_pid == server_pid {
             self.stop();
         }
-        Ok(())
-    }
-
-    fn set_buffer(&self, text: &str) -> Result<(), TmuxError> {
-        let mut server = self.server();
-        server.check("load-buffer")?;
-        text.clone_into(&mut server.buffer);
         Ok(())
     }
 }
@@ -414,16 +399,8 @@ mod tests {
     use tpu::sys::clock::ManualClock;
 
     fn fake() -> (FakeTmux, Arc<ManualClock>) {
-        let place = Place {
-            host: "testhost".to_owned(),
-            boot: "boot-1".to_owned(),
-            uid: 1_000,
-            socket: "/tmp/tmux-1000/fake".to_owned(),
-            server_pid: 0,
-            server_start: 0,
-        };
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_000)));
-        (FakeTmux::new(place, Arc::clone(&clock) as Arc<dyn Clock>), clock)
+        (FakeTmux::on_testhost(Arc::clone(&clock) as Arc<dyn Clock>), clock)
     }
 
     fn window() -> NewWindow {
@@ -480,7 +457,7 @@ mod tests {
         let seen = &panes[1];
         assert_eq!((seen.activity, seen.history_size, seen.dead), (1_005, 30, true));
         assert_eq!(tmux.window_name("alice", 7).as_deref(), Some("done"));
-        tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "9").unwrap();
+        tmux.set_pane_option(&pane.pane_id, "@tpu_exit", "9");
         assert_eq!(tmux.pane_option(&pane.pane_id, "@tpu_exit").as_deref(), Some("9"));
         tmux.restart();
         let TmuxFact::Up { place: after, panes } = tmux.look() else { panic!("it runs") };

@@ -2,9 +2,9 @@
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
 //! `state` (one line, below) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
-//! `preempted REASON`, `evicted CODE` and `stopped` (by the number in the file of that name). Where `DIR` is not there, the engine does not answer. A file
-//! in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`, its answer
-//! waits until the file is gone.
+//! `preempted REASON`, `evicted CODE` and `stopped` (the file of that name holds the number by which it was). Where
+//! `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
+//! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone.
 
 use std::borrow::Cow;
 use std::io;

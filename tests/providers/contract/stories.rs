@@ -10,7 +10,7 @@ use tpu::provider::{Answer, Progress, TargetSpec, Trouble, Verb};
 
 use super::{World, each, progress, request, word, worlds};
 use crate::common::rest::Rest;
-use crate::common::sim::{Sim, ZONE, answer, at, fact, spec};
+use crate::common::sim::{Sim, ZONE, answer, at, fact, spec, trouble_of};
 
 #[test]
 fn every_state_and_every_health_is_told_as_it_is() {
@@ -138,7 +138,7 @@ fn what_is_accepted_may_fail_in_the_end_or_be_forgotten() {
         assert_eq!(word(world, "one"), "DELETING");
         world.pass(1.0);
         let ended = cloud.operation(&operation.name).unwrap();
-        assert_eq!(ended.failure().map(|error| error.trouble), Some(Trouble::Transient));
+        assert_eq!(trouble_of(&ended), Some(Trouble::Transient));
         assert_eq!(word(world, "one"), "PREEMPTED", "it is still there, and says so");
         cloud.delete(&at("one"), true).unwrap();
         world.pass(1.0);
@@ -148,7 +148,7 @@ fn what_is_accepted_may_fail_in_the_end_or_be_forgotten() {
         let operation = cloud.create(&spec("two"), &request("r1")).unwrap();
         world.pass(2.0);
         let ended = cloud.operation(&operation.name).unwrap();
-        assert_eq!(ended.failure().map(|error| error.trouble), Some(Trouble::Quota));
+        assert_eq!(trouble_of(&ended), Some(Trouble::Quota));
 
         let operation = cloud.create(&spec("three"), &request("r2")).unwrap();
         world.pull(Event::ForgetOperations { target: "three".to_owned() });

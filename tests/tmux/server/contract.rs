@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use crate::common::fakes::tmux::FakeTmux;
-use tpu::model::facts::{PaneFact, Place, TmuxFact};
+use tpu::model::facts::{PaneFact, TmuxFact};
 use tpu::model::ids::LaunchToken;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::ManualClock;
@@ -13,6 +12,7 @@ use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, Tmux, TmuxError};
 
 use super::{all_of, job_window, up, windows};
+use crate::common::fakes::tmux::FakeTmux;
 use crate::common::tmux::PrivateTmux;
 use crate::common::wait::wait_until;
 
@@ -24,7 +24,8 @@ trait World {
     fn close_by_hand(&self, session: &str, index: u32);
     fn rename_window(&self, session: &str, index: u32, name: &str);
     fn show(&self, pane: &PaneFact, text: &str);
-    fn buffer(&self) -> String;
+    /// The program in a pane sets an option of it.
+    fn set_option(&self, pane: &PaneFact, option: &str, value: &str);
     fn stop(&self);
 }
 
@@ -65,8 +66,8 @@ impl World for Real {
         });
     }
 
-    fn buffer(&self) -> String {
-        self.server.try_run(&["show-buffer"]).text()
+    fn set_option(&self, pane: &PaneFact, option: &str, value: &str) {
+        self.server.run(&["set-option", "-p", "-t", &pane.pane_id, option, value]);
     }
 
     fn stop(&self) {
@@ -97,8 +98,8 @@ impl World for Fake {
         self.0.set_text(&pane.pane_id, text);
     }
 
-    fn buffer(&self) -> String {
-        self.0.buffer()
+    fn set_option(&self, pane: &PaneFact, option: &str, value: &str) {
+        self.0.set_pane_option(&pane.pane_id, option, value);
     }
 
     fn stop(&self) {
@@ -113,16 +114,8 @@ fn real() -> Real {
 }
 
 fn fake() -> Fake {
-    let place = Place {
-        host: "testhost".to_owned(),
-        boot: "boot-1".to_owned(),
-        uid: 1_000,
-        socket: "/tmp/tmux-1000/fake".to_owned(),
-        server_pid: 0,
-        server_start: 0,
-    };
     let clock = ManualClock::new(Timestamp::from_second(1_795_161_731));
-    Fake(FakeTmux::new(place, Arc::new(clock)))
+    Fake(FakeTmux::on_testhost(Arc::new(clock)))
 }
 
 /// Runs each promise against both servers, as two tests.
@@ -142,7 +135,7 @@ promises! {
     windows_named_like_numbers_are_left_alone,
     a_window_is_never_put_in_the_place_of_another,
     a_window_is_closed_only_if_it_is_still_the_one,
-    an_option_is_set_only_if_it_is_still_the_one,
+    an_exit_is_read_of_the_pane_where_it_was_set,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
     a_capture_goes_as_far_back_as_asked,
     a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was,
@@ -151,7 +144,6 @@ promises! {
     after_a_restart_the_old_panes_are_never_meant,
     user_names_may_hold_blanks_and_colons,
     names_that_no_session_can_have_are_refused,
-    text_reaches_a_buffer,
 }
 
 fn without_a_server_all_say_so(world: &dyn World) {
@@ -164,8 +156,6 @@ fn without_a_server_all_say_so(world: &dyn World) {
     assert!(is_down(tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap_err()));
     assert!(is_down(tmux.capture(&[all_of(&pane)]).unwrap_err()));
     assert!(is_down(tmux.close_pane(&pane, 1).unwrap_err()));
-    assert!(is_down(tmux.set_pane_option(&pane, 1, "@tpu_exit", "0").unwrap_err()));
-    assert!(is_down(tmux.set_buffer("x").unwrap_err()));
     assert!(matches!(tmux.look(), TmuxFact::Down { .. }), "a question starts no server");
 }
 
@@ -265,12 +255,10 @@ fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
     for other in panes.iter().filter(|other| other.pane_id != pane.pane_id) {
         assert_eq!((&other.job, &other.launch), (&None, &None), "{other:?}");
     }
-    tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "3").unwrap();
+    world.set_option(&pane, "@tpu_exit", "3");
     tmux.close_pane(&pane, place.server_pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:7", "alice:8"]);
     let gone = tmux.close_pane(&pane, place.server_pid).unwrap_err();
-    assert!(matches!(gone, TmuxError::Changed { .. }), "{gone}");
-    let gone = tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "3").unwrap_err();
     assert!(matches!(gone, TmuxError::Changed { .. }), "{gone}");
     assert_eq!(windows(tmux), ["alice:0", "alice:7", "alice:8"]);
     assert!(up(tmux).1.iter().all(|pane| pane.exit.is_none()));
@@ -323,21 +311,16 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
 }
 
-fn an_option_is_set_only_if_it_is_still_the_one(world: &dyn World) {
+fn an_exit_is_read_of_the_pane_where_it_was_set(world: &dyn World) {
     let tmux = world.tmux();
     tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
-    let other = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
-    let pid = up(tmux).0.server_pid;
-    for (wrong, pid) in misunderstandings(&pane, pid, &other) {
-        let error = tmux.set_pane_option(&wrong, pid, "@tpu_exit", "1").unwrap_err();
-        assert!(matches!(error, TmuxError::Changed { .. }), "{wrong:?} {pid}: {error}");
-    }
+    tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
     assert!(up(tmux).1.iter().all(|pane| pane.exit.is_none()));
-    tmux.set_pane_option(&pane, pid, "@tpu_exit", "143").unwrap();
+    world.set_option(&pane, "@tpu_exit", "143");
     let exits: Vec<_> = up(tmux).1.iter().map(|pane| (pane.window_index, pane.exit)).collect();
     assert_eq!(exits, [(0, None), (7, Some(143)), (8, None)]);
-    tmux.set_pane_option(&pane, pid, "@tpu_exit", "-1").unwrap();
+    world.set_option(&pane, "@tpu_exit", "-1");
     assert_eq!(up(tmux).1[1].exit, Some(-1));
 }
 
@@ -425,8 +408,7 @@ fn the_pulse_tells_windows_and_ends_and_nothing_else(world: &dyn World) {
     let before = tmux.wake_mark();
     world.show(&pane, "a line\n");
     assert_eq!(tmux.wake_mark(), before, "what is printed is no beat");
-    let (place, _) = up(tmux);
-    tmux.set_pane_option(&pane, place.server_pid, "@tpu_exit", "0").unwrap();
+    world.set_option(&pane, "@tpu_exit", "0");
     beats("an end");
     let again = tmux.open_window(&job_window("alice", 8, "alice", "t2")).unwrap();
     beats("another window");
@@ -501,12 +483,4 @@ fn names_that_no_session_can_have_are_refused(world: &dyn World) {
         assert_eq!((pane.session.as_str(), pane.window_index), (name, 5));
     }
     assert_eq!(up(tmux).1.len(), 18);
-}
-
-fn text_reaches_a_buffer(world: &dyn World) {
-    let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000).unwrap();
-    let text = format!("tpu resume w=7; #{{pid}} '日本'\n{}", "long ".repeat(10_000));
-    tmux.set_buffer(&text).unwrap();
-    assert_eq!(world.buffer(), text);
 }

@@ -42,11 +42,6 @@ impl Fleet {
         changed
     }
 
-    /// When the next thing happens by itself.
-    pub fn next_change(&self) -> Option<Timestamp> {
-        self.next_due().map(|(at, _)| at)
-    }
-
     fn next_due(&self) -> Option<(Timestamp, Due)> {
         let events = self.upcoming.iter().enumerate();
         let events = events.map(|(index, scheduled)| (scheduled.at, Due::Event(index)));

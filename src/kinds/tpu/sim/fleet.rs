@@ -214,16 +214,6 @@ impl Fleet {
         facts
     }
 
-    /// The faults that still have to strike.
-    pub fn faults(&self) -> &[Fault] {
-        &self.faults
-    }
-
-    /// What a scenario has in store.
-    pub fn upcoming(&self) -> &[Scheduled] {
-        &self.upcoming
-    }
-
     /// What has happened, the oldest first.
     pub fn history(&self) -> &[Happened] {
         &self.history

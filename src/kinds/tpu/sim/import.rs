@@ -9,14 +9,12 @@ use super::fleet::SimTarget;
 use crate::kinds::tpu::SIM;
 use crate::model::ids::TargetName;
 use crate::model::registry::Registry;
-use crate::model::target::{Machines, Pricing, Registration, TargetKind};
+use crate::model::target::{Machines, Pricing};
 
 /// The zone of targets of which nobody knows a zone.
 const NOWHERE: &str = "sim-a";
 /// The type of targets whose name does not tell one.
 const USUAL: &str = "v2-8";
-/// The origin of a registration that rests on a guess.
-pub const GUESSED: &str = "guessed";
 
 static TYPE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"v\d+[a-z]*-\d+").expect("the pattern is fixed"));
@@ -40,32 +38,6 @@ pub fn fleet(registry: &Registry) -> Vec<SimTarget> {
                 pricing: target.pricing,
                 name: target.name.of_provider(),
             }
-        })
-        .collect()
-}
-
-/// The registrations that are still missing: they hold the guesses, so that nobody guesses again.
-pub fn registrations(registry: &Registry) -> Vec<(TargetName, Registration)> {
-    let known = |name: &TargetName| {
-        registry.registration(name).is_some_and(|known| known.accelerator.is_some())
-    };
-    fleet(registry)
-        .into_iter()
-        .filter(|target| !known(&target.name))
-        .map(|target| {
-            let old = registry.registration(&target.name).cloned();
-            let zone = registry.target(&target.name).and_then(|known| known.zone);
-            let registration = Registration {
-                zone,
-                accelerator: Some(target.accelerator),
-                pricing: target.pricing,
-                origin: Some(GUESSED.to_owned()),
-                ..old.unwrap_or_else(|| Registration {
-                    kind: TargetKind::TPU,
-                    ..Registration::default()
-                })
-            };
-            (target.name, registration)
         })
         .collect()
 }
@@ -110,22 +82,5 @@ mod tests {
                 "unlisted sim-a v2-8 on-demand",
             ]
         );
-    }
-
-    #[test]
-    fn a_guess_is_stored_as_one_and_what_is_known_is_left_alone() {
-        let mut data = Data::parse(DATA.as_bytes()).unwrap();
-        let missing = registrations(data.registry());
-        assert_eq!(missing.len(), 4);
-        assert!(missing.iter().all(|(_, r)| r.origin.as_deref() == Some(GUESSED)));
-        let unlisted = missing.iter().find(|(name, _)| name.as_str() == "unlisted").unwrap();
-        assert_eq!(unlisted.1.zone, None, "the simulator's zone is nobody's knowledge");
-        for (name, registration) in missing {
-            data.registry_mut().register(name, registration);
-        }
-        assert_eq!(registrations(data.registry()), []);
-        let target = data.target(&TargetName::from("lab-v2-32-pre")).unwrap();
-        assert_eq!(target.pricing, Pricing::Preemptible);
-        assert_eq!(target.accelerator.as_deref(), Some("v2-32"));
     }
 }

@@ -15,6 +15,7 @@ pub mod data;
 pub mod exit;
 mod extras;
 pub mod facts;
+pub mod groups;
 mod handle;
 mod head;
 pub mod ids;

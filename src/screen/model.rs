@@ -300,7 +300,17 @@ impl Model {
     pub fn subjects(&self) -> Vec<&JobView> {
         let marked: Vec<_> =
             self.jobs().iter().filter(|job| self.list.marked.contains(&job.id)).collect();
-        if marked.is_empty() { self.selected().into_iter().collect() } else { marked }
+        if !marked.is_empty() {
+            return marked;
+        }
+        let members = self.selected_members();
+        if members.is_empty() { self.selected().into_iter().collect() } else { members }
+    }
+
+    /// The members for which the selected row stands, if it is that of a group of jobs.
+    pub fn selected_members(&self) -> Vec<&JobView> {
+        let row = self.selected_row().and_then(|at| self.list.rows.get(at));
+        row.into_iter().flat_map(|row| &row.members).filter_map(|at| self.jobs().get(*at)).collect()
     }
 
     /// The newest job that shows a failure, hidden by the filter or not. Earlier attempts do not count:

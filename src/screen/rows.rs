@@ -1,9 +1,10 @@
 //! The rows of the list: lineages folded under their leaf, sorted and grouped, what the filter lets through.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::filter::Filter;
+use crate::model::groups;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::view::{JobView, Snapshot};
 
@@ -20,12 +21,20 @@ pub struct Row {
     pub folded: usize,
     /// The name of the group that begins here: this row is its head, and the job its first one.
     pub head: Option<String>,
+    /// Positions of the members that this row stands for, the row of a group of jobs: the job is then the member
+    /// that somebody wants to see first, and the id that of the group.
+    pub members: Vec<usize>,
 }
 
 impl Row {
     /// Whether it is the head of a group and not a job.
     pub fn is_head(&self) -> bool {
         self.head.is_some()
+    }
+
+    /// Whether it stands for the members of a group of jobs.
+    pub fn is_group(&self) -> bool {
+        !self.members.is_empty()
     }
 }
 
@@ -106,7 +115,8 @@ fn compare(a: &SortKey, b: &SortKey, reverse: bool) -> Ordering {
 }
 
 /// The rows for a snapshot: lineages in the order of `arrangement`, attempts below their leaf from young to
-/// old.
+/// old. The members of a group of jobs are one row, where the first of them would stand; unfolded, each has its own
+/// below that.
 ///
 /// An earlier attempt has a row when its lineage is unfolded, and also when the filter finds it but not
 /// its leaf: what somebody looks for is never hidden in a fold.
@@ -132,34 +142,92 @@ pub fn rows(
     if arrangement.group != Group::None {
         order.sort_by_key(|at| group(*at));
     }
+    let crowds = crowds(snapshot, filter, &order);
+    let lineage = Lineage { snapshot, filter, unfolded, places: &places };
     let mut rows: Vec<Row> = Vec::with_capacity(order.len());
     let mut last_group = None;
+    let mut begun: HashSet<&JobId> = HashSet::new();
     for at in order {
         let Some(job) = job_at(at) else { continue };
-        let older: Vec<usize> = attempts(job)
-            .filter_map(|window| places.get(&JobId::new(job.id.user.clone(), window)).copied())
-            .collect();
-        let found = filter.matches(job);
-        let open = unfolded.contains(&job.id);
-        let hit = |at: &usize| job_at(*at).is_some_and(|job| filter.matches(job));
-        let shown: Vec<usize> =
-            older.iter().copied().filter(|at| if found { open } else { hit(at) }).collect();
-        let row = |at: usize, attempt: bool, folded: usize| {
-            Some(Row { job: at, id: job_at(at)?.id.clone(), attempt, folded, head: None })
+        let crowd = groups::of(job).filter(|_| filter.matches(job));
+        let crowd = crowd.and_then(|id| crowds.get_key_value(&id));
+        let next = match crowd {
+            None => lineage.rows(at),
+            // The whole group stands where its first member does.
+            Some((id, _)) if !begun.insert(id) => continue,
+            Some((id, members)) => {
+                let mut rows = vec![of_group(snapshot, id, members)];
+                if unfolded.contains(id) {
+                    rows.extend(members.iter().flat_map(|at| lineage.rows(*at)));
+                }
+                rows
+            }
         };
-        if arrangement.group != Group::None && (found || !shown.is_empty()) {
+        if let (true, Some(first)) = (arrangement.group != Group::None, next.first()) {
             let name = group(at);
             if last_group.as_ref() != Some(&name) {
-                rows.extend(row(at, false, 0).map(|row| Row { head: Some(name.clone()), ..row }));
+                let head = Some(name.clone());
+                rows.push(Row { head, folded: 0, members: Vec::new(), ..first.clone() });
                 last_group = Some(name);
             }
         }
-        if found {
-            rows.extend(row(at, false, older.len().saturating_sub(shown.len())));
-        }
-        rows.extend(shown.into_iter().filter_map(|at| row(at, true, 0)));
+        rows.extend(next);
     }
     rows
+}
+
+/// The members of each group that the filter finds more than one of, in this order.
+fn crowds(snapshot: &Snapshot, filter: &Filter, order: &[usize]) -> HashMap<JobId, Vec<usize>> {
+    let mut crowds: HashMap<JobId, Vec<usize>> = HashMap::new();
+    for at in order {
+        let job = snapshot.jobs.get(*at).filter(|job| job.member.is_some() && filter.matches(job));
+        if let Some(id) = job.and_then(groups::of) {
+            crowds.entry(id).or_default().push(*at);
+        }
+    }
+    crowds.retain(|_, members| members.len() > 1);
+    crowds
+}
+
+/// The one row of a group.
+fn of_group(snapshot: &Snapshot, id: &JobId, members: &[usize]) -> Row {
+    let urgency = |at: &&usize| snapshot.jobs.get(**at).map_or(u8::MAX, groups::urgency);
+    let worst = members.iter().min_by_key(urgency).copied().unwrap_or_default();
+    let members = members.to_vec();
+    Row { job: worst, id: id.clone(), attempt: false, folded: 0, head: None, members }
+}
+
+/// What is needed to say which rows a lineage has.
+struct Lineage<'a> {
+    snapshot: &'a Snapshot,
+    filter: &'a Filter,
+    unfolded: &'a BTreeSet<JobId>,
+    places: &'a HashMap<&'a JobId, usize>,
+}
+
+impl Lineage<'_> {
+    /// The rows of the lineage with this leaf.
+    fn rows(&self, at: usize) -> Vec<Row> {
+        let job_at = |at: usize| self.snapshot.jobs.get(at);
+        let Some(job) = job_at(at) else { return Vec::new() };
+        let older: Vec<usize> = attempts(job)
+            .filter_map(|window| self.places.get(&JobId::new(job.id.user.clone(), window)).copied())
+            .collect();
+        let found = self.filter.matches(job);
+        let open = self.unfolded.contains(&job.id);
+        let hit = |at: &usize| job_at(*at).is_some_and(|job| self.filter.matches(job));
+        let shown: Vec<usize> =
+            older.iter().copied().filter(|at| if found { open } else { hit(at) }).collect();
+        let row = |at: usize, attempt: bool, folded: usize| {
+            let id = job_at(at)?.id.clone();
+            Some(Row { job: at, id, attempt, folded, head: None, members: Vec::new() })
+        };
+        let leaf = found.then(|| row(at, false, older.len().saturating_sub(shown.len())));
+        leaf.flatten()
+            .into_iter()
+            .chain(shown.into_iter().filter_map(|at| row(at, true, 0)))
+            .collect()
+    }
 }
 
 /// The youngest attempt of a job's lineage.

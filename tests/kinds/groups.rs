@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::added::{Lab, program};
+use crate::common::terminal::Terminal;
 use crate::common::wait::{wait_for, wait_until};
 
 /// The newest attempt of a member.
@@ -91,6 +92,69 @@ fn its_number_means_all_of_them_wherever_several_are_meant() {
     drop(lab.tpu("clean alice -y").exits(0));
     assert!(lab.env.jobs("alice").is_empty());
     drop(lab.tpu("run cave -q -- ./train").exits(0).says(&["alice/8"]));
+}
+
+#[test]
+fn lists_fold_it_into_one_row_with_the_worst_first() {
+    let lab = Lab::new();
+    run(&lab, "--name llama");
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    for (window, state) in [(2, "running n1"), (3, "running n1"), (4, "ended 1")] {
+        lab.says(window, state);
+    }
+    let counts = "4 members: 1 error, 2 running, 1 pending";
+    let shown = lab.tpu("check").exits(0).stdout;
+    assert!(shown.contains("Group 1 ") && shown.contains(counts), "{shown}");
+    assert!(shown.contains("Window 6") && !shown.contains("Window 2"), "{shown}");
+    let table = lab.tpu("check-simp").exits(0).stdout;
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.lines().any(|l| l.starts_with("1  ") && l.contains(counts)), "{table}");
+    for line in ["check-simp 1", "check-simp --members", "check-simp llama"] {
+        let table = lab.tpu(line).exits(0).stdout;
+        let members = ["1_0  ", "1_1  ", "1_2  ", "1_3  "];
+        assert!(members.iter().all(|m| table.contains(m)) && !table.contains(counts), "{table}");
+    }
+    let all = lab.tpu("check --json").exits(0).json();
+    assert_eq!(all["jobs"].as_array().unwrap().len(), 5, "one by one");
+    // An earlier attempt has its number, and is folded away with its member.
+    drop(lab.tpu("rerun 1_2").exits(0));
+    let table = lab.tpu("check-simp").exits(0).stdout;
+    assert!(table.contains("4 members: 2 running, 2 pending"), "{table}");
+    let table = lab.tpu("check-simp --members").exits(0).stdout;
+    assert!(table.contains("\n4  ") && table.contains("\n1_2  "), "{table}");
+    // One that is alone is shown as itself.
+    drop(lab.tpu("run cave --array 7 -q -- ./train").exits(0));
+    assert!(lab.tpu("check-simp").exits(0).stdout.contains("\n8_7"));
+}
+
+#[test]
+fn the_screen_folds_and_unfolds_it_and_stops_all_or_one() {
+    let lab = Lab::new();
+    run(&lab, "");
+    for (window, state) in [(2, "running n1"), (3, "running n1"), (4, "ended 1")] {
+        lab.says(window, state);
+    }
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{} monitor alice", program()));
+    terminal.shows("1 ×4");
+    terminal.shows("1 error, 2 running, 1 pending");
+    terminal.press("Right");
+    terminal.shows("▸ 1 ×4");
+    terminal.press("j");
+    terminal.shows("▸ 1_0");
+    terminal.press("x");
+    terminal.shows("Stop 1 job?");
+    terminal.press("y");
+    lab.env.wait_status(2, "killed");
+    // From a member back to its group.
+    terminal.press("Left");
+    terminal.shows("▸ 1 ×4");
+    terminal.press("x");
+    terminal.shows("Stop 3 jobs?");
+    terminal.press("y");
+    for window in 3..=5 {
+        lab.env.wait_status(window, "killed");
+    }
 }
 
 #[test]

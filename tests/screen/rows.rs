@@ -1,8 +1,10 @@
 //! Which jobs the list shows: filters, and lineages folded under their leaf.
 
 use tpu::model::facts::ErrorKind;
+use tpu::model::ids::JobNumber;
 use tpu::model::job::Status;
-use tpu::model::view::JobView;
+use tpu::model::member::Member;
+use tpu::model::view::{JobView, Snapshot};
 use tpu::screen::filter::Filter;
 use tpu::screen::rows::{Arrangement, rows};
 
@@ -73,6 +75,46 @@ fn drawn(filter: &str, unfolded: &[u32]) -> Vec<String> {
 fn lineages_fold_under_their_leaf() {
     assert_eq!(drawn("", &[])[..4], ["3", "4", "7+2", "8"]);
     assert_eq!(drawn("", &[7])[..6], ["3", "4", "7", "└6", "└5", "8"]);
+}
+
+/// Members 0 to 2 of the group 20, of which 1 was resumed once, and a job by itself before and behind.
+fn with_group() -> Snapshot {
+    let mut snapshot = samples::snapshot();
+    let member = |window: u32, index: u32| {
+        let member = Some(Member { group: JobNumber(20), index });
+        JobView { member, ..samples::job(window) }
+    };
+    let mut first = member(22, 1);
+    first.leaf = false;
+    first.lineage = vec![JobNumber(22), JobNumber(25)];
+    first.shown.status = Status::Resumed(Some(ErrorKind::Grpc));
+    let mut second = member(25, 1);
+    second.lineage.clone_from(&first.lineage);
+    second.shown.status = Status::Error(ErrorKind::Oom);
+    snapshot.jobs =
+        vec![samples::job(3), member(21, 0), first, member(23, 2), samples::job(24), second];
+    snapshot
+}
+
+/// The rows of that: an id and for how many members it stands.
+fn grouped(filter: &str, unfolded: &[u32]) -> Vec<(u32, usize)> {
+    let unfolded = unfolded.iter().map(|window| samples::id(*window)).collect();
+    let filter = Filter::parse(filter);
+    let rows = rows(&with_group(), &filter, &unfolded, &Arrangement::default());
+    rows.iter().map(|row| (row.id.window.0, row.members.len())).collect()
+}
+
+#[test]
+fn members_of_a_group_fold_into_one_row_for_those_that_the_filter_finds() {
+    assert_eq!(grouped("", &[]), [(3, 0), (20, 3), (24, 0)]);
+    assert_eq!(grouped("", &[20]), [(3, 0), (20, 3), (21, 0), (23, 0), (25, 0), (24, 0)]);
+    assert_eq!(grouped("", &[20, 25])[4..6], [(25, 0), (22, 0)]);
+    assert_eq!(grouped("status:running", &[]), [(3, 0), (20, 2), (24, 0)]);
+    assert_eq!(grouped("status:oom", &[]), [(25, 0)], "one alone is itself");
+    assert_eq!(grouped("status:resumed", &[]), [(22, 0)], "and nothing is hidden in a fold");
+    let unfolded = std::collections::BTreeSet::new();
+    let all = rows(&with_group(), &Filter::parse(""), &unfolded, &Arrangement::default());
+    assert_eq!(all[1].job, 5, "the worst of them leads");
 }
 
 #[test]

@@ -87,6 +87,9 @@ pub struct Check {
     /// Hide attempts that have a successor
     #[arg(long)]
     pub leaves: bool,
+    /// Show the members of groups one by one
+    #[arg(long)]
+    pub members: bool,
     /// Columns of the original's table (col=N); here each job is one row
     #[arg(long, hide = true, value_name = "N")]
     pub columns: Option<u32>,

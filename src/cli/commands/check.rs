@@ -115,6 +115,7 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
         // Without its number a block says nothing.
         window: true,
         chosen: is_chosen,
+        members: args.members,
         dir: shown('d', settings.monitor_dir),
         target: shown('t', settings.monitor_tpu),
         status: shown('s', true),

@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::builder::styling::AnsiColor;
 
 use crate::model::facts::{Evidence, Progress, Source};
+use crate::model::groups::{self, Folded, GroupView};
 use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::{JobView, Snapshot, TmuxHealth};
@@ -35,6 +36,8 @@ pub(in crate::cli) struct Show {
     pub(in crate::cli) tags: bool,
     /// Zones.
     pub(in crate::cli) zone: bool,
+    /// The members of groups one by one.
+    pub(in crate::cli) members: bool,
     /// Characters of output to show.
     pub(in crate::cli) length: usize,
 }
@@ -48,8 +51,11 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
         TmuxHealth::Unknown(reason) => text += &format!("tmux: {reason}\n"),
     }
     let everybody = snapshot.whose.only().is_none();
-    for job in &snapshot.jobs {
-        text += &one(job, show, everybody);
+    for row in rows(snapshot, show) {
+        text += &match row {
+            Folded::Job(job) => one(job, show, everybody),
+            Folded::Group(group) => whole(&group, show, everybody),
+        };
         text += RULE;
         text.push('\n');
     }
@@ -69,12 +75,40 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
     text
 }
 
-/// One job.
-pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String {
-    let mut text = String::new();
-    if show.window {
-        text += &format!("{}\n", title(job, show, with_user));
+/// The jobs of a snapshot, groups folded where nobody has chosen among them.
+pub(super) fn rows(snapshot: &Snapshot, show: Show) -> Vec<Folded<'_>> {
+    if show.chosen || show.members {
+        return snapshot.jobs.iter().map(Folded::Job).collect();
     }
+    groups::folded(&snapshot.jobs)
+}
+
+/// A group.
+fn whole(group: &GroupView<'_>, show: Show, with_user: bool) -> String {
+    let Some(worst) = group.worst() else { return String::new() };
+    let mut parts = Vec::new();
+    if with_user {
+        parts.push(format!("user: {}", group.user));
+    }
+    parts.extend(worst.name.as_ref().map(|name| format!("name: {name}")));
+    parts.push(format!("each: tpu check {} {}", group.group, group.user));
+    let mut text = format!("Group {} ({})\n", group.group, parts.join("; "));
+    text += &place(worst, show);
+    if show.status {
+        text += &format!("Status: {}\n", status_of(group));
+    }
+    text
+}
+
+/// How many members a group has and how they stand, in the colour of the worst.
+pub(super) fn status_of(group: &GroupView<'_>) -> String {
+    let words = group.in_words();
+    group.worst().map_or(words.clone(), |worst| paint(color(&worst.shown.status), &words))
+}
+
+/// Where a job is: its directory, its target and the zone of that.
+fn place(job: &JobView, show: Show) -> String {
+    let mut text = String::new();
     if show.dir {
         let name = Path::new(&job.dir.1)
             .file_name()
@@ -87,6 +121,16 @@ pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String 
     if show.zone {
         text += &format!("ZONE: {}\n", escape(job.zone.as_deref().unwrap_or("-")));
     }
+    text
+}
+
+/// One job.
+pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String {
+    let mut text = String::new();
+    if show.window {
+        text += &format!("{}\n", title(job, show, with_user));
+    }
+    text += &place(job, show);
     if show.status {
         text += &format!("Status: {}\n", status(job));
         for (name, line) in reasons(job) {
@@ -121,6 +165,8 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
     if with_user {
         parts.push(format!("user: {}", job.id.user));
     }
+    parts.extend(job.member.map(|member| format!("member: {member}")));
+    parts.extend(job.name.as_ref().map(|name| format!("name: {name}")));
     if show.tags {
         parts.extend(job.tags.as_ref().map(|tags| format!("tag: {}", escape(tags))));
     }

@@ -1,5 +1,6 @@
 //! Rows in columns: what `check-simp` and the lists print.
 
+use crate::model::groups::Folded;
 use crate::model::view::Snapshot;
 use crate::text;
 
@@ -90,19 +91,24 @@ pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>)
         (show.status, "STATUS"),
     ];
     head.extend(wanted.iter().filter(|(wanted, _)| *wanted).map(|(_, name)| *name));
-    let rows: Vec<Vec<String>> = snapshot
-        .jobs
-        .iter()
-        .map(|job| {
+    let rows: Vec<Vec<String>> = block::rows(snapshot, show)
+        .into_iter()
+        .filter_map(|row| match row {
+            Folded::Job(job) => Some((job, job.label(), block::status(job))),
+            Folded::Group(group) => {
+                Some((group.worst()?, group.group.to_string(), block::status_of(&group)))
+            }
+        })
+        .map(|(job, label, status)| {
             let dir = std::path::Path::new(&job.dir.1);
             let cells = [
                 job.id.user.to_string(),
-                job.id.window.to_string(),
+                label,
                 dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 job.target_label.clone(),
                 job.zone.clone().unwrap_or_default(),
                 job.tags.as_deref().map(text::escape).unwrap_or_default().into_owned(),
-                block::status(job),
+                status,
             ];
             let kept = wanted.iter().zip(cells).filter(|((wanted, _), _)| *wanted);
             kept.map(|(_, cell)| cell).collect()

@@ -154,6 +154,9 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     if let Some(leaf) = leaf.filter(|leaf| *leaf != known.window) {
         model.list.unfolded.insert(crate::model::ids::JobId::new(known.user.clone(), leaf));
     }
+    if let Some(group) = model.job(&known).and_then(crate::model::groups::of) {
+        model.list.unfolded.insert(group);
+    }
     go(model, Tab::Jobs);
     model.list.selected = Some(known.clone());
     list::set_filter(model, Filter::default());

@@ -4,7 +4,9 @@ use crossterm::event::{Event, KeyEvent, KeyModifiers};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
-use super::{act, board, form, list, log};
+use super::{act, act_each, board, form, list, log};
+use crate::model::groups;
+use crate::model::view::JobView;
 use crate::screen::filter::Filter;
 use crate::screen::keys::{Command, Key};
 use crate::screen::message::{Act, Effect};
@@ -21,7 +23,17 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Overlay::Confirm(confirm) => return answer(model, confirm, command),
         Overlay::Tag(job, input) => {
             if command == Command::Accept {
-                return act(model, Act::Tag(job, input.value().trim().to_owned()));
+                let tag = |id| Act::Tag(id, input.value().trim().to_owned());
+                let is_in =
+                    |other: &&JobView| other.leaf && groups::of(other).as_ref() == Some(&job);
+                let members =
+                    model.jobs().iter().filter(is_in).map(|member| tag(member.id.clone()));
+                let members: Vec<Act> = members.collect();
+                return if members.is_empty() {
+                    act(model, tag(job))
+                } else {
+                    act_each(model, members)
+                };
             }
         }
         Overlay::Filter(input, before) => match command {

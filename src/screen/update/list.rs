@@ -3,6 +3,7 @@
 use tui_input::Input;
 
 use super::{act_each, leave_to, log, moved, note};
+use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
@@ -46,9 +47,9 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Unfold => fold(model, true),
         Command::Fold => fold(model, false),
         Command::Tag => {
-            if let Some(job) = model.selected() {
+            if let (Some(job), Some(id)) = (model.selected(), model.list.selected.clone()) {
                 let input = Input::new(job.tags.clone().unwrap_or_default());
-                model.overlay = Some(Overlay::Tag(job.id.clone(), input));
+                model.overlay = Some(Overlay::Tag(id, input));
             }
         }
         Command::Resume => return on_subjects(model, Act::Resume),
@@ -133,6 +134,14 @@ pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
     let rows =
         rows::rows(snapshot, &model.list.filter, &model.list.unfolded, &model.list.arrangement);
     let shown = |id: &JobId| rows.iter().any(|row| !row.is_head() && row.id == *id);
+    // A member that is folded away: the row of its group stands for it.
+    let in_fold = |id: &JobId| {
+        let is_it = |at: &usize| {
+            let job = snapshot.jobs.get(*at);
+            job.is_some_and(|job| job.id.user == id.user && job.lineage.contains(&id.window))
+        };
+        rows.iter().find(|row| row.members.iter().any(is_it)).map(|row| row.id.clone())
+    };
     let first = || rows.first().map(|row| row.id.clone());
     let selected = match &model.list.selected {
         None => first(),
@@ -146,6 +155,7 @@ pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
             let gone = snapshot.jobs.iter().all(|job| job.id != *id);
             match (continued_by, before) {
                 (Some(job), _) => Some(job.id.clone()),
+                (None, _) if in_fold(id).is_some() => in_fold(id),
                 (None, Some(row)) if gone => {
                     rows.get(row.min(rows.len().saturating_sub(1))).map(|row| row.id.clone())
                 }
@@ -176,18 +186,44 @@ pub(super) fn set_filter(model: &mut Model, filter: Filter) {
 }
 
 fn mark(model: &mut Model) {
-    let Some(id) = model.selected().map(|job| job.id.clone()) else { return };
-    if !model.list.marked.remove(&id) {
-        model.list.marked.insert(id);
+    let members = model.selected_members().into_iter().map(|job| job.id.clone());
+    let mut ids: Vec<JobId> = members.collect();
+    if ids.is_empty() {
+        ids.extend(model.selected().map(|job| job.id.clone()));
+    }
+    let marked = &mut model.list.marked;
+    if ids.iter().all(|id| marked.contains(id)) {
+        marked.retain(|id| !ids.contains(id));
+    } else {
+        marked.extend(ids);
     }
 }
 
 fn fold(model: &mut Model, open: bool) {
     let Some(job) = model.selected() else { return };
+    let group = groups::of(job);
+    if !model.selected_members().is_empty() {
+        let changed = group.is_some_and(|id| {
+            if open { model.list.unfolded.insert(id) } else { model.list.unfolded.remove(&id) }
+        });
+        if changed {
+            rebuild(model, None);
+        }
+        return;
+    }
     let leaf = job.lineage.last().map_or(job.id.window, |leaf| *leaf);
     let leaf = JobId::new(job.id.user.clone(), leaf);
     let changed =
         if open { model.list.unfolded.insert(leaf) } else { model.list.unfolded.remove(&leaf) };
+    let changed = changed
+        || !open
+            && group.is_some_and(|id| {
+                let was_open = model.list.unfolded.remove(&id);
+                if was_open {
+                    model.list.selected = Some(id);
+                }
+                was_open
+            });
     if changed {
         rebuild(model, None);
     }
@@ -196,7 +232,13 @@ fn fold(model: &mut Model, open: bool) {
 /// Begins an action for each marked job, or for the selected one. The marks stay until it is done: without
 /// them the same key, pressed again meanwhile, would be about the selected job.
 fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
-    let acts = model.subjects().into_iter().map(|job| make(job.id.clone())).collect();
+    let mut jobs = model.subjects();
+    // Of a group those that failed: the others need nobody.
+    let is_group = model.list.marked.is_empty() && !model.selected_members().is_empty();
+    if is_group && jobs.iter().any(|job| job.failure().is_some()) {
+        jobs.retain(|job| job.failure().is_some());
+    }
+    let acts = jobs.into_iter().map(|job| make(job.id.clone())).collect();
     act_each(model, acts)
 }
 
@@ -210,7 +252,7 @@ fn confirm_kill(model: &mut Model) {
         model.subjects().into_iter().partition(|job| killable(job));
     let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
     let ended: Vec<String> =
-        ended.iter().map(|job| format!("{} ({})", job.id.window, job.shown.status)).collect();
+        ended.iter().map(|job| format!("{} ({})", job.label(), job.shown.status)).collect();
     if jobs.is_empty() {
         if !ended.is_empty() {
             note(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));

@@ -4,6 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::spans::{outside, span};
 use super::{status, style, words};
+use crate::model::groups;
 use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::JobView;
@@ -65,9 +66,11 @@ pub const TABLE: &[Column] = &[
         id: "window",
         head: "w",
         least: 4,
-        most: 8,
+        most: 11,
         natural: Some(|job| {
-            job.id.window.to_string().len() + 3 * usize::from(job.lineage.len() > 1)
+            // The row of a group says how many members it has.
+            let group = 2 * usize::from(job.member.is_some());
+            job.label().len() + group + 3 * usize::from(job.lineage.len() > 1)
         }),
         keep: 10,
         wanted: |model| model.setup.columns.window,
@@ -113,9 +116,12 @@ pub const TABLE: &[Column] = &[
         id: "status",
         head: "status",
         least: 13,
-        most: 21,
+        most: 34,
         // What changes from moment to moment takes always the same room.
-        natural: Some(|job| text::width(&status_text(job)).max(13)),
+        natural: Some(|job| match job.member {
+            Some(_) => 34,
+            None => text::width(&status_text(job)).clamp(13, 21),
+        }),
         keep: 11,
         wanted: |model| model.setup.columns.status,
         sort: |job| SortKey::Number(status::urgency(job).into()),
@@ -141,7 +147,11 @@ pub const TABLE: &[Column] = &[
         keep: 4,
         wanted: |model| model.setup.columns.status,
         sort: |job| number(job.age_s.map(seconds)),
-        cell: |cell| plain(cell.job.age_s.map(time::age).unwrap_or_default()),
+        cell: |cell| {
+            plain(
+                members(cell).filter_map(|job| job.age_s).max().map(time::age).unwrap_or_default(),
+            )
+        },
     },
     Column {
         id: "output",
@@ -153,6 +163,9 @@ pub const TABLE: &[Column] = &[
         wanted: |model| model.setup.columns.output,
         sort: |_| SortKey::Nothing,
         cell: |cell| {
+            if cell.row.is_group() {
+                return Line::default();
+            }
             let newest = cell.job.tail.lines().rev().find(|line| !line.trim().is_empty());
             dim(cell, outside(newest.map_or("", |line| line.trim())))
         },
@@ -265,12 +278,23 @@ fn dim(cell: &Cell<'_>, words: String) -> Line<'static> {
     Line::from(span(words, style(cell.model, Role::Dim)))
 }
 
+/// The jobs that a row stands for.
+fn members<'a>(cell: &'a Cell<'_>) -> impl Iterator<Item = &'a JobView> {
+    let alone = (!cell.row.is_group()).then_some(cell.job);
+    let jobs = cell.model.jobs();
+    cell.row.members.iter().filter_map(|at| jobs.get(*at)).chain(alone)
+}
+
 fn window(cell: &Cell<'_>) -> Line<'static> {
+    if cell.row.is_group() {
+        let many = span(format!(" ×{}", cell.row.members.len()), style(cell.model, Role::Dim));
+        return Line::from(vec![Span::raw(cell.row.id.window.to_string()), many]);
+    }
     let folded = match cell.row.folded {
         0 => String::new(),
         more => format!(" +{more}"),
     };
-    let window = Span::raw(cell.job.id.window.to_string());
+    let window = Span::raw(cell.job.label());
     Line::from(vec![window, span(folded, style(cell.model, Role::Dim))])
 }
 
@@ -289,7 +313,11 @@ fn dir(cell: &Cell<'_>) -> Line<'static> {
 }
 
 fn shown_status(cell: &Cell<'_>) -> Line<'static> {
-    let role = status::of(cell.job).role;
+    let status::Shown { glyph, role, .. } = status::of(cell.job);
+    if cell.row.is_group() {
+        let words = format!("{glyph} {}", groups::counts(members(cell)));
+        return Line::from(span(words, style(cell.model, role)));
+    }
     Line::from(span(status_text(cell.job), style(cell.model, role)))
 }
 
@@ -305,7 +333,12 @@ fn status_text(job: &JobView) -> String {
 fn progress(cell: &Cell<'_>) -> Line<'static> {
     // Of what another attempt continues, that one tells how far it is.
     let goes_on = matches!(cell.job.shown.status, Status::Resumed(_) | Status::Rerunned(_));
-    let Some(fraction) = cell.job.shown.progress.fraction().filter(|_| !goes_on) else {
+    let done = if cell.row.is_group() {
+        mean(members(cell))
+    } else {
+        cell.job.shown.progress.fraction().filter(|_| !goes_on)
+    };
+    let Some(fraction) = done else {
         return Line::default();
     };
     let percent = format!("{:>5}", words::percent(fraction));
@@ -315,6 +348,22 @@ fn progress(cell: &Cell<'_>) -> Line<'static> {
     };
     line.push_span(Span::raw(format!(" {percent}")));
     line
+}
+
+/// How far the members of a group are together, if anything is known of one; of the others nothing is done.
+#[expect(clippy::cast_precision_loss, reason = "a group has few members")]
+fn mean<'a>(members: impl Iterator<Item = &'a JobView>) -> Option<f64> {
+    let (mut sum, mut all, mut is_known) = (0.0, 0_usize, false);
+    for job in members {
+        let fraction = match job.shown.status {
+            Status::Finished => Some(1.0),
+            _ => job.shown.progress.fraction(),
+        };
+        is_known |= fraction.is_some();
+        sum += fraction.unwrap_or_default();
+        all += 1;
+    }
+    is_known.then(|| sum / all as f64)
 }
 
 /// A progress bar of `width` columns, in eighths of a column.

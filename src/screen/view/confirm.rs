@@ -9,6 +9,7 @@ use super::spans::{cut, dotted, outside, span, wrap};
 use super::{dialog, one_background, status, style, words};
 use crate::model::ids::JobId;
 use crate::model::time;
+use crate::model::view::JobView;
 use crate::screen::message::{Act, command_line};
 use crate::screen::model::{Body, Confirm, Model};
 use crate::screen::theme::Role;
@@ -97,7 +98,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
         }
     };
     let name = |id: &JobId| {
-        outside(&if model.everybody() { id.to_string() } else { id.window.to_string() })
+        let label = || model.job(id).map_or_else(|| id.window.to_string(), JobView::label);
+        outside(&if model.everybody() { id.to_string() } else { label() })
     };
     let widest = question.jobs.iter().map(|id| crate::text::width(&name(id))).max().unwrap_or(0);
     for id in question.jobs.iter().skip(top).take(shown) {

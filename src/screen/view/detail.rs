@@ -16,6 +16,7 @@ use ratatui::text::{Line, Span};
 
 use super::spans::{cut, dotted, outside, span, wrap};
 use super::{columns, curve, evidence, panel, status, style, timeline, words};
+use crate::model::groups;
 use crate::model::time;
 use crate::model::view::JobView;
 use crate::screen::keys::{Command, Context};
@@ -31,8 +32,11 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         frame.render_widget(Line::from(" No job is selected."), inner);
         return;
     };
+    if !model.selected_members().is_empty() {
+        return group(frame, model, area);
+    }
     let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
-    let window = if model.everybody() { job.id.to_string() } else { job.id.window.to_string() };
+    let window = if model.everybody() { job.id.to_string() } else { job.label() };
     let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
     let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -48,6 +52,45 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let mut lines = facts;
     lines.push(divider(model, job, (width, hidden)));
     lines.extend(output(model, job).newest_rows(width, output_rows));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+        frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
+    }
+}
+
+/// Draws the members of the selected group, the one first that somebody wants to see first.
+fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let mut members = model.selected_members();
+    members.sort_by_key(|job| groups::urgency(job));
+    let (Some(worst), Some(id)) = (members.first(), &model.list.selected) else { return };
+    let number = if model.everybody() { id.to_string() } else { id.window.to_string() };
+    let many = format!("{} members", members.len());
+    let name = worst.name.clone().unwrap_or_default();
+    let title = dotted([number, name, words::dir(worst), outside(&worst.target_label), many]);
+    let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let width = usize::from(inner.width);
+    let base = style(model, Role::Base);
+    let counts = groups::counts(members.iter().copied());
+    let mut lines = vec![Line::from(span(counts, base)), Line::default()];
+    let widest = members.iter().map(|job| job.label().len()).max().unwrap_or_default();
+    for job in &members {
+        let shown = status::of(job);
+        let progress = words::progress_with(job, model.traces.of(job));
+        let word = format!("{} {}", shown.glyph, shown.word);
+        lines.push(Line::from(vec![
+            span(format!("{:<widest$}  ", job.label()), base),
+            span(word, style(model, shown.role)),
+            span(if progress.is_empty() { progress } else { format!(" · {progress}") }, base),
+        ]));
+    }
+    let room = usize::from(inner.height);
+    if lines.len() > room && room > 0 {
+        let hidden = lines.len() - room + 1;
+        lines.truncate(room - 1);
+        let key = model.setup.key(Context::List, Command::Unfold);
+        let more = format!("… and {hidden} more ({key} unfolds them)");
+        lines.push(Line::from(span(more, style(model, Role::Dim))));
+    }
     for (y, line) in (inner.y..inner.bottom()).zip(lines) {
         frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
     }

@@ -34,7 +34,7 @@ struct Said {
 }
 
 fn say(model: &Model, job: &JobView) -> Said {
-    let window = if model.everybody() { job.id.to_string() } else { job.id.window.to_string() };
+    let window = if model.everybody() { job.id.to_string() } else { job.label() };
     let kind = job.failure().map(|kind| kind.to_string()).unwrap_or_default();
     let what = format!(" ▲ {} {kind}: ", outside(&window));
     let quote = match &job.shown.evidence {

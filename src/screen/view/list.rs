@@ -119,7 +119,9 @@ fn foot_line(model: &Model) -> Line<'static> {
         return line;
     }
     let leaves = model.jobs().iter().filter(|job| job.leaf).count();
-    let shown = model.list.rows.iter().filter(|row| !row.is_head()).count();
+    let is_open = |row: &Row| row.is_group() && model.list.unfolded.contains(&row.id);
+    let rows = model.list.rows.iter().filter(|row| !row.is_head() && !is_open(row));
+    let shown: usize = rows.map(|row| row.members.len().max(1)).sum();
     let hidden = model.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
     let hidden = hidden.filter(|job| !filter.matches(job)).count();
     line.push_span(span(format!(" {shown} of {leaves} · /{} ", outside(filter.text())), title));
@@ -150,7 +152,10 @@ fn heads(model: &Model, columns: &[(&'static Column, usize)]) -> Line<'static> {
 
 /// Selection and mark.
 fn lead(model: &Model, row: &Row, selected: bool) -> Line<'static> {
-    let mark = if model.list.marked.contains(&row.id) { "✚" } else { " " };
+    let is_marked =
+        |at: &usize| model.jobs().get(*at).is_some_and(|job| model.list.marked.contains(&job.id));
+    let all = row.is_group() && row.members.iter().all(is_marked);
+    let mark = if all || model.list.marked.contains(&row.id) { "✚" } else { " " };
     let point = if selected { "▸" } else { " " };
     Line::from(vec![Span::raw(point), span(mark, style(model, Role::Marked))])
 }

@@ -24,12 +24,9 @@ use crate::text::counted;
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let Some(log) = &model.log else { return };
     let title = match model.job(&log.job) {
-        Some(job) => dotted([
-            "log".to_owned(),
-            job.id.window.to_string(),
-            words::dir(job),
-            outside(&job.target_label),
-        ]),
+        Some(job) => {
+            dotted(["log".to_owned(), job.label(), words::dir(job), outside(&job.target_label)])
+        }
         None => format!("log · {} (no longer there)", log.job.window),
     };
     let inner = panel(frame, model, area, Line::from(format!(" {title} ")));

@@ -1,6 +1,7 @@
 //! Whether a command makes sense at the moment: its key is then in the bar, in the help, and does something.
 
 use super::{help, page};
+use crate::model::groups;
 use crate::screen::keys::Needs;
 use crate::screen::model::{Model, Overlay};
 use crate::screen::tabs::Tab;
@@ -12,7 +13,11 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
         Needs::Jobs => !model.jobs().is_empty(),
         Needs::Job => model.selected().is_some(),
         Needs::Failure => model.selected().is_some_and(|job| job.failure().is_some()),
-        Needs::Attempts => model.selected().is_some_and(|job| job.lineage.len() > 1),
+        Needs::Attempts => model.selected().is_some_and(|job| {
+            let is_in_open_group =
+                groups::of(job).is_some_and(|id| model.list.unfolded.contains(&id));
+            job.lineage.len() > 1 || is_in_open_group || !model.selected_members().is_empty()
+        }),
         Needs::Row => match model.tab {
             Tab::Jobs => model.selected().is_some(),
             tab => !model.boards.choosing(tab).rows.is_empty(),

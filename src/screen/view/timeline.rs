@@ -151,7 +151,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let Some(from) = begins.min() else { return };
     let to = model.now;
     let label = |job: &JobView| {
-        let id = if model.everybody() { job.id.to_string() } else { job.id.window.to_string() };
+        let id = if model.everybody() { job.id.to_string() } else { job.label() };
         format!("{} {}", outside(&id), words::dir(job))
     };
     let widest = leaves.iter().map(|job| text::width(&label(job))).max().unwrap_or(0).min(24);

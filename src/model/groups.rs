@@ -1,0 +1,104 @@
+//! The members of one group as one row: how many there are, and how they stand, the worst first.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::ids::{JobId, JobNumber, UserName};
+use super::view::JobView;
+
+/// How soon somebody wants to see a job: what failed first, what is over last.
+pub fn urgency(view: &JobView) -> u8 {
+    match standing(view) {
+        "error" => 0,
+        "unknown" => 1,
+        "running" => 2,
+        "starting" => 3,
+        "pending" => 4,
+        "finished" => 5,
+        "killed" => 6,
+        _ => 7,
+    }
+}
+
+/// How a job stands, in the one word under which it is counted.
+fn standing(view: &JobView) -> &'static str {
+    if view.shown.unknown.is_some() && view.shown.status.is_live() {
+        return "unknown";
+    }
+    view.shown.word()
+}
+
+/// How jobs stand, counted, the worst first: `1 error, 7 running, 2 pending`.
+pub fn counts<'a>(members: impl IntoIterator<Item = &'a JobView>) -> String {
+    let mut counted: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+    for view in members {
+        *counted.entry((urgency(view), standing(view))).or_default() += 1;
+    }
+    let each = counted.iter().map(|((_, word), count)| format!("{count} {word}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The group that a job is folded into, as an address that no attempt has. Of a member only the newest attempt
+/// counts in its group.
+pub fn of(view: &JobView) -> Option<JobId> {
+    let member = view.member?;
+    Some(JobId::new(view.id.user.clone(), member.group))
+}
+
+/// The members of one group that a list shows, by their newest attempts.
+#[derive(Debug)]
+pub struct GroupView<'a> {
+    /// The members, in the order of the list. Never none.
+    pub members: Vec<&'a JobView>,
+    /// Whose they are.
+    pub user: &'a UserName,
+    /// The number of the group.
+    pub group: JobNumber,
+}
+
+impl<'a> GroupView<'a> {
+    /// The member that somebody wants to see first.
+    pub fn worst(&self) -> Option<&'a JobView> {
+        self.members.iter().copied().min_by_key(|view| urgency(view))
+    }
+
+    /// `10 members: 1 error, 7 running, 2 pending`.
+    pub fn in_words(&self) -> String {
+        format!("{} members: {}", self.members.len(), counts(self.members.iter().copied()))
+    }
+}
+
+/// A row of a list in which groups are folded.
+#[derive(Debug)]
+pub enum Folded<'a> {
+    /// A job by itself.
+    Job(&'a JobView),
+    /// A group, where its first member stood.
+    Group(GroupView<'a>),
+}
+
+/// Folds the members of each group into one row, and their earlier attempts with them. A group of which only one
+/// member is there is that job.
+pub fn folded(jobs: &[JobView]) -> Vec<Folded<'_>> {
+    let mut sizes: HashMap<JobId, usize> = HashMap::new();
+    for id in jobs.iter().filter(|view| view.leaf).filter_map(of) {
+        *sizes.entry(id).or_default() += 1;
+    }
+    let mut rows: Vec<Folded<'_>> = Vec::new();
+    let mut places: HashMap<JobId, usize> = HashMap::new();
+    for view in jobs {
+        let group = of(view).filter(|id| sizes.get(id).is_some_and(|size| *size > 1));
+        let Some(id) = group else {
+            rows.push(Folded::Job(view));
+            continue;
+        };
+        let place = *places.entry(id.clone()).or_insert_with(|| {
+            let members = Vec::new();
+            rows.push(Folded::Group(GroupView { members, user: &view.id.user, group: id.window }));
+            rows.len() - 1
+        });
+        if let Some(Folded::Group(row)) = rows.get_mut(place).filter(|_| view.leaf) {
+            row.members.push(view);
+        }
+    }
+    rows
+}

@@ -16,7 +16,7 @@ use tpu::sys::random::{OsRandom, Random as _};
 
 use crate::common::env::{Running, TestEnv};
 use crate::common::tmux::write_file;
-use crate::common::wait::{wait_for, wait_until};
+use crate::common::wait::{wait_at_most, wait_for, wait_until};
 
 /// Notes each attempt, leaves a checkpoint and stays.
 const STAYS: &str = "echo $$ >>\"$HOME/attempts-$1\"; mkdir -p \"$TPU_LOG_DIR/checkpoint_1\"; \
@@ -95,9 +95,15 @@ impl Fleet {
     /// Waits until every lineage has so many attempts, of which the last one is at work.
     fn all_at_work(&self, attempts: usize) {
         for name in &self.names {
-            wait_until(&format!("attempt {attempts} on {name}"), || {
-                self.attempts(name).len() == attempts && self.alive(name).len() == 1
-            });
+            // What failed once, as anything may on a busy machine, is tried again after a back-off of a minute.
+            wait_at_most(
+                Duration::from_secs(150),
+                &format!("attempt {attempts} on {name}"),
+                || {
+                    let is_there = self.attempts(name).len() == attempts;
+                    (is_there && self.alive(name).len() == 1).then_some(())
+                },
+            );
             let records = wait_for("its record", || {
                 let records = self.records(name);
                 (records.last()?["status"] == "running").then_some(records)

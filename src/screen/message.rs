@@ -1,6 +1,6 @@
 //! What can happen to the screen, and what the screen can ask for. Tests send these.
 
-use super::keys::{Command, Key};
+use super::keys::Key;
 use super::model::Choices;
 use super::pane::PaneText;
 use crate::model::curve::Curve;
@@ -38,8 +38,6 @@ pub struct Scope {
 pub enum Message {
     /// A key was pressed.
     Key(Key),
-    /// A person asked for something. Keys become this; tests send it directly.
-    Do(Command),
     /// Text was pasted: never read as commands.
     Paste(String),
     /// The mouse did something.

@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use tpu::model::ids::UserName;
 use tpu::model::time::{Timestamp, Zone};
 use tpu::model::view::{Snapshot, Whose};
-use tpu::screen::keys::{Command, Key, KeyMap};
+use tpu::screen::keys::{Key, KeyMap};
 use tpu::screen::message::{Effect, Message, Scope};
 use tpu::screen::model::{Columns, Model, Setup};
 use tpu::screen::theme::Theme;
@@ -65,11 +65,6 @@ impl Screen {
         let effects = update(&mut self.model, message, Timestamp::from_second(self.now));
         self.effects.extend(effects.clone());
         effects
-    }
-
-    /// Asks for something.
-    pub(crate) fn ask(&mut self, command: Command) -> Vec<Effect> {
-        self.send(Message::Do(command))
     }
 
     /// Presses keys by name, parted by blanks: `j j x y`.

@@ -7,7 +7,6 @@ use crate::common::screen::Screen;
 use tpu::model::ids::{JobId, JobNumber};
 use tpu::model::job::Status;
 use tpu::model::view::Snapshot;
-use tpu::screen::keys::Command;
 use tpu::screen::message::{Act, Effect, Message, Problem, Ticket};
 use tpu::screen::model::{Overlay, Tells};
 use tpu::screen::pane::PaneText;
@@ -473,7 +472,7 @@ fn without_jobs_no_key_does_harm() {
     screen.press("j k g G enter l r R x c t a space left right pgup pgdn / esc ? esc");
     assert_eq!(acts(&screen.effects), []);
     assert!(screen.model.overlay.is_none());
-    assert!(screen.ask(Command::Quit).is_empty() && screen.model.quit);
+    assert!(screen.press("q").is_empty() && screen.model.quit);
 }
 
 #[test]

@@ -58,7 +58,6 @@ pub fn update(model: &mut Model, message: Message, now: Timestamp) -> Vec<Effect
 fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
     match message {
         Message::Key(key) => press(model, key),
-        Message::Do(command) => command_of(model, command),
         Message::Paste(text) => {
             dialog::paste(model, &text);
             Vec::new()

@@ -10,6 +10,7 @@ use crate::model::settings::{Layer, SettingOrigin, Settings};
 use crate::model::time::Zone;
 use crate::model::view::Whose;
 use crate::ops::{Ctx, Error};
+use crate::screen::backend::CliFunctions;
 use crate::screen::bridge::Bridge;
 use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
@@ -157,7 +158,8 @@ fn flags(app: &App) -> Vec<String> {
 /// and the signal's number, as a shell counts.
 pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
     let flags = options.flags.clone();
-    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags, commands::run));
+    let lent = CliFunctions { run: commands::run, explain: commands::explain };
+    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags, lent));
     let ended = screen::run(&backend, options);
     if let Err(MonitorError::Signal(signal)) = ended {
         return Ok(u8::try_from(128 + signal).unwrap_or(1));

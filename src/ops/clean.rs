@@ -4,6 +4,7 @@
 
 mod ends;
 mod some;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,6 @@ use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::runner::window::place::{self, Window};
 use crate::runner::{StopOrder, StopPart, Unreached, window};
-use crate::text::counted;
 
 pub use self::some::{clean_some, dry_run_clean_some};
 
@@ -102,28 +102,6 @@ pub struct Cleaned {
 }
 
 impl Cleaned {
-    /// In words.
-    pub fn summary(&self) -> String {
-        let (windows, panes): (Vec<&Closing>, Vec<&Closing>) =
-            self.closed.iter().partition(|closing| closing.whole);
-        let beside = match panes.len() {
-            0 => String::new(),
-            n => format!(" and {} in windows that stay", counted(n, "pane")),
-        };
-        format!(
-            "Archived {}, closed {}{beside}.",
-            counted(self.archived.len(), "job"),
-            counted(windows.len(), "window")
-        )
-    }
-
-    /// What stays and why, a line each.
-    pub fn remarks(&self) -> Vec<String> {
-        let kept = self.kept.iter().map(|kept| format!("Kept {}: {}", kept.job, kept.reason));
-        let left = self.left.iter().map(|left| format!("Left open: {}", left.in_words()));
-        kept.chain(left).collect()
-    }
-
     fn add(&mut self, other: Self) {
         self.archived.extend(other.archived);
         self.closed.extend(other.closed);

@@ -6,6 +6,7 @@ use crate::model::ids::TargetName;
 use crate::model::recipe::Step;
 use crate::model::time;
 use crate::provider::TargetSpec;
+use crate::text::escape;
 
 use super::fleet::ProviderFacts;
 use super::provision::{self, Wish};
@@ -84,6 +85,21 @@ impl Remake {
 pub fn recipe(ctx: &Ctx, request: &Request) -> Result<Vec<(String, String)>, Error> {
     let steps = recipes::steps(ctx, request)?;
     Ok(steps.into_iter().map(|step| (step.name.clone(), in_words(&step, request.force))).collect())
+}
+
+/// The same for people, behind what is said of the target.
+pub fn recipe_to_text(ctx: &Ctx, request: &Request) -> Result<String, Error> {
+    let steps = recipe(ctx, request)?;
+    Ok(steps_to_text(request, &steps))
+}
+
+/// The steps of [`recipe`], for people.
+pub fn steps_to_text(request: &Request, steps: &[(String, String)]) -> String {
+    let mut text = line("recipe", &request.recipe);
+    for (name, what) in steps {
+        text += &line("on each", &escape(&format!("{name}: {what}")));
+    }
+    text
 }
 
 fn in_words(step: &Step, force: bool) -> String {

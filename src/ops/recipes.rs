@@ -11,6 +11,7 @@ use crate::remote::{Ask, End, Remote, Reply, Upload, Worker};
 
 use crate::sys::files;
 use crate::sys::proc::Feed;
+use crate::text::escape;
 
 use super::fleet::AskedOnce;
 use super::{Ctx, Error, doors};
@@ -133,6 +134,35 @@ pub fn steps(ctx: &Ctx, request: &Request) -> Result<Vec<Step>, Error> {
     )))
 }
 
+/// What came of a recipe, for people.
+pub fn in_words(request: &Request, outcomes: &[Outcome]) -> String {
+    let count = |wanted: fn(&StepEnd) -> bool| {
+        outcomes.iter().filter(|outcome| wanted(&outcome.result)).count()
+    };
+    let mut text = String::new();
+    for outcome in outcomes {
+        for line in &outcome.shown {
+            text += &format!("[worker {}] {}\n", outcome.worker, escape(line));
+        }
+    }
+    text + &format!(
+        "{} on {}: {} well, {} set up, {} failed, {} lost.\n",
+        request.recipe,
+        request.target.name,
+        count(|end| *end == StepEnd::Done),
+        count(|end| *end == StepEnd::SetUp),
+        count(|end| matches!(end, StepEnd::Failed(_))),
+        count(|end| matches!(end, StepEnd::Lost(_))),
+    )
+}
+
+impl Outcome {
+    /// Whether its step is done on its worker.
+    pub fn is_well(&self) -> bool {
+        matches!(self.result, StepEnd::Done | StepEnd::SetUp)
+    }
+}
+
 /// Carries a recipe out. `tell` hears of each step as it ends.
 pub fn run(
     ctx: &Ctx,
@@ -155,7 +185,7 @@ pub fn run(
             scope.spawn(move || {
                 for (number, step) in (1..).zip(ready) {
                     let outcome = cook.step(number, step);
-                    let goes_on = matches!(outcome.result, StepEnd::Done | StepEnd::SetUp);
+                    let goes_on = outcome.is_well();
                     if say.send(outcome).is_err() || !goes_on {
                         return;
                     }

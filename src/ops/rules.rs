@@ -4,6 +4,7 @@ use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, StoredVerdict};
 use crate::model::rules::Rules;
+use crate::model::view::JobView;
 
 use super::ctx::job_mut;
 use super::{Ctx, Error, records, snapshot};
@@ -28,8 +29,8 @@ pub fn set_rule(ctx: &Ctx, id: &JobId, rules: &Rules) -> Result<(), Error> {
     })
 }
 
-/// Withdraws the error that a job shows, until it prints something else that is one.
-pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+/// Refuses where the error that a job shows cannot be withdrawn; how the job is, and that error.
+pub fn may_ignore_error(ctx: &Ctx, id: &JobId) -> Result<(JobView, ErrorKind), Error> {
     let view = snapshot::look_at(ctx, id)?;
     let Some(kind) = view.failure() else {
         return Err(Error::refused(format!("{id} is {} and shows no error", view.shown.status))
@@ -48,6 +49,12 @@ pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
             "go on from its checkpoint, or begin anew: tpu resume {of}, tpu rerun {of}"
         )));
     }
+    Ok((view, kind))
+}
+
+/// Withdraws the error that a job shows, until it prints something else that is one.
+pub fn ignore_error(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    let (view, kind) = may_ignore_error(ctx, id)?;
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;
         if job.status != view.stored {

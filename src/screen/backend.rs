@@ -9,9 +9,9 @@ use super::message::{Act, Answer, Ask, Door, Problem, Scope};
 use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
-use crate::ops::Ctx;
+use crate::ops::{Ctx, Error};
 
-/// A command of `tpu` that was typed into the screen, or that a key stands for.
+/// A command of `tpu` that was typed into the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRequest {
     /// Global flags that stand before it: which state file, which tmux server.
@@ -30,9 +30,14 @@ impl CommandRequest {
     }
 }
 
-/// What runs commands, each in a process of its own; what it gives back is what they say. The command line hands
-/// its own in.
-pub type RunCommand = fn(&Ctx, &CommandRequest) -> Result<String, Problem>;
+/// What the command line lends the screen.
+#[derive(Clone, Copy, Debug)]
+pub struct CliFunctions {
+    /// Runs a typed command, in a process of its own; what it gives back is what that says.
+    pub run: fn(&Ctx, &CommandRequest) -> Result<String, Problem>,
+    /// Says why a job has the status that it has.
+    pub explain: fn(&Ctx, &JobId) -> Result<String, Error>,
+}
 
 /// The door to the program behind the screen.
 pub trait Backend: Send + Sync {

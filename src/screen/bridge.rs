@@ -4,18 +4,15 @@ use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::backend::{Backend, CommandRequest, RunCommand};
+use super::acts;
+use super::backend::{Backend, CliFunctions, CommandRequest};
 use super::message::{Act, Answer, Ask, Door, Problem, Scope, command_line};
 use super::model::{Choices, Proposal};
 use crate::model::ids::{JobId, UserName};
-use crate::model::job::Succession;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
-use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{
-    Ctx, Error, attach, board,
-    clean::{self, Ends, Extent},
-    curves, journal, kill, logs, panes, preview, remembered, rules, snapshot, wake,
+    Ctx, Error, attach, board, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -29,8 +26,8 @@ pub struct Bridge {
     ctx: Ctx,
     /// What `tpu` was told before the command, for the commands that the screen runs.
     flags: Vec<String>,
-    /// What runs them.
-    command: RunCommand,
+    /// What the command line lends.
+    cli: CliFunctions,
     /// Whose jobs are on the screen: a command that names no user is about theirs.
     user: Mutex<Option<UserName>>,
     memory: Mutex<snapshot::LookMemory>,
@@ -45,13 +42,12 @@ pub struct Bridge {
 
 impl Bridge {
     /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
-    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`; `command`
-    /// runs them.
-    pub fn new(ctx: Ctx, flags: Vec<String>, command: RunCommand) -> Self {
+    /// global flags that commands of the screen are to have beside `--data` and `--tmux-socket`.
+    pub fn new(ctx: Ctx, flags: Vec<String>, cli: CliFunctions) -> Self {
         Self {
             ctx,
             flags,
-            command,
+            cli,
             user: Mutex::new(None),
             memory: Mutex::new(snapshot::LookMemory::default()),
             plan_memory: Mutex::default(),
@@ -59,47 +55,6 @@ impl Bridge {
             curves: Mutex::default(),
             near: Mutex::default(),
         }
-    }
-
-    fn again(&self, job: &JobId, how: Succession) -> Result<String, Problem> {
-        let request =
-            AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false };
-        let again = resume::again(&self.ctx, &request)?;
-        let mut toast = format!("{job} goes on in window {}", again.launched.job.window);
-        for warning in again.warnings {
-            toast += &format!("; {warning}");
-        }
-        Ok(toast)
-    }
-
-    fn kill(&self, jobs: &[JobId]) -> Result<String, Problem> {
-        let (mut killed, mut told) = (Vec::new(), Vec::new());
-        let mut problems = Vec::new();
-        for (job, result) in kill::kill(&self.ctx, jobs, false) {
-            match result {
-                Ok(done) => match done.was_not_running() {
-                    Some(text) => told.push(text),
-                    None => killed.push(job.to_string()),
-                },
-                Err(error) => problems.push(error),
-            }
-        }
-        match Error::all(problems) {
-            None => {
-                let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
-                Ok(killed.into_iter().chain(told).collect::<Vec<_>>().join("; "))
-            }
-            Some(error) => Err(error.into()),
-        }
-    }
-
-    fn tag(&self, job: &JobId, tag: &str) -> Result<String, Problem> {
-        rules::add_tag(&self.ctx, std::slice::from_ref(job), tag)?;
-        Ok(if tag.is_empty() {
-            format!("{job} has no tag now")
-        } else {
-            format!("tagged {job}: {tag}")
-        })
     }
 
     /// The global flags with which a command works on the same data file and tmux server as this screen.
@@ -112,19 +67,10 @@ impl Bridge {
         flags
     }
 
-    /// Runs commands one after the other as long as they succeed; returns what they say.
-    fn run_each(&self, commands: &[Vec<String>], is_confirmed: bool) -> Result<String, Problem> {
-        let mut said = Vec::new();
-        for words in commands {
-            said.push(self.run(words, is_confirmed)?);
-        }
-        let said = said.join("\n");
-        if !said.trim().is_empty() {
-            return Ok(said);
-        }
-        // Most commands that say nothing have just done what they were told.
-        let done: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
-        Ok(format!("done: {}", done.join(", ")))
+    /// Runs a typed command; most that say nothing have just done what they were told.
+    fn obey(&self, words: &[String], is_confirmed: bool) -> Result<String, Problem> {
+        let said = self.run(words, is_confirmed)?;
+        Ok(if said.trim().is_empty() { format!("done: {}", command_line(words)) } else { said })
     }
 
     /// Runs a command; returns what it says.
@@ -132,7 +78,7 @@ impl Bridge {
         let mut flags = self.flags();
         flags.extend(is_confirmed.then(|| "--yes".to_owned()));
         let request = CommandRequest { flags, words: words.to_vec(), user: self.user() };
-        (self.command)(&self.ctx, &request)
+        (self.cli.run)(&self.ctx, &request)
     }
 
     /// Whose jobs are on the screen, if they are one user's.
@@ -204,6 +150,8 @@ impl Backend for Bridge {
             Ask::Remembered(user) => {
                 Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
             }
+            Ask::Explain(job) => Answer::Text((self.cli.explain)(&self.ctx, job)?),
+            Ask::Would(act) => Answer::Text(acts::would(&self.ctx, act)?),
             Ask::Say(words) => Answer::Text(self.run(words, false)?),
         })
     }
@@ -214,17 +162,9 @@ impl Backend for Bridge {
 
     fn act(&self, act: &Act) -> Result<String, Problem> {
         match act {
-            Act::Resume(job) => self.again(job, Succession::Resume),
-            Act::Rerun(job) => self.again(job, Succession::Rerun),
-            Act::Kill(jobs) => self.kill(jobs),
-            Act::Clean(user) => {
-                let cleaned = clean::clean(&self.ctx, user, Extent::of(Ends::All))?;
-                let said = [vec![cleaned.summary()], cleaned.remarks()].concat();
-                Ok(said.join(" "))
-            }
-            Act::Tag(job, tag) => self.tag(job, tag),
-            Act::Commands(commands) => self.run_each(commands, false),
-            Act::Confirmed(commands) => self.run_each(commands, true),
+            Act::Command(words) => self.obey(words, false),
+            Act::Confirmed(words) => self.obey(words, true),
+            by_key => acts::carry_out(&self.ctx, &self.flags, by_key),
         }
     }
 

@@ -4,10 +4,11 @@ use super::keys::Key;
 use super::model::Choices;
 use super::pane::PaneText;
 use crate::model::curve::Curve;
-use crate::model::ids::{JobId, UserName};
+use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::view::{Snapshot, Whose};
 use crate::ops::board::Board;
 use crate::ops::journal::Event;
+use crate::ops::launch::RunRequest;
 use crate::ops::preview::Plan;
 
 /// What went wrong, and what to do about it, in words for a person.
@@ -111,7 +112,11 @@ pub enum Ask {
     Choices(UserName),
     /// The lines that were typed on this user's screen, in earlier sessions and in others.
     Remembered(Option<UserName>),
-    /// What a command of `tpu` says that changes nothing: `explain 7`, `resume 7 --dry-run`.
+    /// Why a job has the status that it has.
+    Explain(JobId),
+    /// What an act of a key would do.
+    Would(Box<Act>),
+    /// What a typed command says that changes nothing: `kill 7 --dry-run`.
     Say(Vec<String>),
 }
 
@@ -204,16 +209,55 @@ pub enum Act {
     Clean(UserName),
     /// Give a job a tag; an empty one takes it away.
     Tag(JobId, String),
-    /// Commands of `tpu`, one after the other as long as they succeed.
-    Commands(Vec<Vec<String>>),
-    /// The same after a person has said yes to them: they are run with `--yes`.
-    Confirmed(Vec<Vec<String>>),
+    /// Set what happens by itself when a job fails.
+    SetRule(JobId, String),
+    /// Withdraw the error that a job shows.
+    IgnoreError(JobId),
+    /// Delete a target and create it again.
+    Reapply {
+        /// The target.
+        target: TargetName,
+        /// The job to continue on it.
+        then_resume: Option<JobId>,
+    },
+    /// Set a target right.
+    Solve(TargetName),
+    /// Start the daemon.
+    StartDaemon,
+    /// End the daemon.
+    StopDaemon,
+    /// Start a job.
+    Run(Box<RunRequest>),
+    /// A typed command of `tpu`.
+    Command(Vec<String>),
+    /// The same after a person has said yes to it: it is run with `--yes`.
+    Confirmed(Vec<String>),
 }
 
 impl Act {
     /// Whether it is carried out in a process of its own, which nothing that becomes of the screen reaches.
     pub fn is_apart(&self) -> bool {
-        matches!(self, Self::Commands(_) | Self::Confirmed(_))
+        matches!(self, Self::Command(_) | Self::Confirmed(_))
+    }
+
+    /// The command of `tpu` that does the same, by its name.
+    pub fn verb(&self) -> &str {
+        match self {
+            Self::Resume(_) => "resume",
+            Self::Rerun(_) => "rerun",
+            Self::Kill(_) => "kill",
+            Self::Clean(_) => "clean",
+            Self::Tag(..) => "add-tag",
+            Self::SetRule(..) => "set-rule",
+            Self::IgnoreError(_) => "ignore-error",
+            Self::Reapply { .. } => "reapply",
+            Self::Solve(_) => "solve",
+            Self::StartDaemon | Self::StopDaemon => "daemon",
+            Self::Run(_) => "run",
+            Self::Command(words) | Self::Confirmed(words) => {
+                words.first().map_or("", String::as_str)
+            }
+        }
     }
 
     /// The action in words, while it is under way.
@@ -227,10 +271,14 @@ impl Act {
             }
             Self::Clean(user) => format!("cleaning {user}"),
             Self::Tag(job, _) => format!("tagging {}", job.window),
-            Self::Commands(commands) | Self::Confirmed(commands) => {
-                let all: Vec<String> = commands.iter().map(|words| command_line(words)).collect();
-                all.join(", then ")
-            }
+            Self::SetRule(job, rule) => format!("giving {} the rule {rule}", job.window),
+            Self::IgnoreError(job) => format!("withdrawing the error of {}", job.window),
+            Self::Reapply { target, .. } => format!("making {target} anew"),
+            Self::Solve(target) => format!("setting {target} right"),
+            Self::StartDaemon => "starting the daemon".to_owned(),
+            Self::StopDaemon => "ending the daemon".to_owned(),
+            Self::Run(request) => format!("starting a run on {}", request.target()),
+            Self::Command(words) | Self::Confirmed(words) => command_line(words),
         }
     }
 }

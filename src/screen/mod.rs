@@ -11,6 +11,7 @@
 //! touches files or tmux: what it shows is a [`Snapshot`](crate::model::view::Snapshot), what it does is
 //! asked of a [`Backend`]. Start reading with [`message`], then [`update`].
 
+mod acts;
 pub mod backend;
 pub mod bridge;
 pub mod effect;

@@ -12,9 +12,9 @@ use tpu::model::curve::{Curve, Point};
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::ops::Ctx;
 use tpu::ops::curves::{self, CurveMemory};
-use tpu::screen::backend::{Backend as _, CommandRequest};
+use tpu::screen::backend::{Backend as _, CliFunctions};
 use tpu::screen::bridge::Bridge;
-use tpu::screen::message::{Answer, Ask, Message, Problem};
+use tpu::screen::message::{Answer, Ask, Message};
 use tpu::sys::env::Env;
 
 use crate::common::env::TestEnv;
@@ -112,10 +112,11 @@ proptest! {
     }
 }
 
-/// Nobody types here.
-fn no_command(_: &Ctx, request: &CommandRequest) -> Result<String, Problem> {
-    panic!("nobody has typed {request:?}")
-}
+/// Nobody types here, and nobody asks why.
+const NOTHING: CliFunctions = CliFunctions {
+    run: |_, request| panic!("nobody has typed {request:?}"),
+    explain: |_, job| panic!("nobody has asked about {job}"),
+};
 
 #[test]
 fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
@@ -129,11 +130,11 @@ fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
             other => panic!("no curve: {other:?}"),
         })
     };
-    let early = Bridge::new(run.ctx(), Vec::new(), no_command);
+    let early = Bridge::new(run.ctx(), Vec::new(), NOTHING);
     answers(&early);
     run.log(7, &training(3_001, 3_500));
     let [of_parent, of_child] = answers(&early);
-    let late = answers(&Bridge::new(run.ctx(), Vec::new(), no_command));
+    let late = answers(&Bridge::new(run.ctx(), Vec::new(), NOTHING));
     assert_eq!([&of_parent, &of_child], [&late[0], &late[1]], "whenever it was opened");
     assert_eq!(of_parent, of_child, "whichever of its attempts is selected");
     let whole = steps(&of_child.whole());

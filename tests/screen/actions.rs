@@ -1,12 +1,15 @@
 //! What keys and typed lines do to jobs and targets: the form, questions, plans, and the command line.
 
-use tpu::model::ids::UserName;
+use tpu::model::ids::{TargetName, UserName};
+use tpu::model::spec::{JobSpec, TargetRequest};
 use tpu::model::view::Whose;
+use tpu::ops::launch::RunRequest;
 use tpu::screen::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Scope};
 use tpu::screen::model::{Choices, Overlay, Proposal};
 use tpu::screen::theme::Theme;
 
 use crate::common::boards::{answer, screen};
+use crate::common::samples;
 use crate::common::screen::Screen;
 
 fn acts(effects: &[Effect]) -> Vec<Act> {
@@ -22,11 +25,25 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn run(line: &str) -> Act {
-    Act::Commands(vec![words(line)])
+    Act::Command(words(line))
 }
 
 fn confirmed(line: &str) -> Act {
-    Act::Confirmed(vec![words(line)])
+    Act::Confirmed(words(line))
+}
+
+fn would(act: Act) -> Ask {
+    Ask::Would(Box::new(act))
+}
+
+const TARGET: &str = "lab-tpuvm-v2-32-preemptible-2";
+
+fn reapply(then_resume: Option<u32>) -> Act {
+    Act::Reapply { target: TargetName::from(TARGET), then_resume: then_resume.map(samples::id) }
+}
+
+fn solve() -> Act {
+    Act::Solve(TargetName::from(TARGET))
 }
 
 /// What a typed line asks for, beside being remembered.
@@ -75,8 +92,8 @@ fn page_of_words() {
     let text = "Would kill alice/7.\n\nuser       alice\ntarget     lab-tpuvm-v2-32-preemptible-2\n\
                 runs       source staging.sh --config.training.learning_rate=0.01 \
                 --config.load_from=/data/logs/alice/20261120_115811 --config.stage=2\n";
-    let question = words("kill w=7 --user alice --dry-run");
-    answer(&mut screen, Ask::Say(question), Answer::Text(text.to_owned()));
+    let question = would(Act::Kill(vec![samples::id(7)]));
+    answer(&mut screen, question, Answer::Text(text.to_owned()));
     insta::assert_snapshot!(screen.frames());
 }
 
@@ -121,21 +138,26 @@ fn the_form_fills_in_plans_and_starts_only_what_was_shown() {
     screen.press("tab tab");
     screen.typed("try");
     let effects = screen.press("enter");
-    let wanted = words("run tpu=v4-128 --user alice --quiet dir=2 tag=try lr=0.1 seed=3");
-    let mut tried = wanted.clone();
-    tried.insert(1, "--dry-run".to_owned());
-    assert_eq!(effects, [Effect::Ask(Ask::Say(tried.clone()))]);
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let spec = JobSpec {
+        dir: Some(2),
+        configs: vec![pair("lr", "0.1"), pair("seed", "3")],
+        tag: Some("try".to_owned()),
+        ..JobSpec::on(TargetRequest::Named("v4-128".to_owned()))
+    };
+    let request = RunRequest { user: UserName::from("alice"), spec, on: None, force: false };
+    let wanted = Act::Run(Box::new(request));
+    assert_eq!(effects, [Effect::Ask(would(wanted.clone()))]);
     assert_eq!(acts(&screen.press("enter")), [], "the plan has not been seen");
-    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
+    let plan = || Answer::Text("runs  source staging.sh".to_owned());
+    answer(&mut screen, would(wanted.clone()), plan());
     insta::assert_snapshot!(screen.frames());
     screen.typed("2");
     assert_eq!(acts(&screen.press("enter")), [], "the plan is another one now");
     screen.press("backspace");
-    let mut tried = wanted.clone();
-    tried.insert(1, "--dry-run".to_owned());
     screen.press("enter");
-    answer(&mut screen, Ask::Say(tried), Answer::Text("runs  source staging.sh".to_owned()));
-    assert_eq!(acts(&screen.press("enter")), [Act::Commands(vec![wanted])]);
+    answer(&mut screen, would(wanted.clone()), plan());
+    assert_eq!(acts(&screen.press("enter")), [wanted]);
     assert!(screen.model.overlay.is_none());
 }
 
@@ -149,7 +171,7 @@ fn a_plan_that_fails_says_why_and_starts_nothing() {
     assert!(screen.frame((80, 24)).contains("▲ v2-32-p2 is in use by alice/7"));
     let effects = screen.press("enter");
     assert_eq!(acts(&effects), []);
-    assert!(matches!(effects.as_slice(), [Effect::Ask(Ask::Say(_))]), "it is asked again");
+    assert!(matches!(effects.as_slice(), [Effect::Ask(Ask::Would(_))]), "it is asked again");
     screen.press("esc");
     assert!(screen.model.overlay.is_none());
 }
@@ -164,50 +186,65 @@ fn a_run_is_started_on_the_selected_target() {
     assert_eq!(form.text(tpu::screen::model::FieldId::Target), "v2-32-p4");
 }
 
+/// What the form cannot describe is said before anything is asked.
 #[test]
-fn keys_run_the_commands_that_anybody_would_type() {
-    let mut screen = screen();
-    screen.press("j j");
-    assert_eq!(acts(&screen.press("u j enter")), [run("set-rule w=7 pass --user alice")]);
-    assert_eq!(acts(&screen.press("i")), [], "7 shows no error");
-    screen.press("j");
-    assert_eq!(acts(&screen.press("i y")), [confirmed("ignore-error w=8 --user alice")]);
-    let explain = words("explain w=8 --user alice");
-    assert_eq!(screen.press("e"), [Effect::Ask(Ask::Say(explain))]);
-    screen.press("esc");
-    let target = "lab-tpuvm-v2-32-preemptible-2";
-    let reapply = vec![words(&format!("reapply {target}")), words("resume w=8 --user alice")];
-    assert_eq!(acts(&screen.press("A n")), []);
-    assert_eq!(acts(&screen.press("A y")), [Act::Confirmed(reapply)]);
-    assert_eq!(acts(&screen.press("S n")), []);
-    assert_eq!(acts(&screen.press("S y")), [confirmed(&format!("solve {target}"))]);
-    assert_eq!(acts(&screen.press("D n")), []);
-    assert_eq!(acts(&screen.press("D y")), [confirmed("daemon stop")]);
+fn what_a_form_cannot_mean_is_said() {
+    for (field, text, said) in [
+        ("tab", "two", "slots are numbers"),
+        ("tab tab", "lr", "'lr' has no value"),
+        ("tab tab", "'lr=1", "a quote is not closed"),
+    ] {
+        let mut screen = form_with_choices();
+        screen.press(field);
+        screen.press("ctrl-u");
+        screen.typed(text);
+        assert_eq!(screen.press("enter"), [], "{text}");
+        assert!(screen.frame((80, 24)).contains(said), "{text}");
+    }
 }
 
-/// Every action says first what it would do, in the words of `--dry-run`.
+#[test]
+fn keys_call_use_cases_by_values() {
+    let mut screen = screen();
+    screen.press("j j");
+    let rule = Act::SetRule(samples::id(7), "pass".to_owned());
+    assert_eq!(acts(&screen.press("u j enter")), [rule]);
+    assert_eq!(acts(&screen.press("i")), [], "7 shows no error");
+    screen.press("j");
+    assert_eq!(acts(&screen.press("i y")), [Act::IgnoreError(samples::id(8))]);
+    assert_eq!(screen.press("e"), [Effect::Ask(Ask::Explain(samples::id(8)))]);
+    screen.press("esc");
+    assert_eq!(acts(&screen.press("A n")), []);
+    assert_eq!(acts(&screen.press("A y")), [reapply(Some(8))]);
+    assert_eq!(acts(&screen.press("S n")), []);
+    assert_eq!(acts(&screen.press("S y")), [solve()]);
+    assert_eq!(acts(&screen.press("D n")), []);
+    assert_eq!(acts(&screen.press("D y")), [Act::StopDaemon]);
+}
+
+/// Every action says first what it would do.
 #[test]
 fn any_action_is_planned_without_being_done() {
-    let target = "lab-tpuvm-v2-32-preemptible-2";
-    let plan = |line: &str| Effect::Ask(Ask::Say(words(&format!("{line} --dry-run"))));
+    let plan = |act: Act| Effect::Ask(would(act));
+    let id = samples::id;
     let mut screen = screen();
     screen.press("j j j");
-    assert_eq!(screen.press("p enter"), [plan("resume w=8 --user alice")], "the next one");
-    for (key, line) in [
-        ("r", "resume w=8 --user alice"),
-        ("R", "rerun w=8 --user alice"),
-        ("x", "kill w=8 --user alice"),
-        ("c", "clean --user alice"),
-        ("i", "ignore-error w=8 --user alice"),
-        ("A", &format!("reapply {target}")),
-        ("S", &format!("solve {target}")),
+    assert_eq!(screen.press("p enter"), [plan(Act::Resume(id(8)))], "the next one");
+    for (key, act) in [
+        ("r", Act::Resume(id(8))),
+        ("R", Act::Rerun(id(8))),
+        ("x", Act::Kill(vec![id(8)])),
+        ("c", Act::Clean(UserName::from("alice"))),
+        ("i", Act::IgnoreError(id(8))),
+        ("A", reapply(None)),
+        ("S", solve()),
     ] {
-        assert_eq!(screen.press(&format!("esc p {key}")), [plan(line)], "{key}");
+        assert_eq!(screen.press(&format!("esc p {key}")), [plan(act)], "{key}");
     }
     screen.press("esc k space space");
-    assert_eq!(screen.press("p x"), [plan("kill w=7,8 --user alice")], "what is marked");
+    assert_eq!(screen.press("p x"), [plan(Act::Kill(vec![id(7), id(8)]))], "what is marked");
     screen.press("esc 2 g j");
-    assert_eq!(screen.press("p S"), [plan(&format!("solve {target}"))]);
+    assert_eq!(screen.press("p S"), [plan(solve())]);
     assert_eq!(screen.press("esc p t"), [], "a tag says itself what it does");
     assert!(matches!(screen.model.overlay, Some(Overlay::Choice(_))));
     screen.press("esc g p");
@@ -221,12 +258,12 @@ fn a_question_about_a_target_holds_its_plan() {
     let mut screen = screen();
     screen.press("j j");
     let asked = screen.press("A");
-    let question = words("reapply lab-tpuvm-v2-32-preemptible-2 --dry-run");
-    assert_eq!(asked, [Effect::Ask(Ask::Say(question.clone()))]);
+    let question = would(reapply(None));
+    assert_eq!(asked, [Effect::Ask(question.clone())]);
     assert!(screen.frame((80, 24)).contains("asking what it would do"));
     let text = "target     lab-tpuvm-v2-32-preemptible-2\nstate      READY for 2h 04\n\
                 would      delete it with all that is on it, then create it\n";
-    answer(&mut screen, Ask::Say(question), Answer::Text(text.to_owned()));
+    answer(&mut screen, question, Answer::Text(text.to_owned()));
     insta::assert_snapshot!(screen.frames());
     screen.press("esc");
     let asked = screen.press("S");

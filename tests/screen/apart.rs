@@ -89,6 +89,19 @@ fn who_leaves_in_the_middle_of_a_typed_reapply_loses_no_target() {
 }
 
 #[test]
+fn who_leaves_in_the_middle_of_a_reapply_by_key_is_kept_until_it_is_done() {
+    let leave = |terminal: &Terminal| {
+        terminal.press("q");
+        terminal.shows("Still making lab-1 anew");
+        terminal.press("q");
+        terminal.shows("not done yet");
+        terminal.shows("lab-1 is READY");
+        terminal.shows("code-0");
+    };
+    is_made_again_after(leave, press_reapply);
+}
+
+#[test]
 fn ctrl_c_meant_for_what_has_the_terminal_ends_nothing_else() {
     let env = lab(&["lab-1"]);
     env.tpu("run lab-1 bob -q -- sleep 1000").exits(0);

@@ -100,6 +100,23 @@ fn rules_reruns_explanations_and_any_command_by_key() {
 }
 
 #[test]
+fn the_daemon_is_started_and_ended_by_key() {
+    let env = TestEnv::new();
+    let window = env.start(STEPS, &[] as &[&str]);
+    env.wait_status(window, "running");
+    let terminal = monitor(&env);
+    terminal.shows("▸ 1");
+    terminal.press("D");
+    terminal.shows("The daemon runs: process");
+    terminal.hides("○ off");
+    terminal.press("D");
+    terminal.shows("End the daemon?");
+    terminal.press("y");
+    terminal.shows("The daemon has ended");
+    drop(env.tpu("daemon status").exits(1));
+}
+
+#[test]
 fn to_the_window_and_back() {
     let env = TestEnv::new();
     let window = env.start(STEPS, &[] as &[&str]);

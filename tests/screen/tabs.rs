@@ -14,10 +14,6 @@ use crate::common::boards::{answer, screen};
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen};
 
-fn words(line: &str) -> Vec<String> {
-    line.split(' ').map(str::to_owned).collect()
-}
-
 #[test]
 fn targets() {
     let mut screen = screen();
@@ -320,7 +316,7 @@ fn pages_scroll_and_close() {
     let text: Vec<String> = (0..200).map(|n| format!("line {n}")).collect();
     screen.press("j j");
     screen.press("e");
-    answer(&mut screen, Ask::Say(words("explain w=7 --user alice")), Answer::Text(text.join("\n")));
+    answer(&mut screen, Ask::Explain(samples::id(7)), Answer::Text(text.join("\n")));
     assert!(screen.frame((80, 24)).contains("line 0"));
     screen.press("pgdn pgdn j");
     assert!(!screen.frame((80, 24)).contains("line 0 "));
@@ -411,7 +407,7 @@ fn text_from_outside_is_escaped_everywhere() {
         check(&mut screen, keys);
     }
     screen.press("1 j j e");
-    answer(&mut screen, Ask::Say(words("explain w=7 --user alice")), Answer::Text(evil.to_owned()));
+    answer(&mut screen, Ask::Explain(samples::id(7)), Answer::Text(evil.to_owned()));
     assert!(
         matches!(&screen.model.overlay, Some(Overlay::Page(page)) if matches!(page.body, Body::Text(_)))
     );

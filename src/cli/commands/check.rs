@@ -171,14 +171,14 @@ fn ends_in(view: &JobView, ending: Option<&Ending>) -> String {
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let id = app.requester()?.one_job(words, Purpose::Look)?;
     let view = snapshot::look_at(app.ctx()?, &id)?;
-    let text = explained(app, &view)?;
+    let text = explained(app.ctx()?, &view)?;
     Ok(Output::new(text, &ExplainDocument { job: JobPart::from(&view) }))
 }
 
 /// Why a job has the status it has, for people.
-pub(super) fn explained(app: &App, view: &JobView) -> Result<String, Error> {
+pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     let is_over = !view.shown.status.is_live();
-    let ending = if is_over { printed::ending(app.ctx()?, view)? } else { None };
+    let ending = if is_over { printed::ending(ctx, view)? } else { None };
     let ends = ends_in(view, ending.as_ref());
     let mut text = format!("{} is {}\n", view.id, block::status(view));
     if view.stored != view.shown.status {
@@ -198,7 +198,7 @@ pub(super) fn explained(app: &App, view: &JobView) -> Result<String, Error> {
         text += &format!("unknown: {reason}\n");
     }
     text += &ends;
-    text += &text_alone(app.ctx()?, view, ending.as_ref());
+    text += &text_alone(ctx, view, ending.as_ref());
     text += &match view.window_alive {
         Some(true) => "window: open\n".to_owned(),
         Some(false) => "window: gone\n".to_owned(),

@@ -77,16 +77,7 @@ pub(in crate::cli) fn jobs(app: &App, args: &Clear) -> Outcome {
 
 /// What a dry run says.
 fn would(user: &UserName, cleaned: &Cleaned) -> Output {
-    let names: Vec<String> = cleaned.archived.iter().map(|id| id.window.to_string()).collect();
-    let mut text = match names.as_slice() {
-        [] => "Would archive nothing.\n".to_owned(),
-        [one] => format!("Would archive window {one} of {user}.\n"),
-        several => format!("Would archive windows {} of {user}.\n", several.join(", ")),
-    };
-    for closing in &cleaned.closed {
-        text += &format!("Would close {}.\n", closing.in_words());
-    }
-    Output::new(text + &lines(&cleaned.remarks()), &WouldCleanDocument::from((user, cleaned)))
+    Output::new(cleaned.would_in_words(user), &WouldCleanDocument::from((user, cleaned)))
 }
 
 /// What was done.

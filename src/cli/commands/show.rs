@@ -22,7 +22,7 @@ pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
         return Ok(Output::new(told.clone(), &ToldDocument { job, raw: &told }));
     }
     let whole = show::whole(ctx, &id)?;
-    let mut text = check::explained(app, &whole.view)?;
+    let mut text = check::explained(app.ctx()?, &whole.view)?;
     let mut section = |name: &str, content: &str| {
         if !content.trim().is_empty() {
             text += &format!("\n{name}\n");

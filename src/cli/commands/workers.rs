@@ -185,10 +185,7 @@ pub(super) fn request(target: Target, name: &str, force: bool) -> Request {
 pub(super) fn dry_run_of(app: &App, request: &Request, before: &str) -> Outcome {
     let ctx = app.ctx()?;
     let steps = dry_run::recipe(ctx, request)?;
-    let mut text = before.to_owned() + &dry_run::line("recipe", &request.recipe);
-    for (name, what) in &steps {
-        text += &dry_run::line("on each", &escape(&format!("{name}: {what}")));
-    }
+    let text = before.to_owned() + &dry_run::steps_to_text(request, &steps);
     let document = RecipePlanDocument {
         dry_run: true,
         target: &request.target.name,
@@ -219,18 +216,7 @@ pub(super) fn told(request: &Request, outcomes: &[recipes::Outcome]) -> Output {
     };
     let failed = count(|end| matches!(end, StepEnd::Failed(_)));
     let lost = count(|end| matches!(end, StepEnd::Lost(_)));
-    let set_up = count(|end| *end == StepEnd::SetUp);
-    let mut text = String::new();
-    for outcome in outcomes {
-        for line in &outcome.shown {
-            text += &format!("[worker {}] {}\n", outcome.worker, escape(line));
-        }
-    }
-    let well = count(|end| *end == StepEnd::Done);
-    text += &format!(
-        "{} on {}: {well} well, {set_up} set up, {failed} failed, {lost} lost.\n",
-        request.recipe, request.target.name
-    );
+    let text = recipes::in_words(request, outcomes);
     let document = RecipeDocument {
         target: &request.target.name,
         recipe: &request.recipe,
@@ -238,7 +224,7 @@ pub(super) fn told(request: &Request, outcomes: &[recipes::Outcome]) -> Output {
     };
     let bad = outcomes
         .iter()
-        .filter(|outcome| !matches!(outcome.result, StepEnd::Done | StepEnd::SetUp))
+        .filter(|outcome| !outcome.is_well())
         .map(|outcome| format!("worker {}: {}", outcome.worker, outcome.log.display()));
     let code = match (failed, lost) {
         (0, 0) => 0,

@@ -7,9 +7,11 @@ use std::ffi::OsString;
 use anstream::adapter::strip_str;
 
 use crate::cli::args::Cli;
+use crate::cli::commands::check;
 use crate::cli::print::{self, Told};
 use crate::cli::{dispatch, legacy};
-use crate::ops::{Ctx, Error};
+use crate::model::ids::JobId;
+use crate::ops::{Ctx, Error, snapshot};
 use crate::screen::backend::CommandRequest;
 use crate::screen::message::{Problem, command_line};
 use crate::screen::typed::Nature;
@@ -49,6 +51,11 @@ pub(in crate::cli) fn run(ctx: &Ctx, request: &CommandRequest) -> Result<String,
         spawn = spawn.env("TPU_USER", user.as_str());
     }
     said(&proc::run_unattended(&spawn).map_err(Error::from)?, &request.words)
+}
+
+/// Why a job has the status that it has, as `tpu explain` says it.
+pub(in crate::cli) fn explain(ctx: &Ctx, job: &JobId) -> Result<String, Error> {
+    Ok(shown(&check::explained(ctx, &snapshot::look_at(ctx, job)?)?))
 }
 
 /// What a command has said.

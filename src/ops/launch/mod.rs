@@ -22,7 +22,7 @@ use group::LaunchedGroup;
 use plan::LaunchPlan;
 
 /// A job to be started now.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
     /// Whose job.
     pub user: UserName,

@@ -1,8 +1,12 @@
 //! The form of a new run: fields, proposals for the field that is being filled in, and the plan.
 
+use std::ffi::OsString;
+
 use tui_input::Input;
 
 use crate::model::ids::UserName;
+use crate::model::spec::{JobSpec, TargetRequest};
+use crate::ops::launch::RunRequest;
 use crate::screen::fuzzy;
 use crate::screen::message::Problem;
 
@@ -68,10 +72,10 @@ pub struct Form {
     pub pick: Option<usize>,
     /// What the proposals are made of; `None` until they have been read.
     pub choices: Option<Choices>,
-    /// The plan, or why there is none, and the words that it is about.
-    pub plan: Option<(Vec<String>, Result<String, Problem>)>,
-    /// The words whose plan is awaited.
-    pub waiting: Option<Vec<String>>,
+    /// The plan, or why there is none, and the run that it is about.
+    pub plan: Option<(RunRequest, Result<String, Problem>)>,
+    /// The run whose plan is awaited.
+    pub waiting: Option<RunRequest>,
 }
 
 impl Form {
@@ -132,33 +136,41 @@ impl Form {
         self.pick = None;
     }
 
-    /// The words after `tpu` that start the run.
-    pub fn words(&self) -> Result<Vec<String>, Problem> {
+    /// The run that is described.
+    pub fn request(&self) -> Result<RunRequest, Problem> {
         let target = self.text(FieldId::Target);
         if target.is_empty() {
             return Err(Problem::new("on which target?", "`local` is this machine"));
         }
-        let split = |text: &str, what: &str| {
-            shlex::split(text).ok_or_else(|| {
+        let split = |field: FieldId, what: &str| {
+            shlex::split(self.text(field)).ok_or_else(|| {
                 Problem::new(format!("{what}: a quote is not closed"), "quote it as in a shell")
             })
         };
-        let mut words = vec!["run".to_owned(), format!("tpu={target}")];
-        words.extend(["--user".to_owned(), self.user.as_str().to_owned(), "--quiet".to_owned()]);
-        let mut pair = |key: &str, value: &str| {
-            if !value.is_empty() {
-                words.push(format!("{key}={value}"));
-            }
+        let dir = match self.text(FieldId::Dir) {
+            "" => Some(1),
+            slot => Some(slot.parse().map_err(|_| {
+                Problem::new(format!("directory {slot}: slots are numbers"), "`tpu ls` lists them")
+            })?),
         };
-        pair("dir", self.text(FieldId::Dir));
-        pair("rule", self.text(FieldId::Rule));
-        pair("tag", self.text(FieldId::Tag));
-        words.extend(split(self.text(FieldId::Configs), "configs")?);
-        let command = split(self.text(FieldId::Command), "command")?;
-        if !command.is_empty() {
-            words.push("--".to_owned());
-            words.extend(command);
+        let mut configs = Vec::new();
+        for word in split(FieldId::Configs, "configs")? {
+            let (key, value) = word.split_once('=').ok_or_else(|| {
+                Problem::new(format!("configs: '{word}' has no value"), "as in lr=0.01")
+            })?;
+            configs.push((key.to_owned(), value.to_owned()));
         }
-        Ok(words)
+        let command = split(FieldId::Command, "command")?;
+        let given = |field| Some(self.text(field).to_owned()).filter(|text| !text.is_empty());
+        let spec = JobSpec {
+            dir,
+            configs,
+            command: (!command.is_empty())
+                .then(|| command.into_iter().map(OsString::from).collect()),
+            tag: given(FieldId::Tag),
+            rules: given(FieldId::Rule),
+            ..JobSpec::on(TargetRequest::Named(target.to_owned()))
+        };
+        Ok(RunRequest { user: self.user.clone(), spec, on: None, force: false })
     }
 }

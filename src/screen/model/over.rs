@@ -7,7 +7,7 @@ use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::screen::filter::Filter;
 use crate::screen::keys::Command;
-use crate::screen::message::Act;
+use crate::screen::message::{Act, Ask};
 
 /// A question before something is destroyed.
 #[derive(Clone, Debug)]
@@ -44,9 +44,8 @@ pub struct Choice {
 pub enum ChoiceOf {
     /// The rule of a job.
     Rule(JobId),
-    /// The action whose plan is shown: for each answer its key's command, and the words that say what it
-    /// would do.
-    Plan(Vec<(Command, Vec<String>)>),
+    /// The action whose plan is shown: for each answer its key's command, and the action.
+    Plan(Vec<(Command, Act)>),
 }
 
 /// Something to read.
@@ -64,7 +63,7 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Words that are awaited: what was asked for.
-    Awaited(Vec<String>),
+    Awaited(Ask),
     /// Words.
     Text(String),
     /// Two runs beside each other.

@@ -1,4 +1,4 @@
-//! What keys do to jobs and targets through the commands of `tpu`: the same words as anybody would type.
+//! What keys do to jobs and targets beyond the list's own: rules, plans, comparisons, and making targets usable.
 
 use super::board::chosen;
 use super::{act, form, list, note, page};
@@ -7,6 +7,7 @@ use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::Machines;
 use crate::model::view::{JobView, MonitorHealth};
+use crate::ops::launch::RunRequest;
 use crate::plan::board::Row;
 use crate::screen::keys::{Command, Context, Key};
 use crate::screen::message::{Act, Ask, Effect};
@@ -23,13 +24,12 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         Command::IgnoreError => {
             let text =
                 "The error counts as none until the job prints another one; no rule answers it.";
-            let command = about(&selected?, &["ignore-error"]);
-            confirm(model, vec![command], vec![], None, Some(text));
+            confirm(model, Act::IgnoreError(selected?), vec![], None, Some(text));
             Vec::new()
         }
         Command::Explain => {
             let id = selected?;
-            page::open_awaiting(model, format!("Why {id} is as it is"), about(&id, &["explain"]))
+            page::open_awaiting(model, format!("Why {id} is as it is"), Ask::Explain(id))
         }
         Command::DryPlan => dry_plan(model, &selected?),
         Command::Reapply => reapply(model)?,
@@ -42,55 +42,36 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
     })
 }
 
-/// `WORDS w=7 --user alice`.
-pub(super) fn about(job: &JobId, words: &[&str]) -> Vec<String> {
-    let mut all: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    all.insert(1, format!("w={}", job.window));
-    all.extend(["--user".to_owned(), job.user.as_str().to_owned()]);
-    all
-}
-
-/// Asks the person whether commands are to be run.
-fn confirm(
-    model: &mut Model,
-    commands: Vec<Vec<String>>,
-    jobs: Vec<JobId>,
-    plan: Option<Body>,
-    note: Option<&str>,
-) {
-    let act = Act::Confirmed(commands);
+/// Asks the person whether something is to be done.
+fn confirm(model: &mut Model, act: Act, jobs: Vec<JobId>, plan: Option<Body>, note: Option<&str>) {
     let note = note.map(str::to_owned);
     model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan, note }));
 }
 
-/// The same, while the first of them says what it would do.
+/// The same, while it is asked what that would do.
 fn confirm_with_plan(
     model: &mut Model,
-    commands: Vec<Vec<String>>,
-    jobs: Vec<JobId>,
+    act: Act,
+    (jobs, question): (Vec<JobId>, Ask),
     note: Option<&str>,
 ) -> Vec<Effect> {
-    let question = dry(commands.first().cloned().unwrap_or_default());
-    confirm(model, commands, jobs, Some(Body::Awaited(question.clone())), note);
-    vec![Effect::Ask(Ask::Say(question))]
+    confirm(model, act, jobs, Some(Body::Awaited(question.clone())), note);
+    vec![Effect::Ask(question)]
 }
 
-/// The same words, only tried.
-fn dry(mut words: Vec<String>) -> Vec<String> {
-    words.push("--dry-run".to_owned());
-    words
+fn would(act: &Act) -> Ask {
+    Ask::Would(Box::new(act.clone()))
 }
 
 /// Starts MONITOR, or asks whether to stop it.
 pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
-    let words = |step: &str| vec!["daemon".to_owned(), step.to_owned()];
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::Running { .. }) => {
             let text = "Jobs go on, and nothing happens by itself any more: no job is brought back by its rule.";
-            confirm(model, vec![words("stop")], Vec::new(), None, Some(text));
+            confirm(model, Act::StopDaemon, Vec::new(), None, Some(text));
             Vec::new()
         }
-        Some(MonitorHealth::NotRunning) => act(model, Act::Commands(vec![words("start")])),
+        Some(MonitorHealth::NotRunning) => act(model, Act::StartDaemon),
         None => Vec::new(),
     }
 }
@@ -108,25 +89,21 @@ pub(super) fn dry_plan(model: &mut Model, id: &JobId) -> Vec<Effect> {
         _ => Command::Clean,
     };
     let marked = model.subjects().into_iter().filter(|other| other.id.user == id.user);
-    let mut windows: Vec<String> = marked.map(|job| job.id.window.to_string()).collect();
+    let mut jobs: Vec<JobId> = marked.map(|job| job.id.clone()).collect();
     if !model.list.marked.contains(id) && model.list.marked.is_empty() {
-        windows = vec![id.window.to_string()];
+        jobs = vec![id.clone()];
     }
-    let user = ["--user".to_owned(), id.user.as_str().to_owned()];
-    let mut kill = vec!["kill".to_owned(), format!("w={}", windows.join(","))];
-    kill.extend(user.clone());
-    let clean = std::iter::once("clean".to_owned()).chain(user).collect();
     let mut plans = vec![
-        (Command::Resume, about(id, &["resume"])),
-        (Command::Rerun, about(id, &["rerun"])),
-        (Command::Kill, kill),
-        (Command::Clean, clean),
+        (Command::Resume, Act::Resume(id.clone())),
+        (Command::Rerun, Act::Rerun(id.clone())),
+        (Command::Kill, Act::Kill(jobs)),
+        (Command::Clean, Act::Clean(id.user.clone())),
     ];
     if job.failure().is_some() {
-        plans.push((Command::IgnoreError, about(id, &["ignore-error"])));
+        plans.push((Command::IgnoreError, Act::IgnoreError(id.clone())));
     }
     if job.machines != Machines::Here {
-        plans.extend(plans_of_target(job.target.as_str()));
+        plans.extend(plans_of_target(&job.target));
     }
     choose_plan(model, format!("What would … do? {id}"), plans, next);
     Vec::new()
@@ -138,46 +115,37 @@ pub(super) fn dry_plan_of_target(model: &mut Model) {
         note(model, "`local` is this machine: there is nothing to make anew.".to_owned());
         return;
     };
-    let name = item.target.as_str();
-    choose_plan(model, format!("What would … do? {name}"), plans_of_target(name), Command::Reapply);
+    let (title, plans) =
+        (format!("What would … do? {}", item.target), plans_of_target(&item.target));
+    choose_plan(model, title, plans, Command::Reapply);
 }
 
-fn plans_of_target(target: &str) -> Vec<(Command, Vec<String>)> {
+fn plans_of_target(target: &TargetName) -> Vec<(Command, Act)> {
     vec![
-        (Command::Reapply, on_target("reapply", target)),
-        (Command::Solve, on_target("solve", target)),
+        (Command::Reapply, Act::Reapply { target: target.clone(), then_resume: None }),
+        (Command::Solve, Act::Solve(target.clone())),
     ]
 }
 
-fn on_target(verb: &str, target: &str) -> Vec<String> {
-    vec![verb.to_owned(), target.to_owned()]
-}
-
-fn choose_plan(
-    model: &mut Model,
-    title: String,
-    plans: Vec<(Command, Vec<String>)>,
-    next: Command,
-) {
-    let option = |(command, words): &(Command, Vec<String>)| {
+fn choose_plan(model: &mut Model, title: String, plans: Vec<(Command, Act)>, next: Command) {
+    let option = |(command, act): &(Command, Act)| {
         let key = model.setup.key(Context::List, *command);
         let mut lines = model.setup.keys.lines(Context::List);
         let help =
             lines.find(|(line, _)| line.command == *command).map_or("", |(line, _)| line.help);
         let help = help.strip_suffix(" (asks first)").unwrap_or(help);
-        let verb = words.first().map(String::as_str).unwrap_or_default();
-        (format!("{key} {verb}"), help.to_owned())
+        (format!("{key} {}", act.verb()), help.to_owned())
     };
     let options = plans.iter().map(option).collect();
     let at = plans.iter().position(|(command, _)| *command == next).unwrap_or(0);
-    let of = ChoiceOf::Plan(plans.into_iter().map(|(key, words)| (key, dry(words))).collect());
+    let of = ChoiceOf::Plan(plans);
     model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
 }
 
 /// Shows the plan that was chosen.
-pub(super) fn show_plan(model: &mut Model, words: Vec<String>) -> Vec<Effect> {
-    let verb = words.first().cloned().unwrap_or_default();
-    page::open_awaiting(model, format!("What {verb} would do; nothing is done"), words)
+pub(super) fn show_plan(model: &mut Model, act: Act) -> Vec<Effect> {
+    let title = format!("What {} would do; nothing is done", act.verb());
+    page::open_awaiting(model, title, Ask::Would(Box::new(act)))
 }
 
 /// The key of an action, while its plan may be chosen: that plan.
@@ -186,8 +154,8 @@ pub(super) fn plan_by_key(model: &mut Model, key: Key) -> Option<Vec<Effect>> {
         return None;
     };
     let command = model.setup.keys.command(Context::List, key)?;
-    let words = plans.iter().find(|(known, _)| *known == command)?.1.clone();
-    Some(show_plan(model, words))
+    let act = plans.iter().find(|(known, _)| *known == command)?.1.clone();
+    Some(show_plan(model, act))
 }
 
 const REMAKE: &str = "The target is deleted and created again: what is on its disk is lost.";
@@ -201,12 +169,10 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Some(Vec::new());
     }
-    let mut commands = vec![on_target("reapply", job.target.as_str())];
-    if job.leaf && job.failure().is_some() {
-        commands.push(about(&job.id, &["resume"]));
-    }
-    let users = users_of(model, &job.target);
-    Some(confirm_with_plan(model, commands, users, Some(REMAKE)))
+    let then_resume = (job.leaf && job.failure().is_some()).then(|| job.id.clone());
+    let act = Act::Reapply { target: job.target.clone(), then_resume };
+    let asked = (users_of(model, &job.target), would(&act));
+    Some(confirm_with_plan(model, act, asked, Some(REMAKE)))
 }
 
 /// The same for the chosen target.
@@ -215,8 +181,9 @@ pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
         note(model, "`local` is this machine: there is nothing to delete and create.".to_owned());
         return Vec::new();
     };
-    let command = on_target("reapply", item.target.as_str());
-    confirm_with_plan(model, vec![command], item.jobs, Some(REMAKE))
+    let act = Act::Reapply { target: item.target, then_resume: None };
+    let asked = (item.jobs, would(&act));
+    confirm_with_plan(model, act, asked, Some(REMAKE))
 }
 
 /// Asks whether the target of the selected job is to be set right.
@@ -239,7 +206,9 @@ fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId
         note(model, "`local` is this machine: there is nothing to set right.".to_owned());
         return Vec::new();
     };
-    confirm_with_plan(model, vec![on_target("solve", target.as_str())], users, Some(SOLVE))
+    let act = Act::Solve(target);
+    let asked = (users, would(&act));
+    confirm_with_plan(model, act, asked, Some(SOLVE))
 }
 
 /// The chosen target, unless it is this machine.
@@ -277,7 +246,7 @@ pub(super) fn in_words(rules: &Rules) -> String {
 
 /// The rule that was chosen.
 pub(super) fn set_rule(model: &mut Model, job: &JobId, rule: &str) -> Vec<Effect> {
-    act(model, Act::Commands(vec![about(job, &["set-rule", rule])]))
+    act(model, Act::SetRule(job.clone(), rule.to_owned()))
 }
 
 /// Puts the two marked runs beside each other; the marked one and the selected one if only one is marked.
@@ -306,16 +275,18 @@ fn diff(model: &mut Model) {
 /// would do, if it can say so. A yes that was typed with it is not the answer.
 pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool) -> Vec<Effect> {
     words.retain(|word| word != "--yes" && word != "-y");
+    let act = Act::Confirmed(words.clone());
     if dry {
-        return confirm_with_plan(model, vec![words], Vec::new(), None);
+        words.push("--dry-run".to_owned());
+        return confirm_with_plan(model, act, (Vec::new(), Ask::Say(words)), None);
     }
-    confirm(model, vec![words], Vec::new(), None, None);
+    confirm(model, act, Vec::new(), None, None);
     Vec::new()
 }
 
 /// Starts the run that the form describes.
-pub(super) fn start(model: &mut Model, words: Vec<String>) -> Vec<Effect> {
+pub(super) fn start(model: &mut Model, request: RunRequest) -> Vec<Effect> {
     form::close(model);
     list::set_filter(model, model.list.filter.clone());
-    act(model, Act::Commands(vec![words]))
+    act(model, Act::Run(Box::new(request)))
 }

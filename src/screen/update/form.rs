@@ -12,7 +12,7 @@ use crate::model::time;
 use crate::ops::board::Board;
 use crate::plan::board::{Row, Standing};
 use crate::screen::keys::{Command, Key};
-use crate::screen::message::{Ask, Effect, Problem};
+use crate::screen::message::{Act, Ask, Effect, Problem};
 use crate::screen::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
 use crate::screen::tabs::Tab;
 
@@ -139,17 +139,16 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Accept => {
             complete_target(&mut form);
-            match form.words() {
+            match form.request() {
                 Err(problem) => complain(model, problem),
                 // The very plan that is on the screen.
-                Ok(words) if matches!(&form.plan, Some((of, Ok(_))) if *of == words) => {
-                    return actions::start(model, words);
+                Ok(request) if matches!(&form.plan, Some((of, Ok(_))) if *of == request) => {
+                    return actions::start(model, request);
                 }
-                Ok(words) => {
-                    let question = tried(&words);
+                Ok(request) => {
                     form.plan = None;
-                    form.waiting = Some(words);
-                    effects.push(Effect::Ask(Ask::Say(question)));
+                    form.waiting = Some(request.clone());
+                    effects.push(Effect::Ask(Ask::Would(Box::new(Act::Run(Box::new(request))))));
                 }
             }
         }
@@ -158,13 +157,6 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     form.pick = form.pick.filter(|_| matches!(command, Command::Down | Command::Up));
     model.overlay = Some(Overlay::Form(form));
     effects
-}
-
-/// The same words, only tried: the flag stands before a command's own words.
-fn tried(words: &[String]) -> Vec<String> {
-    let mut tried = words.to_vec();
-    tried.insert(1, "--dry-run".to_owned());
-    tried
 }
 
 fn take_pick(form: &mut Form) {
@@ -192,9 +184,10 @@ fn complete_target(form: &mut Form) {
 }
 
 /// The plan came.
-pub(super) fn planned(model: &mut Model, words: &[String], answer: Result<String, Problem>) {
-    let Some(Overlay::Form(form)) = &mut model.overlay else { return };
-    let Some(waiting) = form.waiting.take_if(|waiting| tried(waiting) == words) else { return };
+pub(super) fn planned(model: &mut Model, asked: &Ask, answer: Result<String, Problem>) {
+    let (Some(Overlay::Form(form)), Ask::Would(act)) = (&mut model.overlay, asked) else { return };
+    let Act::Run(request) = &**act else { return };
+    let Some(waiting) = form.waiting.take_if(|waiting| waiting == &**request) else { return };
     form.plan = Some((waiting, answer));
 }
 

@@ -102,9 +102,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             // An action that needs no words (going to a window and back) has none.
             match act {
                 _ if toast.trim().is_empty() => {}
-                Some(act @ (Act::Commands(_) | Act::Confirmed(_)))
-                    if toast.lines().count() > page::LONGEST_TOAST =>
-                {
+                Some(act) if toast.lines().count() > page::LONGEST_TOAST => {
                     page::show(model, act.progressive(), toast);
                 }
                 _ => result(model, toast),
@@ -254,8 +252,12 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
         (Ask::Choices(_), Err(problem)) => complain(model, problem),
         (Ask::Remembered(_), Ok(Answer::Remembered(lines))) => line::remembered(model, lines),
-        (Ask::Say(words), Ok(Answer::Text(text))) => page::said(model, &words, Ok(text)),
-        (Ask::Say(words), Err(problem)) => page::said(model, &words, Err(problem)),
+        (asked @ (Ask::Explain(_) | Ask::Would(_) | Ask::Say(_)), Ok(Answer::Text(text))) => {
+            page::said(model, &asked, Ok(text));
+        }
+        (asked @ (Ask::Explain(_) | Ask::Would(_) | Ask::Say(_)), Err(problem)) => {
+            page::said(model, &asked, Err(problem));
+        }
         // An answer to another question than the one asked says nothing; and without the lines of other
         // sessions those of this one are still there.
         (_, Ok(_)) | (Ask::Remembered(_), Err(_)) => {}

@@ -9,11 +9,11 @@ use crate::screen::view::page;
 /// More lines than this are no toast.
 pub(super) const LONGEST_TOAST: usize = 2;
 
-/// Opens a page for what a command says, and asks the command.
-pub(super) fn open_awaiting(model: &mut Model, title: String, words: Vec<String>) -> Vec<Effect> {
-    let body = Body::Awaited(words.clone());
+/// Opens a page for an answer in words, and asks.
+pub(super) fn open_awaiting(model: &mut Model, title: String, ask: Ask) -> Vec<Effect> {
+    let body = Body::Awaited(ask.clone());
     model.overlay = Some(Overlay::Page(Page { title, body, top: 0 }));
-    vec![Effect::Ask(Ask::Say(words))]
+    vec![Effect::Ask(ask)]
 }
 
 /// Shows words, unless something else is being done meanwhile: then they are lost, and a toast says where
@@ -27,10 +27,10 @@ pub(super) fn show(model: &mut Model, title: String, text: String) {
 }
 
 /// The words that were asked for: on the page, in the form, or in the question that waits for them.
-pub(super) fn said(model: &mut Model, words: &[String], answer: Result<String, Problem>) {
+pub(super) fn said(model: &mut Model, asked: &Ask, answer: Result<String, Problem>) {
     match &mut model.overlay {
         Some(Overlay::Page(page)) => {
-            let awaited = matches!(&page.body, Body::Awaited(waiting) if waiting == words);
+            let awaited = matches!(&page.body, Body::Awaited(waiting) if waiting == asked);
             if !awaited {
                 return;
             }
@@ -42,9 +42,9 @@ pub(super) fn said(model: &mut Model, words: &[String], answer: Result<String, P
                 }
             });
         }
-        Some(Overlay::Form(_)) => form::planned(model, words, answer),
+        Some(Overlay::Form(_)) => form::planned(model, asked, answer),
         Some(Overlay::Confirm(confirm)) => {
-            if !matches!(&confirm.plan, Some(Body::Awaited(waiting)) if waiting == words) {
+            if !matches!(&confirm.plan, Some(Body::Awaited(waiting)) if waiting == asked) {
                 return;
             }
             match answer {
@@ -88,7 +88,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                         }
                         ChoiceOf::Plan(plans) => {
                             let plan = plans.into_iter().nth(choice.at);
-                            plan.map(|(_, words)| actions::show_plan(model, words))
+                            plan.map(|(_, act)| actions::show_plan(model, act))
                         }
                     }
                     .unwrap_or_default();
@@ -104,5 +104,5 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
 
 /// Runs a command that was typed.
 pub(super) fn run(model: &mut Model, words: Vec<String>) -> Vec<Effect> {
-    act(model, Act::Commands(vec![words]))
+    act(model, Act::Command(words))
 }

@@ -145,14 +145,27 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
                 .to_owned(),
             "Clean",
         ),
-        Act::Confirmed(commands) | Act::Commands(commands) => {
-            let lines: Vec<String> =
-                commands.iter().map(|words| outside(&command_line(words))).collect();
-            (lines.join(", then ") + "?", String::new(), "Run it")
+        Act::Reapply { target, then_resume } => {
+            let then = then_resume.iter().map(|job| format!(", then resume {job}"));
+            let title = format!("Make {target} anew{}?", then.collect::<String>());
+            (outside(&title), String::new(), "Reapply")
         }
-        Act::Resume(_) | Act::Rerun(_) | Act::Tag(..) => {
-            (format!("Go on with {jobs}?"), String::new(), "Yes")
+        Act::Solve(target) => {
+            (outside(&format!("Set {target} right?")), String::new(), "Solve")
         }
+        Act::IgnoreError(job) => {
+            (outside(&format!("Withdraw the error of {job}?")), String::new(), "Ignore it")
+        }
+        Act::StopDaemon => ("End the daemon?".to_owned(), String::new(), "End it"),
+        Act::Confirmed(words) | Act::Command(words) => {
+            (outside(&command_line(words)) + "?", String::new(), "Run it")
+        }
+        Act::Resume(_)
+        | Act::Rerun(_)
+        | Act::Tag(..)
+        | Act::SetRule(..)
+        | Act::StartDaemon
+        | Act::Run(_) => (format!("Go on with {jobs}?"), String::new(), "Yes"),
     }
 }
 

@@ -106,11 +106,11 @@ fn plan(model: &Model, form: &Form, width: usize) -> Vec<Line<'static>> {
             span(format!(" {rest}"), style(model, Role::Border)),
         ])
     };
-    let current = form.words().ok();
+    let current = form.request().ok();
     match &form.plan {
         _ if form.waiting.is_some() => vec![rule("plan: reading …")],
-        Some((words, answer)) => {
-            let same = current.as_ref() == Some(words);
+        Some((request, answer)) => {
+            let same = current.as_ref() == Some(request);
             let head = match (answer, same) {
                 (Ok(_), true) => "plan: Enter starts it",
                 (Ok(_), false) => "plan of before: Enter makes it anew",

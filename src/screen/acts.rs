@@ -1,0 +1,194 @@
+//! What the acts of keys do, and what they would do: each is one use case, called by values.
+
+use super::message::{Act, Problem};
+use crate::model::ids::{JobId, TargetName};
+use crate::model::job::Succession;
+use crate::ops::clean::{self, Ends, Extent};
+use crate::ops::launch;
+use crate::ops::launch::check::{parse_rules, resolve_target};
+use crate::ops::provision::{self, Insistence, Wish};
+use crate::ops::recipes::{self, Request};
+use crate::ops::resume::{self, AgainRequest};
+use crate::ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
+
+/// Does it; the result in words. `flags` are the global flags that a daemon is to have. Typed commands are
+/// nobody's here.
+pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String, Problem> {
+    match act {
+        Act::Resume(job) => again(ctx, job, Succession::Resume),
+        Act::Rerun(job) => again(ctx, job, Succession::Rerun),
+        Act::Kill(jobs) => kill(ctx, jobs),
+        Act::Clean(user) => {
+            let cleaned = clean::clean(ctx, user, Extent::of(Ends::All))?;
+            let said = [vec![cleaned.summary()], cleaned.remarks()].concat();
+            Ok(said.join(" "))
+        }
+        Act::Tag(job, tag) => {
+            rules::add_tag(ctx, std::slice::from_ref(job), tag)?;
+            Ok(if tag.is_empty() {
+                format!("{job} has no tag now")
+            } else {
+                format!("tagged {job}: {tag}")
+            })
+        }
+        Act::SetRule(job, rule) => {
+            let parsed = parse_rules(rule)?;
+            rules::set_rule(ctx, job, &parsed)?;
+            Ok(format!("{job} has the rules {parsed} now."))
+        }
+        Act::IgnoreError(job) => {
+            rules::ignore_error(ctx, job)?;
+            Ok(format!("{job} counts as running until it prints another error."))
+        }
+        Act::Reapply { target, then_resume } => {
+            let fact = provision::provide(ctx, target, &Wish::default(), true)?;
+            let made = format!("{target} is {}.", fact.raw_state);
+            match then_resume {
+                Some(job) => Ok(format!("{made} {}", again(ctx, job, Succession::Resume)?)),
+                None => Ok(made),
+            }
+        }
+        Act::Solve(target) => solve(ctx, target),
+        Act::StartDaemon => {
+            let note = service::start(ctx, flags)?;
+            Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
+        }
+        Act::StopDaemon => {
+            service::stop(ctx)?;
+            Ok("The daemon has ended; jobs go on, and nothing happens by itself any more.".into())
+        }
+        Act::Run(request) => {
+            let launched = launch::launch(ctx, request)?;
+            let (session, window) = (&launched.session, launched.job.window);
+            let on = &launched.target;
+            Ok(format!("Started {} on {on} in tmux window {session}:{window}.", launched.job))
+        }
+        Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
+    }
+}
+
+/// Says what it would do, without doing anything.
+pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
+    let nothing_else = |what: String| format!("Would {what}. Nothing was changed.");
+    Ok(match act {
+        Act::Resume(job) => would_go_on(ctx, job, Succession::Resume)?,
+        Act::Rerun(job) => would_go_on(ctx, job, Succession::Rerun)?,
+        Act::Kill(jobs) => {
+            let (mut can, mut problems) = (Vec::new(), Vec::new());
+            for (job, result) in kill::dry_run(ctx, jobs) {
+                match result {
+                    Ok(()) => can.push(job.to_string()),
+                    Err(error) => problems.push(error),
+                }
+            }
+            match Error::all(problems) {
+                Some(error) if can.is_empty() => return Err(error.into()),
+                other => {
+                    let would = format!("Would kill {}.", can.join(", "));
+                    other.map_or(would.clone(), |error| format!("{would}\n{}", error.message))
+                }
+            }
+        }
+        Act::Clean(user) => {
+            clean::dry_run_clean(ctx, user, Extent::of(Ends::All))?.would_in_words(user)
+        }
+        Act::IgnoreError(job) => {
+            rules::may_ignore_error(ctx, job)?;
+            nothing_else(format!("count {job} as running until it prints another error"))
+        }
+        Act::Reapply { target, .. } => {
+            dry_run::remake(ctx, target, &Wish::default(), true)?.to_text()
+        }
+        Act::Solve(target) => {
+            let before = match fleet::obstacle(ctx, target.as_str())? {
+                Some(_) => dry_run::remake(ctx, target, &Wish::default(), false)?.to_text(),
+                None => dry_run::line("target", target.as_str()),
+            };
+            before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
+        }
+        Act::Run(request) => launch::plan(ctx, request)?.to_text(),
+        Act::StartDaemon => {
+            service::may_start(ctx)?;
+            nothing_else("start the daemon".to_owned())
+        }
+        Act::StopDaemon => {
+            service::may_stop(ctx)?;
+            nothing_else("end the daemon".to_owned())
+        }
+        Act::Tag(..) | Act::SetRule(..) => nothing_else(act.progressive()),
+        Act::Command(_) | Act::Confirmed(_) => return Err(no_act()),
+    })
+}
+
+/// A typed command is run by the command line, as are its questions.
+fn no_act() -> Problem {
+    Problem::new("an error inside tpu: a typed command is no act of a key", "please report it")
+}
+
+fn request(job: &JobId, how: Succession) -> AgainRequest {
+    AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false }
+}
+
+fn again(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Problem> {
+    let again = resume::again(ctx, &request(job, how))?;
+    let mut toast = format!("{job} goes on in window {}", again.launched.job.window);
+    for warning in again.warnings {
+        toast += &format!("; {warning}");
+    }
+    Ok(toast)
+}
+
+fn would_go_on(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Error> {
+    let (plan, warnings) = resume::plan(ctx, &request(job, how))?;
+    Ok(warnings.into_iter().fold(plan.to_text(), |text, warning| text + &warning + "\n"))
+}
+
+fn kill(ctx: &Ctx, jobs: &[JobId]) -> Result<String, Problem> {
+    let (mut killed, mut told) = (Vec::new(), Vec::new());
+    let mut problems = Vec::new();
+    for (job, result) in kill::kill(ctx, jobs, false) {
+        match result {
+            Ok(done) => match done.was_not_running() {
+                Some(text) => told.push(text),
+                None => killed.push(job.to_string()),
+            },
+            Err(error) => problems.push(error),
+        }
+    }
+    match Error::all(problems) {
+        None => {
+            let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
+            Ok(killed.into_iter().chain(told).collect::<Vec<_>>().join("; "))
+        }
+        Some(error) => Err(error.into()),
+    }
+}
+
+/// The recipe of that name for a target.
+fn solving(ctx: &Ctx, target: &TargetName) -> Result<Request, Error> {
+    let target = resolve_target(&*ctx.data()?, target.as_str())?;
+    Ok(Request { recipe: "solve".to_owned(), target, force: false })
+}
+
+/// The target first, then its machines.
+fn solve(ctx: &Ctx, target: &TargetName) -> Result<String, Problem> {
+    // A file with mistakes is an error before anything happens.
+    recipes::read(ctx)?;
+    let request = solving(ctx, target)?;
+    if fleet::obstacle(ctx, target.as_str())?.is_some() {
+        let how = (false, Insistence::ONCE);
+        provision::insist(ctx, target, &Wish::default(), how, &mut |_| ())?;
+    }
+    let outcomes = recipes::run(ctx, &request, &mut |_| ())?;
+    let said = recipes::in_words(&request, &outcomes);
+    let bad: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.is_well())
+        .map(|outcome| format!("worker {}: {}", outcome.worker, outcome.log.display()))
+        .collect();
+    if bad.is_empty() {
+        return Ok(said.trim_end().to_owned());
+    }
+    let last = said.lines().next_back().unwrap_or_default().to_owned();
+    Err(Problem::new(last, format!("its logs say why: {}", bad.join(", "))))
+}

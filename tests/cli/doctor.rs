@@ -415,7 +415,7 @@ fn a_tmux_server_that_stands_still_is_named_with_what_makes_it_go_on() {
 #[test]
 fn a_disk_that_takes_nothing_more_is_found() {
     let env = lab();
-    let run = format!("ulimit -f 0; trap '' XFSZ; exec {} doctor", TPU);
+    let run = format!("ulimit -f 0; trap '' XFSZ; exec {TPU} doctor");
     let found = env.output(&env.spawn_program("/bin/sh", &["-c", &run]));
     drop(found.exits(1).says(&["fail  the next change cannot be written in [DIR]", "df -h"]));
     let left = std::fs::read_dir(env.path("")).unwrap().flatten();
@@ -428,7 +428,7 @@ fn a_doctor_that_is_killed_while_it_tries_the_disk_leaves_nothing_there() {
     let env = lab();
     // The signal of a file that grows too large ends it in the middle of its probe.
     let half = env.data_bytes().len() / 2;
-    let run = format!("exec prlimit --core=0 --fsize={half} {} doctor", TPU);
+    let run = format!("exec prlimit --core=0 --fsize={half} {TPU} doctor");
     let names = || {
         let all = std::fs::read_dir(env.path("")).unwrap().flatten();
         let mut names: Vec<_> = all.map(|entry| entry.file_name()).collect();

@@ -43,8 +43,8 @@ pub(crate) fn workers(count: u32) -> Vec<Worker> {
 
 /// Starts a command, or finds it started, and hears everything it says. A worker on which it cannot be started
 /// ends as [`End::Lost`] with the reason.
-pub(crate) fn run<'a>(
-    remote: &'a dyn Remote,
+pub(crate) fn run(
+    remote: &dyn Remote,
     workers: &[Worker],
     work: &Work,
     token: &LaunchToken,

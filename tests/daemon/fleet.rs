@@ -149,6 +149,7 @@ impl Fleet {
 
 /// A test that fails shows what was done until then.
 impl Drop for Fleet {
+    #[expect(clippy::print_stdout, reason = "it belongs to what the test prints")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             let journal = Paths::new(self.env.data_path()).events();

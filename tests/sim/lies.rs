@@ -123,7 +123,9 @@ impl State {
     pub(crate) fn told_of_zone(&mut self, zone: &mut ZoneAnswer, observed_at: Timestamp) {
         match &mut zone.answer {
             Answer::Facts { targets, .. } if is_planted("bug-old-fact") => {
-                targets.iter_mut().for_each(|target| self.as_it_once_was(target));
+                for target in targets {
+                    self.as_it_once_was(target);
+                }
             }
             Answer::Unknown { .. } if is_planted("bug-unknown-is-gone") => {
                 zone.answer = Answer::Facts { targets: Vec::new(), observed_at };

@@ -1,9 +1,9 @@
 //! The simulated cloud: the same door as a real one, on a fleet in a file that several processes share.
 //!
 //! Nothing runs in the background: whoever asks first plays what has become due meanwhile, each thing
-//! at its own instant ([`Fleet::next_change`] tells the next one). The workers of a target are directories
-//! of this machine, and their processes die with it before the control plane says so. Start with
-//! [`SimCloud`]; [`Event`] lists everything that can be made to happen.
+//! at its own instant. The workers of a target are directories of this machine, and their processes die
+//! with it before the control plane says so. Start with [`SimCloud`]; [`Event`] lists everything that can be
+//! made to happen.
 
 mod advance;
 mod calls;

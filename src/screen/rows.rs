@@ -151,27 +151,29 @@ pub fn rows(
         let Some(job) = job_at(at) else { continue };
         let crowd = groups::of(job).filter(|_| filter.matches(job));
         let crowd = crowd.and_then(|id| crowds.get_key_value(&id));
-        let next = match crowd {
-            None => lineage.rows(at),
+        let before = rows.len();
+        match crowd {
+            None => lineage.add_rows(at, &mut rows),
             // The whole group stands where its first member does.
             Some((id, _)) if !begun.insert(id) => continue,
             Some((id, members)) => {
-                let mut rows = vec![of_group(snapshot, id, members)];
+                rows.push(of_group(snapshot, id, members));
                 if unfolded.contains(id) {
-                    rows.extend(members.iter().flat_map(|at| lineage.rows(*at)));
+                    for member in members {
+                        lineage.add_rows(*member, &mut rows);
+                    }
                 }
-                rows
             }
-        };
-        if let (true, Some(first)) = (arrangement.group != Group::None, next.first()) {
+        }
+        if let (true, Some(first)) = (arrangement.group != Group::None, rows.get(before)) {
             let name = group(at);
             if last_group.as_ref() != Some(&name) {
                 let head = Some(name.clone());
-                rows.push(Row { head, folded: 0, members: Vec::new(), ..first.clone() });
+                let head = Row { head, folded: 0, members: Vec::new(), ..first.clone() };
+                rows.insert(before, head);
                 last_group = Some(name);
             }
         }
-        rows.extend(next);
     }
     rows
 }
@@ -206,10 +208,10 @@ struct Lineage<'a> {
 }
 
 impl Lineage<'_> {
-    /// The rows of the lineage with this leaf.
-    fn rows(&self, at: usize) -> Vec<Row> {
+    /// Adds the rows of the lineage with this leaf.
+    fn add_rows(&self, at: usize, rows: &mut Vec<Row>) {
         let job_at = |at: usize| self.snapshot.jobs.get(at);
-        let Some(job) = job_at(at) else { return Vec::new() };
+        let Some(job) = job_at(at) else { return };
         let older: Vec<usize> = attempts(job)
             .filter_map(|window| self.places.get(&JobId::new(job.id.user.clone(), window)).copied())
             .collect();
@@ -222,11 +224,10 @@ impl Lineage<'_> {
             let id = job_at(at)?.id.clone();
             Some(Row { job: at, id, attempt, folded, head: None, members: Vec::new() })
         };
-        let leaf = found.then(|| row(at, false, older.len().saturating_sub(shown.len())));
-        leaf.flatten()
-            .into_iter()
-            .chain(shown.into_iter().filter_map(|at| row(at, true, 0)))
-            .collect()
+        if found {
+            rows.extend(row(at, false, older.len().saturating_sub(shown.len())));
+        }
+        rows.extend(shown.into_iter().filter_map(|at| row(at, true, 0)));
     }
 }
 

@@ -126,3 +126,16 @@ fn a_member_that_cannot_be_submitted_keeps_the_others_from_nothing() {
     assert_eq!(statuses(&env)[2], (json!("error"), json!("launch")));
     wait_until("the others run", || [2, 3, 5].iter().all(|window| said(&env, *window).is_some()));
 }
+
+#[test]
+fn members_that_wait_for_their_submission_are_not_taken_for_forgotten_ones() {
+    let env = lab();
+    let line = "run local --array 0-2 -q -- bash member.sh";
+    // So slow that the last is submitted long after it was claimed: it is said again that somebody is at it.
+    let mut running = env.start_at_points(line, "launch-written=sleep(2600)");
+    assert!(running.wait().unwrap().success());
+    let last = env.job("alice", 4);
+    let at = last["extra_msgs"]["launch"]["at"].as_str().unwrap();
+    assert!(at > last["start_time"].as_str().unwrap(), "{last:#}");
+    assert!(statuses(&env).iter().all(|(_, error)| error.is_null()));
+}

@@ -38,7 +38,9 @@ attend() {
     # What bash says of a signal that ended it is no word of the job.
     exec 8>&2 2>/dev/null
     "$@" 2>&8 8>&-
-    exit $?
+    code=$?
+    [ "$code" -ne 254 ] || printf 'tpu: no process could be started for it, or it ended with 254\n' >&8
+    exit "$code"
 }
 
 # Runs its arguments as the job of the terminal that is ours, and waits for their real end.

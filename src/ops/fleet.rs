@@ -204,6 +204,8 @@ impl ProviderFacts {
         let places = ctx.places();
         let providers = watching(ctx, &places);
         if providers.len() < 2 {
+            // Nobody takes an answer that comes later.
+            questions.clear();
             return Self::ask_these(ctx, places, &providers);
         }
         Self::glance(ctx, questions, before).0

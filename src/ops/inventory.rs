@@ -152,6 +152,8 @@ pub struct Change {
     pub name: TargetName,
     /// What differs, in words; what is new says what it is.
     pub differences: Vec<String>,
+    /// What is registered until then.
+    pub before: Option<Registration>,
     /// What will be registered.
     pub registration: Registration,
     /// The alias it will get.
@@ -275,7 +277,8 @@ fn compare_found(
         let said = registration.options.pairs().map(|(name, value)| format!("{name} {value}"));
         let called = alias.iter().map(|alias| format!("alias {alias}"));
         let differences = said.chain(called).collect();
-        changes.push(Change { name, differences, registration, alias, is_new: true });
+        let before = None;
+        changes.push(Change { name, differences, before, registration, alias, is_new: true });
     }
     Ok(Plan { changes, absent: Vec::new(), silent: Vec::new(), seen })
 }
@@ -345,6 +348,7 @@ fn change(
     Some(Change {
         name: fact.name.clone(),
         differences,
+        before: old.cloned(),
         registration,
         alias,
         is_new: known.is_none(),
@@ -401,12 +405,17 @@ fn free_alias(
     Err(wrong("every number is taken"))
 }
 
-/// Carries a plan out, in one step. What somebody has registered meanwhile is overwritten by what the
-/// control plane said; an alias that somebody took meanwhile stays his.
-pub fn import(ctx: &Ctx, plan: &Plan) -> Result<(), Error> {
+/// Carries a plan out, in one step, and says what somebody has registered himself meanwhile: that stays as it is,
+/// and so does an alias that somebody took.
+pub fn import(ctx: &Ctx, plan: &Plan) -> Result<Vec<TargetName>, Error> {
     ctx.transact(|tx| {
         let registry = tx.data.registry_mut();
+        let mut left = Vec::new();
         for change in &plan.changes {
+            if registry.registration(&change.name) != change.before.as_ref() {
+                left.push(change.name.clone());
+                continue;
+            }
             registry.register(change.name.clone(), change.registration.clone());
             if let Some(alias) = &change.alias
                 && !registry.aliases().any(|(taken, _)| taken == alias)
@@ -414,6 +423,6 @@ pub fn import(ctx: &Ctx, plan: &Plan) -> Result<(), Error> {
                 registry.set_alias(alias, change.name.clone());
             }
         }
-        Ok(())
+        Ok(left)
     })
 }

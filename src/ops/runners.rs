@@ -90,6 +90,9 @@ pub fn outputs(
     Ok(outputs)
 }
 
+/// An engine: its kind, and which of it.
+type Engine<'a> = (&'a TargetKind, &'a String);
+
 /// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner.
 fn by_runner<'a>(
     ctx: &'a Ctx,
@@ -97,7 +100,7 @@ fn by_runner<'a>(
     tmux: &'a TmuxFact,
 ) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
     let engine_of = |job: &'a Job| job.engine.as_ref().map(|run| (&run.kind, &run.cluster));
-    let mut groups: BTreeMap<Option<(&TargetKind, &String)>, (&Job, Vec<usize>)> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<Engine<'_>>, (&Job, Vec<usize>)> = BTreeMap::new();
     for (index, job) in jobs.enumerate() {
         groups.entry(engine_of(job)).or_insert((job, Vec::new())).1.push(index);
     }

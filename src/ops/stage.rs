@@ -9,7 +9,7 @@ use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 
 use crate::model::job::Job;
-use crate::runner::files::{Files, partial};
+use crate::runner::files::Files;
 
 use super::{Ctx, Error};
 
@@ -49,14 +49,14 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<(), Error> {
 }
 
 /// The code below a directory: relative paths, directories before what is in them. `state` is our own directory
-/// and, like the place of the copy, never part of the code.
+/// and, like the place of this user's copies, never part of the code.
 fn code(from: &Path, (state, copy): (&Path, &Path)) -> Result<Vec<PathBuf>, Error> {
     let mut rules = OverrideBuilder::new(from);
     for rule in LEFT_OUT {
         rules.add(rule).expect("the patterns above are valid");
     }
     let rules = rules.build().expect("the patterns above are valid");
-    let ours = [state.to_owned(), copy.to_owned(), partial(copy)];
+    let ours = [state.to_owned(), copy.parent().unwrap_or(copy).to_owned()];
     let walk = WalkBuilder::new(from)
         .hidden(false)
         .parents(false)

@@ -282,6 +282,14 @@ impl Requester<'_> {
         sorted.no_pair()?;
         let words = sorted.take_jobs(&data)?;
         let user = self.owner(&data, sorted.user, &words, several.purpose)?;
+        let is_named = |word: &&String| {
+            let jobs = data.user(&user).map(User::jobs).unwrap_or_default();
+            jobs.iter().any(|job| job.status.is_live() && job.name() == Some(word.as_str()))
+        };
+        if let Some(both) = targets.iter().find(is_named) {
+            let what = format!("'{both}' is a target and the name of a job of {user}");
+            return Err(Error::usage(what).hint(format!("tpu:{both} or name:{both}")));
+        }
         selectors.extend(targets.into_iter().map(Selector::Target));
 
         let (mut jobs, group) = attempts(&data, &user, &words)?;

@@ -107,7 +107,7 @@ impl Files for ThisDisk {
 }
 
 /// Where a copy lies that is not whole yet.
-pub fn partial(copy: &Path) -> PathBuf {
+fn partial(copy: &Path) -> PathBuf {
     let mut partial = copy.as_os_str().to_owned();
     partial.push(".partial");
     PathBuf::from(partial)
@@ -115,7 +115,12 @@ pub fn partial(copy: &Path) -> PathBuf {
 
 /// Copies a directory without what is in it, a link as it is, or a file. Anything else is no code.
 fn put_one(source: &Path, copy: &Path) -> io::Result<()> {
-    let kind = fs::symlink_metadata(source)?.file_type();
+    let kind = match fs::symlink_metadata(source) {
+        Ok(meta) => meta.file_type(),
+        // Removed meanwhile: whoever writes there is at work.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
     if kind.is_dir() {
         fs::create_dir_all(copy)
     } else if kind.is_symlink() {

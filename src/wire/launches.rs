@@ -70,6 +70,8 @@ pub struct LaunchedGroupPart<'a> {
     pub members: Vec<LaunchedMemberPart<'a>>,
     /// The members that have not.
     pub failed: Vec<FailedMemberPart<'a>>,
+    /// The members of which that is not known: they are not to be started once more.
+    pub unsure: Vec<FailedMemberPart<'a>>,
 }
 
 /// A member of a group that has started.
@@ -85,17 +87,17 @@ pub struct LaunchedMemberPart<'a> {
     pub pane: &'a str,
 }
 
-/// A member of a group that has not started.
+/// A member of a group that has not started, or of which that is not known.
 #[derive(Serialize, JsonSchema)]
 pub struct FailedMemberPart<'a> {
     /// Which member of the group.
     pub member: u32,
-    /// Why not.
+    /// What went wrong.
     pub reason: &'a str,
 }
 
 impl<'a> From<&'a LaunchedGroup> for LaunchedGroupDocument<'a> {
-    fn from(LaunchedGroup { group, target, members, failed }: &'a LaunchedGroup) -> Self {
+    fn from(LaunchedGroup { group, target, members, failed, unsure }: &'a LaunchedGroup) -> Self {
         let started = |(member, launched): &'a (Member, Launched)| LaunchedMemberPart {
             member: member.index,
             window: launched.job.window,
@@ -113,6 +115,7 @@ impl<'a> From<&'a LaunchedGroup> for LaunchedGroupDocument<'a> {
                 target,
                 members: members.iter().map(started).collect(),
                 failed: failed.iter().map(not).collect(),
+                unsure: unsure.iter().map(not).collect(),
             },
         }
     }

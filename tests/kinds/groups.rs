@@ -189,3 +189,29 @@ fn a_thousand_members_are_one_command() {
     let jobs = shown["jobs"].as_array().unwrap();
     assert!(jobs.iter().all(|job| job["status"] == "pending"), "none is taken for a failed launch");
 }
+
+/// What was killed before it was handed over is not handed over: nobody would look at it again.
+#[test]
+fn a_kill_before_the_engine_has_it_holds() {
+    for _ in 0..10 {
+        let lab = Lab::new();
+        // Long enough to be stopped there; where that comes too late, it is tried once more.
+        let points = [("FAILPOINTS", "launch-claimed=sleep(3000)")];
+        let line = "run cave --array 0-1 -q -- ./train";
+        let running = lab.env.start_program(&program(), line, &points);
+        wait_until("the records", || lab.env.jobs("alice").len() == 2);
+        // Not while it holds the lock.
+        drop(lab.tpu("clear-finished bob").exits(0));
+        running.stand_still(true);
+        if lab.submitted().is_empty() {
+            drop(lab.tpu("kill 1 -y").exits(0));
+            running.stand_still(false);
+            assert_eq!(running.wait(), 4);
+            assert!(lab.submitted().is_empty());
+            let jobs = lab.env.jobs("alice");
+            assert!(jobs.iter().all(|job| job["status"] == "killed"), "{jobs:?}");
+            return;
+        }
+    }
+    panic!("it was never stopped in time");
+}

@@ -1,6 +1,6 @@
 //! The options that kinds of target bring along: a kind is added to the program, and its options are there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use clap::{Arg, ArgAction, ArgMatches};
@@ -64,9 +64,8 @@ pub(super) fn said_of_job(matches: &ArgMatches) -> KindOptions {
 }
 
 fn said(matches: &ArgMatches, options: Of) -> KindOptions {
-    let names: BTreeMap<&str, ()> =
-        kinds().all().flat_map(options).map(|option| (option.name, ())).collect();
-    let said = names.into_keys().filter_map(|name| {
+    let names: BTreeSet<&str> = kinds().all().flat_map(options).map(|option| option.name).collect();
+    let said = names.into_iter().filter_map(|name| {
         let values = matches.try_get_many::<String>(name).ok()??;
         Some(values.map(move |value| (name, value.as_str())))
     });

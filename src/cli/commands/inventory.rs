@@ -195,8 +195,14 @@ fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
     if !app.confirm(&format!("Register {targets} so?"))? {
         return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
     }
-    inventory::import(ctx, &plan)?;
-    answer(true, format!("Imported {targets}."))
+    let left = inventory::import(ctx, &plan)?;
+    if left.is_empty() {
+        return answer(true, format!("Imported {targets}."));
+    }
+    let targets = counted(plan.changes.len() - left.len(), "target");
+    let left: Vec<&str> = left.iter().map(TargetName::as_str).collect();
+    let left = left.join(", ");
+    answer(true, format!("Imported {targets}. Registered meanwhile and left as it is: {left}."))
 }
 
 fn difference(change: &Change) -> String {

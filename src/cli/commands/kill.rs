@@ -19,7 +19,12 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let jobs = app.requester()?.many_jobs(
         &args.words,
         Several { all: args.all, purpose: Purpose::Change },
-        |view| view.shown.status.is_live() || view.shown.unknown.is_some() && view.stored.is_live(),
+        |view| {
+            view.shown.status.is_live()
+                || view.shown.unknown.is_some() && view.stored.is_live()
+                // A rule is about to bring it back: whoever kills all of them means this one, too.
+                || view.planned().is_some()
+        },
     )?;
     if app.global.dry_run {
         return dry_run_of(kill::dry_run(ctx, &jobs));

@@ -98,7 +98,7 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
 fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
     /// Nobody reads more.
     const MOST: usize = 10;
-    let LaunchedGroup { group, target, members, failed } = launched;
+    let LaunchedGroup { group, target, members, failed, unsure } = launched;
     let numbers = |(member, job): &(Member, Launched)| format!("{member} is {}", job.job.window);
     let which = match members.as_slice() {
         [only] => numbers(only),
@@ -106,13 +106,17 @@ fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
         [] => String::new(),
     };
     let jobs = counted(members.len(), "job");
-    let text = format!("Started {jobs} of group {group} on {target}: {which}.");
-    notes.extend(failed.iter().take(MOST).map(|(member, error)| format!("{member}: {error}")));
-    if failed.len() > MOST {
-        notes.push(format!("and {} more were not started", failed.len() - MOST));
+    let which = if which.is_empty() { which } else { format!(": {which}") };
+    let text = format!("Started {jobs} of group {group} on {target}{which}.");
+    let lists = [(failed, "were not started"), (unsure, "may have started: tpu check")];
+    for (list, what) in lists {
+        notes.extend(list.iter().take(MOST).map(|(member, error)| format!("{member}: {error}")));
+        if list.len() > MOST {
+            notes.push(format!("and {} more {what}", list.len() - MOST));
+        }
     }
     let mut output = Output::new(text, &LaunchedGroupDocument::from(launched)).notes(notes);
-    output.code = u8::from(!failed.is_empty());
+    output.code = u8::from(!failed.is_empty() || !unsure.is_empty());
     Ran { job: Some(group.clone()), output }
 }
 

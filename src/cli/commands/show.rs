@@ -33,7 +33,13 @@ pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
     };
     section("what has happened", &lines(&whole.events, &app.zone(&*ctx.data()?)?));
     section("what started it", whole.script.as_deref().unwrap_or_default());
-    section("what runs it says", whole.told.as_ref().map_or_else(|e| &e.message, |told| told));
+    section(
+        "what runs it says",
+        match &whole.told {
+            Ok(told) => told,
+            Err(error) => &error.message,
+        },
+    );
     Ok(Output::new(text, &ShowDocument::from(&whole)))
 }
 

@@ -20,6 +20,7 @@ use crate::store::Tx;
 
 use super::check::kept_environment;
 use super::plan::{LaunchPlan, Machine, Parent};
+use super::unsubmitted;
 
 /// A job whose window is open.
 #[derive(Clone, Debug)]
@@ -48,6 +49,9 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     })?;
     fail::fail_point!("launch-claimed");
     prepare(ctx, plan, &job, &*runner)?;
+    if unsubmitted::still_stand(ctx, &[&job])? == [false] {
+        return Err(unsubmitted::fallen(&job));
+    }
     let submitted = runner.submit(&attempt(ctx, plan, &job));
     settle(ctx, plan, &job, (&*runner, submitted))
 }
@@ -68,7 +72,7 @@ pub(super) fn prepare(
         let dir = environment::fresh_directory(ctx, &job.id())?;
         Ok::<_, Error>(environment::keep(ctx, &dir, &attempt(ctx, plan, job).env)?)
     };
-    lay().map_err(|error| give_up(ctx, plan, job, &error))
+    unsubmitted::while_at(ctx, job, lay).map_err(|error| give_up(ctx, plan, job, &error))
 }
 
 /// Writes down what came of a submission: from here the attempt exists, or it is given up.
@@ -391,14 +395,14 @@ fn confirm(
         Ok(true) => Ok(()),
         Ok(false) => {
             close()?;
-            Err(Error::refused(format!("{id} was given up while its window opened"))
-                .hint("its window was closed again; `tpu check` shows the record"))
+            Err(Error::refused(format!("{id} was given up while it was being started"))
+                .hint("it was stopped again; `tpu check` shows the record"))
         }
         // Killed and cleaned away. Its launcher has found no record either, and started nothing.
         Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
             close()?;
-            Err(Error::refused(format!("{id} was cleaned away while its window opened"))
-                .hint("its window was closed again; run it anew"))
+            Err(Error::refused(format!("{id} was cleaned away while it was being started"))
+                .hint("it was stopped again; run it anew"))
         }
         Err(error) => Err(Error::new(
             error.kind,

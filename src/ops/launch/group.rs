@@ -8,15 +8,12 @@ use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
-use crate::ops::{Ctx, Error, records, runners};
+use crate::ops::{Ctx, Error, runners};
 use crate::runner::{Attempt, Ground};
 
 use super::attempt::{self, Claim, Launched};
 use super::plan::LaunchPlan;
-
-/// Members that have not been handed over yet are said to be about to be so often: much sooner than a launch is
-/// taken for one that nobody goes on with.
-const SAY_AGAIN: Duration = Duration::from_secs(5);
+use super::unsubmitted;
 
 /// The jobs of a group, as far as they could be started.
 #[derive(Debug)]
@@ -29,6 +26,25 @@ pub struct LaunchedGroup {
     pub members: Vec<(Member, Launched)>,
     /// Those that have not, each with the reason.
     pub failed: Vec<(Member, Error)>,
+    /// Those of which that is not known, or could not be written down, each with the reason. None of them may be
+    /// started once more: the next look settles what they are.
+    pub unsure: Vec<(Member, Error)>,
+}
+
+impl LaunchedGroup {
+    /// Sorts a member by what came of it: whose record is still open may have started, whatever went wrong.
+    fn sort(&mut self, ctx: &Ctx, one: &Claimed, settled: Result<Launched, Error>) {
+        let error = match settled {
+            Ok(started) => return self.members.push((one.member, started)),
+            Err(error) => error,
+        };
+        let is_open = ctx.data().map_or(true, |data| {
+            data.job(&one.job.id())
+                .is_some_and(|job| job.status.is_live() && !job.is_being_killed())
+        });
+        let list = if is_open { &mut self.unsure } else { &mut self.failed };
+        list.push((one.member, error));
+    }
 }
 
 /// A member that is claimed: what it is to do, and its record.
@@ -56,6 +72,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         target: plan.target.name.clone(),
         members: Vec::new(),
         failed: Vec::new(),
+        unsure: Vec::new(),
     };
     let mut waiting = Waiting { ctx, said: ctx.clock.monotonic(), claimed: &claimed, done: 0 };
     let mut ready: Vec<&Claimed> = Vec::new();
@@ -63,21 +80,30 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         waiting.say_again();
         match attempt::prepare(ctx, &one.plan, &one.job, &*runner) {
             Ok(()) => ready.push(one),
-            Err(error) => launched.failed.push((one.member, error)),
+            Err(error) => launched.sort(ctx, one, Err(error)),
         }
     }
+    let jobs: Vec<&Job> = ready.iter().map(|one| &one.job).collect();
+    let stand = unsubmitted::still_stand(ctx, &jobs)?;
+    let mut stand = stand.into_iter();
+    ready.retain(|one| {
+        let stands = stand.next().unwrap_or_default();
+        if !stands {
+            launched.failed.push((one.member, unsubmitted::fallen(&one.job)));
+        }
+        stands
+    });
     let attempts: Vec<Attempt<'_>> =
         ready.iter().map(|one| attempt::attempt(ctx, &one.plan, &one.job)).collect();
     runner.submit_all(&attempts, &mut |place, submitted| {
         let Some(one) = ready.get(place) else { return };
-        match attempt::settle(ctx, &one.plan, &one.job, (&*runner, submitted)) {
-            Ok(started) => launched.members.push((one.member, started)),
-            Err(error) => launched.failed.push((one.member, error)),
-        }
+        let settled = attempt::settle(ctx, &one.plan, &one.job, (&*runner, submitted));
+        launched.sort(ctx, one, settled);
         waiting.done += 1;
         waiting.say_again();
     });
     if launched.members.is_empty()
+        && launched.unsure.is_empty()
         && let Some((_, error)) = launched.failed.first()
     {
         let (group, why) = (&launched.group, &error.message);
@@ -126,24 +152,11 @@ impl Waiting<'_> {
     /// whoever looks next.
     fn say_again(&mut self) {
         let now = self.ctx.clock.monotonic();
-        if now.saturating_sub(self.said) < SAY_AGAIN || self.done >= self.claimed.len() {
+        if now.saturating_sub(self.said) < unsubmitted::SAY_AGAIN || self.done >= self.claimed.len()
+        {
             return;
         }
         self.said = now;
-        let said = self.ctx.transact(|tx| {
-            let now = self.ctx.clock.now();
-            for Claimed { job, .. } in self.claimed {
-                let Some(launch) = &job.launch else { continue };
-                let Ok(job) = records::of_launch(&mut tx.data, &job.id(), &launch.token) else {
-                    continue;
-                };
-                if let Some(launch) = job.launch.as_mut().filter(|launch| !launch.confirmed) {
-                    launch.at = now;
-                }
-            }
-            Ok(())
-        });
-        // A launch that was given up for want of it is told as such when it is settled.
-        drop(said);
+        unsubmitted::say_again(self.ctx, self.claimed.iter().map(|one| &one.job));
     }
 }

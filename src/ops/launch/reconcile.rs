@@ -22,7 +22,7 @@ enum Cure {
     /// Its window exists.
     Adopt(JobId),
     /// It has no window, and no `tpu` will open one any more.
-    GiveUp(JobId),
+    GiveUp(JobId, Timestamp),
     /// Whoever was clearing it away is dead: it stays.
     Keep(JobId, Intent),
     /// Its end lies recorded beside its launcher.
@@ -49,12 +49,18 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
                 }
                 Ok(())
             }),
-            Cure::GiveUp(id) => ctx.transact(|tx| {
+            Cure::GiveUp(id, at) => ctx.transact(|tx| {
                 let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
-                let open = job.launch.as_ref().is_some_and(|launch| !launch.confirmed);
+                // Whoever is at it may have said so since.
+                let open =
+                    job.launch.as_ref().is_some_and(|launch| !launch.confirmed && launch.at == at);
                 if open && job.status.is_live() {
-                    records::fail_launch(job, "its window was never opened")?;
-                    records::note(tx, &id, "error", "launch: its window was never opened");
+                    let what = match &job.engine {
+                        Some(_) => "it never reached its engine",
+                        None => "its window was never opened",
+                    };
+                    records::fail_launch(job, what)?;
+                    records::note(tx, &id, "error", format!("launch: {what}"));
                 }
                 Ok(())
             }),
@@ -115,7 +121,10 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             RunState::Pending | RunState::Starting | RunState::Running | RunState::Ended => {
                 cures.push(Cure::Adopt(job.id()));
             }
-            RunState::Gone if overdue => cures.push(Cure::GiveUp(job.id())),
+            RunState::Gone if overdue => {
+                let at = job.launch.as_ref().map(|launch| launch.at);
+                cures.extend(at.map(|at| Cure::GiveUp(job.id(), at)));
+            }
             RunState::Gone | RunState::Elsewhere | RunState::Unknown => {}
         }
     }

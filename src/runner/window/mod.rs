@@ -167,7 +167,7 @@ fn is_in_a_window(run: RunRef<'_>) -> Result<(), RunError> {
         None => Ok(()),
         Some(engine) => Err(RunError::refused(
             format!("{} is run by {}, which nothing here knows", run.job.id(), engine.cluster),
-            "register its target again as it was, or use the tpu that started it",
+            "use the tpu that started it; `tpu --version` says which this is",
         )),
     }
 }

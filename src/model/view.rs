@@ -35,6 +35,11 @@ pub struct Shown {
 pub const PENDING: &str = "pending";
 
 impl Shown {
+    /// Every word of [`Shown::word`].
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        std::iter::once(PENDING).chain(Status::WORDS)
+    }
+
     /// The status in one word, without the kind of failure.
     pub fn word(&self) -> &'static str {
         if self.pending.is_some() { PENDING } else { self.status.word().unwrap_or("starting") }

@@ -1,7 +1,6 @@
-//! What the window of a job shows now, and windows of ours that belong to no job.
+//! What is shown of a job now, and windows of ours that belong to no job.
 
 use crate::model::ids::{JobId, JobNumber, LaunchToken, UserName};
-use crate::runner::window::panes;
 use crate::tmux::NewWindow;
 
 use super::ctx::job_of;
@@ -9,9 +8,8 @@ use super::{Ctx, Error, runners};
 
 pub use crate::runner::window::panes::Known;
 
-/// Reads a job's pane, for whoever reads it over and over and keeps `known` in between: the screen and so many
-/// lines of history above it, or all of it, with or without colours. `None` if its window is gone or lives
-/// where we cannot look.
+/// Reads what is shown of a job, for whoever reads it over and over and keeps `known` in between: that and so many
+/// lines above it, or all of it, with or without colours. `None` if nothing shows it, or where we cannot look.
 pub fn read_again(
     ctx: &Ctx,
     id: &JobId,
@@ -19,8 +17,7 @@ pub fn read_again(
     known: &mut Option<Known>,
 ) -> Result<Option<Vec<u8>>, Error> {
     let data = ctx.data()?;
-    let run = runners::run(&data, job_of(&data, id)?)?;
-    Ok(panes::read_again(ctx, run, how, known)?)
+    runners::shown_again(ctx, &data, job_of(&data, id)?, how, known)
 }
 
 /// Opens a window for a program of ours that is no job, in a session that no user has. It carries the

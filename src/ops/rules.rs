@@ -40,7 +40,7 @@ pub fn may_ignore_error(ctx: &Ctx, id: &JobId) -> Result<(JobView, ErrorKind), E
     let why = match (kind, view.exit, view.window_alive) {
         (ErrorKind::Preempted, ..) => Some("its target was taken away".to_owned()),
         (_, Some(exit), _) => Some(format!("it has ended: {exit}")),
-        (_, None, Some(false)) => Some("its window is gone".to_owned()),
+        (_, None, Some(false)) => Some("it runs no more".to_owned()),
         (_, None, Some(true) | None) => None,
     };
     if let Some(why) = why {

@@ -9,6 +9,7 @@ use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
 use crate::model::target::{Target, TargetKind};
+use crate::runner::window::panes::{self, Known};
 use crate::runner::window::{FarWorkers, WindowRunner, beside};
 use crate::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, Said, StopOrder, StopOutcome,
@@ -152,6 +153,24 @@ pub fn stop(
 pub fn output(ctx: &Ctx, data: &Data, job: &Job, want: Want) -> Result<Option<Chunk>, Error> {
     let wanted = OutputWanted { run: run(data, job)?, seen: None, want };
     Ok(of(ctx, job).output(&[wanted])?.pop().flatten())
+}
+
+/// What is shown of a job now, for whoever reads it over and over: so many lines above that or all of them, with
+/// colours or without. Where its window was found is kept in `known`; an engine is asked for its run.
+pub fn shown_again(
+    ctx: &Ctx,
+    data: &Data,
+    job: &Job,
+    (above, colours): (Option<u32>, bool),
+    known: &mut Option<Known>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let Some(engine) = engine(ctx, job) else {
+        return Ok(panes::read_again(ctx, run(data, job)?, (above, colours), known)?);
+    };
+    *known = None;
+    let want = Want::Shown { above, colours };
+    let wanted = OutputWanted { run: run(data, job)?, seen: None, want };
+    Ok(engine.output(&[wanted])?.pop().flatten().map(|chunk| chunk.bytes))
 }
 
 /// The workers of a job, as the window runner needs them.

@@ -7,7 +7,7 @@ use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::target::Target;
-use crate::model::view::{JobView, Whose};
+use crate::model::view::{JobView, Shown, Whose};
 
 use super::Error;
 use super::called::JobWord;
@@ -53,10 +53,6 @@ impl fmt::Display for Selector {
         }
     }
 }
-
-/// The words of statuses, as selectors take them beside the kinds of errors.
-const STATUSES: [&str; 7] =
-    ["starting", "running", "finished", "error", "killed", "resumed", "rerunned"];
 
 const WINDOW_KEYS: [&str; 3] = ["w", "window", "windows"];
 
@@ -368,7 +364,7 @@ pub fn choose(data: &Data, jobs: &mut Vec<JobView>, selectors: &[Selector]) -> R
                 };
                 jobs.retain(|view| view.target == target);
             }
-            Selector::Status(word) if STATUSES.contains(&word.as_str()) => {
+            Selector::Status(word) if Shown::words().any(|known| known == word) => {
                 jobs.retain(|view| view.shown.word() == word);
             }
             Selector::Status(word) => {
@@ -381,7 +377,7 @@ pub fn choose(data: &Data, jobs: &mut Vec<JobView>, selectors: &[Selector]) -> R
 }
 
 fn unknown_status(word: &str) -> Error {
-    let known = || STATUSES.into_iter().chain(ErrorKind::ALL.iter().map(|kind| kind.as_str()));
+    let known = || Shown::words().chain(ErrorKind::ALL.iter().map(|kind| kind.as_str()));
     let all = || format!("one of {}", known().collect::<Vec<_>>().join(", "));
     Error::usage(format!("status:{word}: no status and no kind of error is called so"))
         .hint(did_you_mean(word, known()).unwrap_or_else(all))

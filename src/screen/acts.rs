@@ -59,9 +59,7 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
         }
         Act::Run(request) => {
             let launched = launch::launch(ctx, request)?;
-            let (session, window) = (&launched.session, launched.job.window);
-            let on = &launched.target;
-            Ok(format!("Started {} on {on} in tmux window {session}:{window}.", launched.job))
+            Ok(launched.in_words())
         }
         Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
     }

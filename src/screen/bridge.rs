@@ -188,7 +188,7 @@ impl Backend for Bridge {
                 let text = self.pane(job, None, false)?.ok_or_else(|| {
                     Problem::new(
                         format!("{job} has no output that can be read"),
-                        "its window is gone",
+                        "nothing of it is left to be read",
                     )
                 })?;
                 let mut file =

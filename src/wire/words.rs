@@ -11,7 +11,7 @@ use crate::model::job::{LaunchMode, Status};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
-use crate::model::view::{PENDING, Shown};
+use crate::model::view::Shown;
 use crate::ops::Kind;
 use crate::ops::doctor::Severity;
 use crate::plan::board::Standing;
@@ -148,7 +148,7 @@ impl Worded for &Shown {
     const MEANING: &'static str = "The status of a job after all facts were heard";
 
     fn words() -> Vec<&'static str> {
-        [PENDING].into_iter().chain(Status::WORDS).collect()
+        Shown::words().collect()
     }
 
     fn word(&self) -> &'static str {

@@ -291,7 +291,7 @@ fn a_record_without_its_window_is_settled_and_ended_windows_without_records_are_
     jobs.retain(|job| job["windows_id"] == 1);
     env.write_data(&data);
     let found = [
-        "alice/1 is running in the file and its window is gone",
+        "alice/1 is running in the file and runs no more",
         "window 2 of session alice belongs to no record",
         "window 3 of session alice belongs to no record",
     ];

@@ -342,15 +342,42 @@ fn what_makes_no_sense_for_it_is_refused_with_what_would() {
 #[test]
 fn the_screen_shows_it_and_its_keys_stop_it() {
     let lab = Lab::new();
-    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let ran = lab.tpu("run cave -q -- ./train").exits(0);
+    assert_eq!(ran.stdout.trim(), "Started alice/1 on cave.", "it has no window");
+    drop(lab.tpu("check alice status:pending").exits(0).says(&["Window 1"]));
+    drop(lab.tpu("check alice status:running").exits(0).says(&["No job is meant"]));
+    let paged = lab.env.path("paged");
+    std::fs::create_dir(&paged).unwrap();
     let terminal = Terminal::new(&lab.env);
-    terminal.command(&format!("{} monitor alice", program()));
+    terminal.command(&format!("PAGER='cp -t {}' {} monitor alice", paged.display(), program()));
     terminal.shows("pending");
     terminal.shows("behind nobody");
+    terminal.shows("◌ 1 pending");
+    terminal.press("/");
+    terminal.types("status:pending");
+    terminal.press("Enter");
+    terminal.shows("▸ 1");
     lab.says(1, "running n7");
-    lab.prints(1, "step 40/100 loss 0.25\n");
+    lab.prints(1, "hello from the cave\nstep 40/100 loss 0.25\n");
+    terminal.shows("No job matches");
+    terminal.press("Escape");
     terminal.shows("running");
     terminal.shows("loss 0.25");
+    // What it prints is beside the list, in the log, and in the person's own pager.
+    terminal.shows("hello from the cave");
+    terminal.press("l");
+    terminal.shows("▼ follow");
+    terminal.shows("hello from the cave");
+    terminal.press("v");
+    terminal.until("the pager has it", || {
+        std::fs::read_dir(&paged).unwrap().any(|file| {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            text.contains("hello from the cave")
+        })
+    });
+    terminal.shows("▼ follow");
+    terminal.press("Escape");
+    terminal.shows("[1 Jobs]");
     terminal.press("x");
     terminal.shows("Stop 1 job?");
     terminal.press("y");

@@ -1,4 +1,4 @@
-//! `tpu attach`: goes to a job's window.
+//! `tpu attach`: goes to a job where it runs.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -13,19 +13,19 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     let id = app.requester()?.one_job(words, Purpose::Look)?;
     let argv = attach::argv(app.ctx()?, &id)?;
     let Some((program, args)) = argv.split_first() else {
-        return Err(Error::failed("tmux gave no way to attach")
-            .hint("`tmux ls` shows what the server sees; then try again"));
+        return Err(Error::failed("there is no way to attach")
+            .hint("`tpu check` shows how the job is; then try again"));
     };
     if !app.on_terminal() {
         return Err(Error::usage("attach needs a terminal").hint(argv.join(" ")));
     }
     if app.global.dry_run {
-        return Ok(Output::would(&format!("show the window of {id}")));
+        return Ok(Output::would(&format!("show {id}")));
     }
     let status = proc::run_in_foreground(&Spawn::new(program).args(args))?;
     if status.success() {
         Ok(Output::new("", &JobIdDocument { job: JobIdPart::from(&id) }))
     } else {
-        Err(Error::unreachable(format!("tmux could not show {id}")).hint(argv.join(" ")))
+        Err(Error::unreachable(format!("{id} could not be shown")).hint(argv.join(" ")))
     }
 }

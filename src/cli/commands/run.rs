@@ -122,11 +122,7 @@ fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
 
 /// Says that a job has started.
 fn ran(launched: &Launched, notes: Vec<String>) -> Ran {
-    let text = format!(
-        "Started {} on {} in tmux window {}:{}.",
-        launched.job, launched.target, launched.session, launched.job.window
-    );
-    let output = Output::new(text, &LaunchedDocument::from(launched)).notes(notes);
+    let output = Output::new(launched.in_words(), &LaunchedDocument::from(launched)).notes(notes);
     Ran { job: Some(launched.job.clone()), output }
 }
 

@@ -252,7 +252,7 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
         let is_missed = view.stored.is_live() && view.window_alive == Some(false);
         if is_missed && snapshot::unrecorded_failure(view).is_some() {
             findings.push(warning(
-                format!("{} is {} in the file and its window is gone", view.id, view.stored),
+                format!("{} is {} in the file and runs no more", view.id, view.stored),
                 FIX,
             ));
         }

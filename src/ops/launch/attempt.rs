@@ -22,19 +22,30 @@ use super::check::kept_environment;
 use super::plan::{LaunchPlan, Machine, Parent};
 use super::unsubmitted;
 
-/// A job whose window is open.
+/// A job that was started.
 #[derive(Clone, Debug)]
 pub struct Launched {
     /// Which job.
     pub job: JobId,
     /// tmux session of its window.
     pub session: String,
-    /// Pane of its window, `%12`.
+    /// Pane of its window, `%12`; empty where an engine has it.
     pub pane: String,
     /// What it computes on.
     pub target: TargetName,
     /// The attempt it succeeds.
     pub parent: Option<JobNumber>,
+}
+
+impl Launched {
+    /// In words: which job has started, on what, and in which window if it has one.
+    pub fn in_words(&self) -> String {
+        let started = format!("Started {} on {}", self.job, self.target);
+        if self.pane.is_empty() {
+            return format!("{started}.");
+        }
+        format!("{started} in tmux window {}:{}.", self.session, self.job.window)
+    }
 }
 
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which

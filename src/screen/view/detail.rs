@@ -109,9 +109,9 @@ fn output(model: &Model, job: &JobView) -> PaneText {
 fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Line<'static> {
     let seen = model.live.text.is_some() || !job.tail.is_empty();
     let word = match (job.window_alive, seen) {
-        (Some(false), true) => "last output, its window is closed",
-        (Some(false), false) => "its window is closed",
-        (None, _) => "last output, its window cannot be seen from here",
+        (Some(false), true) => "last output, it runs no more",
+        (Some(false), false) => "it runs no more",
+        (None, _) => "last output, it cannot be seen from here",
         (Some(true), true) => "output",
         (Some(true), false) => "no output yet",
     };

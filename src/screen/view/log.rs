@@ -148,7 +148,7 @@ fn nothing(frame: &mut Frame<'_>, model: &Model, log: &Log, area: Rect) {
     } else if log.waiting {
         lines.push("Reading …".to_owned());
     } else {
-        lines.push("Its window is gone, so there is no history to read.".to_owned());
+        lines.push("Nothing of its output is left to be read.".to_owned());
         if let Some(dir) = model.job(&log.job).and_then(|job| job.log_dir.as_deref()) {
             lines.extend(wrap(&format!("It logged to {}", outside(dir)), width));
         }

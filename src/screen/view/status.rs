@@ -2,7 +2,7 @@
 
 use crate::model::facts::Phase;
 use crate::model::job::Status;
-use crate::model::view::JobView;
+use crate::model::view::{JobView, PENDING};
 use crate::screen::theme::Role;
 
 /// Glyph, role and word of one status.
@@ -16,9 +16,10 @@ pub(super) struct Shown {
 }
 
 /// The statuses that the header counts, in its order.
-pub(super) const COUNTED: [(&str, &str, Role); 6] = [
+pub(super) const COUNTED: [(&str, &str, Role); 7] = [
     ("●", "running", Role::Running),
     ("◌", "starting", Role::Starting),
+    ("◌", PENDING, Role::Starting),
     ("▲", "error", Role::Error),
     ("?", "unknown", Role::Unknown),
     ("✓", "finished", Role::Finished),
@@ -29,6 +30,9 @@ pub(super) const COUNTED: [(&str, &str, Role); 6] = [
 pub(super) fn counted(job: &JobView) -> Option<&'static str> {
     if job.shown.unknown.is_some() && job.shown.status.is_live() {
         return Some("unknown");
+    }
+    if job.shown.pending.is_some() {
+        return Some(PENDING);
     }
     match job.shown.status {
         Status::Unset | Status::Starting => Some("starting"),

@@ -75,6 +75,9 @@ fn its_number_means_all_of_them_wherever_several_are_meant() {
     drop(lab.tpu("logs 1").exits(2).says(&["group of 4 jobs", "1_0"]));
     drop(lab.tpu("explain 1_9").exits(3).says(&["1_9"]));
     drop(lab.tpu("explain 7_0").exits(3));
+    // Another user's request means none of them.
+    drop(lab.tpu("kill bob/1_0 -y").exits(3));
+    drop(lab.tpu("kill 1 bob -y").exits(3));
     drop(lab.tpu("explain alice 7_0").exits(3));
     for window in [3, 4] {
         lab.says(window, "ended 1");

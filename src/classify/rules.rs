@@ -12,7 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::needles::{self, Needles};
-use crate::model::facts::{Class, Phase};
+use crate::model::facts::{Class, ErrorKind, Phase};
 
 /// Where a rule counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -325,9 +325,9 @@ impl Reader<'_> {
 
     fn class(&mut self, class: &Spanned<String>, id: &str) -> Class {
         Class::parse(class.get_ref()).unwrap_or_else(|| {
+            let kinds = ErrorKind::ALL.map(ErrorKind::as_str).join(", ");
             let message = format!(
-                "unknown class '{}'; known: running, finished, preempted, grpc, locked, no-capacity, \
-                 ssh-lost, oom, python-error, file-error, killed-by-signal, none",
+                "unknown class '{}'; known: running, finished, {kinds}, none",
                 class.get_ref()
             );
             self.fail(&class.span(), Some(id.to_owned()), message);

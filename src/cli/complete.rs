@@ -406,4 +406,39 @@ mod tests {
             }
         }
     }
+
+    /// Commands of whose words nothing is known beforehand: new names, files, and what scripts say.
+    const WITHOUT_OFFERS: [&str; 13] = [
+        "add-user",
+        "add-tpu-alias",
+        "applyy",
+        "cp",
+        "monitor-log",
+        "set-monitor-config",
+        "upd-log",
+        "finish-job",
+        "fail-job",
+        "classify",
+        "help",
+        "man",
+        "register",
+    ];
+
+    #[test]
+    fn every_command_that_takes_words_offers_some() {
+        let command = Cli::definitions();
+        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let takes_words = |sub: &&clap::Command| {
+            let is_free =
+                |arg: &clap::Arg| arg.get_possible_values().is_empty() && !arg.is_last_set();
+            sub.get_positionals().any(is_free)
+        };
+        let has_offers = |name: &str| OFFERS.iter().any(|(names, _)| names.contains(&name));
+        let silent: Vec<&str> = visible
+            .filter(takes_words)
+            .map(clap::Command::get_name)
+            .filter(|name| !has_offers(name) && !WITHOUT_OFFERS.contains(name))
+            .collect();
+        assert!(silent.is_empty(), "not in OFFERS (argument `words` or `target`): {silent:?}");
+    }
 }

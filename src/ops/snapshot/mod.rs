@@ -355,7 +355,8 @@ impl Viewer<'_> {
                 intent: job.intent.as_ref().and_then(|i| lease::is_alive(ctx, &i.by)),
                 target: None,
             },
-            jitter: backoff::jitter_of(job),
+            // Only what has failed is brought back, and most has not.
+            jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),
         });
         let decision = self.with_start(job, decision);
         let next = next::next(&decision, now).map(|next| self.promised(next, job, &target));

@@ -15,7 +15,7 @@ use crate::ops::{Ctx, Error, snapshot};
 use crate::screen::backend::CommandRequest;
 use crate::screen::message::{Problem, command_line};
 use crate::screen::typed::Nature;
-use crate::sys::proc::{self, Output, Spawn};
+use crate::sys::proc::{self, Output, ProcessStatus, Spawn};
 use crate::text;
 
 /// What the words of a command ask for; nothing special where they cannot be understood, which the command says
@@ -60,9 +60,20 @@ pub(in crate::cli) fn explain(ctx: &Ctx, job: &JobId) -> Result<String, Error> {
 
 /// What a command has said.
 fn said(output: &Output, words: &[String]) -> Result<String, Problem> {
-    let complaint = shown(&output.complaint());
+    let (complaint, results) = (shown(&output.complaint()), shown(&output.text()));
+    let cut_off = match output.status {
+        ProcessStatus::Signal(signal) => Some(format!("was ended by signal {signal}")),
+        ProcessStatus::Code(code) if code != 0 && results.is_empty() => {
+            Some(format!("ended with exit code {code} and said nothing"))
+        }
+        ProcessStatus::Code(_) => None,
+    };
+    if let Some(how) = cut_off.filter(|_| complaint.is_empty()) {
+        let what = format!("the command {how}; it may be half done");
+        return Err(Problem::new(what, "look again before it is repeated"));
+    }
     if output.status.success() || complaint.is_empty() {
-        let lines = [shown(&output.text()), print::without_marks(&complaint)];
+        let lines = [results, print::without_marks(&complaint)];
         let lines: Vec<String> = lines.into_iter().filter(|part| !part.is_empty()).collect();
         return Ok(lines.join("\n"));
     }
@@ -84,7 +95,6 @@ mod tests {
 
     use super::*;
     use crate::screen::typed::{self, Typed};
-    use crate::sys::proc::ProcessStatus;
 
     fn nature_of(line: &str) -> Nature {
         nature(&shlex::split(line).unwrap())
@@ -105,6 +115,11 @@ mod tests {
         let told = ended(0, "Started.\n", "\u{1b}[33mnote:\u{1b}[0m lab-1: free\n").unwrap();
         assert_eq!(told, "Started.\nlab-1: free");
         assert_eq!(ended(1, "alice/7 is killed\n", "").unwrap(), "alice/7 is killed");
+        assert!(ended(1, "", "").is_err());
+        let status = ProcessStatus::Signal(9);
+        let cut = Output { status, stdout: b"Killed alice/7.\n".to_vec(), stderr: Vec::new() };
+        let cut = said(&cut, &["kill".to_owned()]).unwrap_err();
+        assert!(cut.message.contains("half done"), "{cut:?}");
         let failed = ended(4, "", "error: no such job\nhint: tpu check\nerror: nor that\n");
         assert_eq!(failed.unwrap_err(), Problem::new("no such job nor that", "tpu check"));
         let failed = ended(101, "", "thread panicked\nat somewhere\n").unwrap_err();

@@ -123,7 +123,7 @@ pub struct Again {
 /// Commands that take several jobs.
 #[derive(Debug, Args)]
 pub struct Many {
-    /// Windows (7, w=7, 7,9-12), names (llama, job[0-5], 12_3), tag:NAME, tpu:NAME, status:NAME, user
+    /// Windows (7, w=7, 7,9-12), names (llama, job[0-5], `12_3`), tag:NAME, tpu:NAME, status:NAME, user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
     /// Every job of the user that this command applies to

@@ -26,14 +26,17 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
 type Of = fn(&dyn KindOfTarget) -> &'static [KindOption];
 
 /// Adds the options that kinds of target bring along.
-pub(super) fn with_options(all: clap::Command) -> clap::Command {
-    let of_target: Of = |kind| kind.own_options();
-    let of_job: Of = |kind| kind.job_options();
-    all.mut_subcommand("register", |register| register.args(args(of_target)))
-        .mut_subcommand("run", |run| run.args(args(of_job)))
-        .mut_subcommand("targets", |targets| {
-            targets.mut_subcommand("import", |import| import.args(args(of_target)))
-        })
+pub(super) fn with_options(mut all: clap::Command) -> clap::Command {
+    let of_target = args(|kind| kind.own_options());
+    if !of_target.is_empty() {
+        let of_import = of_target.clone();
+        all = all.mut_subcommand("register", |register| register.args(of_target));
+        all = all.mut_subcommand("targets", |targets| {
+            targets.mut_subcommand("import", |import| import.args(of_import))
+        });
+    }
+    let of_job = args(|kind| kind.job_options());
+    if of_job.is_empty() { all } else { all.mut_subcommand("run", |run| run.args(of_job)) }
 }
 
 /// The options of all kinds; one that several have in common is there once.

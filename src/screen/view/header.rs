@@ -66,11 +66,9 @@ fn parts(model: &Model) -> Vec<Part> {
     let mut parts = vec![left(4, "tpu".to_owned(), Role::Title)];
     parts.push(left(14, outside(&model.scope.whose.to_string()), Role::Title));
     if let Some(snapshot) = &model.snapshot {
-        let total = snapshot.jobs.iter().filter(|job| status::counted(job).is_some()).count();
-        parts.push(left(5, crate::text::counted(total, "job"), Role::Header));
-        for (glyph, word, role) in status::COUNTED {
-            let count =
-                snapshot.jobs.iter().filter(|job| status::counted(job) == Some(word)).count();
+        let counts = status::tally(&snapshot.jobs);
+        parts.push(left(5, crate::text::counted(counts.iter().sum(), "job"), Role::Header));
+        for ((glyph, word, role), count) in status::COUNTED.into_iter().zip(counts) {
             let keep = match word {
                 "error" => 15,
                 "running" => 12,

@@ -26,22 +26,26 @@ pub(super) const COUNTED: [(&str, &str, Role); 7] = [
     ("○", "killed", Role::Killed),
 ];
 
-/// Under which of [`COUNTED`] a job counts; `None` for one that another job continues.
-pub(super) fn counted(job: &JobView) -> Option<&'static str> {
-    if job.shown.unknown.is_some() && job.shown.status.is_live() {
-        return Some("unknown");
+/// How many jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
+pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
+    let [mut running, mut starting, mut pending, mut error, mut unknown, mut finished, mut killed] =
+        [0; COUNTED.len()];
+    for job in jobs {
+        let shown = &job.shown;
+        let count = match shown.status {
+            _ if shown.unknown.is_some() && shown.status.is_live() => &mut unknown,
+            _ if shown.pending.is_some() => &mut pending,
+            Status::Unset | Status::Starting => &mut starting,
+            Status::Running => &mut running,
+            Status::Finished => &mut finished,
+            Status::Error(_) => &mut error,
+            Status::Killed(_) => &mut killed,
+            // Another one goes on with it.
+            Status::Resumed(_) | Status::Rerunned(_) => continue,
+        };
+        *count += 1;
     }
-    if job.shown.pending.is_some() {
-        return Some(PENDING);
-    }
-    match job.shown.status {
-        Status::Unset | Status::Starting => Some("starting"),
-        Status::Running => Some("running"),
-        Status::Finished => Some("finished"),
-        Status::Error(_) => Some("error"),
-        Status::Killed(_) => Some("killed"),
-        Status::Resumed(_) | Status::Rerunned(_) => None,
-    }
+    [running, starting, pending, error, unknown, finished, killed]
 }
 
 /// How soon somebody wants to see a job: what failed first, what is over last.

@@ -1,7 +1,7 @@
 //! `tpu script` prints what a job was started by, so that a shell does the same with it; `tpu show` everything of
 //! one job, and none of the secrets of its user.
 
-use std::process::Command;
+use tpu::sys::proc::{self, Spawn};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
@@ -25,8 +25,7 @@ fn a_script_does_in_a_shell_what_the_job_did() {
 
     let script = env.tpu("script 1").exits(0).stdout;
     assert!(!script.contains("0123456789abcdef"), "{script}");
-    let again = Command::new("bash").arg("-c").arg(&script).output().unwrap();
-    let again = String::from_utf8(again.stdout).unwrap();
+    let again = proc::run(&Spawn::new("bash").arg("-c").arg(&script)).unwrap().text();
     assert_eq!(again.lines().count(), odd.len() + 1);
     for line in again.lines() {
         assert!(printed.contains(line), "{line} is not in {printed}");

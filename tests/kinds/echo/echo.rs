@@ -7,6 +7,7 @@
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -302,7 +303,9 @@ fn argv(attempt: &Attempt<'_>) -> String {
 /// Its environment, `NAME=VALUE` on each line.
 fn told(attempt: &Attempt<'_>) -> String {
     let vars = attempt.env.iter().cloned().chain(environment::of_job(attempt.job));
-    vars.map(|(name, value)| format!("{}={}\n", name.display(), value.display())).collect()
+    let line =
+        |(name, value): (OsString, OsString)| format!("{}={}\n", name.display(), value.display());
+    vars.map(line).collect::<Vec<_>>().concat()
 }
 
 /// Writes a small file whole, so that whoever reads it never sees half of it.

@@ -123,8 +123,11 @@ pub struct Again {
 /// Commands that take several jobs.
 #[derive(Debug, Args)]
 pub struct Many {
-    /// Windows (7, w=7, 7,9-12), names (llama, job[0-5], `12_3`), tag:NAME, tpu:NAME, status:NAME, user
-    #[arg(value_name = "ARG")]
+    /// Which jobs.
+    #[arg(
+        value_name = "ARG",
+        help = "Windows (7, w=7, 7,9-12), names (llama, job[0-5], 12_3), tag:NAME, tpu:NAME, status:NAME, user"
+    )]
     pub words: Vec<String>,
     /// Every job of the user that this command applies to
     #[arg(long)]

@@ -39,7 +39,8 @@ attend() {
     exec 8>&2 2>/dev/null
     "$@" 2>&8 8>&-
     code=$?
-    [ "$code" -ne 254 ] || printf 'tpu: no process could be started for it, or it ended with 254\n' >&8
+    # So does bash where no process can be started, and what it says of that went nowhere.
+    [ "$code" -ne 254 ] || (:) || printf 'tpu: no process could be started for it\n' >&8
     exit "$code"
 }
 

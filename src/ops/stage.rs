@@ -83,3 +83,21 @@ fn disk(what: &str, path: &str, error: &io::Error) -> Error {
     Error::state(format!("cannot {what} {path}: {error}"))
         .hint("check the space and the rights there, then: tpu rerun")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_and_our_own_state_are_no_code() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = |path: &str| dir.path().join(path);
+        for path in ["state/jobs", "stages/alice/6", "stages/alice/7.partial", "own/deep"] {
+            std::fs::create_dir_all(below(path)).unwrap();
+        }
+        let found = code(dir.path(), (&below("state"), &below("stages/alice/8"))).unwrap();
+        let mut found: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["own", "own/deep", "stages"]);
+    }
+}

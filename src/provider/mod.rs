@@ -61,28 +61,35 @@ pub trait Provider: Send + Sync {
         found.ok_or_else(missing)
     }
 
+    /// Why a provider that makes nothing and takes nothing away does not do what it is asked for.
+    fn refusal(&self, doing: String) -> ProviderError {
+        let what = "its machines are not ours to make or to take away";
+        let remedy = "whoever runs them can; `tpu check-status TARGET` shows how they are";
+        ProviderError::new(Trouble::User, doing, what).remedy(remedy)
+    }
+
     /// Asks for a target. The same request id asks again for the same thing and never makes a second
     /// one: a caller that got no answer repeats the call as it was, and finds the operation or, with
     /// [`Trouble::AlreadyExists`], the target that this request has made ([`adopt`]). A new try after a
     /// failed operation is a new request.
     fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, ProviderError> {
-        only_tells(format!("create {}", spec.at()))
+        Err(self.refusal(format!("create {}", spec.at())))
     }
 
     /// Takes a target away for good, in whatever state it is; one that is not there is done. `force` also
     /// takes away the queued request that it came from.
     fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, ProviderError> {
-        only_tells(format!("delete {target}"))
+        Err(self.refusal(format!("delete {target}")))
     }
 
     /// Starts a stopped target.
     fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        only_tells(format!("start {target}"))
+        Err(self.refusal(format!("start {target}")))
     }
 
     /// Stops a target; it keeps its disk and its name.
     fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        only_tells(format!("stop {target}"))
+        Err(self.refusal(format!("stop {target}")))
     }
 
     /// Whether machines can be restarted at once; else a restart is a stop and a start.
@@ -92,27 +99,19 @@ pub trait Provider: Send + Sync {
 
     /// Restarts the machines of a target; whatever runs on them ends.
     fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        only_tells(format!("reboot {target}"))
+        Err(self.refusal(format!("reboot {target}")))
     }
 
     /// How far an operation is. One that nobody remembers is [`Trouble::NotFound`]: the target's own state
     /// tells what came of it.
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
-        let doing = format!("look at operation {name}");
-        Err(ProviderError::new(Trouble::NotFound, doing, "nobody remembers it"))
+        Err(self.refusal(format!("look at operation {name}")))
     }
 
     /// How long to wait before an operation is first asked about, and at most between two questions.
     fn pace(&self) -> (Duration, Duration) {
         (Duration::from_millis(200), Duration::from_secs(5))
     }
-}
-
-/// The answer of a provider that makes nothing and takes nothing away.
-fn only_tells<T>(doing: String) -> Result<T, ProviderError> {
-    let what = "its machines are not ours to make or to take away";
-    let remedy = "whoever runs them can; `tpu check-status TARGET` shows how they are";
-    Err(ProviderError::new(Trouble::User, doing, what).remedy(remedy))
 }
 
 /// Stands for every zone that has no answer of its own.

@@ -1,10 +1,7 @@
 //! No control plane: targets come from data.json alone and are not watched. Every question about a state
 //! is answered so, and every request to change one says how to set a cloud up.
 
-use super::{
-    Answer, EVERYWHERE, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
-    Trouble, ZoneAnswer,
-};
+use super::{Answer, EVERYWHERE, Provider, ProviderError, TargetAt, Trouble, ZoneAnswer};
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::target::ProviderName;
@@ -24,10 +21,6 @@ impl NoProvider {
     }
 }
 
-fn refuse<T>(doing: impl Into<String>) -> Result<T, ProviderError> {
-    Err(ProviderError::new(Trouble::NoProvider, doing, "no cloud is set up"))
-}
-
 impl Provider for NoProvider {
     fn name(&self) -> ProviderName {
         ProviderName::NONE
@@ -39,11 +32,7 @@ impl Provider for NoProvider {
 
     fn list(&self, zones: &[String]) -> Vec<ZoneAnswer> {
         let silent = |zone: &String| {
-            let error = ProviderError::new(
-                Trouble::NoProvider,
-                format!("list zone {zone}"),
-                "no cloud is set up",
-            );
+            let error = self.refusal(format!("list zone {zone}"));
             ZoneAnswer { zone: zone.clone(), answer: Answer::Unknown { error, last: None } }
         };
         let all = [EVERYWHERE.to_owned()];
@@ -51,31 +40,11 @@ impl Provider for NoProvider {
     }
 
     fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
-        refuse(format!("describe {target}"))
+        Err(self.refusal(format!("describe {target}")))
     }
 
-    fn create(&self, spec: &TargetSpec, _request: &RequestId) -> Result<Operation, ProviderError> {
-        refuse(format!("create {}", spec.at()))
-    }
-
-    fn delete(&self, target: &TargetAt, _force: bool) -> Result<Operation, ProviderError> {
-        refuse(format!("delete {target}"))
-    }
-
-    fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        refuse(format!("start {target}"))
-    }
-
-    fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        refuse(format!("stop {target}"))
-    }
-
-    fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
-        refuse(format!("reboot {target}"))
-    }
-
-    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
-        refuse(format!("look at operation {name}"))
+    fn refusal(&self, doing: String) -> ProviderError {
+        ProviderError::new(Trouble::NoProvider, doing, "no cloud is set up")
     }
 }
 

@@ -154,3 +154,23 @@ fn is_gone(path: &Path, error: &io::Error) -> bool {
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     is_missing(error) && fs::symlink_metadata(path).is_err_and(|e| is_missing(&e))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_whole_or_not_there_and_what_vanished_meanwhile_is_none_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        drop(fs::File::create(from.join("sub/train")).unwrap());
+        let what = ["sub", "sub/gone", "sub/train"].map(PathBuf::from);
+        ThisDisk.put(&from, &what, &to).unwrap();
+        assert!(to.join("sub/train").is_file() && !to.join("sub/gone").exists());
+        // Where a part of it cannot be written there is nothing under the name.
+        let (other, odd) = (dir.path().join("other"), ["sub/train", "sub"].map(PathBuf::from));
+        assert!(ThisDisk.put(&from, &odd, &other).is_err());
+        assert!(!other.exists());
+    }
+}

@@ -212,3 +212,18 @@ fn of_several_who_take_a_name_at_once_one_gets_it_and_the_others_leave_nothing()
     let jobs = windows.lines().filter(|index| *index != "0").count();
     assert_eq!(jobs, 1, "{windows}");
 }
+
+/// Somebody may give a target the name later: then nobody is killed by a guess.
+#[test]
+fn a_word_that_has_become_a_target_as_well_kills_nothing() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    drop(run(&env, "alice", "llama").exits(0));
+    env.wait_status(1, "running");
+    drop(env.tpu("-ta llama v2-32").exits(0));
+    let refused = env.tpu("kill llama -y").exits(2);
+    drop(refused.says(&["is a target and the name of a job", "name:llama"]));
+    assert_eq!(env.job("alice", 1)["status"], "running");
+    drop(env.tpu("kill name:llama -y").exits(0));
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+}

@@ -492,14 +492,6 @@ impl Running {
         assert!(procs::signal(&Process::read(self.0.id()).unwrap(), signal).unwrap());
     }
 
-    /// Lets it stand still, or go on.
-    pub(crate) fn stand_still(&self, is_still: bool) {
-        let pid = rustix::process::Pid::from_raw(self.0.id().cast_signed()).unwrap();
-        let signal =
-            if is_still { rustix::process::Signal::STOP } else { rustix::process::Signal::CONT };
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
     /// Waits for its end; returns the exit code.
     pub(crate) fn wait(mut self) -> i32 {
         self.0.wait().unwrap().code().unwrap_or(-1)

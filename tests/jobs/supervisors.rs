@@ -87,13 +87,17 @@ fn what_it_prints_is_kept_to_the_last_word_and_a_signal_is_its_end() {
         let printed = lab.env.tpu(&format!("logs {window} alice --worker 0")).exits(0).stdout;
         assert_eq!(printed, "out\nerr\n\nno end of a line\n", "{target}");
     }
-    for (window, target) in (10..).zip(&lab.targets) {
-        drop(lab.env.tpu(&format!("reset-window-num {window} alice")));
-        let words = ["run", target, "alice", "--json", "--", "no-such-program"];
-        let ran = lab.env.tpu_words(&words).exits(0).json();
-        let window = ran["launched"]["window"].as_u64().unwrap();
-        let job = lab.env.wait_status(window, "error");
-        assert_eq!(job["extra_msgs"]["launch"]["exit"], 127, "{target}: {job}");
+    // Words of its own that a shell has as well: a code, and a program that is not there.
+    for (command, code) in [("exit 254", 254), ("exec no-such-program", 127)] {
+        for target in &lab.targets {
+            let words = ["run", target, "alice", "--json", "--", "sh", "-c", command];
+            let ran = lab.env.tpu_words(&words).exits(0).json();
+            let window = ran["launched"]["window"].as_u64().unwrap();
+            let job = lab.env.wait_status(window, "error");
+            assert_eq!(job["extra_msgs"]["launch"]["exit"], code, "{target}: {job}");
+            let printed = lab.env.tpu(&format!("logs {window} alice")).exits(0).stdout;
+            assert!(!printed.contains("launcher.sh") && !printed.contains("tpu: no process"));
+        }
     }
 }
 

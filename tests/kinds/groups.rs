@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::added::{Lab, program};
 use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
 /// The newest attempt of a member.
@@ -193,28 +194,44 @@ fn a_thousand_members_are_one_command() {
     assert!(jobs.iter().all(|job| job["status"] == "pending"), "none is taken for a failed launch");
 }
 
-/// What was killed before it was handed over is not handed over: nobody would look at it again.
+/// As long as the copies of the code take, all that wait for them are said to be on their way; and what is killed
+/// meanwhile is not handed over: nobody would look at it again.
 #[test]
-fn a_kill_before_the_engine_has_it_holds() {
-    for _ in 0..10 {
-        let lab = Lab::new();
-        // Long enough to be stopped there; where that comes too late, it is tried once more.
-        let points = [("FAILPOINTS", "launch-claimed=sleep(3000)")];
-        let line = "run cave --array 0-1 -q -- ./train";
-        let running = lab.env.start_program(&program(), line, &points);
-        wait_until("the records", || lab.env.jobs("alice").len() == 2);
-        // Not while it holds the lock.
-        drop(lab.tpu("clear-finished bob").exits(0));
-        running.stand_still(true);
-        if lab.submitted().is_empty() {
-            drop(lab.tpu("kill 1 -y").exits(0));
-            running.stand_still(false);
-            assert_eq!(running.wait(), 4);
-            assert!(lab.submitted().is_empty());
-            let jobs = lab.env.jobs("alice");
-            assert!(jobs.iter().all(|job| job["status"] == "killed"), "{jobs:?}");
-            return;
-        }
-    }
-    panic!("it was never stopped in time");
+fn members_are_kept_while_their_code_is_copied_and_a_kill_before_the_engine_has_them_holds() {
+    let lab = Lab::new();
+    let far = lab.env.path("spool").join(".far");
+    write_file(&far, "");
+    let running = lab.env.start_program(&program(), "run cave --array 0-1 -q -- ./train", &[]);
+    let begun = || {
+        let jobs = lab.env.jobs("alice");
+        let at = |job: &Value| job["extra_msgs"]["launch"]["at"].as_str().unwrap().to_owned();
+        jobs.iter().map(at).collect::<Vec<_>>()
+    };
+    wait_until("the records", || begun().len() == 2);
+    let first = begun();
+    wait_until("both are on their way still", || {
+        begun().iter().zip(&first).all(|(now, then)| now > then)
+    });
+    drop(lab.tpu("kill 1 -y").exits(0));
+    std::fs::remove_file(far).unwrap();
+    assert_eq!(running.wait(), 4);
+    assert!(lab.submitted().is_empty());
+    assert!(lab.env.jobs("alice").iter().all(|job| job["status"] == "killed"));
+}
+
+/// A member that a rule is about to bring back is one of them: whoever kills all does not want it back.
+#[test]
+fn a_kill_of_all_means_also_what_a_rule_would_bring_back() {
+    let lab = Lab::new();
+    run(&lab, "");
+    lab.says(2, "running n7");
+    lab.says(3, "preempted by somebody of higher rank");
+    let killed = lab.tpu("kill 1 -y").exits(0);
+    drop(killed.says(&["alice/2", "alice/3", "alice/4", "alice/5"]));
+    let monitor = lab.monitor();
+    wait_until("MONITOR has looked", || lab.tpu("daemon status").code == 0);
+    drop(lab.tpu("ack").exits(0));
+    wait_until("it has been heard", || lab.env.data()["ack_MONITOR"] != true);
+    drop(monitor);
+    assert_eq!(lab.env.jobs("alice").len(), 4, "nothing has come back");
 }

@@ -59,7 +59,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
         claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
-    prepare(ctx, plan, &job, &*runner)?;
+    unsubmitted::while_at(ctx, &[&job], || prepare(ctx, plan, &job, &*runner))?;
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
         return Err(unsubmitted::fallen(&job));
     }
@@ -83,7 +83,7 @@ pub(super) fn prepare(
         let dir = environment::fresh_directory(ctx, &job.id())?;
         Ok::<_, Error>(environment::keep(ctx, &dir, &attempt(ctx, plan, job).env)?)
     };
-    unsubmitted::while_at(ctx, job, lay).map_err(|error| give_up(ctx, plan, job, &error))
+    lay().map_err(|error| give_up(ctx, plan, job, &error))
 }
 
 /// Writes down what came of a submission: from here the attempt exists, or it is given up.

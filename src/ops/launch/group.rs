@@ -74,15 +74,17 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         failed: Vec::new(),
         unsure: Vec::new(),
     };
-    let mut waiting = Waiting { ctx, said: ctx.clock.monotonic(), claimed: &claimed, done: 0 };
     let mut ready: Vec<&Claimed> = Vec::new();
-    for one in &claimed {
-        waiting.say_again();
-        match attempt::prepare(ctx, &one.plan, &one.job, &*runner) {
-            Ok(()) => ready.push(one),
-            Err(error) => launched.sort(ctx, one, Err(error)),
+    let all: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
+    unsubmitted::while_at(ctx, &all, || {
+        for one in &claimed {
+            match attempt::prepare(ctx, &one.plan, &one.job, &*runner) {
+                Ok(()) => ready.push(one),
+                Err(error) => launched.sort(ctx, one, Err(error)),
+            }
         }
-    }
+    });
+    let mut waiting = Waiting { ctx, said: ctx.clock.monotonic(), claimed: &claimed, done: 0 };
     let jobs: Vec<&Job> = ready.iter().map(|one| &one.job).collect();
     let stand = unsubmitted::still_stand(ctx, &jobs)?;
     let mut stand = stand.into_iter();

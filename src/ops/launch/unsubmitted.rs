@@ -36,13 +36,17 @@ fn open<'t>(tx: &'t mut Tx<'_>, job: &Job) -> Option<&'t mut Launch> {
     job.launch.as_mut().filter(|launch| stands && !launch.confirmed)
 }
 
-/// Does work that may take its time, a copy through a slow door, and meanwhile says so.
-pub(super) fn while_at<T>(ctx: &Ctx, job: &Job, work: impl FnOnce() -> T) -> T {
+/// Lays ready what engines are to find, which may take its time (a copy through a slow door), and meanwhile says of
+/// all these launches that somebody is at them. For windows nothing is laid ready here.
+pub(super) fn while_at<T>(ctx: &Ctx, jobs: &[&Job], work: impl FnOnce() -> T) -> T {
+    if jobs.iter().all(|job| job.engine.is_none()) {
+        return work();
+    }
     let (over, is_over) = channel::<()>();
     std::thread::scope(|threads| {
         threads.spawn(move || {
             while is_over.recv_timeout(SAY_AGAIN) == Err(RecvTimeoutError::Timeout) {
-                say_again(ctx, std::iter::once(job));
+                say_again(ctx, jobs.iter().copied());
             }
         });
         let done = work();

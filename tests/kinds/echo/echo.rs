@@ -4,7 +4,8 @@
 //! `state` (one line, below) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
 //! `preempted REASON`, `evicted CODE` and `stopped` (the file of that name holds the number by which it was). Where
 //! `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
-//! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone.
+//! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
+//! does its disk.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -269,6 +270,9 @@ impl Runner for Engine {
     }
 
     fn files(&self) -> Box<dyn Files + '_> {
+        while self.spool.join(".far").exists() {
+            SystemClock::new().sleep(Duration::from_millis(5));
+        }
         Box::new(ThisDisk)
     }
 

@@ -2,20 +2,24 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::facts::Phase;
 use super::ids::{JobId, JobNumber, UserName};
+use super::status::Status;
 use super::view::JobView;
 
 /// How soon somebody wants to see a job: what failed first, what is over last.
 pub fn urgency(view: &JobView) -> u8 {
-    match standing(view) {
-        "error" => 0,
-        "unknown" => 1,
-        "running" => 2,
-        "starting" => 3,
-        "pending" => 4,
-        "finished" => 5,
-        "killed" => 6,
-        _ => 7,
+    let shown = &view.shown;
+    match (&shown.status, shown.phase) {
+        (status, _) if shown.unknown.is_some() && status.is_live() => 1,
+        _ if shown.pending.is_some() => 5,
+        (Status::Error(_), _) => 0,
+        (Status::Running, Some(Phase::Diverged | Phase::Stalled)) => 2,
+        (Status::Running, _) => 3,
+        (Status::Unset | Status::Starting, _) => 4,
+        (Status::Finished, _) => 6,
+        (Status::Killed(_), _) => 7,
+        (Status::Resumed(_) | Status::Rerunned(_), _) => 8,
     }
 }
 
@@ -29,12 +33,16 @@ fn standing(view: &JobView) -> &'static str {
 
 /// How jobs stand, counted, the worst first: `1 error, 7 running, 2 pending`.
 pub fn counts<'a>(members: impl IntoIterator<Item = &'a JobView>) -> String {
-    let mut counted: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+    let mut counted: BTreeMap<&str, (u8, usize)> = BTreeMap::new();
     for view in members {
-        *counted.entry((urgency(view), standing(view))).or_default() += 1;
+        let (worst, count) = counted.entry(standing(view)).or_insert((u8::MAX, 0));
+        *worst = urgency(view).min(*worst);
+        *count += 1;
     }
-    let each = counted.iter().map(|((_, word), count)| format!("{count} {word}"));
-    each.collect::<Vec<_>>().join(", ")
+    let mut each: Vec<(u8, String)> =
+        counted.iter().map(|(word, (worst, count))| (*worst, format!("{count} {word}"))).collect();
+    each.sort();
+    each.into_iter().map(|(_, each)| each).collect::<Vec<_>>().join(", ")
 }
 
 /// The group that a job is folded into, as an address that no attempt has. Of a member only the newest attempt

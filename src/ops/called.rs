@@ -100,10 +100,12 @@ impl JobWord {
     pub fn attempts(&self, data: &Data, user: &User) -> Result<Called, Error> {
         match self {
             Self::Number(number) => {
-                let links = Links::of(user);
-                let members = newest_members(user, &links, |member| member.group == *number);
-                if user.job(*number).is_none() && !members.is_empty() {
-                    return Ok(Called { attempts: members, is_group: true });
+                if user.job(*number).is_none() {
+                    let is_its = |member: Member| member.group == *number;
+                    let members = newest_members(user, &Links::of(user), is_its);
+                    if !members.is_empty() {
+                        return Ok(Called { attempts: members, is_group: true });
+                    }
                 }
                 let id = JobId::new(user.name.clone(), *number);
                 let window = super::ctx::job_of(data, &id)?.windows_id;

@@ -124,7 +124,7 @@ pub const TABLE: &[Column] = &[
         }),
         keep: 11,
         wanted: |model| model.setup.columns.status,
-        sort: |job| SortKey::Number(status::urgency(job).into()),
+        sort: |job| SortKey::Number(groups::urgency(job).into()),
         cell: shown_status,
     },
     Column {

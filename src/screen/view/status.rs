@@ -48,22 +48,6 @@ pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
     [running, starting, pending, error, unknown, finished, killed]
 }
 
-/// How soon somebody wants to see a job: what failed first, what is over last.
-pub(super) fn urgency(job: &JobView) -> u8 {
-    if job.shown.unknown.is_some() && job.shown.status.is_live() {
-        return 1;
-    }
-    match (&job.shown.status, job.shown.phase) {
-        (Status::Error(_), _) => 0,
-        (Status::Running, Some(Phase::Diverged | Phase::Stalled)) => 2,
-        (Status::Running, _) => 3,
-        (Status::Unset | Status::Starting, _) => 4,
-        (Status::Finished, _) => 5,
-        (Status::Killed(_), _) => 6,
-        (Status::Resumed(_) | Status::Rerunned(_), _) => 7,
-    }
-}
-
 /// How a job's status looks.
 pub(super) fn of(job: &JobView) -> Shown {
     let looks = |glyph, role, word: &str| Shown { glyph, role, word: word.to_owned() };

@@ -1,5 +1,5 @@
 //! The documents that leave the program: what `--json` prints, each a plain type that is written once. The
-//! JSON Schema of all of them ([`schema::schema`]) is derived from the types and kept as `docs/schema.json`.
+//! JSON Schema of all of them is derived from the types by the table in [`schema`] and kept as `docs/schema.json`.
 //!
 //! A type named `…Document` is all that a command prints; a `…Part` stands in one. A doc comment is what the
 //! schema says of a member. Within version 1 members may be added, and none is taken away.

@@ -14,10 +14,10 @@ use tpu::model::time::Timestamp;
 use tpu::model::view::Pending;
 use tpu::sys::env::Env;
 use tpu::wire::jobs::SnapshotDocument;
-use tpu::wire::schema::schema;
 use tpu::wire::text;
 
 use crate::cli::original_commands::{cases, lab};
+use crate::cli::schema::schema;
 use crate::common::env::{CommandOutput, TestEnv};
 use crate::common::samples;
 use crate::common::tmux::write_file;

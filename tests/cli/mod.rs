@@ -14,6 +14,7 @@ mod original;
 mod original_commands;
 mod original_walk;
 mod readme;
+mod schema;
 mod times;
 mod whose;
 mod words;

@@ -16,26 +16,12 @@ use crate::ops::open::{Opening, open};
 use crate::ops::setting_layers::Layers;
 use crate::ops::settings_files::SettingsPlaces;
 use crate::ops::whose::{About, Purpose, Requester};
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, Kind};
 use crate::sys::env::Env;
 
 use super::args::{Globals, kinds};
 use super::console;
 use super::whose;
-
-/// What a command begins with.
-pub(super) struct Beginning {
-    /// The flags that stand before or after any command.
-    pub(super) global: Globals,
-    /// What the process was started with.
-    pub(super) env: Env,
-    /// The command, for the journal and for those who wait for our lock.
-    pub(super) name: String,
-    /// The words behind the program's name, as they were typed.
-    pub(super) typed: Vec<OsString>,
-    /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
-    pub(super) config_dir: Option<PathBuf>,
-}
 
 /// One command, and what it works with.
 pub(super) struct App {
@@ -47,7 +33,7 @@ pub(super) struct App {
     pub(super) name: String,
     /// The words behind the program's name, as they were typed.
     pub(super) typed: Vec<OsString>,
-    /// `<config dir>/tpu`: the machine's settings and the lab's patterns.
+    /// `<config dir>/tpu` of the account that runs this process: the machine's settings and the lab's patterns.
     pub(super) config_dir: Option<PathBuf>,
     /// Whom a person has named when asked.
     pub(super) asked_user: OnceCell<UserName>,
@@ -57,15 +43,15 @@ pub(super) struct App {
 }
 
 impl App {
-    /// Wraps what was typed. Nothing is opened yet.
-    pub(super) fn new(beginning: Beginning) -> Self {
-        let Beginning { global, env, name, typed, config_dir } = beginning;
+    /// Wraps what was typed: the command `name` among `typed`. Nothing is opened yet.
+    pub(super) fn new(global: Globals, env: Env, name: String, typed: Vec<OsString>) -> Self {
+        let config_dir = directories::ProjectDirs::from("", "", "tpu");
         Self {
             global,
             env,
             name,
             typed,
-            config_dir,
+            config_dir: config_dir.map(|dirs| dirs.config_dir().to_owned()),
             asked_user: OnceCell::new(),
             warnings: Warnings::default(),
             ctx: OnceCell::new(),
@@ -181,9 +167,17 @@ impl App {
         }
     }
 
-    /// `<config dir>/tpu` of the account that runs this process.
-    pub(super) fn own_config_dir() -> Option<PathBuf> {
-        directories::ProjectDirs::from("", "", "tpu").map(|dirs| dirs.config_dir().to_owned())
+    /// The global flags that a process which this one starts is to have: what is not in the environment.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let mut flags = Vec::new();
+        if let Some(settings) = &self.global.settings {
+            let path = self.env.cwd.join(settings);
+            flags.extend(["--settings".to_owned(), path.display().to_string()]);
+        }
+        if let Some(cloud) = &self.global.cloud {
+            flags.extend(["--cloud".to_owned(), cloud.clone()]);
+        }
+        flags
     }
 
     /// Whoever typed the command.
@@ -234,6 +228,14 @@ impl App {
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
+    /// Goes on only with a yes. A no is an error: what was not done, and how to do it.
+    pub(super) fn agree(&self, question: &str, (undone, hint): (&str, &str)) -> Result<(), Error> {
+        if self.confirm(question)? {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Interrupted, undone).hint(hint))
+    }
+
     /// Says how far a long command is; nobody who reads JSON is told.
     pub(super) fn tell(&self, line: &str) {
         if !self.global.json {
@@ -242,6 +244,9 @@ impl App {
         }
     }
 }
+
+/// What is said of a no, with [`App::agree`], where it has left everything as it was.
+pub(super) const UNDONE: (&str, &str) = ("nothing was done", "`-y` answers yes");
 
 /// Set once a person or the system asks this process to end, with one of these signals.
 pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {

@@ -21,7 +21,7 @@ use crate::ops::launch::check::SPECIAL_KEYS;
 use crate::sys::env::Env;
 use crate::text;
 
-use super::app::{App, Beginning};
+use super::app::App;
 use super::args::{Cli, Globals};
 use super::legacy;
 
@@ -205,13 +205,7 @@ impl Line {
             user: value("--user"),
             ..Globals::plain()
         };
-        let app = App::new(Beginning {
-            global,
-            env: env.clone(),
-            name: "complete".to_owned(),
-            typed: Vec::new(),
-            config_dir: App::own_config_dir(),
-        });
+        let app = App::new(global, env.clone(), "complete".to_owned(), Vec::new());
         let data = app.ctx().and_then(crate::ops::Ctx::data).ok();
         let user = data.as_ref().and_then(|data| {
             let words = texts.iter().skip(1).take(texts.len().saturating_sub(2));

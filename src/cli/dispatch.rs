@@ -7,6 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
 use crate::model::ids::JobId;
+use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
@@ -139,8 +140,8 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Caj(args) => looks(move |app| check::everybody(app, args)),
         Command::Maj(args) => looks(move |app| check::again_and_again(app, args)).on_terminal(),
-        Command::Resume(args) => acts(move |app| resume::resume(app, &args)),
-        Command::Rerun(args) => acts(move |app| resume::rerun(app, &args)),
+        Command::Resume(args) => acts(move |app| resume::again(app, &args, Succession::Resume)),
+        Command::Rerun(args) => acts(move |app| resume::again(app, &args, Succession::Rerun)),
         Command::Kill(args) => acts(move |app| kill::kill(app, &args)).destroys(),
         Command::KillWindow(args) => {
             acts(move |app| kill::kill_window(app, &args.words)).destroys()

@@ -26,7 +26,7 @@ use crate::ops::Error;
 use crate::sys::clock;
 use crate::sys::env::Env;
 
-use app::{App, Beginning};
+use app::App;
 use args::Cli;
 use print::Output;
 
@@ -62,13 +62,7 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
             .hint("set it (`date` shows it); every time that is noted would be wrong");
         return print::error(&error, &global);
     }
-    let app = App::new(Beginning {
-        global: global.clone(),
-        env,
-        name,
-        typed,
-        config_dir: App::own_config_dir(),
-    });
+    let app = App::new(global.clone(), env, name, typed);
     match dispatch::run(app, cli.command) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),

@@ -2,6 +2,8 @@
 
 mod commands;
 
+pub use commands::nature;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use crate::screen::bridge::Bridge;
 use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
 use crate::screen::theme::Theme;
-use crate::screen::typed::{Commands, Nature};
+use crate::screen::typed::Commands;
 use crate::screen::{self, Backend, MonitorError, Options};
 
 use super::app::App;
@@ -120,14 +122,9 @@ fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
         zone,
         keys: keys(settings),
         select: None,
-        commands: Commands { known: known_commands(), nature: commands::nature },
-        flags: flags(app),
+        commands: Commands { known: known_commands(), nature },
+        flags: app.flags(),
     }
-}
-
-/// What a command that is typed into the screen asks for.
-pub fn nature(words: &[String]) -> Nature {
-    commands::nature(words)
 }
 
 /// Every command that people may type, with the first line of its help.
@@ -140,18 +137,6 @@ fn known_commands() -> Vec<(String, String)> {
             (command.get_name().to_owned(), about)
         })
         .collect()
-}
-
-/// The global flags that the screen's own commands are to have: what is not in the environment.
-fn flags(app: &App) -> Vec<String> {
-    let mut flags = Vec::new();
-    if let Some(settings) = &app.global.settings {
-        flags.extend(["--settings".to_owned(), app.env.cwd.join(settings).display().to_string()]);
-    }
-    if let Some(cloud) = &app.global.cloud {
-        flags.extend(["--cloud".to_owned(), cloud.clone()]);
-    }
-    flags
 }
 
 /// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
@@ -188,7 +173,7 @@ mod tests {
             let is_offered =
                 offered.iter().any(|(known, about)| known == name && !about.is_empty());
             assert_eq!(is_offered, !command.is_hide_set(), "{name}");
-            let reached = match typed::parse(&format!("{name} x"), commands::nature) {
+            let reached = match typed::parse(&format!("{name} x"), nature) {
                 Ok(Typed::Command(words) | Typed::Foreground(words) | Typed::Destroy(words, _)) => {
                     words == [name, "x"]
                 }

@@ -69,9 +69,16 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
     jobs.iter().cloned().zip(results.into_values()).collect()
 }
 
-/// What a kill of each of these jobs would be refused for, if for anything. Nothing is stopped.
-pub fn dry_run(ctx: &Ctx, jobs: &[JobId]) -> Vec<(JobId, Result<(), Error>)> {
-    jobs.iter().map(|job| (job.clone(), dry_run_one(ctx, job))).collect()
+/// Which of these jobs a kill would stop, and what speaks against the others. Nothing is stopped.
+pub fn dry_run(ctx: &Ctx, jobs: &[JobId]) -> (Vec<JobId>, Vec<Error>) {
+    let (mut can, mut problems) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match dry_run_one(ctx, job) {
+            Ok(()) => can.push(job.clone()),
+            Err(error) => problems.push(error),
+        }
+    }
+    (can, problems)
 }
 
 /// The same for one job.

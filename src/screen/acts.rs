@@ -72,13 +72,8 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
         Act::Resume(job) => would_go_on(ctx, job, Succession::Resume)?,
         Act::Rerun(job) => would_go_on(ctx, job, Succession::Rerun)?,
         Act::Kill(jobs) => {
-            let (mut can, mut problems) = (Vec::new(), Vec::new());
-            for (job, result) in kill::dry_run(ctx, jobs) {
-                match result {
-                    Ok(()) => can.push(job.to_string()),
-                    Err(error) => problems.push(error),
-                }
-            }
+            let (can, problems) = kill::dry_run(ctx, jobs);
+            let can: Vec<String> = can.iter().map(JobId::to_string).collect();
             match Error::all(problems) {
                 Some(error) if can.is_empty() => return Err(error.into()),
                 other => {

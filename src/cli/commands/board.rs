@@ -261,9 +261,8 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
         .iter()
         .map(|(place, why)| format!("{place} was not taken: {}", crate::text::escape(why)));
     let document = SheetImportDocument::from(&imported);
-    let mut output = Output::new(text, &document).notes(notes.collect());
-    output.code = u8::from(!imported.refused.is_empty());
-    Ok(output)
+    let code = u8::from(!imported.refused.is_empty());
+    Ok(Output::new(text, &document).notes(notes.collect()).code(code))
 }
 
 /// A file, or standard input.

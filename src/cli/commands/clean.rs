@@ -7,7 +7,6 @@ use crate::cli::print::Output;
 use crate::model::ids::{JobId, UserName};
 use crate::ops::clean::{self, Cleaned, Ends, Extent};
 use crate::ops::orphans::{self, Closed, Left, Unmarked, Which};
-use crate::ops::{Error, Kind};
 use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
@@ -51,11 +50,10 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
     if args.force {
         agreed = orphans::dry_run(ctx, &user, which)?.unmarked;
         let meant: Vec<String> = agreed.windows.iter().map(Left::in_words).collect();
-        if !meant.is_empty()
-            && !app.confirm(&format!("Close {}, and what runs there?", meant.join(", ")))?
-        {
-            return Err(Error::new(Kind::Interrupted, "nothing was closed")
-                .hint("`tpu -czw` without --force closes only what tpu has marked"));
+        if !meant.is_empty() {
+            let hint = "`tpu -czw` without --force closes only what tpu has marked";
+            let question = format!("Close {}, and what runs there?", meant.join(", "));
+            app.agree(&question, ("nothing was closed", hint))?;
         }
     }
     let Closed { closed, left, .. } = orphans::close(ctx, &user, which, &agreed)?;

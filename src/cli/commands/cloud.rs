@@ -6,7 +6,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
-use crate::cli::app::{App, asked_to_end};
+use crate::cli::app::{App, UNDONE, asked_to_end};
 use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::console;
 use crate::cli::print::Output;
@@ -20,12 +20,14 @@ use crate::ops::emulate::{self, Serving};
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
 use crate::ops::selection;
-use crate::ops::{Error, Kind, fleet, simulator};
+use crate::ops::{Error, fleet, simulator};
 use crate::text::counted;
 use crate::wire::targets::{
     SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
     TargetFactsDocument, TargetPart, TargetPlanDocument,
 };
+
+use super::inventory::silences;
 
 /// `apply`: creates a target that is not there, or waits for one that is on its way.
 pub(in crate::cli) fn apply(app: &App, args: &Apply) -> Outcome {
@@ -79,8 +81,9 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
     if app.global.dry_run {
         return Ok(dry_run_of(&dry_run::remake(ctx, &name, &wish, anew)?, ctx.take_warnings()));
     }
-    if anew && !app.confirm(&format!("Delete {name} and everything on it, and create it again?"))? {
-        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
+    if anew {
+        let question = format!("Delete {name} and everything on it, and create it again?");
+        app.agree(&question, UNDONE)?;
     }
     let verb = if anew { "deleting and creating" } else { "creating" };
     let progress = Progress::new(app, format!("{verb} {name}"));
@@ -103,10 +106,9 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
         provision::may_change(ctx, &target.name, change)?;
         return Ok(Output::would(&format!("{} {}", change.verb(), target.name)));
     }
-    if change != Change::Start
-        && !app.confirm(&format!("{} {}? What runs there ends.", change.verb(), target.name))?
-    {
-        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
+    if change != Change::Start {
+        let question = format!("{} {}? What runs there ends.", change.verb(), target.name);
+        app.agree(&question, UNDONE)?;
     }
     let progress = Progress::new(app, format!("{} {}", change.verb(), target.name));
     let fact = provision::change(ctx, &target, change)?;
@@ -126,12 +128,7 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     let said = |name| asked.fact(&data, name).with_registered(data.target(name).as_ref());
     let facts: Vec<TargetFact> = names.iter().map(said).collect();
     let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
-    let silent = asked.silent().into_iter().map(|(zone, why)| match zone.as_str() {
-        "-" => format!("the cloud said nothing: {why}"),
-        zone => format!("zone {zone} said nothing: {why}"),
-    });
-    let silent: Vec<String> = silent.collect();
-    Ok(Output::new(text, &listed(&facts)).notes(silent))
+    Ok(Output::new(text, &listed(&facts)).notes(silences(&asked.silent())))
 }
 
 /// `sim`: always about the simulator, whatever `cloud` says.

@@ -25,15 +25,7 @@ pub(in crate::cli) fn start(app: &App) -> Outcome {
     if app.global.dry_run {
         return dry_run_start(app);
     }
-    let mut flags = Vec::new();
-    if let Some(settings) = &app.global.settings {
-        let path = app.env.cwd.join(settings);
-        flags.extend(["--settings".to_owned(), path.display().to_string()]);
-    }
-    if let Some(cloud) = &app.global.cloud {
-        flags.extend(["--cloud".to_owned(), cloud.clone()]);
-    }
-    let note = service::start(app.ctx()?, &flags)?;
+    let note = service::start(app.ctx()?, &app.flags())?;
     Ok(Output::new(
         format!("MONITOR runs: process {}, tmux session {}.", note.pid, service::SESSION),
         &MonitorStartedDocument { running: true, pid: note.pid, session: service::SESSION },

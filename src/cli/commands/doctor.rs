@@ -22,9 +22,8 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
     }
     if let Some(probe) = &args.probe_lock {
         let free = locks::is_free(ctx, probe);
-        let mut output = Output::new(String::new(), &LockDocument { free });
-        output.code = if free { 0 } else { locks::BUSY };
-        return Ok(output);
+        let code = if free { 0 } else { locks::BUSY };
+        return Ok(Output::new("", &LockDocument { free }).code(code));
     }
     let done = if args.fix { doctor::fix(ctx)? } else { Vec::new() };
     let mut findings = doctor::look(ctx);
@@ -44,7 +43,5 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         findings: findings.iter().map(FindingPart::from).collect(),
         fixed: &done,
     };
-    let mut output = Output::new(text, &document);
-    output.code = u8::from(broken);
-    Ok(output)
+    Ok(Output::new(text, &document).code(u8::from(broken)))
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, UNDONE};
 use crate::cli::args::{Describe, Import, Targets, TargetsStep};
 use crate::cli::legacy;
 use crate::cli::print::Output;
+use crate::cli::print::table::columns;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
@@ -15,7 +16,8 @@ use crate::model::time;
 use crate::ops::board::{self, Board};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::selection;
-use crate::ops::{Error, Kind, dry_run, targets};
+use crate::ops::{Error, dry_run, targets};
+use crate::plan::board::Row;
 use crate::text::counted;
 use crate::wire::targets::{
     DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument, InUsePart,
@@ -54,7 +56,8 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
     Ok(Output::new(text, &document).notes(silences(&seen.silent)))
 }
 
-fn silences(silent: &[(String, String)]) -> Vec<String> {
+/// The zones that said nothing, and why.
+pub(super) fn silences(silent: &[(String, String)]) -> Vec<String> {
     let line = |(zone, why): &(String, String)| match zone.as_str() {
         "-" => format!("the cloud said nothing: {why}"),
         zone => format!("zone {zone} said nothing: {why}"),
@@ -63,11 +66,10 @@ fn silences(silent: &[(String, String)]) -> Vec<String> {
 }
 
 fn table(seen: &Board, prices: &Prices) -> String {
-    let mut rows =
-        vec![row(["NAME", "ALIAS", "TYPE", "CHIPS", "ZONE", "PRICING", "JOBS", "STATE"])];
-    rows.extend(seen.targets.iter().map(|row| {
+    let head = ["NAME", "ALIAS", "TYPE", "CHIPS", "ZONE", "PRICING", "JOBS", "STATE"];
+    let row = |row: &Row| {
         let (chips, _) = inventory::worth(row, prices);
-        [
+        vec![
             row.target.as_str().to_owned(),
             dash(row.alias()),
             dash(row.told_type()),
@@ -77,18 +79,18 @@ fn table(seen: &Board, prices: &Prices) -> String {
             row.jobs.len().to_string(),
             state(&row.fact, seen.at),
         ]
-    }));
-    columns(&rows)
+    };
+    columns(&head, &seen.targets.iter().map(row).collect::<Vec<_>>())
 }
 
 fn costs(sums: &BTreeMap<Class, Sum>) -> String {
     let money = |amount: Option<f64>| amount.map_or_else(|| "-".to_owned(), |a| format!("{a:.2}"));
-    let mut rows =
-        vec![row(["ZONE", "TYPE", "PRICING", "TARGETS", "CHIPS", "HOURS", "PER HOUR", "SO FAR"])];
+    let head = ["ZONE", "TYPE", "PRICING", "TARGETS", "CHIPS", "HOURS", "PER HOUR", "SO FAR"];
+    let mut rows = Vec::new();
     let mut total = Some(0.0);
     for ((zone, kind, pricing), sum) in sums {
         total = total.zip(sum.per_hour).map(|(total, price)| total + price);
-        rows.push([
+        rows.push(vec![
             zone.clone(),
             kind.clone(),
             (*pricing).to_owned(),
@@ -106,29 +108,11 @@ fn costs(sums: &BTreeMap<Class, Sum>) -> String {
     if sums.is_empty() {
         return "Nothing is in use.".to_owned();
     }
-    columns(&rows) + &end
-}
-
-fn row(words: [&str; 8]) -> [String; 8] {
-    words.map(str::to_owned)
+    columns(&head, &rows) + &end
 }
 
 fn dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), |text| crate::text::escape(text).into_owned())
-}
-
-fn columns(rows: &[[String; 8]]) -> String {
-    let mut widths = [0; 8];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(crate::text::width(cell));
-        }
-    }
-    let line = |row: &[String; 8]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| crate::text::fit(cell, width));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 /// The state in words: the control plane's own, for how long, what is wrong, what it waits for.
@@ -192,9 +176,7 @@ fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
     }
     app.tell(text.trim_end());
     let targets = counted(plan.changes.len(), "target");
-    if !app.confirm(&format!("Register {targets} so?"))? {
-        return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
-    }
+    app.agree(&format!("Register {targets} so?"), UNDONE)?;
     let left = inventory::import(ctx, &plan)?;
     if left.is_empty() {
         return answer(true, format!("Imported {targets}."));

@@ -27,12 +27,11 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         },
     )?;
     if app.global.dry_run {
-        return dry_run_of(kill::dry_run(ctx, &jobs));
+        let (jobs, problems) = kill::dry_run(ctx, &jobs);
+        return of_several(listed("Would kill", &jobs), jobs.is_empty(), problems);
     }
-    if !app.confirm(&format!("Kill {}?", names(&jobs)))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was killed")
-            .hint("add -y to kill without a question"));
-    }
+    let undone = ("nothing was killed", "add -y to kill without a question");
+    app.agree(&format!("Kill {}?", names(&jobs)), undone)?;
     let mut text = String::new();
     let mut done = Vec::new();
     let mut problems = Vec::new();
@@ -49,18 +48,6 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let nothing = done.is_empty();
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };
     of_several(Output::new(text, &document), nothing, problems)
-}
-
-/// What a kill of these would say.
-fn dry_run_of(results: Vec<(JobId, Result<(), Error>)>) -> Outcome {
-    let (mut jobs, mut problems) = (Vec::new(), Vec::new());
-    for (job, result) in results {
-        match result {
-            Ok(()) => jobs.push(job),
-            Err(error) => problems.push(error),
-        }
-    }
-    of_several(listed("Would kill", &jobs), jobs.is_empty(), problems)
 }
 
 /// The outcome where some went well, all, or nothing.
@@ -89,10 +76,8 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
     }
-    if !app.confirm(&format!("Close the window of {id}?"))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was closed")
-            .hint("add -y to close it without a question"));
-    }
+    let undone = ("nothing was closed", "add -y to close it without a question");
+    app.agree(&format!("Close the window of {id}?"), undone)?;
     let cleaned = clean::kill_window(ctx, &id)?;
     Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))
 }

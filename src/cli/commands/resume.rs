@@ -15,17 +15,8 @@ use crate::wire::launches::{
     SuccessorDocument, SuccessorPart, SuccessorPlanDocument, SuccessorPlanPart, SuccessorsDocument,
 };
 
-/// From the last checkpoint.
-pub(in crate::cli) fn resume(app: &App, args: &Again) -> Outcome {
-    again(app, args, Succession::Resume)
-}
-
-/// From scratch.
-pub(in crate::cli) fn rerun(app: &App, args: &Again) -> Outcome {
-    again(app, args, Succession::Rerun)
-}
-
-fn again(app: &App, args: &Again, how: Succession) -> Outcome {
+/// From the last checkpoint, or from scratch.
+pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome {
     let requests = requests(app, args, how)?;
     let [request] = requests.as_slice() else {
         return members_again(app, args, requests);

@@ -115,8 +115,8 @@ fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
             notes.push(format!("and {} more {what}", list.len() - MOST));
         }
     }
-    let mut output = Output::new(text, &LaunchedGroupDocument::from(launched)).notes(notes);
-    output.code = u8::from(!failed.is_empty() || !unsure.is_empty());
+    let code = u8::from(!failed.is_empty() || !unsure.is_empty());
+    let output = Output::new(text, &LaunchedGroupDocument::from(launched)).notes(notes).code(code);
     Ran { job: Some(group.clone()), output }
 }
 

@@ -51,10 +51,8 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let Some(name) = sorted.user else {
         return Err(Error::usage("which user?").hint("tpu del-user NAME"));
     };
-    if !app.confirm(&format!("Remove user {name} and archive their records?"))? {
-        return Err(Error::new(crate::ops::Kind::Interrupted, "nothing was removed")
-            .hint("add -y to remove without a question"));
-    }
+    let undone = ("nothing was removed", "add -y to remove without a question");
+    app.agree(&format!("Remove user {name} and archive their records?"), undone)?;
     let archived = users::delete(app.ctx()?, &name)?;
     let text = format!("Removed user {name}; in the archive: {}.", counted(archived, "record"));
     Ok(Output::new(text, &RemovedUserDocument { user: &name, archived }))

@@ -87,9 +87,7 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
         text += &format!("{} is {}\n", view.id, view.shown.status);
     }
     let document = WaitDocument { jobs: views.iter().map(JobPart::from).collect() };
-    let mut output = Output::new(text, &document);
-    output.code = u8::from(!views.iter().all(well));
-    Some(output)
+    Some(Output::new(text, &document).code(u8::from(!views.iter().all(well))))
 }
 
 fn duration(text: &str) -> Result<Duration, Error> {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, UNDONE};
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
 use crate::cli::console;
 use crate::cli::print::Output;
@@ -155,9 +155,7 @@ fn solve(app: &App, of: &OfRecipe) -> Outcome {
             let remake = dry_run::remake(ctx, &target.name, &Wish::default(), false)?;
             return dry_run_of(app, &request(target, "solve", of.force), &remake.to_text());
         }
-        if !app.confirm(&format!("{obstacle}. Make it usable?"))? {
-            return Err(Error::new(Kind::Interrupted, "nothing was done").hint("`-y` answers yes"));
-        }
+        app.agree(&format!("{obstacle}. Make it usable?"), UNDONE)?;
         app.tell(&format!("{obstacle}: making it usable"));
         let wish = Wish::default();
         let mut tell = |line: &str| app.tell(line);

@@ -20,7 +20,7 @@ use crate::text;
 
 /// What the words of a command ask for; nothing special where they cannot be understood, which the command says
 /// itself.
-pub(in crate::cli) fn nature(words: &[String]) -> Nature {
+pub fn nature(words: &[String]) -> Nature {
     let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
     let understood = Cli::parse_words(&legacy::rewrite(typed)).ok();
     let of = |cli: Cli| {

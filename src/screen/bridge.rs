@@ -191,27 +191,19 @@ impl Backend for Bridge {
                         "nothing of it is left to be read",
                     )
                 })?;
-                let mut file =
-                    tempfile::Builder::new().prefix("tpu-log-").suffix(".log").tempfile().map_err(
-                        |e| {
-                            Problem::new(
-                                format!("cannot write a file for the pager: {e}"),
-                                "TMPDIR names another place",
-                            )
-                        },
-                    )?;
-                file.write_all(&text).and_then(|()| file.flush()).map_err(|e| {
-                    Problem::new(
-                        format!("cannot write a file for the pager: {e}"),
-                        "TMPDIR names another place",
-                    )
-                })?;
-                let path = file.into_temp_path().keep().map_err(|e| {
-                    Problem::new(
-                        format!("cannot keep the file for the pager: {e}"),
-                        "TMPDIR names another place",
-                    )
-                })?;
+                let elsewhere =
+                    |problem: String| Problem::new(problem, "TMPDIR names another place");
+                let unwritten = |e| elsewhere(format!("cannot write a file for the pager: {e}"));
+                let mut file = tempfile::Builder::new()
+                    .prefix("tpu-log-")
+                    .suffix(".log")
+                    .tempfile()
+                    .map_err(unwritten)?;
+                file.write_all(&text).and_then(|()| file.flush()).map_err(unwritten)?;
+                let path = file
+                    .into_temp_path()
+                    .keep()
+                    .map_err(|e| elsewhere(format!("cannot keep the file for the pager: {e}")))?;
                 let of = |name: &str| self.ctx.env.non_empty(name).map(str::to_owned);
                 let pager =
                     of("PAGER").or_else(|| of("EDITOR")).unwrap_or_else(|| "less".to_owned());

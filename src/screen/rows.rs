@@ -101,6 +101,12 @@ pub struct Sort {
     pub key: fn(&JobView) -> SortKey,
 }
 
+impl PartialEq for Sort {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
 fn compare(a: &SortKey, b: &SortKey, reverse: bool) -> Ordering {
     let order = match (a, b) {
         (SortKey::Nothing, SortKey::Nothing) => return Ordering::Equal,

@@ -33,6 +33,11 @@ pub struct Trace {
     total: Option<f64>,
 }
 
+#[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
+fn as_float(steps: u64) -> f64 {
+    steps as f64
+}
+
 /// All lineages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traces(HashMap<Key, Trace>);
@@ -67,8 +72,6 @@ impl Traces {
 impl Trace {
     fn add(&mut self, job: &JobView, now: Timestamp) {
         let progress = &job.shown.progress;
-        #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
-        let as_float = |steps: u64| steps as f64;
         self.total = progress.total.map(as_float).or(self.total);
         if let Some(speed) = progress.steps_per_s.filter(|speed| *speed > 0.0) {
             self.speed = Some(speed);
@@ -98,8 +101,6 @@ impl Trace {
 
     /// Seconds to the end, from the newest step and the speed of the lineage.
     pub fn eta_s(&self, job: &JobView) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
-        let as_float = |steps: u64| steps as f64;
         let progress = &job.shown.progress;
         let total = progress.total.map(as_float).or(self.total)?;
         let step = progress.step.map(as_float).or(self.step.map(|(_, step)| step))?;

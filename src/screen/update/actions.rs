@@ -1,7 +1,7 @@
 //! What keys do to jobs and targets beyond the list's own: rules, plans, comparisons, and making targets usable.
 
 use super::board::chosen;
-use super::{act, form, list, note, page};
+use super::{act, list, note, page};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
@@ -24,7 +24,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         Command::IgnoreError => {
             let text =
                 "The error counts as none until the job prints another one; no rule answers it.";
-            confirm(model, Act::IgnoreError(selected?), vec![], None, Some(text));
+            confirm(model, Act::IgnoreError(selected?), vec![], None, Some(text.to_owned()));
             Vec::new()
         }
         Command::Explain => {
@@ -43,8 +43,13 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
 }
 
 /// Asks the person whether something is to be done.
-fn confirm(model: &mut Model, act: Act, jobs: Vec<JobId>, plan: Option<Body>, note: Option<&str>) {
-    let note = note.map(str::to_owned);
+pub(super) fn confirm(
+    model: &mut Model,
+    act: Act,
+    jobs: Vec<JobId>,
+    plan: Option<Body>,
+    note: Option<String>,
+) {
     model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan, note }));
 }
 
@@ -55,7 +60,7 @@ fn confirm_with_plan(
     (jobs, question): (Vec<JobId>, Ask),
     note: Option<&str>,
 ) -> Vec<Effect> {
-    confirm(model, act, jobs, Some(Body::Awaited(question.clone())), note);
+    confirm(model, act, jobs, Some(Body::Awaited(question.clone())), note.map(str::to_owned));
     vec![Effect::Ask(question)]
 }
 
@@ -68,7 +73,7 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::Running { .. }) => {
             let text = "Jobs go on, and nothing happens by itself any more: no job is brought back by its rule.";
-            confirm(model, Act::StopDaemon, Vec::new(), None, Some(text));
+            confirm(model, Act::StopDaemon, Vec::new(), None, Some(text.to_owned()));
             Vec::new()
         }
         Some(MonitorHealth::NotRunning) => act(model, Act::StartDaemon),
@@ -286,7 +291,7 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
 
 /// Starts the run that the form describes.
 pub(super) fn start(model: &mut Model, request: RunRequest) -> Vec<Effect> {
-    form::close(model);
+    model.overlay = None;
     list::set_filter(model, model.list.filter.clone());
     act(model, Act::Run(Box::new(request)))
 }

@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{actions, list, moved, note};
+use super::{actions, in_sight, list, moved, note};
 use crate::model::view::Whose;
 use crate::screen::filter::Filter;
 use crate::screen::keys::Command;
@@ -180,10 +180,8 @@ pub(super) fn settle(model: &mut Model) {
     let place =
         choosing.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     let at = place.unwrap_or_else(|| choosing.top.min(rows.len().saturating_sub(1)));
-    let lowest = (at + 1).saturating_sub(height);
-    let last_top = rows.len().saturating_sub(height);
     let selected = rows.get(at).map(|row| row.key.clone());
-    choosing.top = choosing.top.clamp(lowest, at.max(lowest)).min(last_top.max(lowest));
+    choosing.top = in_sight(choosing.top, at, (height, rows.len()));
     choosing.selected = selected.or(choosing.selected.take());
 }
 

@@ -4,7 +4,7 @@ use crossterm::event::{Event, KeyEvent, KeyModifiers};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
-use super::{act, act_each, board, form, list, log};
+use super::{act, act_each, board, form, list, log, moved};
 use crate::model::groups;
 use crate::model::view::JobView;
 use crate::screen::filter::Filter;
@@ -67,13 +67,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Overlay::Help(top) => {
             let last = help::lines(model).len().saturating_sub(1);
             let page = usize::from(model.size.1) / 2;
-            let top = match command {
-                Command::Down => top + 1,
-                Command::Up => top.saturating_sub(1),
-                Command::PageDown => top + page,
-                Command::PageUp => top.saturating_sub(page),
-                _ => return Vec::new(),
-            };
+            let Some(top) = moved(command, top, last, page) else { return Vec::new() };
             model.overlay = Some(Overlay::Help(top.min(last)));
         }
     }

@@ -31,9 +31,8 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         Tab::Targets => chosen_target(model),
         _ => selected.map(|job| job.target_label.clone()),
     };
-    let mut form = Form::new(user.clone(), &[&target.unwrap_or_default(), &dir]);
     // What stands there is a proposal: the cursor is behind it, and Ctrl-U clears it.
-    form.choices = None;
+    let form = Form::new(user.clone(), &[&target.unwrap_or_default(), &dir]);
     model.overlay = Some(Overlay::Form(Box::new(form)));
     vec![Effect::Ask(Ask::Choices(user))]
 }
@@ -101,11 +100,6 @@ fn targets(board: &Board) -> Vec<Proposal> {
         Proposal { value: row.label.clone(), note: parts.join(" · ") }
     };
     rows.into_iter().map(proposal).collect()
-}
-
-/// Closes the form.
-pub(super) fn close(model: &mut Model) {
-    model.overlay = None;
 }
 
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {

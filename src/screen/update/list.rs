@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act_each, leave_to, log, moved, note};
+use super::{act_each, actions, leave_to, log, moved, note};
 use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::job::Status;
@@ -10,7 +10,7 @@ use crate::model::view::JobView;
 use crate::screen::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Act, Door, Effect};
-use crate::screen::model::{Confirm, Model, Overlay};
+use crate::screen::model::{Model, Overlay};
 use crate::screen::rows::{self, Group, Sort};
 use crate::screen::view::columns;
 use crate::screen::view::layout::Layout;
@@ -261,9 +261,7 @@ fn confirm_kill(model: &mut Model) {
     }
     let note =
         (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
-    let act = Act::Kill(jobs.clone());
-    model.overlay =
-        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note }));
+    actions::confirm(model, Act::Kill(jobs.clone()), jobs, None, note);
 }
 
 fn confirm_clean(model: &mut Model) {
@@ -273,7 +271,5 @@ fn confirm_clean(model: &mut Model) {
         note(model, format!("Nothing to clean: no job of {user} has ended."));
         return;
     }
-    let act = Act::Clean(user);
-    model.overlay =
-        Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan: None, note: None }));
+    actions::confirm(model, Act::Clean(user), jobs, None, None);
 }

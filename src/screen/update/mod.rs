@@ -348,14 +348,19 @@ fn ask_pane(model: &mut Model) -> Vec<Effect> {
     }
 }
 
+/// The first row on the screen, near `top`, where the row `at` is one of the `height` that are seen.
+fn in_sight(top: usize, at: usize, (height, rows): (usize, usize)) -> usize {
+    let lowest = (at + 1).saturating_sub(height);
+    let last = rows.saturating_sub(height);
+    top.clamp(lowest, at.max(lowest)).min(last.max(lowest))
+}
+
 /// Puts the model in order after a message: rows on the screen, and whose pane is shown.
 fn settle(model: &mut Model) {
-    let height = Layout::of(model).list_rows();
+    let height = Layout::of(model).list_rows().max(1);
     let selected = model.selected_row().unwrap_or(0);
     let list = &mut model.list;
-    let last_top = list.rows.len().saturating_sub(height.max(1));
-    let lowest = (selected + 1).saturating_sub(height.max(1));
-    list.top = list.top.clamp(lowest, selected.max(lowest)).min(last_top.max(lowest));
+    list.top = in_sight(list.top, selected, (height, list.rows.len()));
     // The head of a group is part of its first row.
     if list.top > 0 && list.top == selected && list.rows.get(list.top - 1).is_some_and(Row::is_head)
     {

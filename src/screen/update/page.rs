@@ -1,6 +1,6 @@
 //! Pages: what a command says, comparisons, and choosing one of several answers.
 
-use super::{act, actions, complain, form};
+use super::{act, actions, complain, form, moved};
 use crate::screen::keys::Command;
 use crate::screen::message::{Act, Ask, Effect, Problem};
 use crate::screen::model::{Body, ChoiceOf, Model, Overlay, Page};
@@ -65,14 +65,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     match model.overlay.take() {
         Some(Overlay::Page(mut shown)) => {
             let (last, screenful) = page::extent(model, &shown);
-            shown.top = match command {
-                Command::Down => shown.top + 1,
-                Command::Up => shown.top.saturating_sub(1),
-                Command::PageDown => shown.top + screenful,
-                Command::PageUp => shown.top.saturating_sub(screenful),
-                _ => return Vec::new(),
-            }
-            .min(last);
+            let Some(top) = moved(command, shown.top, last, screenful) else { return Vec::new() };
+            shown.top = top.min(last);
             model.overlay = Some(Overlay::Page(shown));
         }
         Some(Overlay::Choice(mut choice)) => {

@@ -140,10 +140,8 @@ fn prompt(
     let mut line = Line::from(span(label, style(model, Role::Key)));
     let used = start + typed.width();
     line.spans.extend(typed.spans);
-    let accept =
-        model.setup.keys.lines(model.context()).find(|(b, _)| b.command == Command::Accept);
-    let key = accept.and_then(|(_, keys)| keys.first()).map(|key| key.label(model.setup.ascii));
-    let hint = format!("   {} take it  Esc leave it   {hint}", key.unwrap_or_default());
+    let key = model.setup.key(model.context(), Command::Accept);
+    let hint = format!("   {key} take it  Esc leave it   {hint}");
     if used + 6 < usize::from(area.width) {
         line.push_span(span(hint, style(model, Role::Dim)));
     }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, outside, span};
-use super::{dialog, one_background, style};
+use super::{dialog, one_background, select, style};
 use crate::screen::model::{Choice, Model};
 use crate::screen::theme::Role;
 use crate::text;
@@ -32,9 +32,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, choice: &Choice) {
         ]);
         let area = Rect { y, height: 1, ..inner };
         if marked {
-            let style = style(model, Role::Selected);
-            line.spans.iter_mut().for_each(|span| span.style = style);
-            frame.buffer_mut().set_style(area, style);
+            select(frame, model, &mut line, area);
         }
         frame.render_widget(cut(line, usize::from(inner.width)), area);
     }

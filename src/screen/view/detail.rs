@@ -12,10 +12,11 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::spans::{cut, dotted, outside, span, wrap};
-use super::{columns, curve, evidence, panel, status, style, timeline, words};
+use super::{columns, curve, evidence, narrowed, panel, stack, status, style, timeline, words};
 use crate::model::groups;
 use crate::model::time;
 use crate::model::view::JobView;
@@ -38,8 +39,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
     let window = if model.everybody() { job.id.to_string() } else { job.label() };
     let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
-    let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let width = usize::from(inner.width);
     // Facts take at most half of a small panel: the output is what people look for there. In full width they
     // are what somebody asked for.
@@ -52,9 +52,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let mut lines = facts;
     lines.push(divider(model, job, (width, hidden)));
     lines.extend(output(model, job).newest_rows(width, output_rows));
-    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-        frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
-    }
+    stack(frame, inner, lines);
 }
 
 /// Draws the members of the selected group, the one first that somebody wants to see first.
@@ -66,9 +64,7 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let many = format!("{} members", members.len());
     let name = worst.name.clone().unwrap_or_default();
     let title = dotted([number, name, words::dir(worst), outside(&worst.target_label), many]);
-    let inner = panel(frame, model, area, Line::from(format!(" {title} ")));
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
-    let width = usize::from(inner.width);
+    let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let base = style(model, Role::Base);
     let counts = groups::counts(members.iter().copied());
     let mut lines = vec![Line::from(span(counts, base)), Line::default()];
@@ -91,9 +87,7 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         let more = format!("… and {hidden} more ({key} unfolds them)");
         lines.push(Line::from(span(more, style(model, Role::Dim))));
     }
-    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-        frame.render_widget(cut(line, width), Rect { y, height: 1, ..inner });
-    }
+    stack(frame, inner, lines);
 }
 
 /// The pane with its colours once it has been read, else the plain lines that came with the look.
@@ -140,6 +134,9 @@ fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Lin
 fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     let base = style(model, Role::Base);
     let dim = style(model, Role::Dim);
+    let wrapped = |text: &str, style: Style| {
+        wrap(text, width).into_iter().map(move |line| Line::from(span(line, style)))
+    };
     let shown = status::of(job);
     let mut lines = Vec::new();
     let mut first =
@@ -152,7 +149,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     }
     lines.push(first);
     if !behind {
-        lines.extend(wrap(&progress, width).into_iter().map(|line| Line::from(span(line, base))));
+        lines.extend(wrapped(&progress, base));
     }
     let uncertain = [
         (&job.shown.unknown, "nothing certain can be said"),
@@ -160,9 +157,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     ];
     for (reason, what) in uncertain {
         let text = reason.as_ref().map(|reason| format!("{what}: {}", outside(reason)));
-        let wrapped = text.map(|text| wrap(&text, width)).unwrap_or_default();
-        let unknown = |line| Line::from(span(line, style(model, Role::Unknown)));
-        lines.extend(wrapped.into_iter().map(unknown));
+        lines.extend(text.iter().flat_map(|text| wrapped(text, style(model, Role::Unknown))));
     }
     if let Some(pending) = &job.shown.pending {
         let start = pending
@@ -170,7 +165,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
             .map(|at| format!("starts about {}", model.setup.zone.stamp_alone(at)));
         let reason = pending.reason.as_deref().map(outside).unwrap_or_default();
         let why = dotted([reason, start.unwrap_or_default()]);
-        lines.extend(wrap(&why, width).into_iter().map(|line| Line::from(span(line, base))));
+        lines.extend(wrapped(&why, base));
     }
     if job.failure().is_some() {
         lines.extend(failure(model, job, width));
@@ -185,13 +180,11 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
             String::new()
         };
         let next = dotted([outlook, reason]);
-        lines.extend(
-            wrap(&next, width).into_iter().take(2).map(|line| Line::from(span(line, base))),
-        );
+        lines.extend(wrapped(&next, base).take(2));
     }
     lines.extend(bar(model, job, width));
     lines.extend(losses(model, job, width));
-    lines.extend(wrap(&lineage(job), width).into_iter().map(|line| Line::from(span(line, base))));
+    lines.extend(wrapped(&lineage(job), base));
     if job.lineage.len() > 1 {
         lines.extend(attempts(model, job, width));
     }

@@ -2,15 +2,17 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
-use super::spans::{cut, outside, span, wrap};
-use super::{list, panel, style, tabs};
+use super::spans::{outside, push_cell, span, wrap};
+use super::{list, lower_border, panel, select, style, tabs};
 use crate::model::time;
 use crate::screen::model::{BoardRow, Model};
 use crate::screen::tabs::Tab;
 use crate::screen::theme::Role;
 
+/// Blanks between two columns.
+const GAP: usize = 2;
 /// A column that may be so wide holds sentences.
 const SENTENCE: usize = 60;
 
@@ -72,7 +74,8 @@ pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: 
     let mut heads = Line::raw("  ");
     for (column, width) in grid.columns.iter().zip(&widths) {
         if let Some(width) = width {
-            push(&mut heads, Line::from(span(column.head, style(model, Role::Dim))), *width);
+            let head = Line::from(span(column.head, style(model, Role::Dim)));
+            push_cell(&mut heads, head, (*width, GAP));
         }
     }
     frame.render_widget(heads, Rect { height: 1, ..inner });
@@ -81,27 +84,16 @@ pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: 
         let mut line = Line::raw(if is_selected { "▸ " } else { "  " });
         for (cell, width) in cells.into_iter().zip(&widths) {
             if let Some(width) = width {
-                push(&mut line, cell, *width);
+                push_cell(&mut line, cell, (*width, GAP));
             }
         }
         let at = Rect { y, height: 1, ..body };
         if is_selected {
-            // One style for the whole row: coloured words might vanish on the coloured bar.
-            let style = style(model, Role::Selected);
-            line.spans.iter_mut().for_each(|span| span.style = style);
-            frame.buffer_mut().set_style(at, style);
+            select(frame, model, &mut line, at);
         }
         frame.render_widget(line, at);
     }
     list::position(frame, model, area, (choosing.top, height, grid.rows.len()));
-}
-
-/// Appends a cell, cut or filled to its width, and the blanks behind it.
-fn push(line: &mut Line<'static>, cell: Line<'static>, width: usize) {
-    let cell = cut(cell, width);
-    let missing = width.saturating_sub(cell.width()) + 2;
-    line.spans.extend(cell.spans);
-    line.spans.push(Span::raw(" ".repeat(missing)));
 }
 
 /// The width of each column; `None` for one that gave way. What the rows on the screen can use goes to the
@@ -175,10 +167,5 @@ fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>)
         let text = format!(" as of {} ago ", time::age(age));
         line.push_span(span(text, style(model, Role::Warning)));
     }
-    let line = cut(line, usize::from(area.width.saturating_sub(4)));
-    let width = u16::try_from(line.width()).unwrap_or(0);
-    if width > 0 && area.height > 0 {
-        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
-        frame.render_widget(line, at);
-    }
+    lower_border(frame, area, line);
 }

@@ -1,11 +1,10 @@
 //! The help: exactly the keys that work where it was opened, from the same table as everything else.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::spans::{cut, span};
-use super::{dialog, needs, one_background, style};
+use super::spans::span;
+use super::{needs, scrolled, style};
 use crate::screen::filter;
 use crate::screen::keys::{Context, Key};
 use crate::screen::model::Model;
@@ -63,21 +62,9 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, top: usize) {
     let screen = frame.area();
     let widest = lines.iter().map(Line::width).max().unwrap_or(0);
     let width = u16::try_from(widest + 4).unwrap_or(u16::MAX).min(screen.width);
-    let height =
-        u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
-    let rows = usize::from(height.saturating_sub(2));
-    let top = top.min(lines.len().saturating_sub(rows));
-    let below = lines.len().saturating_sub(top + rows);
-    let title = match context_title(model.context_below()) {
-        title if below > 0 => format!(" Keys {title} · {below} more below "),
-        title => format!(" Keys {title} "),
-    };
-    let inner = dialog(frame, model, (width, height), Line::from(title));
-    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
-        let area = Rect { x: inner.x + 1, y, width: inner.width.saturating_sub(2), height: 1 };
-        frame.render_widget(cut(line, usize::from(area.width)), area);
-    }
-    one_background(frame, model, inner);
+    let size = (width, screen.height.saturating_sub(2));
+    let title = format!("Keys {}", context_title(model.context_below()));
+    scrolled(frame, model, size, (lines, top), &title);
 }
 
 fn context_title(context: Context) -> &'static str {

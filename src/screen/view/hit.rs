@@ -10,7 +10,7 @@ use crate::screen::rows::Sort;
 use crate::screen::tabs::Tab;
 
 /// Something that can be clicked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spot {
     /// A tab.
     Tab(Tab),
@@ -28,20 +28,6 @@ pub enum Spot {
     Key(Command),
     /// Nothing of the above, and what lies on top is not to be scrolled from there.
     Outside,
-}
-
-impl PartialEq for Spot {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Tab(a), Self::Tab(b)) => a == b,
-            (Self::Row(a), Self::Row(b)) | (Self::BoardRow(a), Self::BoardRow(b)) => a == b,
-            (Self::Head(a), Self::Head(b)) => a.id == b.id,
-            (Self::Button(a), Self::Button(b)) => a == b,
-            (Self::Key(a), Self::Key(b)) => a == b,
-            (Self::Splitter, Self::Splitter) | (Self::Outside, Self::Outside) => true,
-            _ => false,
-        }
-    }
 }
 
 /// What stands there, if it can be clicked.

@@ -12,8 +12,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::columns::{self, Cell, Column};
-use super::spans::{cut, outside, span};
-use super::{panel, spans, style, tabs};
+use super::spans::{cut, outside, push_cell, span};
+use super::{lower_border, panel, select, spans, style, tabs};
 use crate::screen::model::Model;
 use crate::screen::rows::{Group, Row};
 use crate::screen::theme::Role;
@@ -22,7 +22,7 @@ use crate::text;
 /// Draws the list into its area.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let inner = panel(frame, model, area, tabs::title(model));
-    foot(frame, model, area);
+    lower_border(frame, area, foot(model));
     let height = usize::from(inner.height.saturating_sub(1));
     let columns = columns::fit(model, usize::from(inner.width).saturating_sub(2));
     let [head, body] = ratatui::layout::Layout::vertical([
@@ -56,13 +56,10 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         let own_tags = columns.iter().any(|(column, _)| column.id == "tags");
         for (column, width) in &columns {
             let cell = (column.cell)(&Cell { model, row, job, width: *width, own_tags });
-            push_cell(&mut line, cell, *width);
+            push_cell(&mut line, cell, (*width, 1));
         }
         if is_selected {
-            // One style for the whole row: coloured words might vanish on the coloured bar.
-            let style = style(model, Role::Selected);
-            line.spans.iter_mut().for_each(|span| span.style = style);
-            frame.buffer_mut().set_style(line_area, style);
+            select(frame, model, &mut line, line_area);
         }
         frame.render_widget(line, line_area);
     }
@@ -86,17 +83,8 @@ pub(super) fn position(
     frame.render_widget(Line::from(span(text, style(model, Role::Dim))), at);
 }
 
-/// Marks, filter, order and groups, in the lower border.
-fn foot(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let line = cut(foot_line(model), usize::from(area.width.saturating_sub(4)));
-    let width = u16::try_from(line.width()).unwrap_or(0);
-    if width > 0 && area.height > 0 {
-        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
-        frame.render_widget(line, at);
-    }
-}
-
-fn foot_line(model: &Model) -> Line<'static> {
+/// Marks, filter, order and groups, for the lower border.
+fn foot(model: &Model) -> Line<'static> {
     let title = style(model, Role::Title);
     let mut line = Line::default();
     if !model.list.marked.is_empty() {
@@ -145,7 +133,7 @@ fn heads(model: &Model, columns: &[(&'static Column, usize)]) -> Line<'static> {
             }
             None => (column.head.to_owned(), Role::Dim),
         };
-        push_cell(&mut line, Line::from(span(head, style(model, role))), *width);
+        push_cell(&mut line, Line::from(span(head, style(model, role))), (*width, 1));
     }
     line
 }
@@ -158,12 +146,4 @@ fn lead(model: &Model, row: &Row, selected: bool) -> Line<'static> {
     let mark = if all || model.list.marked.contains(&row.id) { "✚" } else { " " };
     let point = if selected { "▸" } else { " " };
     Line::from(vec![Span::raw(point), span(mark, style(model, Role::Marked))])
-}
-
-/// Appends a cell, cut or filled to its width, and the blank behind it.
-fn push_cell(line: &mut Line<'static>, cell: Line<'static>, width: usize) {
-    let cell = cut(cell, width);
-    let missing = width.saturating_sub(cell.width()) + 1;
-    line.spans.extend(cell.spans);
-    line.spans.push(Span::raw(" ".repeat(missing)));
 }

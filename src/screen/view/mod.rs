@@ -141,6 +141,58 @@ fn panel(frame: &mut Frame<'_>, model: &Model, area: Rect, title: Line<'static>)
     inner
 }
 
+/// Draws lines one below the other, as many as there is room for, each cut to the width.
+fn stack(frame: &mut Frame<'_>, area: Rect, lines: impl IntoIterator<Item = Line<'static>>) {
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        let line = spans::cut(line, usize::from(area.width));
+        frame.render_widget(line, Rect { y, height: 1, ..area });
+    }
+}
+
+/// An area without a column at its left and at its right.
+fn narrowed(area: Rect) -> Rect {
+    Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area }
+}
+
+/// A line at the left end of the lower border.
+fn lower_border(frame: &mut Frame<'_>, area: Rect, line: Line<'static>) {
+    let line = spans::cut(line, usize::from(area.width.saturating_sub(4)));
+    let width = u16::try_from(line.width()).unwrap_or(0);
+    if width > 0 && area.height > 0 {
+        let at = Rect { x: area.x + 1, y: area.bottom() - 1, width, height: 1 };
+        frame.render_widget(line, at);
+    }
+}
+
+/// Gives a selected row one style: coloured words might vanish on the coloured bar.
+fn select(frame: &mut Frame<'_>, model: &Model, line: &mut Line<'static>, area: Rect) {
+    let style = style(model, Role::Selected);
+    line.spans.iter_mut().for_each(|span| span.style = style);
+    frame.buffer_mut().set_style(area, style);
+}
+
+/// A box in the middle of the screen, at most as large as `most` says, with lines of which the one at `top` comes
+/// first. The title says how many more are below.
+fn scrolled(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    (width, most): (u16, u16),
+    (lines, top): (Vec<Line<'static>>, usize),
+    title: &str,
+) {
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);
+    let rows = usize::from(height.saturating_sub(2));
+    let top = top.min(lines.len().saturating_sub(rows));
+    let below = lines.len().saturating_sub(top + rows);
+    let title = match below {
+        0 => format!(" {title} "),
+        more => format!(" {title} · {more} more below "),
+    };
+    let inner = dialog(frame, model, (width, height), Line::from(title));
+    stack(frame, narrowed(inner), lines.into_iter().skip(top));
+    one_background(frame, model, inner);
+}
+
 /// An emptied box in the middle of the screen, at most as large as the screen.
 fn dialog(
     frame: &mut Frame<'_>,

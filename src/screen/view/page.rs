@@ -3,8 +3,8 @@
 use ratatui::Frame;
 use ratatui::text::Line;
 
-use super::spans::{cut, outside, span, wrap};
-use super::{dialog, diff, one_background, style};
+use super::spans::{outside, span, wrap};
+use super::{diff, scrolled, style};
 use crate::screen::model::{Body, Model, Page};
 use crate::screen::theme::Role;
 
@@ -69,25 +69,6 @@ pub(in crate::screen) fn extent(model: &Model, page: &Page) -> (usize, usize) {
 
 /// Draws the page over everything else.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, page: &Page) {
-    let lines = lines(model, page);
-    let (width, most) = size(model, page);
-    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);
-    let rows = usize::from(height.saturating_sub(2));
-    let top = page.top.min(lines.len().saturating_sub(rows));
-    let below = lines.len().saturating_sub(top + rows);
-    let title = match below {
-        0 => format!(" {} ", outside(&page.title)),
-        n => format!(" {} · {n} more below ", outside(&page.title)),
-    };
-    let inner = dialog(frame, model, (width, height), Line::from(title));
-    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(top)) {
-        let area = ratatui::layout::Rect {
-            x: inner.x + 1,
-            y,
-            width: inner.width.saturating_sub(2),
-            height: 1,
-        };
-        frame.render_widget(cut(line, usize::from(area.width)), area);
-    }
-    one_background(frame, model, inner);
+    let shown = (lines(model, page), page.top);
+    scrolled(frame, model, size(model, page), shown, &outside(&page.title));
 }

@@ -89,6 +89,18 @@ pub(super) fn dotted(parts: impl IntoIterator<Item = String>) -> String {
     parts.join(" · ")
 }
 
+/// Appends a cell, cut or filled to its width, and the blanks of the gap behind it.
+pub(super) fn push_cell(
+    line: &mut Line<'static>,
+    cell: Line<'static>,
+    (width, gap): (usize, usize),
+) {
+    let cell = cut(cell, width);
+    let missing = width.saturating_sub(cell.width()) + gap;
+    line.spans.extend(cell.spans);
+    line.spans.push(Span::raw(" ".repeat(missing)));
+}
+
 /// A span that owns its text.
 pub(super) fn span(text: impl Into<String>, style: Style) -> Span<'static> {
     Span::styled(text.into(), style)

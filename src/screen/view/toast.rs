@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Clear;
 
 use super::spans::{outside, span, wrap};
-use super::style;
+use super::{narrowed, stack, style};
 use crate::screen::model::{Model, Tells, Toast};
 use crate::screen::theme::Role;
 use crate::text;
@@ -34,10 +34,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, body: Rect) {
         let block = ratatui::widgets::Block::bordered().border_style(role);
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        for (y, line) in (inner.y..inner.bottom()).zip(lines) {
-            let at = Rect { x: inner.x + 1, y, width: inner.width.saturating_sub(2), height: 1 };
-            frame.render_widget(Line::from(span(line, role)), at);
-        }
+        let lines = lines.into_iter().map(|line| Line::from(span(line, role)));
+        stack(frame, narrowed(inner), lines);
     }
 }
 

@@ -155,15 +155,22 @@ pub fn dry_run_clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Clean
 /// Archives the lineages whose leaf has ended so.
 pub fn clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
     reconcile::reconcile(ctx)?;
-    let Chosen { windows, kept } = choose(ctx, user, extent)?;
-    let mut cleaned = archive(ctx, user, &windows, Named::No)?;
-    cleaned.keep(kept);
+    clear_chosen(ctx, user, choose(ctx, user, extent)?)
+}
+
+fn clear_chosen(ctx: &Ctx, user: &UserName, chosen: Chosen) -> Result<Cleaned, Error> {
+    let mut cleaned = archive(ctx, user, &chosen.windows, Named::No)?;
+    cleaned.keep(chosen.kept);
     Ok(cleaned)
 }
 
 /// What [`clear`] would do now.
 pub fn dry_run_clear(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
-    let Chosen { windows, kept } = choose(ctx, user, extent)?;
+    would_clear(ctx, user, choose(ctx, user, extent)?)
+}
+
+fn would_clear(ctx: &Ctx, user: &UserName, chosen: Chosen) -> Result<Cleaned, Error> {
+    let Chosen { windows, kept } = chosen;
     let data = ctx.data()?;
     let tmux = ctx.tmux.look();
     let Found { jobs, open, left } = find(ctx, user_of(&data, user)?, &windows, &tmux, Named::No)?;

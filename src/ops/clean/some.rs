@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::model::data::User;
 use crate::model::ids::{JobId, JobNumber, UserName};
-use crate::model::job::Job;
 use crate::model::lineage::Links;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::reconcile;
 use crate::ops::{Ctx, Error};
 
-use super::{Chosen, Cleaned, Extent, Kept, Named, archive, choose, closing, find};
+use super::{Chosen, Cleaned, Extent, Kept, choose, clear_chosen, would_clear};
 
 /// Archives the lineages of these jobs, of those whose leaf has ended.
 pub fn clean_some(
@@ -20,10 +19,7 @@ pub fn clean_some(
     extent: Extent,
 ) -> Result<Cleaned, Error> {
     reconcile::reconcile(ctx)?;
-    let Chosen { windows, kept } = chosen(ctx, user, jobs, extent)?;
-    let mut cleaned = archive(ctx, user, &windows, Named::No)?;
-    cleaned.keep(kept);
-    Ok(cleaned)
+    clear_chosen(ctx, user, chosen(ctx, user, jobs, extent)?)
 }
 
 /// What [`clean_some`] would do now.
@@ -33,13 +29,7 @@ pub fn dry_run_clean_some(
     jobs: &[JobId],
     extent: Extent,
 ) -> Result<Cleaned, Error> {
-    let Chosen { windows, kept } = chosen(ctx, user, jobs, extent)?;
-    let data = ctx.data()?;
-    let tmux = ctx.tmux.look();
-    let found = find(ctx, user_of(&data, user)?, &windows, &tmux, Named::No)?;
-    let closed = found.open.iter().map(|(job, pane)| closing(job, pane, &tmux)).collect();
-    let archived = found.jobs.iter().map(Job::id).collect();
-    Ok(Cleaned { archived, closed, kept, left: found.left })
+    would_clear(ctx, user, chosen(ctx, user, jobs, extent)?)
 }
 
 /// Of what would be cleared away what belongs to these jobs; those of them that stay, each with the reason.

@@ -26,7 +26,7 @@ impl Checks {
         let found: BTreeSet<String> = findings
             .into_iter()
             .filter(|finding| finding.severity != Severity::Fine)
-            .map(|finding| format!("{}: {}", finding.severity.word(), finding.what))
+            .map(|finding| format!("{}: {}", finding.severity.as_str(), finding.what))
             .collect();
         for new in found.difference(&self.found) {
             // The next round says it again if it could not be noted.

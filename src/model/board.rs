@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::ids::{TargetName, UserName};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::time::Timestamp;
+use super::words::words;
 
 /// A status as people write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +24,18 @@ pub enum Written {
     Gone,
 }
 
-impl Written {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Free, Self::Running, Self::Reserved, Self::Error, Self::Gone];
-
+words! {
     /// The spelling in data.json, CSV and JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Running => "running",
-            Self::Reserved => "reserved",
-            Self::Error => "error",
-            Self::Gone => "gone",
-        }
+    Written {
+        Free: "free",
+        Running: "running",
+        Reserved: "reserved",
+        Error: "error",
+        Gone: "gone",
     }
+}
 
+impl Written {
     /// Reads a spelling, those of the original's spreadsheet as well.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim() {

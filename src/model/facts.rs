@@ -13,6 +13,7 @@ pub use run::{RunFact, RunState};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
 use super::ids::{JobId, LaunchToken};
+use super::words::words;
 
 /// Why a job failed, as stored in the `error` field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,49 +65,29 @@ pub enum Origin {
     Unknown,
 }
 
-impl ErrorKind {
-    /// Every kind, in the order in which tables show them.
-    pub const ALL: [Self; 16] = [
-        Self::Preempted,
-        Self::Grpc,
-        Self::Locked,
-        Self::NoCapacity,
-        Self::SshLost,
-        Self::Lost,
-        Self::Oom,
-        Self::PythonError,
-        Self::FileError,
-        Self::KilledBySignal,
-        Self::Timeout,
-        Self::Stalled,
-        Self::Setup,
-        Self::Dependency,
-        Self::Launch,
-        Self::Unknown,
-    ];
-
+words! {
     /// The spelling in data.json, rules and JSON output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Preempted => "preempted",
-            Self::Grpc => "grpc",
-            Self::Locked => "locked",
-            Self::NoCapacity => "no-capacity",
-            Self::SshLost => "ssh-lost",
-            Self::Oom => "oom",
-            Self::PythonError => "python-error",
-            Self::FileError => "file-error",
-            Self::KilledBySignal => "killed-by-signal",
-            Self::Launch => "launch",
-            Self::Lost => "lost",
-            Self::Timeout => "timeout",
-            Self::Stalled => "stalled",
-            Self::Setup => "setup",
-            Self::Dependency => "dependency",
-            Self::Unknown => "unknown",
-        }
+    ErrorKind {
+        Preempted: "preempted",
+        Grpc: "grpc",
+        Locked: "locked",
+        NoCapacity: "no-capacity",
+        SshLost: "ssh-lost",
+        Lost: "lost",
+        Oom: "oom",
+        PythonError: "python-error",
+        FileError: "file-error",
+        KilledBySignal: "killed-by-signal",
+        Timeout: "timeout",
+        Stalled: "stalled",
+        Setup: "setup",
+        Dependency: "dependency",
+        Launch: "launch",
+        Unknown: "unknown",
     }
+}
 
+impl ErrorKind {
     /// Reads a kind in any case and in the spellings of the original (`OOM`, `file error`, …).
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase().replace([' ', '_'], "-");
@@ -212,35 +193,19 @@ pub enum Phase {
     IdlePrompt,
 }
 
-impl Phase {
-    /// Every phase.
-    pub const ALL: [Self; 10] = [
-        Self::Staging,
-        Self::Initializing,
-        Self::Compiling,
-        Self::Running,
-        Self::Sampling,
-        Self::Evaluating,
-        Self::Saving,
-        Self::Diverged,
-        Self::Stalled,
-        Self::IdlePrompt,
-    ];
-
+words! {
     /// The word that people see.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Staging => "staging",
-            Self::Initializing => "initializing",
-            Self::Compiling => "compiling",
-            Self::Running => "running",
-            Self::Sampling => "sampling",
-            Self::Evaluating => "evaluating",
-            Self::Saving => "saving",
-            Self::Diverged => "diverged",
-            Self::Stalled => "stalled",
-            Self::IdlePrompt => "idle-prompt",
-        }
+    Phase {
+        Staging: "staging",
+        Initializing: "initializing",
+        Compiling: "compiling",
+        Running: "running",
+        Sampling: "sampling",
+        Evaluating: "evaluating",
+        Saving: "saving",
+        Diverged: "diverged",
+        Stalled: "stalled",
+        IdlePrompt: "idle-prompt",
     }
 }
 
@@ -357,19 +322,14 @@ pub enum Source {
     Record,
 }
 
-impl Source {
-    /// Every source.
-    pub const ALL: [Self; 5] = [Self::Text, Self::Exit, Self::Engine, Self::Api, Self::Record];
-
+words! {
     /// The spelling in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Exit => "exit",
-            Self::Engine => "engine",
-            Self::Api => "api",
-            Self::Record => "record",
-        }
+    Source {
+        Text: "text",
+        Exit: "exit",
+        Engine: "engine",
+        Api: "api",
+        Record: "record",
     }
 }
 

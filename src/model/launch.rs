@@ -2,6 +2,7 @@
 
 use super::ids::LaunchToken;
 use super::time::Timestamp;
+use super::words::words;
 
 /// Which way a job is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,25 +13,18 @@ pub enum LaunchMode {
     Native,
 }
 
-impl LaunchMode {
-    /// Both ways.
-    pub const ALL: [Self; 2] = [Self::Script, Self::Native];
-
+words! {
     /// The spelling in data.json.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Script => "script",
-            Self::Native => "native",
-        }
+    LaunchMode {
+        Script: "script",
+        Native: "native",
     }
+}
 
+impl LaunchMode {
     /// Reads the spelling in data.json.
     pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "script" => Some(Self::Script),
-            "native" => Some(Self::Native),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|mode| mode.as_str() == text)
     }
 }
 

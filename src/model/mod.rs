@@ -45,3 +45,4 @@ mod user;
 pub mod variables;
 pub mod view;
 mod walk;
+pub(crate) mod words;

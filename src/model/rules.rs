@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::facts::ErrorKind;
+use super::words::words;
 
 /// What a rule asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,23 +22,19 @@ pub enum Action {
     Wait,
 }
 
-impl Action {
-    /// All actions.
-    pub const ALL: [Self; 6] =
-        [Self::Pass, Self::Resume, Self::Rerun, Self::Reapply, Self::Restart, Self::Wait];
-
+words! {
     /// The spelling in data.json and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Resume => "resume",
-            Self::Rerun => "rerun",
-            Self::Reapply => "reapply",
-            Self::Restart => "restart",
-            Self::Wait => "wait",
-        }
+    Action {
+        Pass: "pass",
+        Resume: "resume",
+        Rerun: "rerun",
+        Reapply: "reapply",
+        Restart: "restart",
+        Wait: "wait",
     }
+}
 
+impl Action {
     /// Reads the spelling.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == text)

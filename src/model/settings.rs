@@ -11,6 +11,7 @@ use super::prices;
 use super::read::{self, DataError, Json, Path};
 use super::target::ProviderName;
 use super::time::{LOCAL, Zone};
+use super::words::words;
 
 /// How the cloud's API is told who we are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,13 +23,11 @@ pub enum CloudAuth {
     None,
 }
 
-impl CloudAuth {
+words! {
     /// The spelling in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Google => "google",
-            Self::None => "none",
-        }
+    CloudAuth {
+        Google: "google",
+        None: "none",
     }
 }
 
@@ -42,13 +41,11 @@ pub enum WorkersBy {
     Gcloud,
 }
 
-impl WorkersBy {
+words! {
     /// The spelling in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ssh => "ssh",
-            Self::Gcloud => "gcloud",
-        }
+    WorkersBy {
+        Ssh: "ssh",
+        Gcloud: "gcloud",
     }
 }
 
@@ -445,15 +442,12 @@ fn provider(value: Json<'_>, path: &Path<'_>) -> Result<ProviderName, DataError>
 }
 
 fn cloud_auth(value: Json<'_>, path: &Path<'_>) -> Result<CloudAuth, DataError> {
-    let parse = |word: &str| {
-        [CloudAuth::Google, CloudAuth::None].into_iter().find(|auth| auth.as_str() == word)
-    };
+    let parse = |word: &str| CloudAuth::ALL.into_iter().find(|auth| auth.as_str() == word);
     read::one_of(value, path, parse, "google or none")
 }
 
 fn workers_by(value: Json<'_>, path: &Path<'_>) -> Result<WorkersBy, DataError> {
-    let parse =
-        |word: &str| [WorkersBy::Ssh, WorkersBy::Gcloud].into_iter().find(|by| by.as_str() == word);
+    let parse = |word: &str| WorkersBy::ALL.into_iter().find(|by| by.as_str() == word);
     read::one_of(value, path, parse, "ssh or gcloud")
 }
 

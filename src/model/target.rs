@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::TargetName;
 use super::options::KindOptions;
+use super::words::words;
 
 /// The built-in shared target: this machine.
 pub const LOCAL: &str = "local";
@@ -143,22 +144,19 @@ pub enum Pricing {
     Spot,
 }
 
-impl Pricing {
-    /// Every way.
-    pub const ALL: [Self; 3] = [Self::OnDemand, Self::Preemptible, Self::Spot];
+words! {
+    /// The spelling in data.json and JSON output.
+    Pricing {
+        OnDemand: "on-demand",
+        Preemptible: "preemptible",
+        Spot: "spot",
+    }
+}
 
+impl Pricing {
     /// Whether its owner may take it away.
     pub fn is_reclaimable(self) -> bool {
         !matches!(self, Self::OnDemand)
-    }
-
-    /// The spelling in data.json and JSON output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OnDemand => "on-demand",
-            Self::Preemptible => "preemptible",
-            Self::Spot => "spot",
-        }
     }
 
     /// Reads the spelling.

@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::model::job::Refused;
 use crate::model::settings::{Problem, SettingsError};
+use crate::model::words::words;
 use crate::runner::RunError;
 use crate::store::StoreError;
 use crate::sys::proc::ProcError;
@@ -32,19 +33,21 @@ pub enum Kind {
     Interrupted,
 }
 
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Failed,
-        Self::Usage,
-        Self::NotFound,
-        Self::Refused,
-        Self::State,
-        Self::Unreachable,
-        Self::TimeOver,
-        Self::Interrupted,
-    ];
+words! {
+    /// The `code` of JSON errors.
+    Kind {
+        Failed: "failed",
+        Usage: "usage",
+        NotFound: "not-found",
+        Refused: "refused",
+        State: "state",
+        Unreachable: "unreachable",
+        TimeOver: "time-over",
+        Interrupted: "interrupted",
+    }
+}
 
+impl Kind {
     /// The exit code of the program.
     pub fn exit_code(self) -> u8 {
         match self {
@@ -69,20 +72,6 @@ impl Kind {
             Self::Unreachable => "nothing was changed; it is safe to try again",
             Self::TimeOver => "`tpu check` shows where they are; wait again, or longer",
             Self::Interrupted => "run it again where it can ask, or add -y",
-        }
-    }
-
-    /// The `code` of JSON errors.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::Usage => "usage",
-            Self::NotFound => "not-found",
-            Self::Refused => "refused",
-            Self::State => "state",
-            Self::Unreachable => "unreachable",
-            Self::TimeOver => "time-over",
-            Self::Interrupted => "interrupted",
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::target::{Pricing, Target};
 use crate::model::time::Timestamp;
+use crate::model::words::words;
 
 use super::types::{self, TypeExpr};
 
@@ -32,29 +33,16 @@ pub enum Standing {
     Unknown,
 }
 
-impl Standing {
-    /// Every one.
-    pub const ALL: [Self; 7] = [
-        Self::Gone,
-        Self::Creating,
-        Self::Free,
-        Self::Reserved,
-        Self::Error,
-        Self::Running,
-        Self::Unknown,
-    ];
-
+words! {
     /// The spelling in JSON and CSV.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Gone => "gone",
-            Self::Creating => "creating",
-            Self::Free => "free",
-            Self::Reserved => "reserved",
-            Self::Error => "error",
-            Self::Running => "running",
-            Self::Unknown => "unknown",
-        }
+    Standing {
+        Gone: "gone",
+        Creating: "creating",
+        Free: "free",
+        Reserved: "reserved",
+        Error: "error",
+        Running: "running",
+        Unknown: "unknown",
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::facts::TargetFact;
+use crate::model::words::words;
 
 /// The class of a failure: what follows from it, whatever the provider's own words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,38 +32,23 @@ pub enum Trouble {
     State,
 }
 
-impl Trouble {
-    /// Every class.
-    #[cfg(test)]
-    pub(super) const ALL: [Self; 10] = [
-        Self::NoCapacity,
-        Self::Quota,
-        Self::Transient,
-        Self::AlreadyExists,
-        Self::NotFound,
-        Self::Auth,
-        Self::Permission,
-        Self::User,
-        Self::NoProvider,
-        Self::State,
-    ];
-
+words! {
     /// The spelling in scenarios, journals and JSON output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NoCapacity => "no-capacity",
-            Self::Quota => "quota",
-            Self::Transient => "transient",
-            Self::AlreadyExists => "already-exists",
-            Self::NotFound => "not-found",
-            Self::Auth => "auth",
-            Self::Permission => "permission",
-            Self::User => "user",
-            Self::NoProvider => "no-cloud",
-            Self::State => "state",
-        }
+    Trouble {
+        NoCapacity: "no-capacity",
+        Quota: "quota",
+        Transient: "transient",
+        AlreadyExists: "already-exists",
+        NotFound: "not-found",
+        Auth: "auth",
+        Permission: "permission",
+        User: "user",
+        NoProvider: "no-cloud",
+        State: "state",
     }
+}
 
+impl Trouble {
     /// Whether the same call may simply be made again.
     pub fn is_worth_repeating(self) -> bool {
         self == Self::Transient

@@ -7,6 +7,7 @@ use super::filter::Filter;
 use crate::model::groups;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::view::{JobView, Snapshot};
+use crate::model::words::words;
 
 /// One row of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,19 +62,16 @@ pub enum Group {
     Directory,
 }
 
-impl Group {
-    /// All of them, in the order in which a key goes through them.
-    pub const ALL: [Self; 3] = [Self::None, Self::Target, Self::Directory];
-
+words! {
     /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Target => "target",
-            Self::Directory => "directory",
-        }
+    Group {
+        None: "none",
+        Target: "target",
+        Directory: "directory",
     }
+}
 
+impl Group {
     fn of(self, job: &JobView) -> String {
         match self {
             Self::None => String::new(),

@@ -6,6 +6,8 @@ use std::str::FromStr as _;
 
 use ratatui::style::{Color, Modifier, Style};
 
+use crate::model::words::words;
+
 /// What a piece of the screen is, independent of how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -59,63 +61,33 @@ pub enum Role {
     ToastBad,
 }
 
-impl Role {
-    /// Every role.
-    pub const ALL: [Self; 24] = [
-        Self::Base,
-        Self::Dim,
-        Self::Title,
-        Self::Border,
-        Self::Header,
-        Self::Key,
-        Self::Selected,
-        Self::Marked,
-        Self::Running,
-        Self::Starting,
-        Self::Finished,
-        Self::Error,
-        Self::Killed,
-        Self::Superseded,
-        Self::Unknown,
-        Self::Warning,
-        Self::BarDone,
-        Self::BarTodo,
-        Self::Hit,
-        Self::Dialog,
-        Self::Button,
-        Self::ButtonOn,
-        Self::ToastGood,
-        Self::ToastBad,
-    ];
-
+words! {
     /// The spelling in theme files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Base => "base",
-            Self::Dim => "dim",
-            Self::Title => "title",
-            Self::Border => "border",
-            Self::Header => "header",
-            Self::Key => "key",
-            Self::Selected => "selected",
-            Self::Marked => "marked",
-            Self::Running => "running",
-            Self::Starting => "starting",
-            Self::Finished => "finished",
-            Self::Error => "error",
-            Self::Killed => "killed",
-            Self::Superseded => "superseded",
-            Self::Unknown => "unknown",
-            Self::Warning => "warning",
-            Self::BarDone => "bar_done",
-            Self::BarTodo => "bar_todo",
-            Self::Hit => "hit",
-            Self::Dialog => "dialog",
-            Self::Button => "button",
-            Self::ButtonOn => "button_on",
-            Self::ToastGood => "toast_good",
-            Self::ToastBad => "toast_bad",
-        }
+    Role {
+        Base: "base",
+        Dim: "dim",
+        Title: "title",
+        Border: "border",
+        Header: "header",
+        Key: "key",
+        Selected: "selected",
+        Marked: "marked",
+        Running: "running",
+        Starting: "starting",
+        Finished: "finished",
+        Error: "error",
+        Killed: "killed",
+        Superseded: "superseded",
+        Unknown: "unknown",
+        Warning: "warning",
+        BarDone: "bar_done",
+        BarTodo: "bar_todo",
+        Hit: "hit",
+        Dialog: "dialog",
+        Button: "button",
+        ButtonOn: "button_on",
+        ToastGood: "toast_good",
+        ToastBad: "toast_bad",
     }
 }
 

@@ -99,34 +99,34 @@ impl<T: Worded> JsonSchema for Word<T> {
 
 /// Says for an enumeration of the model that its own list holds every word.
 macro_rules! worded {
-    ($($type:ident: $meaning:literal, $word:ident;)+) => {
+    ($($type:ident: $meaning:literal;)+) => {
         $(impl Worded for $type {
             const NAME: &'static str = stringify!($type);
             const MEANING: &'static str = $meaning;
 
             fn words() -> Vec<&'static str> {
-                Self::ALL.into_iter().map(Self::$word).collect()
+                Self::ALL.into_iter().map(Self::as_str).collect()
             }
 
             fn word(&self) -> &'static str {
-                Self::$word(*self)
+                self.as_str()
             }
         })+
     };
 }
 
 worded! {
-    ErrorKind: "The kind of failure", as_str;
-    Action: "What is done by itself", as_str;
-    Phase: "What a job is doing at the moment", as_str;
-    Source: "The kind of fact that a statement rests on", as_str;
-    TargetState: "The state of a target, reduced to what differs for us", as_str;
-    QueuedState: "The state of a queued request, reduced to what differs for us", as_str;
-    Pricing: "How a target is paid for", as_str;
-    Standing: "How a target stands on the board", as_str;
-    LaunchMode: "Whether the users' own script does the work, or a command does", as_str;
-    Severity: "Whether it is as it should be", word;
-    Kind: "The kind of failure of a command; its exit code says the same", as_str;
+    ErrorKind: "The kind of failure";
+    Action: "What is done by itself";
+    Phase: "What a job is doing at the moment";
+    Source: "The kind of fact that a statement rests on";
+    TargetState: "The state of a target, reduced to what differs for us";
+    QueuedState: "The state of a queued request, reduced to what differs for us";
+    Pricing: "How a target is paid for";
+    Standing: "How a target stands on the board";
+    LaunchMode: "Whether the users' own script does the work, or a command does";
+    Severity: "Whether it is as it should be";
+    Kind: "The kind of failure of a command; its exit code says the same";
 }
 
 impl Worded for Status {

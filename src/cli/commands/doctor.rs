@@ -33,7 +33,7 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
         text += &format!("fixed {what}\n");
     }
     for finding in &findings {
-        text += &format!("{:<5} {}\n", finding.severity.word(), finding.what);
+        text += &format!("{:<5} {}\n", finding.severity.as_str(), finding.what);
         if let Some(remedy) = &finding.remedy {
             text += &format!("      -> {remedy}\n");
         }

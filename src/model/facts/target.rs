@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::TargetName;
 use crate::model::target::{Machines, Pricing, Target};
 use crate::model::time::Timestamp;
+use crate::model::words::words;
 
 /// The state of a target in the words of its control plane, reduced to what differs for us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,33 +46,21 @@ pub enum TargetStep {
     Nothing,
 }
 
-impl TargetState {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Ready,
-        Self::Pending,
-        Self::Preempted,
-        Self::Stopped,
-        Self::Deleting,
-        Self::Gone,
-        Self::NotWatched,
-        Self::Unknown,
-    ];
-
+words! {
     /// The spelling in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Pending => "pending",
-            Self::Preempted => "preempted",
-            Self::Stopped => "stopped",
-            Self::Deleting => "deleting",
-            Self::Gone => "gone",
-            Self::NotWatched => "not-watched",
-            Self::Unknown => "unknown",
-        }
+    TargetState {
+        Ready: "ready",
+        Pending: "pending",
+        Preempted: "preempted",
+        Stopped: "stopped",
+        Deleting: "deleting",
+        Gone: "gone",
+        NotWatched: "not-watched",
+        Unknown: "unknown",
     }
+}
 
+impl TargetState {
     /// The one thing that the state allows. Only a state that is proof allows anything destructive.
     pub fn step(self) -> TargetStep {
         match self {
@@ -116,20 +105,14 @@ pub enum QueuedState {
     Unknown,
 }
 
-impl QueuedState {
-    /// Every state.
-    pub const ALL: [Self; 5] =
-        [Self::Waiting, Self::Active, Self::Ended, Self::Deleting, Self::Unknown];
-
+words! {
     /// The spelling in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Active => "active",
-            Self::Ended => "ended",
-            Self::Deleting => "deleting",
-            Self::Unknown => "unknown",
-        }
+    QueuedState {
+        Waiting: "waiting",
+        Active: "active",
+        Ended: "ended",
+        Deleting: "deleting",
+        Unknown: "unknown",
     }
 }
 

@@ -13,6 +13,7 @@ use crate::model::data::Data;
 use crate::model::facts::TmuxFact;
 use crate::model::job::{CLEANING, who};
 use crate::model::view::Whose;
+use crate::model::words::words;
 use crate::model::{audit, lineage, time};
 use crate::ops::init;
 use crate::store::{StoreError, original};
@@ -38,17 +39,12 @@ pub enum Severity {
     Broken,
 }
 
-impl Severity {
-    /// Every one, the best first.
-    pub const ALL: [Self; 3] = [Self::Fine, Self::Warning, Self::Broken];
-
+words! {
     /// The word that people see.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Warning => "warn",
-            Self::Broken => "fail",
-        }
+    Severity {
+        Fine: "ok",
+        Warning: "warn",
+        Broken: "fail",
     }
 }
 

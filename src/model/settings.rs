@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::prices;
@@ -14,7 +15,8 @@ use super::time::{LOCAL, Zone};
 use super::words::words;
 
 /// How the cloud's API is told who we are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum CloudAuth {
     /// With Google's credentials.
     #[default]
@@ -32,7 +34,8 @@ words! {
 }
 
 /// How workers are reached whose addresses a control plane knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum WorkersBy {
     /// By OpenSSH: one connection for each, kept.
     #[default]
@@ -143,6 +146,14 @@ macro_rules! settings {
                         Ok(stringify!($key))
                     })+
                     _ => Err(Problem::Unknown { key: key.to_owned(), nearest: nearest(key) }),
+                }
+            }
+
+            /// The value that holds.
+            fn value(&self, key: &str) -> Value {
+                match key {
+                    $(stringify!($key) => json!(self.$key),)+
+                    _ => Value::Null,
                 }
             }
         }
@@ -266,39 +277,9 @@ impl Settings {
 
     /// Key and value of every setting, as JSON.
     pub fn values(&self) -> Vec<(&'static str, Value)> {
-        let value = |key: &'static str| match key {
-            "monitor_after_run" => json!(self.monitor_after_run),
-            "monitor_upd_time" => json!(self.monitor_upd_time),
-            "monitor_length" => json!(self.monitor_length),
-            "monitor_verbose" => json!(self.monitor_verbose),
-            "monitor_dir" => json!(self.monitor_dir),
-            "monitor_tpu" => json!(self.monitor_tpu),
-            "show_length" => json!(self.show_length),
-            "time_zone" => json!(self.time_zone),
-            "extra_settings" => json!(self.extra_settings),
-            "user" => json!(self.user),
-            "data" => json!(self.data),
-            "cloud" => json!(self.cloud.as_str()),
-            "project" => json!(self.project),
-            "cloud_endpoint" => json!(self.cloud_endpoint),
-            "cloud_auth" => json!(self.cloud_auth.as_str()),
-            "cloud_node" => json!(self.cloud_node),
-            "prices" => json!(self.prices),
-            "theme" => json!(self.theme),
-            "keys" => Value::Object(self.keys.iter().map(|(k, v)| (k.clone(), json!(v))).collect()),
-            "command" => json!(self.command),
-            "stage_root" => json!(self.stage_root),
-            "log_root" => json!(self.log_root),
-            "notify" => json!(self.notify),
-            "checkpoint_pattern" => json!(self.checkpoint_pattern),
-            "workers" => json!(self.workers.as_str()),
-            "ssh_user" => json!(self.ssh_user),
-            "ssh_key" => json!(self.ssh_key),
-            "ssh_options" => json!(self.ssh_options),
-            "worker_devices" => json!(self.worker_devices),
-            "recipes" => json!(self.recipes),
-            _ => Value::Null,
-        };
+        let keys =
+            || self.keys.iter().map(|(action, keys)| (action.clone(), json!(keys))).collect();
+        let value = |key| if key == "keys" { Value::Object(keys()) } else { self.value(key) };
         KEYS.iter().map(|key| (*key, value(key))).collect()
     }
 }

@@ -52,7 +52,7 @@ impl fmt::Display for TargetKind {
 }
 
 /// The word for a provider: what knows the targets of a kind, and makes and takes them away.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ProviderName(Cow<'static, str>);
 
 impl ProviderName {

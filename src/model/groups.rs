@@ -1,6 +1,6 @@
 //! The members of one group as one row: how many there are, and how they stand, the worst first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::facts::Phase;
 use super::ids::{JobId, JobNumber, UserName};
@@ -84,28 +84,33 @@ pub enum Folded<'a> {
     Group(GroupView<'a>),
 }
 
-/// Folds the members of each group into one row, and their earlier attempts with them. A group of which only one
-/// member is there is that job.
-pub fn folded(jobs: &[JobView]) -> Vec<Folded<'_>> {
-    let mut sizes: HashMap<JobId, usize> = HashMap::new();
-    for id in jobs.iter().filter(|view| view.leaf).filter_map(of) {
-        *sizes.entry(id).or_default() += 1;
+/// The groups of which several members are among these jobs, each with their places. One of which only one member is
+/// there is that job.
+pub fn several<'a>(jobs: impl Iterator<Item = (usize, &'a JobView)>) -> HashMap<JobId, Vec<usize>> {
+    let mut groups: HashMap<JobId, Vec<usize>> = HashMap::new();
+    for (at, view) in jobs {
+        if let Some(id) = of(view) {
+            groups.entry(id).or_default().push(at);
+        }
     }
+    groups.retain(|_, members| members.len() > 1);
+    groups
+}
+
+/// Folds the members of each group into one row, and their earlier attempts with them.
+pub fn folded(jobs: &[JobView]) -> Vec<Folded<'_>> {
+    let groups = several(jobs.iter().enumerate().filter(|(_, view)| view.leaf));
     let mut rows: Vec<Folded<'_>> = Vec::new();
-    let mut places: HashMap<JobId, usize> = HashMap::new();
+    let mut begun: HashSet<&JobId> = HashSet::new();
     for view in jobs {
-        let group = of(view).filter(|id| sizes.get(id).is_some_and(|size| *size > 1));
-        let Some(id) = group else {
-            rows.push(Folded::Job(view));
-            continue;
-        };
-        let place = *places.entry(id.clone()).or_insert_with(|| {
-            let members = Vec::new();
-            rows.push(Folded::Group(GroupView { members, user: &view.id.user, group: id.window }));
-            rows.len() - 1
-        });
-        if let Some(Folded::Group(row)) = rows.get_mut(place).filter(|_| view.leaf) {
-            row.members.push(view);
+        match of(view).and_then(|id| groups.get_key_value(&id)) {
+            None => rows.push(Folded::Job(view)),
+            Some((id, members)) if begun.insert(id) => {
+                let members = members.iter().filter_map(|at| jobs.get(*at)).collect();
+                let (user, group) = (&view.id.user, id.window);
+                rows.push(Folded::Group(GroupView { members, user, group }));
+            }
+            Some(_) => {}
         }
     }
     rows

@@ -146,7 +146,9 @@ pub fn rows(
     if arrangement.group != Group::None {
         order.sort_by_key(|at| group(*at));
     }
-    let crowds = crowds(snapshot, filter, &order);
+    let is_found = |job: &JobView| job.member.is_some() && filter.matches(job);
+    let in_order = order.iter().filter_map(|at| Some((*at, job_at(*at)?)));
+    let crowds = groups::several(in_order.filter(|(_, job)| is_found(job)));
     let lineage = Lineage { snapshot, filter, unfolded, places: &places };
     let mut rows: Vec<Row> = Vec::with_capacity(order.len());
     let mut last_group = None;
@@ -180,19 +182,6 @@ pub fn rows(
         }
     }
     rows
-}
-
-/// The members of each group that the filter finds more than one of, in this order.
-fn crowds(snapshot: &Snapshot, filter: &Filter, order: &[usize]) -> HashMap<JobId, Vec<usize>> {
-    let mut crowds: HashMap<JobId, Vec<usize>> = HashMap::new();
-    for at in order {
-        let job = snapshot.jobs.get(*at).filter(|job| job.member.is_some() && filter.matches(job));
-        if let Some(id) = job.and_then(groups::of) {
-            crowds.entry(id).or_default().push(*at);
-        }
-    }
-    crowds.retain(|_, members| members.len() > 1);
-    crowds
 }
 
 /// The one row of a group.

@@ -205,7 +205,7 @@ impl Recipes {
     /// there is none of that name for it; of a used one there may be none for this target.
     pub fn steps(&self, name: &str, target: &Target) -> Option<Vec<Step>> {
         let mut fitting = self.all.iter().filter(|recipe| recipe.name.get_ref() == name);
-        let recipe = fitting.find(|recipe| recipe.fits.holds(target))?;
+        let recipe = fitting.find(|recipe| recipe.fits.misfit(name, target).is_none())?;
         let mut steps = Vec::new();
         for step in recipe.steps.iter().map(Spanned::get_ref) {
             match &step.uses {
@@ -224,8 +224,9 @@ impl Recipes {
         if named.is_empty() {
             return vec![format!("nobody has written a recipe '{name}'")];
         }
-        let Some(recipe) = named.iter().find(|recipe| recipe.fits.holds(target)) else {
-            return named.iter().map(|recipe| recipe.fits.misfit(name, target)).collect();
+        let misfit = |recipe: &&Recipe| recipe.fits.misfit(name, target);
+        let Some(recipe) = named.iter().find(|recipe| misfit(recipe).is_none()) else {
+            return named.iter().filter_map(misfit).collect();
         };
         let used = recipe.steps.iter().filter_map(|step| step.get_ref().uses.as_deref());
         used.flat_map(|used| self.misfits(used, target)).collect()
@@ -242,19 +243,8 @@ impl Recipes {
 }
 
 impl Where {
-    fn holds(&self, target: &Target) -> bool {
-        let fits = |pattern: &Option<String>, text: Option<&str>| {
-            pattern.as_ref().is_none_or(|pattern| text.is_some_and(|text| like(pattern, text)))
-        };
-        fits(&self.target, Some(target.name.as_str()))
-            && fits(&self.zone, target.zone.as_deref())
-            && fits(&self.accelerator, target.accelerator.as_deref())
-    }
-}
-
-impl Where {
     /// The first condition that does not hold, in words.
-    fn misfit(&self, name: &str, target: &Target) -> String {
+    fn misfit(&self, name: &str, target: &Target) -> Option<String> {
         let is = |what, pattern: &Option<String>, text: Option<&str>| {
             let pattern = pattern.as_ref()?;
             let why = match text {
@@ -267,7 +257,6 @@ impl Where {
         is("name", &self.target, Some(target.name.as_str()))
             .or_else(|| is("zone", &self.zone, target.zone.as_deref()))
             .or_else(|| is("type", &self.accelerator, target.accelerator.as_deref()))
-            .unwrap_or_default()
     }
 }
 

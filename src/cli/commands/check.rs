@@ -112,8 +112,6 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     let shown =
         |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));
     let show = Show {
-        // Without its number a block says nothing.
-        window: true,
         chosen: is_chosen,
         members: args.members,
         dir: shown('d', settings.monitor_dir),

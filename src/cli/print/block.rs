@@ -20,8 +20,6 @@ const RULE: &str = "----------------------------------------";
 /// Which lines are shown.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Show {
-    /// The window and its lineage.
-    pub(in crate::cli) window: bool,
     /// Whether selectors have chosen what is shown.
     pub(in crate::cli) chosen: bool,
     /// The directory.
@@ -126,10 +124,7 @@ fn place(job: &JobView, show: Show) -> String {
 
 /// One job.
 pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String {
-    let mut text = String::new();
-    if show.window {
-        text += &format!("{}\n", title(job, show, with_user));
-    }
+    let mut text = format!("{}\n", title(job, show, with_user));
     text += &place(job, show);
     if show.status {
         text += &format!("Status: {}\n", status(job));

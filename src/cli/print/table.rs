@@ -83,7 +83,7 @@ pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>)
     let everybody = snapshot.whose.only().is_none();
     let wanted = [
         (everybody, "USER"),
-        (show.window, "W"),
+        (true, "W"),
         (show.dir, "DIR"),
         (show.target, "TPU"),
         (show.zone, "ZONE"),

@@ -136,24 +136,14 @@ pub struct Steps<'a> {
 }
 
 /// Why a target was not brought to READY.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Stop {
     /// The control plane would not.
-    Provider(ProviderError),
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
     /// Anything else.
-    Other(Error),
-}
-
-impl From<ProviderError> for Stop {
-    fn from(error: ProviderError) -> Self {
-        Self::Provider(error)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
-    }
+    #[error(transparent)]
+    Other(#[from] Error),
 }
 
 impl From<Stop> for Error {

@@ -32,7 +32,7 @@ pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     if let Some(kept) = runners::output(ctx, &data, job, Want::Kept { from: 0 })? {
-        return Ok(Output { bytes: kept.bytes, next: Some(kept.next) });
+        return Ok(Output { bytes: kept.bytes.into(), next: Some(kept.next) });
     }
     let shown = pane_text(ctx, job, 0).map(|bytes| Output { bytes, next: None });
     shown.ok_or_else(|| {
@@ -48,14 +48,14 @@ pub fn after(ctx: &Ctx, id: &JobId, next: u64) -> Result<(Vec<u8>, u64), Error> 
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else { return Ok((Vec::new(), next)) };
     let more = runners::output(ctx, &data, job, Want::Kept { from: next })?;
-    Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes, more.next)))
+    Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes.into(), more.next)))
 }
 
 /// What the job has printed into its window, if its window can be read; `reach` characters of it at least.
 pub fn pane_text(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
     let want = Want::Shown { above: Some(LINES.max(reach)), colours: false };
     let data = ctx.data().ok()?;
-    Some(runners::output(ctx, &data, job, want).ok()??.bytes)
+    Some(runners::output(ctx, &data, job, want).ok()??.bytes.into())
 }
 
 /// `<log_dir>/output.log`.
@@ -71,5 +71,5 @@ pub fn tail_of_output(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
 /// So many bytes of it at most.
 pub fn last_bytes(ctx: &Ctx, job: &Job, bytes: u64) -> Option<Vec<u8>> {
     let data = ctx.data().ok()?;
-    Some(runners::output(ctx, &data, job, Want::KeptEnd { bytes }).ok()??.bytes)
+    Some(runners::output(ctx, &data, job, Want::KeptEnd { bytes }).ok()??.bytes.into())
 }

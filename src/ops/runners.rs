@@ -16,6 +16,7 @@ use crate::runner::{
     StopPart, Unreached, Want,
 };
 use crate::sys::procs::Process;
+use crate::tmux::Look;
 
 use super::ctx::user_of;
 use super::{Ctx, Error, Kind, records, workers};
@@ -55,7 +56,8 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
         return windows(ctx).seeing(tmux).observe(runs);
     }
     let mut seen: Vec<Observed> = runs.iter().map(|_| Observed::unknown()).collect();
-    for (runner, theirs) in by_runner(ctx, runs.iter().map(|run| run.job), tmux) {
+    let here = || windows(ctx).seeing(tmux);
+    for (runner, theirs) in by_runner(ctx, runs.iter().map(|run| run.job), here) {
         let asked: Vec<RunRef<'_>> =
             theirs.iter().filter_map(|index| runs.get(*index)).copied().collect();
         for (index, observed) in theirs.into_iter().zip(runner.observe(&asked)) {
@@ -72,13 +74,14 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
 pub fn outputs(
     ctx: &Ctx,
     wanted: &[OutputWanted<'_>],
-    tmux: &TmuxFact,
+    look: &Look<'_>,
 ) -> Result<Vec<Option<Chunk>>, Error> {
     if wanted.iter().all(|wanted| wanted.run.job.engine.is_none()) {
-        return Ok(windows(ctx).seeing(tmux).output(wanted)?);
+        return Ok(windows(ctx).reading(look).output(wanted)?);
     }
     let mut outputs: Vec<Option<Chunk>> = wanted.iter().map(|_| None).collect();
-    for (runner, theirs) in by_runner(ctx, wanted.iter().map(|wanted| wanted.run.job), tmux) {
+    let here = || windows(ctx).reading(look);
+    for (runner, theirs) in by_runner(ctx, wanted.iter().map(|wanted| wanted.run.job), here) {
         let asked: Vec<OutputWanted<'_>> =
             theirs.iter().filter_map(|index| wanted.get(*index)).copied().collect();
         let Ok(read) = runner.output(&asked) else { continue };
@@ -94,18 +97,20 @@ pub fn outputs(
 /// An engine: its kind, and which of it.
 type Engine<'a> = (&'a TargetKind, &'a String);
 
-/// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner.
+/// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner;
+/// `windows` is that of all others.
 fn by_runner<'a>(
     ctx: &'a Ctx,
     jobs: impl Iterator<Item = &'a Job>,
-    tmux: &'a TmuxFact,
+    windows: impl Fn() -> WindowRunner<'a>,
 ) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
     let engine_of = |job: &'a Job| job.engine.as_ref().map(|run| (&run.kind, &run.cluster));
     let mut groups: BTreeMap<Option<Engine<'_>>, (&Job, Vec<usize>)> = BTreeMap::new();
     for (index, job) in jobs.enumerate() {
         groups.entry(engine_of(job)).or_insert((job, Vec::new())).1.push(index);
     }
-    groups.into_values().map(|(first, theirs)| (at(ctx, first, tmux), theirs)).collect()
+    let runner = |job| engine(ctx, job).unwrap_or_else(|| Box::new(windows()));
+    groups.into_values().map(|(first, theirs)| (runner(first), theirs)).collect()
 }
 
 /// A number that changes when a run may have come or gone or ended.
@@ -170,7 +175,7 @@ pub fn shown_again(
     *known = None;
     let want = Want::Shown { above, colours };
     let wanted = OutputWanted { run: run(data, job)?, seen: None, want };
-    Ok(engine.output(&[wanted])?.pop().flatten().map(|chunk| chunk.bytes))
+    Ok(engine.output(&[wanted])?.pop().flatten().map(|chunk| chunk.bytes.into()))
 }
 
 /// The workers of a job, as the window runner needs them.

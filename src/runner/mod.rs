@@ -13,6 +13,8 @@ pub mod window;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use bytes::Bytes;
+
 use crate::model::exit::Exit;
 use crate::model::facts::{RunFact, RunState};
 use crate::model::ids::LaunchToken;
@@ -199,7 +201,7 @@ pub enum Want {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// The bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// Where what comes next begins; nothing is missing between two pieces.
     pub next: u64,
 }

@@ -1,4 +1,4 @@
-//! Running other programs: an argument vector, never a shell. `dialog` waits for what they say.
+//! Running other programs: an argument vector, never a shell.
 
 mod pipes;
 
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
+
+pub use pipes::{Dialog, Reply};
 
 /// What a program reads on its standard input.
 #[derive(Clone, Debug)]

@@ -195,15 +195,34 @@ pub(super) fn open_window(window: &NewWindow) -> Chain {
         .then(&ListPanes::new().target(target.as_str()).format(formats::PANE).build())
 }
 
+/// The same, then `mark`; then commands are read from the standard input as by [`source_stdin`].
+pub(super) fn look_and_wait(mark: &str) -> Chain {
+    look().then(&say(mark)).then(&source())
+}
+
 /// Reads commands from the standard input: no limit on their number, and one that fails leaves the
 /// others alone.
 pub(super) fn source_stdin() -> Chain {
-    Chain::new(&SourceFile::new().path("-").build())
+    Chain::new(&source())
+}
+
+fn source() -> TmuxCommand<'static> {
+    SourceFile::new().path("-").build()
+}
+
+/// Prints a line.
+fn say(line: &str) -> TmuxCommand<'_> {
+    DisplayMessage::new().print().message(line).build()
+}
+
+/// What to put into a file to print a line.
+pub(super) fn said(words: &str) -> String {
+    line(&say(words)) + "\n"
 }
 
 /// What to put into a file to read panes; `mark` is printed after each.
 pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
-    let end = line(&DisplayMessage::new().print().message(mark).build()) + "\n";
+    let end = said(mark);
     let mut lines = String::with_capacity(panes.len() * 80);
     for pane in panes {
         lines.push_str(&line(&capture_pane(pane)));

@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
+use bytes::Bytes;
+
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken};
 
@@ -82,6 +84,27 @@ pub struct Capture {
     pub colours: bool,
 }
 
+/// What panes show, in the order in which they were asked for; `None` for a pane that is gone. Wrapped lines are
+/// joined, blank lines at the end (the unused part of the screen) are left out, every line ends in a newline.
+pub type Captured = Vec<Option<Bytes>>;
+
+/// Reads panes after a look.
+type ReadOn<'t> = dyn Fn(&[Capture]) -> Result<Captured, TmuxError> + Send + Sync + 't;
+
+/// A look at everything, and whoever answered it: what has changed since is read there.
+pub struct Look<'t> {
+    /// What was seen.
+    pub fact: TmuxFact,
+    read: Box<ReadOn<'t>>,
+}
+
+impl Look<'_> {
+    /// Reads panes that were seen, as [`Tmux::capture`] does.
+    pub fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
+        (self.read)(panes)
+    }
+}
+
 /// Who is in a pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Occupant {
@@ -116,6 +139,12 @@ pub trait Tmux: Send + Sync {
     /// and a question that failed are facts of their own.
     fn look(&self) -> TmuxFact;
 
+    /// The same, for whoever reads on what has changed. A question is dear at a server with many windows, whatever it
+    /// asks: this one is open until the panes are read.
+    fn look_to_read(&self) -> Look<'_> {
+        Look { fact: self.look(), read: Box::new(|panes| self.capture(panes)) }
+    }
+
     /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
     /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,
     /// a wide default size). Starts a server if none runs, with the caller's environment (minus
@@ -126,9 +155,8 @@ pub trait Tmux: Send + Sync {
     /// Opens a window with its pane options in the same tmux call; returns the pane as it then is.
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError>;
 
-    /// Reads panes in one call, in order; `None` for a pane that is gone. Wrapped lines are joined, blank
-    /// lines at the end (the unused part of the screen) are left out, every line ends in a newline.
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError>;
+    /// Reads panes in one call.
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError>;
 
     /// Reads one pane as [`Tmux::capture`] does, if it is still what and where it was at a look: for one
     /// pane, another look at everything would be too dear. `Changed` if not.
@@ -137,7 +165,7 @@ pub trait Tmux: Send + Sync {
         pane: &PaneFact,
         server_pid: u32,
         capture: &Capture,
-    ) -> Result<Vec<u8>, TmuxError> {
+    ) -> Result<Bytes, TmuxError> {
         let changed = || TmuxError::Changed { pane: pane.pane_id.clone() };
         let is_it = |seen: &PaneFact| {
             seen.pane_id == pane.pane_id

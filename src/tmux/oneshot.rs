@@ -1,18 +1,20 @@
-//! The real tmux: one `tmux` process per call, several commands in one call.
+//! The real tmux: one `tmux` process per call, several commands in one call; one for a look and what it reads.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::commands::{self, Chain};
-use super::{Capture, NewWindow, Occupant, Tmux, TmuxError, formats, version};
+use super::{Capture, Captured, Look, NewWindow, Occupant, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::variables;
 use crate::sys::env::Env;
-use crate::sys::proc::{self, Output, ProcError, Spawn};
+use crate::sys::proc::{self, Dialog, Output, ProcError, ProcessStatus, Reply, Spawn};
 use crate::sys::random::{OsRandom, Random as _};
 
 /// How long a server may take for one call. A healthy one needs milliseconds.
@@ -170,7 +172,25 @@ impl OneShot {
 
 impl Tmux for OneShot {
     fn look(&self) -> TmuxFact {
-        self.try_look().unwrap_or_else(|error| self.failure(&error))
+        let chain = commands::look();
+        let name = chain.name();
+        let seen = run(&name, &self.spawn(chain.into_args()));
+        seen.and_then(|output| self.seen(&name, &output)).unwrap_or_else(|e| self.failure(&e))
+    }
+
+    fn look_to_read(&self) -> Look<'_> {
+        let (fact, open) =
+            self.look_and_wait().unwrap_or_else(|error| (self.failure(&error), None));
+        let open = Mutex::new(open);
+        let read = move |panes: &[Capture]| {
+            let open = open.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // A process that has ended meanwhile says nothing about the server.
+            match open.map(|open| self.read_on(open, panes)).transpose()?.flatten() {
+                Some(read) => Ok(read),
+                None => self.capture(panes),
+            }
+        };
+        Look { fact, read: Box::new(read) }
     }
 
     fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
@@ -230,15 +250,16 @@ impl Tmux for OneShot {
         Ok(pane)
     }
 
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
         if panes.is_empty() {
             return Ok(Vec::new());
         }
         let chain = commands::source_stdin();
         let spawn = self.spawn(chain.into_args()).stdin(commands::capture_lines(panes, &self.mark));
         // A pane that is gone fails its own command and the exit code; the others are there all the same.
-        let output = run("capture-pane", &spawn)?;
-        formats::captures(&output.stdout, &self.mark, panes.len())
+        let mut output = run("capture-pane", &spawn)?;
+        let text = Bytes::from(std::mem::take(&mut output.stdout));
+        formats::captures(&text, &self.mark, panes.len())
             .ok_or_else(|| self.refusal("capture-pane", &output))
     }
 
@@ -247,7 +268,7 @@ impl Tmux for OneShot {
         pane: &PaneFact,
         server_pid: u32,
         capture: &Capture,
-    ) -> Result<Vec<u8>, TmuxError> {
+    ) -> Result<Bytes, TmuxError> {
         let chain = commands::capture_known(pane, server_pid, capture, &self.mark);
         let changed = || TmuxError::Changed { pane: pane.pane_id.clone() };
         let output = match self.call(chain) {
@@ -261,7 +282,7 @@ impl Tmux for OneShot {
         if output.stdout.trim_ascii() == self.mark.as_bytes() {
             return Err(changed());
         }
-        Ok(formats::without_blank_end(output.stdout))
+        Ok(formats::without_blank_end(&output.stdout.into()))
     }
 
     fn wake_mark(&self) -> u64 {
@@ -306,14 +327,50 @@ impl Tmux for OneShot {
 }
 
 impl OneShot {
-    fn try_look(&self) -> Result<TmuxFact, TmuxError> {
-        let chain = commands::look();
+    /// A look whose process waits for what it is to read.
+    fn look_and_wait(&self) -> Result<(TmuxFact, Option<Dialog>), TmuxError> {
+        let chain = commands::look_and_wait(&self.mark);
         let name = chain.name();
-        let output = run(&name, &self.spawn(chain.into_args()))?;
+        let wrong = |error| in_our_words(&name, &error);
+        let mut dialog = Dialog::begin(&self.spawn(chain.into_args())).map_err(wrong)?;
+        let end = format!("{}\n", self.mark);
+        match dialog.listen(end.as_bytes()).map_err(wrong)? {
+            Reply::All(mut stdout) => {
+                stdout.truncate(stdout.len() - end.len());
+                let output = Output { status: ProcessStatus::Code(0), stdout, stderr: Vec::new() };
+                Ok((self.seen(&name, &output)?, Some(dialog)))
+            }
+            Reply::Ended(output) => match self.seen(&name, &output)? {
+                TmuxFact::Up { .. } if output.status.success() => {
+                    let message = "ended in the middle of its answer".to_owned();
+                    Err(TmuxError::Failed { command: name, message })
+                }
+                fact => Ok((fact, None)),
+            },
+        }
+    }
+
+    /// What the process of a look reads, if it still does.
+    fn read_on(&self, open: Dialog, panes: &[Capture]) -> Result<Option<Captured>, TmuxError> {
+        let end = format!("{}-end", self.mark);
+        let lines = commands::capture_lines(panes, &self.mark) + &commands::said(&end);
+        let end = end + "\n";
+        let said = open.tell(lines.as_bytes(), end.as_bytes());
+        match said.map_err(|error| in_our_words("capture-pane", &error))? {
+            Reply::All(mut text) => {
+                text.truncate(text.len() - end.len());
+                Ok(formats::captures(&text.into(), &self.mark, panes.len()))
+            }
+            Reply::Ended(_) => Ok(None),
+        }
+    }
+
+    /// What was seen of the server, by what the commands of a look have printed.
+    fn seen(&self, name: &str, output: &Output) -> Result<TmuxFact, TmuxError> {
         // The server has introduced itself, and then there is not one pane that could be "current".
         let is_empty = output.complaint() == "no current target" && !output.stdout.is_empty();
         if !output.status.success() && !is_empty {
-            return Err(self.refusal(&name, &output));
+            return Err(self.refusal(name, output));
         }
         let text = output.text();
         let mut lines = text.lines();

@@ -150,12 +150,12 @@ fn output_is_followed_without_loss(world: &impl World) {
     });
     follow(world);
     assert_eq!(String::from_utf8(heard).unwrap(), first_output() + LAST + "\n");
-    assert_eq!(kept(world, &job, next).unwrap().bytes, b"", "it is over");
+    assert_eq!(kept(world, &job, next).unwrap().bytes, "", "it is over");
     let fact = fact(world, &job);
     assert_eq!(fact.exit.map(tpu::model::exit::Exit::code), Some(EXIT));
     let end = OutputWanted { run: run(&job), seen: None, want: Want::KeptEnd { bytes: 14 } };
     let end = world.runner().output(&[end]).unwrap().remove(0).unwrap();
-    assert_eq!(end.bytes, b"the last line\n");
+    assert_eq!(end.bytes, "the last line\n");
 }
 
 /// Exactly this one is stopped, once and again.

@@ -14,7 +14,7 @@ use tpu::sys::clock::SystemClock;
 use tpu::sys::env::Env;
 use tpu::sys::random::{OsRandom, Random as _};
 use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
+use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
 use crate::common::env::TestEnv;
@@ -68,7 +68,7 @@ impl Tmux for Door {
         if cut.is_some() { Err(lost) } else { Ok(pane) }
     }
 
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
         self.broken()?;
         self.tmux.capture(panes)
     }

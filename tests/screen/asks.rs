@@ -20,7 +20,7 @@ use tpu::ops::wake::Wake;
 use tpu::ops::{Ctx, board};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
-use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
+use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use crate::common::env::TestEnv;
 use crate::common::fakes::tmux::FakeTmux;
@@ -59,7 +59,7 @@ impl Tmux for Watched {
         pane: &PaneFact,
         server_pid: u32,
         capture: &Capture,
-    ) -> Result<Vec<u8>, TmuxError> {
+    ) -> Result<bytes::Bytes, TmuxError> {
         self.asked.lock().unwrap().push("known");
         self.tmux.capture_known(pane, server_pid, capture)
     }
@@ -72,7 +72,7 @@ impl Tmux for Watched {
         self.tmux.open_window(window)
     }
 
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
         self.captures.lock().unwrap().extend(panes.iter().cloned());
         self.tmux.capture(panes)
     }

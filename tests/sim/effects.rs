@@ -18,7 +18,7 @@ use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
 use tpu::sys::clock::Clock;
 use tpu::sys::procs::{Process, Processes, Signal, Table};
 use tpu::sys::threads::Threads;
-use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
+use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::world::{Pid, Purpose, Role, World, die};
 use super::{DATA, launcher};
@@ -400,7 +400,7 @@ impl Tmux for Me {
         self.opened_again(window, self.open(window))
     }
 
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
         self.step("capture");
         self.tmux().capture(panes)
     }

@@ -24,6 +24,7 @@ use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{JobFacts, diagnose};
 use crate::plan::{answer, backoff, next};
+use crate::tmux::Look;
 
 use super::fleet::ProviderFacts;
 use super::{Ctx, Error, lease, orphans, runners, watch, workers};
@@ -47,13 +48,13 @@ pub const ASKED_AT_MOST: Duration = Duration::from_secs(1);
 /// it a script that ended without a word. `once` says whether it saw such an end.
 fn settled<T>(
     ctx: &Ctx,
-    mut once: impl FnMut(&Arc<Data>, &TmuxFact) -> Result<(T, bool), Error>,
+    mut once: impl FnMut(&Arc<Data>, &Look<'_>) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
     let mut data = ctx.data()?;
     let mut round = 1;
     loop {
         fail::fail_point!("look-read");
-        let (seen, has_ended) = once(&data, &ctx.tmux.look())?;
+        let (seen, has_ended) = once(&data, &ctx.tmux.look_to_read())?;
         if !has_ended || round == ROUNDS {
             return Ok(seen);
         }
@@ -114,7 +115,7 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut LookMemory,
     whose: &Whose,
-    (data, tmux, fleet): (&Data, &TmuxFact, Arc<ProviderFacts>),
+    (data, tmux, fleet): (&Data, &Look<'_>, Arc<ProviderFacts>),
 ) -> Result<Looked, Error> {
     for name in whose.named() {
         super::ctx::user_of(data, name)?;
@@ -144,7 +145,7 @@ fn look_once(
             viewer.view(job, windows, seen)
         })
         .unzip();
-    let orphans = match tmux {
+    let orphans = match &tmux.fact {
         TmuxFact::Up { panes, .. } => {
             orphans::listed(ctx, data, data.users().iter().filter(|u| scope(u)), panes)
         }
@@ -156,7 +157,7 @@ fn look_once(
         users: data.users().iter().map(|user| user.name.clone()).collect(),
         jobs: views,
         orphans,
-        tmux: match tmux {
+        tmux: match &tmux.fact {
             TmuxFact::Up { .. } => TmuxHealth::Up,
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),

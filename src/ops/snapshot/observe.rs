@@ -18,6 +18,7 @@ use crate::ops::{Ctx, runners, watch};
 use crate::plan::diagnose::JobFacts;
 use crate::runner::{Observed, OutputMark, OutputWanted, RunRef, Want};
 use crate::text;
+use crate::tmux::Look;
 
 use super::{reach, read_text};
 
@@ -161,9 +162,9 @@ pub(super) fn observe(
     ctx: &Ctx,
     memory: &mut LookMemory,
     jobs: &[(&User, &Job)],
-    tmux: &TmuxFact,
+    tmux: &Look<'_>,
 ) -> Vec<Seen> {
-    let mut seen = runs_and_exits(ctx, jobs, tmux);
+    let mut seen = runs_and_exits(ctx, jobs, &tmux.fact);
     let changed = changed(ctx, memory, jobs, &mut seen);
     read((ctx, tmux), memory, jobs, &mut seen, changed);
     let undecided = further_back(memory, jobs, &seen);
@@ -243,7 +244,7 @@ fn further_back(memory: &LookMemory, jobs: &[(&User, &Job)], seen: &[Seen]) -> V
 
 /// Reads outputs in one call, and classifies what they show.
 fn read(
-    (ctx, tmux): (&Ctx, &TmuxFact),
+    (ctx, tmux): (&Ctx, &Look<'_>),
     memory: &mut LookMemory,
     jobs: &[(&User, &Job)],
     seen: &mut [Seen],

@@ -31,7 +31,7 @@ pub(super) fn from(job: &Job, from: u64) -> Result<Option<Chunk>, RunError> {
         )
     })?;
     let next = from + bytes.len() as u64;
-    Ok(Some(Chunk { bytes, next }))
+    Ok(Some(Chunk { bytes: bytes.into(), next }))
 }
 
 /// So many bytes at its end, if this launch has written to it. What cannot be read says nothing.
@@ -45,7 +45,7 @@ pub(super) fn end(job: &Job, bytes: u64) -> Option<Chunk> {
         return None;
     }
     let bytes = tail(&path, bytes).ok()?;
-    Some(Chunk { bytes, next: meta.len() })
+    Some(Chunk { bytes: bytes.into(), next: meta.len() })
 }
 
 /// The last `limit` bytes of a file.

@@ -15,13 +15,15 @@ mod script;
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use crate::effects::Effects;
 use crate::model::exit::Exit;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::LaunchToken;
 use crate::model::job::{Handle, Job, Status};
 use crate::sys::procs::Process;
-use crate::tmux::{Capture, NewWindow, TmuxError};
+use crate::tmux::{Capture, Look, NewWindow, TmuxError};
 
 use super::files::{Files, ThisDisk};
 use super::{
@@ -45,18 +47,25 @@ pub struct WindowRunner<'a> {
     effects: &'a Effects,
     workers: Box<dyn FarWorkers + 'a>,
     seen: Option<&'a TmuxFact>,
+    open: Option<&'a Look<'a>>,
 }
 
 impl<'a> WindowRunner<'a> {
     /// One that asks tmux for itself.
     pub fn new(effects: &'a Effects, workers: Box<dyn FarWorkers + 'a>) -> Self {
-        Self { effects, workers, seen: None }
+        Self { effects, workers, seen: None, open: None }
     }
 
     /// One that goes by a look that was made already, for whoever needs it for something else as well.
     #[must_use]
     pub fn seeing(self, tmux: &'a TmuxFact) -> Self {
         Self { seen: Some(tmux), ..self }
+    }
+
+    /// One that also reads panes by that look.
+    #[must_use]
+    pub fn reading(self, look: &'a Look<'a>) -> Self {
+        Self { open: Some(look), ..self.seeing(&look.fact) }
     }
 
     /// A number that changes when a window may have come or gone or its program ended: cheap enough to be asked
@@ -270,13 +279,17 @@ impl Runner for WindowRunner<'_> {
         if captures.is_empty() {
             return Ok(outputs);
         }
-        for (index, text) in of.into_iter().zip(self.effects.tmux.capture(&captures)?) {
+        let read = match self.open {
+            Some(look) => look.capture(&captures),
+            None => self.effects.tmux.capture(&captures),
+        };
+        for (index, text) in of.into_iter().zip(read?) {
             let (Some(text), Some(wanted), Some(output)) =
                 (text, wanted.get(index), outputs.get_mut(index))
             else {
                 continue;
             };
-            *output = Some(Chunk { bytes: since_launch(wanted.run.job, text), next: 0 });
+            *output = Some(Chunk { bytes: since_launch(wanted.run.job, &text), next: 0 });
         }
         Ok(outputs)
     }
@@ -436,10 +449,8 @@ pub fn alone(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Result<(), RunError
 }
 
 /// The text that belongs to this launch of the job.
-fn since_launch(job: &Job, mut text: Vec<u8>) -> Vec<u8> {
-    let length = panes::since_launch(job, &text).len();
-    text.drain(..text.len() - length);
-    text
+fn since_launch(job: &Job, text: &Bytes) -> Bytes {
+    text.slice_ref(panes::since_launch(job, text))
 }
 
 /// The pid of the server that answered.

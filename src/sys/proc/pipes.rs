@@ -21,23 +21,82 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A child of the program that keeps its outputs open does not keep us waiting: once the program itself has
 /// ended, what is there is taken. After the time-out of `spawn` it is killed and reaped.
 pub(super) fn exchange(spawn: &Spawn, stdin: Stdio, input: &[u8]) -> Result<Output, ProcError> {
-    let mut running = Running::begin(spawn, stdin).map_err(|error| spawn.error(error))?;
-    let in_our_words =
-        |source| ProcError::Io { program: spawn.program.to_string_lossy().into_owned(), source };
-    match running.run_to_its_end(input, spawn.timeout).map_err(in_our_words)? {
-        Some(status) => {
-            let (stdout, stderr) = std::mem::take(&mut running.read);
-            Ok(Output { status, stdout, stderr })
+    let mut running = Running::begin(spawn, stdin)?;
+    let mut turn = Turn::new(input, true);
+    loop {
+        if let Some(status) = running.hear()? {
+            return Ok(running.ended(status));
         }
-        None => Err(ProcError::TimedOut {
-            program: spawn.program.to_string_lossy().into_owned(),
-            after: spawn.timeout,
-        }),
+        running.talk(&mut turn)?;
+    }
+}
+
+/// A program that says something, and then waits for what it is told. It is killed and reaped when this is
+/// dropped.
+pub struct Dialog(Running);
+
+/// What came of a turn in a [`Dialog`].
+#[derive(Debug)]
+pub enum Reply {
+    /// It has said so much, and waits now.
+    All(Vec<u8>),
+    /// It has ended instead.
+    Ended(Output),
+}
+
+impl Dialog {
+    /// Starts a program whose standard input stays open. The time-out of `spawn` holds for each turn.
+    pub fn begin(spawn: &Spawn) -> Result<Self, ProcError> {
+        Running::begin(spawn, Stdio::piped()).map(Self)
+    }
+
+    /// Hears what it says until that ends in `mark`, which it has to wait behind.
+    pub fn listen(&mut self, mark: &[u8]) -> Result<Reply, ProcError> {
+        self.turn(Turn::new(&[], false), mark)
+    }
+
+    /// Tells it the last that it is told, and hears what it says to that, until that ends in `mark`. Its end is
+    /// not waited for.
+    pub fn tell(mut self, input: &[u8], mark: &[u8]) -> Result<Reply, ProcError> {
+        self.turn(Turn::new(input, true), mark)
+    }
+
+    fn turn(&mut self, mut turn: Turn<'_>, mark: &[u8]) -> Result<Reply, ProcError> {
+        let Self(running) = self;
+        loop {
+            let ended = running.hear()?;
+            if running.read.0.ends_with(mark) {
+                return Ok(Reply::All(std::mem::take(&mut running.read.0)));
+            }
+            if let Some(status) = ended {
+                return Ok(Reply::Ended(running.ended(status)));
+            }
+            running.talk(&mut turn)?;
+        }
+    }
+}
+
+/// What is told to a program, and how long that has taken.
+struct Turn<'a> {
+    /// What is still to be written.
+    input: &'a [u8],
+    /// Whether nothing comes after it.
+    is_last: bool,
+    since: SystemClock,
+    /// How long to look away from a program that has closed everything.
+    nap: Duration,
+}
+
+impl<'a> Turn<'a> {
+    fn new(input: &'a [u8], is_last: bool) -> Self {
+        Self { input, is_last, since: SystemClock::new(), nap: Duration::from_micros(50) }
     }
 }
 
 /// A program that runs. It is killed and reaped when this is dropped.
 struct Running {
+    program: String,
+    timeout: Duration,
     child: Child,
     /// Whether it leads a process group, which ends with it.
     own_group: bool,
@@ -50,13 +109,16 @@ struct Running {
 }
 
 impl Running {
-    fn begin(spawn: &Spawn, stdin: Stdio) -> io::Result<Self> {
+    fn begin(spawn: &Spawn, stdin: Stdio) -> Result<Self, ProcError> {
+        let wrong = |error| spawn.error(error);
         let mut command = spawn.command();
         command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = super::start(&mut command)?;
+        let mut child = super::start(&mut command).map_err(wrong)?;
         let input = child.stdin.take().map(|stdin| File::from(OwnedFd::from(stdin)));
         let outputs = (child.stdout.take(), child.stderr.take());
         let running = Self {
+            program: spawn.program.to_string_lossy().into_owned(),
+            timeout: spawn.timeout,
             child,
             own_group: spawn.own_group,
             input,
@@ -68,47 +130,51 @@ impl Running {
         let pipes =
             [fd_of(running.input.as_ref()), fd_of(outputs.0.as_ref()), fd_of(outputs.1.as_ref())];
         for pipe in pipes.into_iter().flatten() {
-            rustix::io::ioctl_fionbio(pipe, true)?;
+            rustix::io::ioctl_fionbio(pipe, true).map_err(|error| wrong(error.into()))?;
         }
         Ok(running)
     }
 
-    /// Writes all of `input`, closes the pipe behind it, and reads until the program ends. `None` if it has
-    /// not ended in time.
-    fn run_to_its_end(
-        &mut self,
-        mut input: &[u8],
-        timeout: Duration,
-    ) -> io::Result<Option<ProcessStatus>> {
-        let clock = SystemClock::new();
-        let mut nap = Duration::from_micros(50);
-        loop {
-            if input.is_empty() {
-                self.input = None;
-            }
+    /// Reads what it has written by now. How it ended, if it has: then nothing more comes.
+    fn hear(&mut self) -> Result<Option<ProcessStatus>, ProcError> {
+        let mut hear = || {
             // The end is asked for before the last reading, so nothing written before it is missed.
             let ended = self.child.try_wait()?;
             self.has_ended = ended.is_some();
             drain(&mut self.outputs.0, &mut self.read.0)?;
             drain(&mut self.outputs.1, &mut self.read.1)?;
-            if let Some(status) = ended {
-                return Ok(Some(ProcessStatus::from(status)));
-            }
-            let Some(left) = timeout.checked_sub(clock.monotonic()) else { return Ok(None) };
-            if self.outputs.0.is_none() && self.outputs.1.is_none() && input.is_empty() {
-                // It has closed everything: mostly because it is about to end.
-                clock.sleep(left.min(nap));
-                nap = (nap * 2).min(LOOK);
-                continue;
-            }
-            let written = self.talk(input, left.min(LOOK))?;
-            input = input.get(written..).unwrap_or_default();
-        }
+            Ok(ended.map(ProcessStatus::from))
+        };
+        hear().map_err(|source| self.wrong(source))
     }
 
-    /// Waits until there is something to do, and writes what it takes of `input`; how much that is.
-    fn talk(&mut self, input: &[u8], at_most: Duration) -> io::Result<usize> {
-        let writes = self.input.as_ref();
+    /// Waits until there is something to do, at most until the time is over, and writes what it takes of the
+    /// input; closes the pipe behind the last of it.
+    fn talk(&mut self, turn: &mut Turn<'_>) -> Result<(), ProcError> {
+        let Some(left) = self.timeout.checked_sub(turn.since.monotonic()) else {
+            let (program, after) = (self.program.clone(), self.timeout);
+            return Err(ProcError::TimedOut { program, after });
+        };
+        if turn.input.is_empty() {
+            if turn.is_last {
+                self.input = None;
+            }
+            if self.outputs.0.is_none() && self.outputs.1.is_none() {
+                // It has closed everything: mostly because it is about to end.
+                turn.since.sleep(left.min(turn.nap));
+                turn.nap = (turn.nap * 2).min(LOOK);
+                return Ok(());
+            }
+        }
+        let written = self.exchange(turn.input, left.min(LOOK));
+        let written = written.map_err(|source| self.wrong(source))?;
+        turn.input = turn.input.get(written..).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Waits until a pipe is ready, and writes what it takes of `input`; how much that is.
+    fn exchange(&mut self, input: &[u8], at_most: Duration) -> io::Result<usize> {
+        let writes = self.input.as_ref().filter(|_| !input.is_empty());
         let reads = [fd_of(self.outputs.0.as_ref()), fd_of(self.outputs.1.as_ref())];
         wait(fd_of(writes), reads, at_most)?;
         let Some(pipe) = self.input.as_mut() else { return Ok(0) };
@@ -119,6 +185,15 @@ impl Running {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(input.len()),
             Err(error) => Err(error),
         }
+    }
+
+    fn ended(&mut self, status: ProcessStatus) -> Output {
+        let (stdout, stderr) = std::mem::take(&mut self.read);
+        Output { status, stdout, stderr }
+    }
+
+    fn wrong(&self, source: io::Error) -> ProcError {
+        ProcError::Io { program: self.program.clone(), source }
     }
 }
 

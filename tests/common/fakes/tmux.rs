@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tpu::model::facts::{PaneFact, Place, TmuxFact};
 use tpu::model::ids::{JobId, LaunchToken};
 use tpu::sys::clock::Clock;
-use tpu::tmux::{Capture, NewWindow, Occupant, Tmux, TmuxError};
+use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 /// Rows of every pane.
 const HEIGHT: u32 = 50;
@@ -319,7 +319,7 @@ impl Tmux for FakeTmux {
         Ok(added.fact.clone())
     }
 
-    fn capture(&self, panes: &[Capture]) -> Result<Vec<Option<Vec<u8>>>, TmuxError> {
+    fn capture(&self, panes: &[Capture]) -> Result<Captured, TmuxError> {
         if panes.is_empty() {
             return Ok(Vec::new());
         }
@@ -328,7 +328,7 @@ impl Tmux for FakeTmux {
         let texts = panes.iter().map(|capture| {
             let window = server.window_of_pane(&capture.pane_id)?;
             let lines = capture.history.map(|count| ROWS + count as usize);
-            Some(last_lines(&window.text, lines))
+            Some(last_lines(&window.text, lines).into())
         });
         Ok(texts.collect())
     }

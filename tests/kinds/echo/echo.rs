@@ -247,7 +247,7 @@ impl Runner for Engine {
                 }
             };
             let bytes = log.get(from..).unwrap_or_default().to_vec();
-            Some(Chunk { bytes, next: log.len() as u64 })
+            Some(Chunk { bytes: bytes.into(), next: log.len() as u64 })
         };
         Ok(wanted.iter().map(read).collect())
     }

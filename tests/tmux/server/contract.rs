@@ -138,6 +138,8 @@ promises! {
     an_exit_is_read_of_the_pane_where_it_was_set,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
     a_capture_goes_as_far_back_as_asked,
+    a_look_reads_on_what_it_has_seen,
+    what_has_gone_since_a_look_is_not_read_on,
     a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was,
     the_pulse_tells_windows_and_ends_and_nothing_else,
     a_window_closed_by_hand_leaves_the_others_where_they_are,
@@ -159,7 +161,7 @@ fn without_a_server_all_say_so(world: &dyn World) {
     assert!(matches!(tmux.look(), TmuxFact::Down { .. }), "a question starts no server");
 }
 
-fn some_pane() -> PaneFact {
+pub(super) fn some_pane() -> PaneFact {
     PaneFact {
         session: "alice".to_owned(),
         window_index: 1,
@@ -342,7 +344,7 @@ fn panes_are_read_together_and_the_gone_do_not_spoil_it(world: &dyn World) {
     assert_eq!(text(2).as_deref(), Some("実験 №1: loss=0.25\n\n  epoch #{pid} $HOME ; 'x' \\\n"));
     assert_eq!(text(3).as_deref(), Some(""), "a blank pane is there");
     assert_eq!(text(4), text(0));
-    assert_eq!(tmux.capture(&[]).unwrap(), Vec::<Option<Vec<u8>>>::new());
+    assert_eq!(tmux.capture(&[]).unwrap(), Vec::new());
 }
 
 fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
@@ -358,7 +360,7 @@ fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
     let count = |history| {
         let capture = Capture { history, ..all_of(&pane) };
         let text = tmux.capture(&[capture]).unwrap().remove(0).unwrap();
-        let text = String::from_utf8(text).unwrap();
+        let text = String::from_utf8(text.into()).unwrap();
         assert!(text.ends_with("line 3000\n"), "the end is always there");
         (text.lines().count(), text.lines().next().unwrap().to_owned())
     };
@@ -369,6 +371,41 @@ fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
     assert_eq!(count(Some(70)).0, screen + 70);
 }
 
+fn a_look_reads_on_what_it_has_seen(world: &dyn World) {
+    let tmux = world.tmux();
+    assert!(matches!(tmux.look_to_read().fact, TmuxFact::Down { .. }));
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
+    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
+    world.show(&one, "first\n\nthird\n");
+    world.show(&two, "実験\n");
+    let look = tmux.look_to_read();
+    let TmuxFact::Up { place, panes } = &look.fact else { panic!("{:?}", look.fact) };
+    assert_eq!((place.clone(), panes.clone()), up(tmux));
+    let wanted = [all_of(&two), all_of(&one)];
+    for again in ["by the look", "by itself"] {
+        let read = look.capture(&wanted).unwrap();
+        assert_eq!(read, [Some("実験\n".into()), Some("first\n\nthird\n".into())], "{again}");
+    }
+    assert_eq!(tmux.look_to_read().capture(&[]).unwrap(), Vec::new());
+}
+
+fn what_has_gone_since_a_look_is_not_read_on(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
+    let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
+    world.show(&two, "second\n");
+    let look = tmux.look_to_read();
+    world.close_by_hand("alice", 1);
+    let read = look.capture(&[all_of(&two), all_of(&one), all_of(&two)]).unwrap();
+    assert_eq!(read, [Some("second\n".into()), None, Some("second\n".into())]);
+    let look = tmux.look_to_read();
+    world.stop();
+    let read = look.capture(&[all_of(&two)]);
+    assert!(matches!(read, Err(TmuxError::NoServer { .. })), "{read:?}");
+}
+
 fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn World) {
     let tmux = world.tmux();
     tmux.ensure_session("alice", 10_000).unwrap();
@@ -377,8 +414,8 @@ fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn Wo
     world.show(&pane, "of the seventh #{pid}\n");
     let pid = up(tmux).0.server_pid;
     let read = |pane: &PaneFact, pid| tmux.capture_known(pane, pid, &all_of(pane));
-    assert_eq!(read(&pane, pid).unwrap(), b"of the seventh #{pid}\n");
-    assert_eq!(read(&other, pid).unwrap(), b"", "a blank pane is there");
+    assert_eq!(read(&pane, pid).unwrap(), "of the seventh #{pid}\n");
+    assert_eq!(read(&other, pid).unwrap(), "", "a blank pane is there");
     let mut others = misunderstandings(&pane, pid, &other);
     others.push((PaneFact { window_index: 8, ..pane.clone() }, pid));
     others.push((PaneFact { session: "bob".to_owned(), ..pane.clone() }, pid));

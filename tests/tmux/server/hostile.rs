@@ -56,7 +56,7 @@ fn a_job_lives_through_every_setting() {
         show(&server, &eight, &format!("{}\n", lines.join("\n")), "line 2000");
         let capture = Capture { history: None, ..all_of(&eight) };
         let text = tmux.capture(&[capture]).unwrap().remove(0).unwrap();
-        assert_eq!(String::from_utf8(text).unwrap().lines().count(), 2_000, "{name}");
+        assert_eq!(String::from_utf8(text.into()).unwrap().lines().count(), 2_000, "{name}");
 
         // A window that somebody else closes leaves the others where they are.
         tmux.open_window(&job_window("alice", 5, "alice", "t5")).unwrap();

@@ -12,6 +12,7 @@ use tpu::sys::procs;
 use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, NewWindow, Tmux as _, TmuxError};
 
+use super::contract::some_pane;
 use super::{all_of, job_window, up, windows};
 use crate::common::tmux::{PrivateTmux, write_script};
 use crate::common::wait::{wait_for, wait_until};
@@ -147,7 +148,7 @@ fn colours_come_on_demand() {
     let pane = tmux.open_window(&window).unwrap();
     let read = |colours| {
         let capture = Capture { colours, ..all_of(&pane) };
-        String::from_utf8(tmux.capture(&[capture]).unwrap().remove(0).unwrap()).unwrap()
+        String::from_utf8(tmux.capture(&[capture]).unwrap().remove(0).unwrap().into()).unwrap()
     };
     wait_until("the program has written", || read(false) == "red\n");
     assert!(read(true).contains("\u{1b}[31mred"), "{:?}", read(true));
@@ -194,13 +195,95 @@ fn a_failed_question_is_unknown_and_never_down() {
         let path = format!("{}:/usr/bin:/bin", dir.path().display());
         let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
         let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_millis(500));
-        match tmux.look() {
-            TmuxFact::Unknown { reason } => {
-                assert!(reason.contains(expected), "{script}: {reason}");
+        let to_read = tmux.look_to_read();
+        assert!(to_read.capture(&[all_of(&some_pane())]).is_err(), "{script}");
+        for fact in [tmux.look(), to_read.fact] {
+            match fact {
+                TmuxFact::Unknown { reason } => {
+                    assert!(reason.contains(expected), "{script}: {reason}");
+                }
+                other => panic!("{script}: {other:?}"),
             }
-            other => panic!("{script}: {other:?}"),
         }
     }
+}
+
+/// A tmux that answers a look with one pane and does `then` with `$mark` for what ends a part; asked by another
+/// process, it says that there is no server.
+fn one_that_then(then: &str) -> String {
+    format!(
+        r#"for word; do case "$word" in tpu-mark-*) mark=$word;; esac; done
+        [ -n "$mark" ] || {{ echo "no server running on /socket" >&2; exit 1; }}
+        echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::"; echo "$mark"
+        {then}"#
+    )
+}
+
+#[test]
+fn what_is_read_after_a_look_is_whole_or_not_of_it() {
+    let cases = [
+        ("exec sleep 1000", "did not answer within"),
+        ("cat >&2; exit 1", "no tmux server"),
+        ("cat >/dev/null; echo one", "no tmux server"),
+        ("cat >/dev/null; echo one; echo $mark", "no tmux server"),
+        ("cat >/dev/null; echo one; echo $mark; echo $mark; echo $mark-end", "no tmux server"),
+        ("cat >/dev/null; echo one; echo $mark-end", "no tmux server"),
+        ("cat >/dev/null; echo one; echo $mark; echo $mark-end; exec sleep 1000", "all"),
+    ];
+    for (then, expected) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        write_script(&dir.path().join("tmux"), &one_that_then(then));
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        let env = Env::fixed([("PATH", path.as_str()), ("HOME", "/")]);
+        let tmux = OneShot::new(Some("none"), &env).with_timeout(Duration::from_secs(2));
+        let look = tmux.look_to_read();
+        let one = matches!(&look.fact, TmuxFact::Up { panes, .. } if panes.len() == 1);
+        assert!(one, "{then}: {:?}", look.fact);
+        let seen = match look.capture(&[all_of(&some_pane())]) {
+            Ok(read) => {
+                assert_eq!(read, [Some("one\n".into())]);
+                "all".to_owned()
+            }
+            Err(error) => error.to_string(),
+        };
+        assert!(seen.contains(expected), "{then}: {seen}");
+    }
+}
+
+#[test]
+fn a_look_that_breaks_off_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let half = r#"echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::""#;
+    write_script(&dir.path().join("tmux"), half);
+    let path = format!("{}:/usr/bin:/bin", dir.path().display());
+    let tmux = OneShot::new(Some("none"), &Env::fixed([("PATH", path.as_str())]));
+    let fact = tmux.look_to_read().fact;
+    assert!(matches!(&fact, TmuxFact::Unknown { reason } if reason.contains("middle")), "{fact:?}");
+}
+
+#[test]
+fn a_look_and_what_it_reads_are_one_process_that_nobody_sees() {
+    let server = PrivateTmux::new("");
+    server.one_shot().ensure_session("alice", 10_000).unwrap();
+    let pane = server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
+    let (calls, bin) = (server.dir().join("calls"), server.dir().join("bin"));
+    std::fs::create_dir(&bin).unwrap();
+    let counts = format!("echo call >>'{}'; PATH=${{PATH#*:}}; exec tmux \"$@\"", calls.display());
+    write_script(&bin.join("tmux"), &counts);
+    let mut env = server.env().clone();
+    let path = env.non_empty("PATH").unwrap().to_owned();
+    env.vars.insert("PATH".into(), format!("{}:{path}", bin.display()).into());
+    let tmux = OneShot::new(Some(server.socket()), &env);
+    let look = tmux.look_to_read();
+    assert!(matches!(look.fact, TmuxFact::Up { .. }), "{:?}", look.fact);
+    let attached = || server.run(&["list-sessions", "-F", "#{session_name} #{session_attached}"]);
+    assert_eq!((attached().as_str(), server.run(&["list-clients"]).as_str()), ("alice 0", ""));
+    assert_eq!(look.capture(&[all_of(&pane)]).unwrap(), [Some(bytes::Bytes::new())]);
+    assert_eq!(std::fs::read_to_string(&calls).unwrap(), "call\n");
+    // A look that nothing is read after keeps no server that has lost its last window.
+    drop(tmux.look_to_read());
+    server.run(&["kill-session", "-t", "=alice"]);
+    wait_until("the server has ended", || matches!(tmux.look(), TmuxFact::Down { .. }));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-pub use pipes::{Dialog, Reply};
+pub use pipes::{Dialog, DialogTurn};
 
 /// What a program reads on its standard input.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use super::{Capture, Captured, Look, NewWindow, Occupant, Tmux, TmuxError, forma
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::variables;
 use crate::sys::env::Env;
-use crate::sys::proc::{self, Dialog, Output, ProcError, ProcessStatus, Reply, Spawn};
+use crate::sys::proc::{self, Dialog, DialogTurn, Output, ProcError, ProcessStatus, Spawn};
 use crate::sys::random::{OsRandom, Random as _};
 
 /// How long a server may take for one call. A healthy one needs milliseconds.
@@ -335,12 +335,12 @@ impl OneShot {
         let mut dialog = Dialog::begin(&self.spawn(chain.into_args())).map_err(wrong)?;
         let end = format!("{}\n", self.mark);
         match dialog.listen(end.as_bytes()).map_err(wrong)? {
-            Reply::All(mut stdout) => {
+            DialogTurn::All(mut stdout) => {
                 stdout.truncate(stdout.len() - end.len());
                 let output = Output { status: ProcessStatus::Code(0), stdout, stderr: Vec::new() };
                 Ok((self.seen(&name, &output)?, Some(dialog)))
             }
-            Reply::Ended(output) => match self.seen(&name, &output)? {
+            DialogTurn::Ended(output) => match self.seen(&name, &output)? {
                 TmuxFact::Up { .. } if output.status.success() => {
                     let message = "ended in the middle of its answer".to_owned();
                     Err(TmuxError::Failed { command: name, message })
@@ -357,11 +357,11 @@ impl OneShot {
         let end = end + "\n";
         let said = open.tell(lines.as_bytes(), end.as_bytes());
         match said.map_err(|error| in_our_words("capture-pane", &error))? {
-            Reply::All(mut text) => {
+            DialogTurn::All(mut text) => {
                 text.truncate(text.len() - end.len());
                 Ok(formats::captures(&text.into(), &self.mark, panes.len()))
             }
-            Reply::Ended(_) => Ok(None),
+            DialogTurn::Ended(_) => Ok(None),
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Dialog(Running);
 
 /// What came of a turn in a [`Dialog`].
 #[derive(Debug)]
-pub enum Reply {
+pub enum DialogTurn {
     /// It has said so much, and waits now.
     All(Vec<u8>),
     /// It has ended instead.
@@ -51,25 +51,25 @@ impl Dialog {
     }
 
     /// Hears what it says until that ends in `mark`, which it has to wait behind.
-    pub fn listen(&mut self, mark: &[u8]) -> Result<Reply, ProcError> {
+    pub fn listen(&mut self, mark: &[u8]) -> Result<DialogTurn, ProcError> {
         self.turn(Turn::new(&[], false), mark)
     }
 
     /// Tells it the last that it is told, and hears what it says to that, until that ends in `mark`. Its end is
     /// not waited for.
-    pub fn tell(mut self, input: &[u8], mark: &[u8]) -> Result<Reply, ProcError> {
+    pub fn tell(mut self, input: &[u8], mark: &[u8]) -> Result<DialogTurn, ProcError> {
         self.turn(Turn::new(input, true), mark)
     }
 
-    fn turn(&mut self, mut turn: Turn<'_>, mark: &[u8]) -> Result<Reply, ProcError> {
+    fn turn(&mut self, mut turn: Turn<'_>, mark: &[u8]) -> Result<DialogTurn, ProcError> {
         let Self(running) = self;
         loop {
             let ended = running.hear()?;
             if running.read.0.ends_with(mark) {
-                return Ok(Reply::All(std::mem::take(&mut running.read.0)));
+                return Ok(DialogTurn::All(std::mem::take(&mut running.read.0)));
             }
             if let Some(status) = ended {
-                return Ok(Reply::Ended(running.ended(status)));
+                return Ok(DialogTurn::Ended(running.ended(status)));
             }
             running.talk(&mut turn)?;
         }

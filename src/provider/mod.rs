@@ -105,7 +105,8 @@ pub trait Provider: Send + Sync {
     /// How far an operation is. One that nobody remembers is [`Trouble::NotFound`]: the target's own state
     /// tells what came of it.
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
-        Err(self.refusal(format!("look at operation {name}")))
+        let doing = format!("look at operation {name}");
+        Err(ProviderError::new(Trouble::NotFound, doing, "nobody remembers it"))
     }
 
     /// How long to wait before an operation is first asked about, and at most between two questions.

@@ -1,7 +1,9 @@
 //! No control plane: targets come from data.json alone and are not watched. Every question about a state
 //! is answered so, and every request to change one says how to set a cloud up.
 
-use super::{Answer, EVERYWHERE, Provider, ProviderError, TargetAt, Trouble, ZoneAnswer};
+use super::{
+    Answer, EVERYWHERE, Operation, Provider, ProviderError, TargetAt, Trouble, ZoneAnswer,
+};
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::target::ProviderName;
@@ -41,6 +43,10 @@ impl Provider for NoProvider {
 
     fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         Err(self.refusal(format!("describe {target}")))
+    }
+
+    fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
+        Err(self.refusal(format!("look at operation {name}")))
     }
 
     fn refusal(&self, doing: String) -> ProviderError {

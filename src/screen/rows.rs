@@ -62,6 +62,7 @@ pub enum Group {
     Directory,
 }
 
+// In the order in which a key goes through them.
 words! {
     /// Its name.
     Group {

@@ -195,7 +195,8 @@ pub(super) fn open_window(window: &NewWindow) -> Chain {
         .then(&ListPanes::new().target(target.as_str()).format(formats::PANE).build())
 }
 
-/// The same, then `mark`; then commands are read from the standard input as by [`source_stdin`].
+/// The same, then `mark`; then commands are read from the standard input as by [`source_stdin`]. What ends captures
+/// is another word than this one: a command line is public, and a pane may show it.
 pub(super) fn look_and_wait(mark: &str) -> Chain {
     look().then(&say(mark)).then(&source())
 }

@@ -140,7 +140,8 @@ pub trait Tmux: Send + Sync {
     fn look(&self) -> TmuxFact;
 
     /// The same, for whoever reads on what has changed. A question is dear at a server with many windows, whatever it
-    /// asks: this one is open until the panes are read.
+    /// asks: this one is open until panes are read, once, or until it is dropped. A server that loses its last
+    /// session meanwhile ends only then.
     fn look_to_read(&self) -> Look<'_> {
         Look { fact: self.look(), read: Box::new(|panes| self.capture(panes)) }
     }

@@ -37,6 +37,28 @@ pub struct OneShot {
     timeout: Duration,
     /// Whether the program is new enough, once somebody had to know.
     version: OnceLock<Result<(), String>>,
+    /// Processes of looks that read nothing, until they have ended by themselves.
+    left: Mutex<Vec<Dialog>>,
+}
+
+/// The process of a look, as long as it may still be told what to read.
+struct Waiting<'t> {
+    tmux: &'t OneShot,
+    process: Mutex<Option<Dialog>>,
+}
+
+impl Waiting<'_> {
+    fn taken(&self) -> Option<Dialog> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(process) = self.taken() {
+            self.tmux.leave(process);
+        }
+    }
 }
 
 impl OneShot {
@@ -66,6 +88,7 @@ impl OneShot {
             mark: format!("tpu-mark-{}", OsRandom.hex(12)),
             timeout: TIMEOUT,
             version: OnceLock::new(),
+            left: Mutex::new(Vec::new()),
         }
     }
 
@@ -181,14 +204,10 @@ impl Tmux for OneShot {
     fn look_to_read(&self) -> Look<'_> {
         let (fact, open) =
             self.look_and_wait().unwrap_or_else(|error| (self.failure(&error), None));
-        let open = Mutex::new(open);
-        let read = move |panes: &[Capture]| {
-            let open = open.lock().unwrap_or_else(PoisonError::into_inner).take();
-            // A process that has ended meanwhile says nothing about the server.
-            match open.map(|open| self.read_on(open, panes)).transpose()?.flatten() {
-                Some(read) => Ok(read),
-                None => self.capture(panes),
-            }
+        let open = Waiting { tmux: self, process: Mutex::new(open) };
+        let read = move |panes: &[Capture]| match open.taken() {
+            Some(process) => self.read_on(process, panes),
+            None => self.capture(panes),
         };
         Look { fact, read: Box::new(read) }
     }
@@ -329,11 +348,12 @@ impl Tmux for OneShot {
 impl OneShot {
     /// A look whose process waits for what it is to read.
     fn look_and_wait(&self) -> Result<(TmuxFact, Option<Dialog>), TmuxError> {
-        let chain = commands::look_and_wait(&self.mark);
+        let end = format!("{}-seen", self.mark);
+        let chain = commands::look_and_wait(&end);
         let name = chain.name();
         let wrong = |error| in_our_words(&name, &error);
         let mut dialog = Dialog::begin(&self.spawn(chain.into_args())).map_err(wrong)?;
-        let end = format!("{}\n", self.mark);
+        let end = end + "\n";
         match dialog.listen(end.as_bytes()).map_err(wrong)? {
             DialogTurn::All(mut stdout) => {
                 stdout.truncate(stdout.len() - end.len());
@@ -350,8 +370,12 @@ impl OneShot {
         }
     }
 
-    /// What the process of a look reads, if it still does.
-    fn read_on(&self, open: Dialog, panes: &[Capture]) -> Result<Option<Captured>, TmuxError> {
+    /// What the process of a look reads. Nobody else is asked where it has ended: the panes were those of its server.
+    fn read_on(&self, open: Dialog, panes: &[Capture]) -> Result<Captured, TmuxError> {
+        if panes.is_empty() {
+            self.leave(open);
+            return Ok(Vec::new());
+        }
         let end = format!("{}-end", self.mark);
         let lines = commands::capture_lines(panes, &self.mark) + &commands::said(&end);
         let end = end + "\n";
@@ -359,10 +383,21 @@ impl OneShot {
         match said.map_err(|error| in_our_words("capture-pane", &error))? {
             DialogTurn::All(mut text) => {
                 text.truncate(text.len() - end.len());
-                Ok(formats::captures(&text.into(), &self.mark, panes.len()))
+                formats::captures(&text.into(), &self.mark, panes.len()).ok_or_else(|| {
+                    let message = "answered with something else than what was asked for".to_owned();
+                    TmuxError::Failed { command: "capture-pane".to_owned(), message }
+                })
             }
-            DialogTurn::Ended(_) => Ok(None),
+            DialogTurn::Ended(output) => Err(self.refusal("capture-pane", &output)),
         }
+    }
+
+    /// Lets the process of a look end that has nothing to read. It is not waited for, and not killed: a client that
+    /// is killed while it waits stays in the server's memory (measured with tmux 3.3a: 5 kB for each).
+    fn leave(&self, process: Dialog) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.push(process);
+        left.retain_mut(|process| !process.hang_up());
     }
 
     /// What was seen of the server, by what the commands of a look have printed.

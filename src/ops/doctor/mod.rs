@@ -39,6 +39,7 @@ pub enum Severity {
     Broken,
 }
 
+// The best first.
 words! {
     /// The word that people see.
     Severity {

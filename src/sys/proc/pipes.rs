@@ -32,7 +32,8 @@ pub(super) fn exchange(spawn: &Spawn, stdin: Stdio, input: &[u8]) -> Result<Outp
 }
 
 /// A program that says something, and then waits for what it is told. It is killed and reaped when this is
-/// dropped.
+/// dropped, unless it was left to itself.
+#[derive(Debug)]
 pub struct Dialog(Running);
 
 /// What came of a turn in a [`Dialog`].
@@ -59,6 +60,14 @@ impl Dialog {
     /// not waited for.
     pub fn tell(mut self, input: &[u8], mark: &[u8]) -> Result<DialogTurn, ProcError> {
         self.turn(Turn::new(input, true), mark)
+    }
+
+    /// Tells it nothing more, and leaves it to end by itself, also when this is dropped; whether it has ended by now.
+    pub fn hang_up(&mut self) -> bool {
+        let Self(running) = self;
+        running.input = None;
+        running.is_left = true;
+        !matches!(running.child.try_wait(), Ok(None))
     }
 
     fn turn(&mut self, mut turn: Turn<'_>, mark: &[u8]) -> Result<DialogTurn, ProcError> {
@@ -93,7 +102,8 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A program that runs. It is killed and reaped when this is dropped.
+/// A program that runs. It is killed and reaped when this is dropped, unless it is left to itself.
+#[derive(Debug)]
 struct Running {
     program: String,
     timeout: Duration,
@@ -106,6 +116,7 @@ struct Running {
     /// What it has written to either.
     read: (Vec<u8>, Vec<u8>),
     has_ended: bool,
+    is_left: bool,
 }
 
 impl Running {
@@ -125,6 +136,7 @@ impl Running {
             outputs,
             read: (Vec::new(), Vec::new()),
             has_ended: false,
+            is_left: false,
         };
         let outputs = &running.outputs;
         let pipes =
@@ -199,7 +211,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.has_ended {
+        if self.has_ended || self.is_left {
             return;
         }
         // All of it fails only if the program is gone already.

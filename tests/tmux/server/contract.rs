@@ -403,7 +403,7 @@ fn what_has_gone_since_a_look_is_not_read_on(world: &dyn World) {
     let look = tmux.look_to_read();
     world.stop();
     let read = look.capture(&[all_of(&two)]);
-    assert!(matches!(read, Err(TmuxError::NoServer { .. })), "{read:?}");
+    assert!(read.is_err(), "{read:?}");
 }
 
 fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn World) {

@@ -135,8 +135,9 @@ impl Table {
     /// Calls `found` with the words whose gram of that hash stands at `at`.
     #[inline]
     fn look(&self, text: &[u8], at: usize, hash: usize, found: &mut impl FnMut(Found)) {
-        let piece = self.bits.get(hash / PIECE).copied().unwrap_or(0);
-        if piece >> (hash % PIECE) & 1 == 1 {
+        if let Some(piece) = self.bits.get(hash / PIECE)
+            && piece >> (hash % PIECE) & 1 == 1
+        {
             self.compare(text, at, hash, found);
         }
     }

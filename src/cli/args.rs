@@ -2,7 +2,7 @@
 //!
 //! Nothing here looks at files. What the words mean is decided in `ops::selection`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::{
@@ -84,10 +84,10 @@ impl Cli {
 
     /// Reads the words behind the program's name.
     pub fn parse_words(words: &[OsString]) -> Result<(Self, String), clap::Error> {
-        let program = std::iter::once(OsString::from("tpu"));
-        let words: Vec<OsString> = program.chain(words.iter().cloned()).collect();
         let read = |command: clap::Command| {
-            let matches = command.try_get_matches_from(&words)?;
+            let program = std::iter::once(OsStr::new("tpu"));
+            let line = program.chain(words.iter().map(OsString::as_os_str));
+            let matches = command.try_get_matches_from(line)?;
             let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
             let global = Globals::from_arg_matches(&matches)?;
             let command = matches.subcommand().map(|(_, of)| {
@@ -98,7 +98,7 @@ impl Cli {
             Ok((Self { global, command: command.transpose()? }, name))
         };
         let mut all = Self::definitions();
-        match Self::only_named(&mut all, &words) {
+        match Self::only_named(&mut all, words) {
             // Messages and help know all commands, so what one does not understand is read once more.
             Some(one) => read(one).or_else(|_| read(Self::definitions())),
             None => read(all),

@@ -109,6 +109,8 @@ fn of_a_script_that_tells_its_end_before_it_ends() {
         wait_until(tells, || {
             matches!(env.job("alice", 1)["status"].as_str(), Some("finished" | "error"))
         });
+        // Until then its text says how fast it is, as that of any that runs.
+        wait_until("it is cleared", || !env.pane("alice", 1).contains("step 300/300"));
         has_come_all_the_way(&env, 1);
         drop(env.tmux().run(&["kill-pane", "-t", &env.pane_id("alice", 1).unwrap()]));
         has_come_all_the_way(&env, 1);

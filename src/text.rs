@@ -102,7 +102,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// a terminal acts on does. Of a line that was drawn over (by carriage returns) the last drawing stays. What
 /// comes from a job, a worker or a file of others leaves the program through here and no other way.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c != '\n' && is_unsafe(c)) {
+    if is_plain(text) || !text.chars().any(|c| c != '\n' && is_unsafe(c)) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len());
@@ -117,6 +117,12 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
         safe.push_str("\u{1b}[0m");
     }
     Cow::Owned(safe)
+}
+
+/// Whether there are only letters, digits and signs of ASCII in lines: most of what is printed, told at the cost of
+/// reading it.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\n' | b' '..=b'~'))
 }
 
 fn push_harmless(safe: &mut String, line: &str, is_coloured: &mut bool) {
@@ -157,7 +163,7 @@ const LONGEST_SGR: usize = 64;
 /// within strings, where it may be written as an escape.
 pub fn harmless_json(document: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| !c.is_ascii_whitespace() && is_unsafe(c);
-    if !document.chars().any(is_unsafe) {
+    if is_plain(document) || !document.chars().any(is_unsafe) {
         return Cow::Borrowed(document);
     }
     let mut safe = String::with_capacity(document.len() + 8);

@@ -348,8 +348,11 @@ fn ended(text: &str) -> String {
 
 /// Writes to stdout with or without colours; of what came from outside nothing else reaches a terminal.
 pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
+    let text = text::harmless(text);
+    // Without a colour in it there is nothing to take out, byte for byte.
+    let choice = if text.contains('\u{1b}') { choice } else { ColorChoice::Always };
     let mut out = AutoStream::new(io::stdout(), choice);
-    out.write_all(text::harmless(text).as_bytes())?;
+    out.write_all(text.as_bytes())?;
     out.flush()
 }
 

@@ -1,6 +1,7 @@
 //! Which jobs the list shows: filters, and lineages folded under their leaf.
 
-use tpu::model::facts::ErrorKind;
+use tpu::model::facts::{ErrorKind, Phase};
+use tpu::model::groups::{self, Folded};
 use tpu::model::ids::JobNumber;
 use tpu::model::job::Status;
 use tpu::model::member::Member;
@@ -120,4 +121,18 @@ fn members_of_a_group_fold_into_one_row_for_those_that_the_filter_finds() {
 #[test]
 fn a_filter_finds_what_a_fold_hides() {
     assert_eq!(drawn("status:resumed", &[]), ["└6", "└5"]);
+}
+
+#[test]
+fn members_of_a_group_are_counted_by_one_word_and_the_most_urgent_stands_for_it() {
+    let mut jobs: Vec<JobView> = (1..=4).map(samples::job).collect();
+    for (index, job) in (0..).zip(&mut jobs) {
+        job.member = Some(Member { group: JobNumber(1), index });
+    }
+    jobs[1].shown.phase = Some(Phase::Diverged);
+    jobs[2].shown.status = Status::Finished;
+    assert_eq!(groups::counts(&jobs), "3 running, 1 finished");
+    let rows = groups::folded(&jobs);
+    let [Folded::Group(row)] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!(row.worst().unwrap().id, jobs[1].id);
 }

@@ -161,8 +161,12 @@ fn marked(text: &str, global: &Globals) -> String {
 
 /// Prints a result. A reader that has gone away is no failure.
 pub(super) fn output(output: &Output, global: &Globals) -> ExitCode {
-    let colors = if global.json { ColorChoice::Never } else { choice(global.color) };
-    let written = to_stdout(&marked(&printed(output, global), global), colors);
+    let text = printed(output, global);
+    let written = if global.json {
+        document_to_stdout(&text)
+    } else {
+        to_stdout(&marked(&text, global), choice(global.color))
+    };
     for note in &output.notes {
         let note = format!("{} {note}\n", paint(AnsiColor::Yellow, NOTE));
         to_stderr(&marked(&note, global), global);
@@ -348,10 +352,14 @@ fn ended(text: &str) -> String {
 
 /// Writes to stdout with or without colours; of what came from outside nothing else reaches a terminal.
 pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
-    let text = text::harmless(text);
-    // Without a colour in it there is nothing to take out, byte for byte.
-    let choice = if text.contains('\u{1b}') { choice } else { ColorChoice::Always };
     let mut out = AutoStream::new(io::stdout(), choice);
+    out.write_all(text::harmless(text).as_bytes())?;
+    out.flush()
+}
+
+/// Writes a document to stdout, which is harmless as [`printed`] has made it and has no colours.
+fn document_to_stdout(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()
 }

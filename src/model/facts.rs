@@ -425,10 +425,6 @@ pub struct PaneFact {
     pub cursor_y: u32,
     /// Column of the cursor.
     pub cursor_x: u32,
-    /// Width of the pane in columns.
-    pub width: u32,
-    /// Height of the pane in rows.
-    pub height: u32,
     /// Pane option `@tpu_job`, set by the launch.
     pub job: Option<JobId>,
     /// Pane option `@tpu_launch`, set by the launch.

@@ -80,12 +80,23 @@ impl User {
 
     /// The job of a window.
     pub fn job(&self, window: JobNumber) -> Option<&Job> {
-        self.jobs.iter().find(|job| job.windows_id == window)
+        self.jobs.get(self.place_of(window)?)
+    }
+
+    /// Where the record of this number stands. Numbers rise as jobs are added, so it is nearly always found by
+    /// halves; whoever asks for each job in turn would else walk all of them as often.
+    fn place_of(&self, window: JobNumber) -> Option<usize> {
+        let place = self.jobs.partition_point(|job| job.windows_id < window);
+        let is_it = |job: &Job| job.windows_id == window;
+        match self.jobs.get(place) {
+            Some(job) if is_it(job) => Some(place),
+            _ => self.jobs.iter().position(is_it),
+        }
     }
 
     /// The job of a window, to be changed.
     pub fn job_mut(&mut self, window: JobNumber) -> Option<&mut Job> {
-        let at = self.jobs.iter().position(|job| job.windows_id == window)?;
+        let at = self.place_of(window)?;
         self.texts.get_mut(at)?.touched = true;
         self.jobs.get_mut(at)
     }
@@ -99,7 +110,7 @@ impl User {
 
     /// Takes a record out. The caller archives it.
     pub fn remove_job(&mut self, window: JobNumber) -> Option<Job> {
-        let at = self.jobs.iter().position(|job| job.windows_id == window)?;
+        let at = self.place_of(window)?;
         self.remove_job_at(at)
     }
 

@@ -1,9 +1,11 @@
 //! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
 //! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
 
+use std::collections::HashMap;
+
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Progress, Source, TargetFact};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Event, Job, Recovery, Status, StoredVerdict};
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
@@ -40,14 +42,16 @@ enum Change {
 /// Brings the records up to what a survey saw. Returns how many changed.
 pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
     let mut written = 0;
+    let mut facts: HashMap<&TargetName, TargetFact> = HashMap::new();
     for (view, decision) in survey.snapshot.jobs.iter().zip(&survey.decisions) {
         let seen = job_of(&survey.data, &view.id)?;
-        let fact = survey.fleet.fact(&survey.data, &seen.tpu);
+        let fact =
+            facts.entry(&seen.tpu).or_insert_with(|| survey.fleet.fact(&survey.data, &seen.tpu));
         let mut changes = changes(seen, view, decision);
         // Where the run cannot be seen, nobody can tell what the provider's answer means for it: it stays open.
         if view.window_alive.is_some() {
-            changes.extend(judged(seen, &fact, survey.snapshot.at));
-            let machine = answer::machine_of(seen, &fact, survey.snapshot.at);
+            changes.extend(judged(seen, fact, survey.snapshot.at));
+            let machine = answer::machine_of(seen, fact, survey.snapshot.at);
             changes.extend(machine.map(Change::Machine));
         }
         for change in changes {

@@ -158,7 +158,7 @@ impl Observed {
 /// What a run had printed at a look, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputMark {
-    /// Changes when the run has printed since, or when its output is shown at another size.
+    /// Changes when the run has printed since.
     pub mark: u64,
     /// Lines of it above what is shown.
     pub above: u64,

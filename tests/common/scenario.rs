@@ -243,8 +243,6 @@ fn pane(session: &str, index: u32, token: Option<&str>) -> PaneFact {
         history_size: 0,
         cursor_y: 0,
         cursor_x: 0,
-        width: 80,
-        height: 24,
         job: None,
         launch: token.map(LaunchToken::from),
         exit: None,

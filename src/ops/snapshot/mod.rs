@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
@@ -131,7 +133,8 @@ fn look_once(
     let seen = observe(ctx, memory, &jobs, tmux);
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
-    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
+    let zone = ctx.env.local_zone();
+    let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
     let links: HashMap<&UserName, Links<'_>> =
         data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
     let lineage = |user: &User, job: &Job| {
@@ -185,7 +188,8 @@ pub(super) fn look_at_and_remember(
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = memory.fleet(ctx, ANSWER_SERVES);
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
-        let viewer = Viewer { ctx, data, now: ctx.clock.now(), monitor, cloud, fleet };
+        let (now, zone) = (ctx.clock.now(), ctx.env.local_zone());
+        let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let (view, _) = viewer.view(job, lineage, seen);
         Ok((view, seen.has_ended(job)))
@@ -327,6 +331,8 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
+    /// The zone in which the original wrote down when a job was started.
+    zone: TimeZone,
     /// The MONITOR that runs, as it says of itself.
     monitor: Option<watch::Note>,
     /// The control plane that answered, in words.
@@ -341,7 +347,7 @@ impl Viewer<'_> {
         let target = self.fleet.fact(data, &job.tpu);
         let facts = JobFacts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
-        let started_at = started_at(ctx, job);
+        let started_at = started_at(job, &self.zone);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
         let decision = decide(&Situation {
             job,
@@ -443,14 +449,11 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
         .collect()
 }
 
-fn started_at(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
+fn started_at(job: &Job, zone: &TimeZone) -> Option<Timestamp> {
     match &job.start_time {
         StartTime::Unset => None,
         StartTime::At(instant) => Some(*instant),
-        StartTime::Original(value) => {
-            let zone = ctx.env.local_zone();
-            Timestamp::parse_original(value.as_str()?, &zone)
-        }
+        StartTime::Original(value) => Timestamp::parse_original(value.as_str()?, zone),
     }
 }
 

@@ -360,13 +360,11 @@ impl Runner for WindowRunner<'_> {
         let window = place::find(run.job, run.session, &tmux);
         let said = match window {
             Window::Here(pane) => format!(
-                "window {}:{} ({}), pane {}, {}x{}, {} lines above, process {}{}",
+                "window {}:{} ({}), pane {}, {} lines above, process {}{}",
                 pane.session,
                 pane.window_index,
                 pane.window_id,
                 pane.pane_id,
-                pane.width,
-                pane.height,
                 pane.history_size,
                 pane.pane_pid,
                 if pane.dead { ", which has ended" } else { "" },
@@ -461,14 +459,13 @@ fn server(tmux: &TmuxFact) -> u32 {
     }
 }
 
-/// Changes when a pane prints, is resized, or its job ends.
+/// Changes when a pane prints, or its job ends.
 fn printed(server: u32, pane: &PaneFact) -> OutputMark {
     let exit = pane.exit.map_or(u64::MAX, |code| u64::from(code.cast_unsigned()));
     let parts = [
         pane.activity,
         pane.history_size,
         u64::from(pane.cursor_y) << 32 | u64::from(pane.cursor_x),
-        u64::from(pane.width) << 32 | u64::from(pane.height),
         exit,
         u64::from(server),
     ];

@@ -259,8 +259,6 @@ mod tests {
             history_size: 0,
             cursor_y: 0,
             cursor_x: 0,
-            width: 80,
-            height: 24,
             job: None,
             launch: token.map(LaunchToken::from),
             exit: None,

@@ -10,8 +10,7 @@ use tpu::sys::clock::Clock;
 use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 /// Rows of every pane.
-const HEIGHT: u32 = 50;
-const ROWS: usize = HEIGHT as usize;
+const ROWS: usize = 50;
 
 /// The server in memory. Cheap to share: all methods take `&self`.
 pub(crate) struct FakeTmux {
@@ -209,8 +208,6 @@ impl Server {
             history_size: 0,
             cursor_y: 0,
             cursor_x: 0,
-            width: 200,
-            height: HEIGHT,
             job: None,
             launch: None,
             exit: None,

@@ -49,7 +49,8 @@ fn a_job_lives_through_every_setting() {
         let seven = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
         let eight = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
         assert_eq!((seven.window_index, eight.window_index), (7, 8), "{name}");
-        assert!(seven.width >= 200, "{name}: {}", seven.width);
+        let width = server.run(&["display-message", "-p", "-t", &seven.pane_id, "#{pane_width}"]);
+        assert!(width.parse::<u32>().is_ok_and(|width| width >= 200), "{name}: {width}");
 
         // More lines than a screen has: the history keeps them.
         let lines: Vec<String> = (1..=2_000).map(|n| format!("line {n}")).collect();

@@ -23,6 +23,7 @@ use crate::remote::Remote;
 use crate::remote::ssh::{SshConfig, sockets};
 use crate::runner::window::WindowRunner;
 use crate::runner::{RunError, Runner};
+use crate::sys::env::Env;
 
 /// A kind of target.
 pub trait KindOfTarget: Send + Sync {
@@ -37,8 +38,9 @@ pub trait KindOfTarget: Send + Sync {
         &[]
     }
 
-    /// Refuses a registration that makes no sense, and fills in what it leaves out.
-    fn register(&self, _registration: &mut Registration) -> Result<(), Refusal> {
+    /// Refuses a registration that makes no sense, and fills in what it leaves out: also from the environment of
+    /// whoever asks for it, which nobody has any more where the target is used.
+    fn register(&self, _registration: &mut Registration, _env: &Env) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::{Destination, Door, KindOfTarget, Refusal, Within};
 use crate::model::target::{Registration, TargetKind};
 use crate::remote::ssh;
+use crate::sys::env::Env;
 
 /// The kind of targets whose addresses somebody has registered.
 pub struct SshHosts;
@@ -20,7 +21,7 @@ impl KindOfTarget for SshHosts {
         &["address", "ssh-user", "ssh-key", "zone", "type", "pre", "spot"]
     }
 
-    fn register(&self, registration: &mut Registration) -> Result<(), Refusal> {
+    fn register(&self, registration: &mut Registration, _: &Env) -> Result<(), Refusal> {
         registration.kind = self.word();
         if registration.addresses.is_empty() {
             return Err(Refusal::new(

@@ -254,7 +254,7 @@ fn compare_found(
     let mut taken = taken_names(data);
     let mut changes = Vec::new();
     for (name, mut registration) in found {
-        kind.register(&mut registration)?;
+        kind.register(&mut registration, &ctx.env)?;
         registration.origin = Some(IMPORTED.to_owned());
         let others = (1_u32..).map(|number| match number {
             1 => TargetName::new(format!("{name}@{}", kind.word())),

@@ -74,7 +74,7 @@ fn checked_by_kind(ctx: &Ctx, registration: &Registration) -> Result<Registratio
         return Err(Error::usage(format!("'{provider}' is no provider of {}", kind.in_words()))
             .hint(format!("--provider is {}", text::either(&names))));
     }
-    kind.register(&mut registration)?;
+    kind.register(&mut registration, &ctx.env)?;
     Ok(registration)
 }
 

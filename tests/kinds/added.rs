@@ -303,6 +303,18 @@ fn it_is_followed_where_it_runs_whatever_becomes_of_its_target() {
 }
 
 #[test]
+fn what_the_environment_of_its_registration_says_is_kept_with_it() {
+    let mut lab = Lab::new();
+    let other = lab.env.path("other");
+    std::fs::create_dir(&other).unwrap();
+    lab.env.set("ECHO_SPOOL", other.to_str().unwrap());
+    drop(lab.tpu("register den --kind echo").exits(0));
+    lab.env.unset("ECHO_SPOOL");
+    drop(lab.tpu("run den -q -- ./train").exits(0));
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1);
+}
+
+#[test]
 fn what_it_finds_by_itself_is_imported() {
     let lab = Lab::new();
     let caves = lab.env.path("caves");

@@ -18,6 +18,7 @@ use crate::provider::{Provider, retry};
 use crate::remote::gcloud::{self, GcloudConfig};
 use crate::remote::local::LocalRemote;
 use crate::remote::ssh;
+use crate::sys::env::Env;
 use google::{Google, GoogleConfig};
 
 /// The Cloud TPU API.
@@ -41,7 +42,7 @@ impl KindOfTarget for Tpu {
         &["provider", "project", "endpoint", "zone", "type", "pre", "spot"]
     }
 
-    fn register(&self, registration: &mut Registration) -> Result<(), Refusal> {
+    fn register(&self, registration: &mut Registration, _: &Env) -> Result<(), Refusal> {
         let Registration { provider, project, endpoint, .. } = registration;
         let place = if project.is_some() { "--project" } else { "--endpoint" };
         match provider {

@@ -26,6 +26,7 @@ use tpu::runner::{
     StopOrder, StopOutcome, StopPart, Submitted, Want, environment,
 };
 use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::env::Env;
 
 /// The kind.
 pub(crate) struct Echo;
@@ -59,9 +60,15 @@ impl KindOfTarget for Echo {
         &[VOICE]
     }
 
-    fn register(&self, registration: &mut Registration) -> Result<(), Refusal> {
+    /// Whoever does not say which directory means the one of his environment.
+    fn register(&self, registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
         registration.kind = self.word();
         registration.engine = true;
+        if let (None, Some(spool)) =
+            (registration.options.get("spool"), env.non_empty("ECHO_SPOOL"))
+        {
+            registration.options.say("spool", spool);
+        }
         match registration.options.get("spool") {
             Some(_) => Ok(()),
             None => Err(Refusal::new("an echo needs a directory", "as in: --spool DIR")),

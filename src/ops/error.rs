@@ -217,6 +217,7 @@ impl From<RunError> for Error {
         let (kind, said) = match error {
             RunError::NotFound(said) => (Kind::NotFound, said),
             RunError::Refused(said) => (Kind::Refused, said),
+            RunError::Usage(said) => (Kind::Usage, said),
             RunError::Unreachable(said) => (Kind::Unreachable, said),
             RunError::State(said) => (Kind::State, said),
             RunError::Failed(said) => (Kind::Failed, said),

@@ -22,6 +22,10 @@ pub enum RunError {
     /// It is not for us to do: it lives elsewhere, or nobody can tell what is whose.
     #[error(transparent)]
     Refused(Said),
+    /// What runs it does not take it as it is asked for, in its own words, and has not begun it: an option, or a
+    /// name that it does not know.
+    #[error(transparent)]
+    Usage(Said),
     /// What runs it, or a machine that it runs on, does not answer; safe to try again.
     #[error(transparent)]
     Unreachable(Said),
@@ -52,6 +56,11 @@ impl RunError {
     /// [`RunError::Refused`] with advice.
     pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused(said(message, hint))
+    }
+
+    /// [`RunError::Usage`] with what to ask for instead.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage(said(message, hint))
     }
 
     /// [`RunError::Unreachable`] with advice.

@@ -185,6 +185,31 @@ fn what_is_preempted_is_no_success_whatever_its_program_ended_with() {
 }
 
 #[test]
+fn what_it_does_not_take_is_told_in_its_own_words_and_leaves_no_record() {
+    let lab = Lab::new();
+    let quiet = lab.env.path("spool/.quiet");
+    let own_words = ["echo: error: no voice is loud here", "leave out --voice"];
+    write_file(&quiet, "");
+    for array in ["", "--array 0-3"] {
+        let run = lab.tpu(&format!("run cave --voice loud {array} -q -- ./train")).exits(2);
+        drop(run.says(&own_words));
+        assert!(lab.env.jobs("alice").is_empty() && lab.submitted().is_empty());
+    }
+    std::fs::remove_file(&quiet).unwrap();
+    drop(lab.tpu("run cave --voice loud -q -- ./train").exits(0));
+    let first = lab.env.jobs("alice")[0]["windows_id"].as_u64().unwrap();
+    lab.says(first, "ended 1");
+    // An attempt that goes on for another one has its place in the lineage, where it can be told from one that ran.
+    write_file(&quiet, "");
+    let again = format!("rerun {first}");
+    drop(lab.tpu(&again).exits(2).says(&[own_words[0], "its record stays, as error: launch"]));
+    assert_eq!(lab.env.jobs("alice")[1]["error"], "launch");
+    std::fs::remove_file(&quiet).unwrap();
+    drop(lab.tpu(&again).exits(0));
+    assert_eq!((lab.env.jobs("alice").len(), lab.submitted().len()), (3, 2));
+}
+
+#[test]
 fn a_submission_whose_answer_was_lost_is_settled_by_the_next_look() {
     let lab = Lab::new();
     for spoiled in [".mute", ".deaf"] {

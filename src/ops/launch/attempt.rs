@@ -423,12 +423,15 @@ fn confirm(
     }
 }
 
-/// No window came to be: says so in the record, and returns the reason.
+/// No window came to be: says so in the record, and returns the reason. What an engine does not take as it is asked
+/// for leaves no record, unless it is part of a lineage.
 ///
 /// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
 /// through, the job runs, whatever tmux said.
 fn give_up(ctx: &Ctx, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Error {
     let id = &claimed.id();
+    let is_not_taken = error.kind == Kind::Usage && claimed.engine.is_some();
+    let is_forgotten = is_not_taken && plan.parent.is_none();
     let written = ctx.transact(|tx| {
         let Some(Launch { token, .. }) = &claimed.launch else { return Ok(false) };
         let job = records::of_launch(&mut tx.data, id, token)?;
@@ -439,13 +442,24 @@ fn give_up(ctx: &Ctx, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Error 
         // What was to be done has been tried to its end.
         job.intent = None;
         records::note(tx, id, "error", format!("launch: {error}"));
+        if let Some(user) = tx.data.user_mut(&id.user).filter(|_| is_forgotten) {
+            drop(user.remove_job(id.window));
+        }
         Ok(false)
     });
     if let Ok(true) = written {
         return Error::new(error.kind, format!("{id} is started, although tmux failed: {error}"))
             .hint(format!("`tpu check {}` shows it", id.user));
     }
-    let kind = if error.kind == Kind::Unreachable { Kind::Unreachable } else { Kind::Failed };
+    if is_forgotten {
+        return Error::usage(format!("{} does not take the job: {error}", plan.target.name))
+            .hint(error.advice());
+    }
+    let kind = match error.kind {
+        Kind::Usage if is_not_taken => Kind::Usage,
+        Kind::Unreachable => Kind::Unreachable,
+        _ => Kind::Failed,
+    };
     let stands = match &written {
         Ok(_) => "its record stays, as error: launch".to_owned(),
         Err(also) => format!("its record could not be marked, and will be: {also}"),

@@ -8,7 +8,7 @@ use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::Job;
 use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
-use crate::ops::{Ctx, Error, runners};
+use crate::ops::{Ctx, Error, Kind, runners};
 use crate::runner::{Attempt, Ground};
 
 use super::attempt::{self, Claim, Launched};
@@ -109,8 +109,13 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         && let Some((_, error)) = launched.failed.first()
     {
         let (group, why) = (&launched.group, &error.message);
+        let hint = match error.kind {
+            // There is no record that could be run again.
+            Kind::Usage => error.advice().to_owned(),
+            _ => format!("once that is mended: tpu rerun {group}"),
+        };
         let error = Error::new(error.kind, format!("no member of {group} was started: {why}"));
-        return Err(error.hint(format!("once that is mended: tpu rerun {group}")));
+        return Err(error.hint(hint));
     }
     Ok(launched)
 }

@@ -5,7 +5,7 @@
 //! `preempted REASON`, `evicted CODE` and `stopped` (the file of that name holds the number by which it was). Where
 //! `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
-//! does its disk.
+//! does its disk; `.quiet`, no voice is taken.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -208,6 +208,11 @@ impl Runner for Engine {
             return Err(Self::lost());
         }
         let Attempt { job, session, .. } = attempt;
+        let voice = job.spec.as_ref().and_then(|spec| spec.options.get("voice"));
+        if let Some(voice) = voice.filter(|_| self.spool.join(".quiet").exists()) {
+            let what = format!("echo: error: no voice is {voice} here");
+            return Err(RunError::usage(what, "leave out --voice"));
+        }
         let dir = self.dir(RunRef { job, session });
         let token = job.launch.as_ref().map(|launch| launch.token.clone());
         let token = token.unwrap_or_else(|| LaunchToken::from(""));

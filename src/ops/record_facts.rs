@@ -25,6 +25,8 @@ enum Change {
     Exited(Exit),
     /// It has failed, and nothing of it is at work any more.
     Failed(ErrorKind),
+    /// Somebody has stopped it where it runs.
+    Cancelled,
     /// The program has shown itself.
     Started,
     /// The error was none: it goes on.
@@ -74,7 +76,7 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         return changes;
     }
     // Why an engine ended it is its own word, and outranks the code that the program ended with.
-    let has_cause = view.shown.status.failure().is_some()
+    let has_cause = !view.shown.status.is_live()
         && view.shown.evidence.as_ref().is_some_and(|e| e.source == Source::Engine);
     if let (Some(exit), true, false) = (view.exit, job.status.is_live(), has_cause) {
         changes.push(Change::Exited(exit));
@@ -94,6 +96,7 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         (Status::Error(stored), Status::Error(kind)) if stored != kind => {
             changes.push(Change::Failed(*kind));
         }
+        (stored, Status::Killed(_)) if stored.is_live() => changes.push(Change::Cancelled),
         (Status::Unset | Status::Starting, Status::Running) => changes.push(Change::Started),
         (Status::Error(_), Status::Running) => changes.push(Change::Withdrawn),
         _ => {}
@@ -126,7 +129,7 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
         return callbacks::record_end(ctx, id, exit.code());
     }
     let reached = match change {
-        Change::Failed(_) => reached(ctx, seen, view),
+        Change::Failed(_) | Change::Cancelled => reached(ctx, seen, view),
         _ => Progress::default(),
     };
     ctx.transact(|tx| {
@@ -156,6 +159,18 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
                     launch.ended.get_or_insert(now);
                 }
                 ("error", text)
+            }
+            Change::Cancelled => {
+                job.apply(&Event::Killed)?;
+                let evidence = view.shown.evidence.as_ref();
+                let verdict = StoredVerdict::new(ErrorKind::KilledBySignal, evidence);
+                let text = verdict.line.clone();
+                job.verdict = Some(verdict);
+                job.keep_reached(&reached);
+                if let Some(launch) = job.launch.as_mut() {
+                    launch.ended.get_or_insert(now);
+                }
+                ("killed", text)
             }
             Change::Started => {
                 job.apply(&Event::Started)?;

@@ -2,7 +2,7 @@
 
 use crate::model::data::Data;
 use crate::model::ids::JobId;
-use crate::model::job::{Job, LaunchMode, Succession};
+use crate::model::job::{Event, Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Target;
@@ -132,7 +132,7 @@ fn under_lease(
     lease: &Held,
 ) -> Result<Launched, Error> {
     fail::fail_point!("resume-leased");
-    let done = stop_leftovers(ctx, request).and_then(|()| {
+    let done = keep_failure(ctx, plan).and_then(|()| stop_leftovers(ctx, request)).and_then(|()| {
         fail::fail_point!("resume-stopped");
         lease::renew(ctx, lease)?;
         attempt::start(ctx, plan, Some(lease))
@@ -142,6 +142,22 @@ fn under_lease(
         drop(lease::release(ctx, lease));
     }
     done
+}
+
+/// Writes down why an attempt is succeeded, before an engine is told to stop what is left of it: from then on the
+/// engine says no more than that somebody has stopped it.
+fn keep_failure(ctx: &Ctx, plan: &LaunchPlan) -> Result<(), Error> {
+    let Some(Parent { window, seen, failed: Some((kind, verdict)), .. }) = &plan.parent else {
+        return Ok(());
+    };
+    ctx.transact(|tx| {
+        let job = job_mut(&mut tx.data, &JobId::new(plan.user.clone(), *window))?;
+        if job.engine.is_some() && job.status == *seen {
+            job.apply(&Event::Failed(*kind))?;
+            job.verdict = Some(verdict.clone());
+        }
+        Ok(())
+    })
 }
 
 /// Whether a decision about `seen` is one about the record as it is now.

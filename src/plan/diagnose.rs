@@ -127,6 +127,10 @@ fn live(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     if let Some(kind) = cause_by_engine(run) {
         return Conclusion::failed(kind, run.evidence());
     }
+    // Somebody did not want it any more: that is no failure, whatever its text and its code say.
+    if run.is_cancelled && run.is_over() && run.source == Source::Engine {
+        return Conclusion::new(Status::Killed(None), Some(run.evidence()));
+    }
     // What has ended well cannot be taken away any more: this fact outlasts whatever the target does.
     if let Some(exit) = run.exit.filter(|exit| exit.is_success()) {
         return Conclusion::new(Status::Finished, Some(exit_fact(exit)));

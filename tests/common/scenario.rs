@@ -260,6 +260,8 @@ pub(crate) struct Engine {
     raw: String,
     reason: Option<String>,
     cause: Option<String>,
+    #[serde(default)]
+    cancelled: bool,
     exit: Option<i32>,
     /// In how many seconds it is expected to start.
     starts_in: Option<i64>,
@@ -282,6 +284,7 @@ impl Engine {
         RunFact {
             exit: self.exit.map(|code| job.exit(code)),
             cause: self.cause.as_deref().map(kind),
+            is_cancelled: self.cancelled,
             reason: self.reason.clone().map(Into::into),
             expected: self.starts_in.map(|seconds| ago(-seconds)),
             last_output: self.printed.map(ago),

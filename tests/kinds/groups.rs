@@ -150,6 +150,7 @@ fn the_screen_folds_and_unfolds_it_and_stops_all_or_one() {
     terminal.shows("Stop 1 job?");
     terminal.press("y");
     lab.env.wait_status(2, "killed");
+    terminal.shows("○ 1 killed");
     // From a member back to its group.
     terminal.press("Left");
     terminal.shows("▸ 1 ×4");

@@ -1,4 +1,5 @@
 //! Kinds of target that are added to the program from outside.
 
 mod added;
+mod followed;
 mod groups;

@@ -34,6 +34,8 @@ pub struct RunFact {
     pub exit: Option<Exit>,
     /// Why it ended, in the runner's own judgement. A run that is gone without one is lost.
     pub cause: Option<ErrorKind>,
+    /// Whether somebody has stopped it where it runs, as what runs it says; the reason says who.
+    pub is_cancelled: bool,
     /// Why it is so, in words: why it waits, why it is gone, why nobody knows.
     pub reason: Option<Cow<'static, str>>,
     /// When it is expected to start.
@@ -55,6 +57,7 @@ impl RunFact {
             state,
             exit: None,
             cause: None,
+            is_cancelled: false,
             reason: None,
             expected: None,
             nodes: Vec::new(),

@@ -2,8 +2,8 @@
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
 //! `state` (one line, below) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
-//! `preempted REASON`, `evicted CODE` and `stopped` (the file of that name holds the number by which it was). Where
-//! `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
+//! `preempted REASON`, `evicted CODE`, `cancelled WHO` and `stopped` (the file of that name holds the number by which
+//! it was). Where `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
 //! does its disk; `.quiet`, no voice is taken.
 
@@ -190,7 +190,15 @@ impl Engine {
                 cause: Some(ErrorKind::Preempted),
                 ..told(RunState::Ended, "EVICTED", Some("somebody of higher rank".to_owned()))
             },
-            "stopped" => told(RunState::Ended, "STOPPED", Some("somebody stopped it".to_owned())),
+            "stopped" => RunFact {
+                is_cancelled: true,
+                ..told(RunState::Ended, "STOPPED", Some("somebody stopped it".to_owned()))
+            },
+            "cancelled" => RunFact {
+                exit: Some(run.job.exit(143)),
+                is_cancelled: true,
+                ..told(RunState::Ended, "CANCELLED", Some(format!("cancelled {rest}")))
+            },
             other => told(RunState::Unknown, "UNKNOWN", Some(format!("it says '{other}'"))),
         }
     }

@@ -1,0 +1,47 @@
+//! What happens at an engine without our doing is followed, and what we do there is not taken for that.
+
+use super::added::{Lab, program};
+use crate::common::wait::wait_until;
+
+/// What the runtime prints when it has lost a member.
+const LOST: &str = "step 40/100 loss 0.25\nUNAVAILABLE: failed to connect to all addresses\n";
+
+#[test]
+fn what_somebody_stops_there_is_killed_and_does_not_come_back() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=lost:resume,unknown:resume,grpc:resume -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    lab.prints(1, LOST);
+    lab.says(1, "cancelled by uid 1001");
+    let shown = lab.shown(1);
+    assert_eq!(shown["status"], "killed");
+    assert_eq!(shown["evidence"]["source"], "engine");
+    assert_eq!(shown["evidence"]["line"], "cancelled by uid 1001");
+    let monitor = lab.monitor();
+    lab.env.wait_status(1, "killed");
+    drop(lab.tpu("ack").exits(0));
+    wait_until("it has been heard", || lab.env.data()["ack_MONITOR"] != true);
+    drop(monitor);
+    assert_eq!(lab.env.jobs("alice").len(), 1);
+    // The engine forgets it, and the record does not.
+    std::fs::remove_dir_all(lab.place(1)).unwrap();
+    drop(lab.tpu("explain 1").exits(0).says(&["alice/1 is killed", "cancelled by uid 1001"]));
+}
+
+/// Whoever looks between the stop of what is left and the next attempt must not take it for somebody's wish.
+#[test]
+fn what_a_resume_stops_is_not_taken_for_a_wish_to_end_it() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=grpc:resume -q -- ./train").exits(0));
+    lab.says(1, "running n7");
+    lab.prints(1, LOST);
+    assert_eq!(lab.shown(1)["error"], "grpc");
+    let points = [("FAILPOINTS", "resume-stopped=pause")];
+    let resume = lab.env.start_program(&program(), "resume 1 --yes", &points);
+    wait_until("it is stopped", || lab.place(1).join("stopped").exists());
+    resume.kill();
+    let shown = lab.shown(1);
+    assert_eq!((&shown["status"], &shown["error"]), (&"error".into(), &"grpc".into()));
+    let _monitor = lab.monitor();
+    lab.env.wait_status(1, "resumed");
+}

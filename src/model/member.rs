@@ -36,18 +36,29 @@ impl fmt::Display for Member {
     }
 }
 
-/// The members that a group is to have, by their indexes: never none, none twice.
+/// The members that a group is to have, by their indexes: never none, none twice. And how many of them may run at
+/// once, where not all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Array(Vec<u32>);
+pub struct Array {
+    indexes: Vec<u32>,
+    at_once: Option<u32>,
+}
 
 impl Array {
     /// A group has no more members than this.
     pub const MOST: usize = 1000;
 
-    /// Reads `0-3` or `0,2,5-7`.
+    /// Reads `0-3` or `0,2,5-7`, and behind that `%2`.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
         let bad = |what: String| BadPattern { column: 1, what };
         let outside = |error: BadPattern| BadPattern { column: error.column - 1, ..error };
+        let (text, at_once) = match text.split_once('%') {
+            None => (text, None),
+            Some((text, number)) => match number.parse() {
+                Ok(at_once @ 1..) => (text, Some(at_once)),
+                _ => return Err(bad("behind % stands how many may run at once".to_owned())),
+            },
+        };
         if text.contains(['[', ']']) {
             return Err(bad("members are as in 0-3 or 0,2,5-7".to_owned()));
         }
@@ -62,19 +73,24 @@ impl Array {
                 return Err(bad(format!("a group has at most {} members", Self::MOST)));
             }
         }
-        Ok(Self(indexes))
+        Ok(Self { indexes, at_once })
     }
 
     /// The indexes, in their order.
     pub fn indexes(&self) -> &[u32] {
-        &self.0
+        &self.indexes
+    }
+
+    /// How many may run at once; `None` where all may.
+    pub fn at_once(&self) -> Option<u32> {
+        self.at_once
     }
 }
 
 /// As it could be typed.
 impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = self.0.as_slice();
+        let mut rest = self.indexes.as_slice();
         let mut begin = "";
         while let Some(first) = rest.first() {
             let follows = rest.iter().zip(*first..).take_while(|(a, b)| **a == *b).count();
@@ -87,7 +103,7 @@ impl fmt::Display for Array {
             begin = ",";
             rest = after;
         }
-        Ok(())
+        self.at_once.map_or(Ok(()), |at_once| write!(f, "%{at_once}"))
     }
 }
 
@@ -126,12 +142,16 @@ mod tests {
 
     #[test]
     fn an_array_is_read_and_shown_as_it_is_typed() {
-        for text in ["0-3", "0,2,5-7", "5", "3,1", "0,1"] {
+        for text in ["0-3", "0,2,5-7", "5", "3,1", "0,1", "0-3%2", "7%1"] {
             assert_eq!(Array::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(Array::parse("00-02,1").unwrap().indexes(), [0, 1, 2]);
         assert_eq!(Array::parse("0-999").unwrap().indexes().len(), 1000);
-        for odd in ["", "a", "3-1", "0-1000", "0,,1", "1-", "-1", "[1]", "0-3%2", "5000000000"] {
+        assert_eq!(Array::parse("0-9%2").unwrap().at_once(), Some(2));
+        for odd in ["", "a", "3-1", "0-1000", "0,,1", "1-", "-1", "[1]", "0-3%", "5000000000"] {
+            assert!(Array::parse(odd).is_err(), "{odd}");
+        }
+        for odd in ["0-3%0", "0-3%-1", "0-3%x", "0-3%1%1", "%2", "0%2,3"] {
             assert!(Array::parse(odd).is_err(), "{odd}");
         }
         assert_eq!(Array::parse("0,x").unwrap_err().column, 3);

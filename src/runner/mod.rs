@@ -47,6 +47,11 @@ pub trait Runner: Send + Sync {
         }
     }
 
+    /// Whether it keeps to [`Attempt::at_once`].
+    fn limits_groups(&self) -> bool {
+        false
+    }
+
     /// How runs are, with as few questions as it takes for all of them; the result keeps their order. A question
     /// that failed makes those unknown about whom it was asked, and no others.
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;
@@ -124,6 +129,8 @@ pub struct Attempt<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// The control plane by which its workers are found, where those are not this machine.
     pub workers_by: Option<String>,
+    /// How many of the group that is started with it may run at once, where not all may.
+    pub at_once: Option<u32>,
 }
 
 /// A run that was started, now or before.

@@ -59,6 +59,18 @@ fn its_members_start_together_and_one_that_is_preempted_comes_back_as_itself() {
 }
 
 #[test]
+fn how_many_run_at_once_is_told_to_the_engine_and_refused_where_all_begin() {
+    let lab = Lab::new();
+    let line = "run cave --array 0-3%2 -q -- ./train";
+    let would = lab.tpu(&line.replace("-q", "-q --dry-run")).exits(0);
+    drop(would.says(&["0-3%2", "./train\n%2"]));
+    drop(lab.tpu(line).exits(0));
+    assert_eq!(lab.submitted(), ["./train\n%2"; 4]);
+    let refused = lab.tpu("run local --array 0-3%2 -q -- true").exits(4);
+    drop(refused.says(&["local starts all members of a group at once", "leave out %2"]));
+}
+
+#[test]
 fn its_number_means_all_of_them_wherever_several_are_meant() {
     let lab = Lab::new();
     run(&lab, "--name llama");
@@ -169,7 +181,7 @@ fn what_cannot_be_a_group_is_refused_and_leaves_nothing() {
         lab.tpu("run v2-1 --array 0-3 -q --force -- ./train").exits(4).says(&["one job at a time"]),
     );
     drop(lab.tpu("run v2-32 --auto --array 0-3 -q -- ./train").exits(4).says(&["one target"]));
-    for array in ["x", "3-1", "0-1000", "0,,1", "[0-1]", ""] {
+    for array in ["x", "3-1", "0-1000", "0,,1", "[0-1]", "", "0-3%0"] {
         let words = ["run", "cave", "--array", array, "-q", "--", "./train"];
         let spawn = lab.env.spawn_program(&program(), &words);
         drop(lab.env.output(&spawn).exits(2).says(&["--array"]));

@@ -199,6 +199,7 @@ impl World for Windows {
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
             workers_by: None,
+            at_once: None,
         });
         if self.fake.is_some() && self.starts(job) > before {
             Self::write_log(job, &first_output());

@@ -44,7 +44,7 @@ pub struct Run {
     /// A name by which it and its successors are called wherever a job is
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7
+    /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7; 0-9%2 runs two at once
     #[arg(long, value_name = "MEMBERS")]
     pub array: Option<String>,
     /// Options of one kind of target alone, by their names

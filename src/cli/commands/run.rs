@@ -161,7 +161,8 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     let array = match &args.array {
         None => None,
         Some(typed) => Some(Array::parse(typed).map_err(|error| {
-            Error::usage(format!("--array {typed}: {error}")).hint("as in --array 0-3 or 0,2,5-7")
+            Error::usage(format!("--array {typed}: {error}"))
+                .hint("as in --array 0-3, 0,2,5-7 or 0-9%2")
         })?),
     };
     if let (Some(_), TargetRequest::Any(any)) = (&array, &target) {

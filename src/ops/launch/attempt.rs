@@ -6,6 +6,7 @@
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
+use crate::model::member::Array;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
@@ -142,6 +143,7 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         words: plan.words(),
         env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
+        at_once: plan.spec.array.as_ref().and_then(Array::at_once),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
 use crate::ops::names;
-use crate::ops::{Ctx, Error, doors, snapshot};
+use crate::ops::{Ctx, Error, doors, runners, snapshot};
 
 use super::RunRequest;
 use super::plan::{LaunchPlan, Machine, Roots};
@@ -49,7 +49,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     }
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));
-        note(&mut problems, takes_several(target, spec));
+        note(&mut problems, takes_several((ctx, &data), target, spec));
     }
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
@@ -226,13 +226,22 @@ fn understood(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
     }
 }
 
-/// The jobs of a group run side by side.
-fn takes_several(target: &Target, spec: &JobSpec) -> Result<(), Error> {
-    if spec.array.is_none() || !target.exclusive {
-        return Ok(());
+/// The jobs of a group run side by side: all of them, unless what runs them can keep some back.
+fn takes_several((ctx, data): (&Ctx, &Data), target: &Target, spec: &JobSpec) -> Result<(), Error> {
+    let Some(array) = &spec.array else { return Ok(()) };
+    if target.exclusive {
+        let what = format!("{} takes one job at a time, and no group", target.name);
+        let hint = "a group needs a target that takes several, as `local` does";
+        return Err(Error::refused(what).hint(hint));
     }
-    let what = format!("{} takes one job at a time, and no group", target.name);
-    Err(Error::refused(what).hint("a group needs a target that takes several, as `local` does"))
+    match array.at_once() {
+        Some(at_once) if !runners::of_target(ctx, data, target)?.limits_groups() => {
+            let what = format!("{} starts all members of a group at once", target.name);
+            let hint = format!("leave out %{at_once}, or take a target whose engine queues jobs");
+            Err(Error::refused(what).hint(hint))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Script mode needs the script.

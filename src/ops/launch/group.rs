@@ -95,8 +95,10 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         }
         stands
     });
+    let at_once = array.at_once();
+    let attempts = ready.iter().map(|one| attempt::attempt(ctx, &one.plan, &one.job));
     let attempts: Vec<Attempt<'_>> =
-        ready.iter().map(|one| attempt::attempt(ctx, &one.plan, &one.job)).collect();
+        attempts.map(|attempt| Attempt { at_once, ..attempt }).collect();
     runner.submit_all(&attempts, &mut |place, submitted| {
         let Some(one) = ready.get(place) else { return };
         let settled = attempt::settle(ctx, &one.plan, &one.job, (&*runner, submitted));

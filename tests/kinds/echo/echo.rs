@@ -247,6 +247,10 @@ impl Runner for Engine {
         Ok(Submitted { handle: self.handle(&token, id), pane: None })
     }
 
+    fn limits_groups(&self) -> bool {
+        true
+    }
+
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         let observed = |run: &RunRef<'_>| {
             let length = std::fs::metadata(self.dir(*run).join("log")).map_or(0, |log| log.len());
@@ -316,12 +320,13 @@ impl Runner for Engine {
     }
 }
 
-/// What is submitted: a word on each line, and what was asked of this kind alone.
+/// What is submitted: a word on each line, what was asked of this kind alone, and how many run at once.
 fn argv(attempt: &Attempt<'_>) -> String {
     let options = attempt.job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
     let words = attempt.words.iter().map(|word| word.to_string_lossy().into_owned());
     let options = options.pairs().map(|(name, value)| format!("{name}={value}"));
-    words.chain(options).collect::<Vec<_>>().join("\n")
+    let at_once = attempt.at_once.map(|at_once| format!("%{at_once}"));
+    words.chain(options).chain(at_once).collect::<Vec<_>>().join("\n")
 }
 
 /// Its environment, `NAME=VALUE` on each line.

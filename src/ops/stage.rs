@@ -28,8 +28,9 @@ const LEFT_OUT: [&str; 10] = [
 ];
 
 /// Makes the log directory and, unless a resume brought its own, the stage directory of a job: on the disk that
-/// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there.
-pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<(), Error> {
+/// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there. `staged` is one
+/// that is there for certain.
+pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job, staged: Option<&str>) -> Result<(), Error> {
     let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
         return Err(Error::state(format!(
             "{} has no log or stage directory in its record",
@@ -40,7 +41,7 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<(), Error> {
     files.make_dir(Path::new(log)).map_err(|e| disk("create the log directory", log, &e))?;
     let to = Path::new(stage);
     let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
-    if job.father.is_some() && is_there()? {
+    if staged == Some(stage) || job.father.is_some() && is_there()? {
         return Ok(());
     }
     let from = Path::new(&job.job_dir);

@@ -59,6 +59,29 @@ fn its_members_start_together_and_one_that_is_preempted_comes_back_as_itself() {
 }
 
 #[test]
+fn its_members_run_from_one_copy_of_the_code_until_one_is_run_anew() {
+    let lab = Lab::new();
+    lab.env.code("alice", "train", "echo step\n");
+    run(&lab, "");
+    let dirs = |of: &str| {
+        let jobs = lab.env.jobs("alice");
+        jobs.iter().map(|job| job[of].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let (stages, mut logs) = (dirs("stage_dir"), dirs("log_dir"));
+    assert!(stages.iter().all(|stage| *stage == stages[0]), "{stages:?}");
+    let train = std::fs::read_to_string(std::path::Path::new(&stages[0]).join("train"));
+    assert_eq!(train.unwrap(), "echo step\n");
+    logs.dedup();
+    assert_eq!(logs.len(), 4, "each logs for itself");
+    let told = std::fs::read_to_string(lab.place(5).join("env")).unwrap();
+    assert!(told.contains(&format!("TPU_STAGE_DIR={}\n", stages[0])), "{told}");
+    lab.env.code("alice", "train", "echo better\n");
+    lab.says(3, "ended 1");
+    drop(lab.tpu("rerun 1_1").exits(0));
+    assert_ne!(dirs("stage_dir")[4], stages[0], "the code as it is now");
+}
+
+#[test]
 fn how_many_run_at_once_is_told_to_the_engine_and_refused_where_all_begin() {
     let lab = Lab::new();
     let line = "run cave --array 0-3%2 -q -- ./train";

@@ -60,7 +60,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
         claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
-    unsubmitted::while_at(ctx, &[&job], || prepare(ctx, plan, &job, &*runner))?;
+    unsubmitted::while_at(ctx, &[&job], || prepare(ctx, plan, &job, (&*runner, None)))?;
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
         return Err(unsubmitted::fallen(&job));
     }
@@ -69,18 +69,18 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
 }
 
 /// Lays ready what an engine is to find: the code, and beside the record the environment for successors. In a
-/// window the launcher sees to both.
+/// window the launcher sees to both. `staged` is a copy of this very code that is there already.
 pub(super) fn prepare(
     ctx: &Ctx,
     plan: &LaunchPlan,
     job: &Job,
-    runner: &dyn Runner,
+    (runner, staged): (&dyn Runner, Option<&str>),
 ) -> Result<(), Error> {
     if job.engine.is_none() {
         return Ok(());
     }
     let lay = || {
-        stage::prepare(ctx, &*runner.files(), job)?;
+        stage::prepare(ctx, &*runner.files(), job, staged)?;
         let dir = environment::fresh_directory(ctx, &job.id())?;
         Ok::<_, Error>(environment::keep(ctx, &dir, &attempt(ctx, plan, job).env)?)
     };
@@ -327,7 +327,7 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
         let name = directory_name(id, token, now);
         job.log_dir = Some(format!("{}/{}/{name}", plan.roots.log, id.user));
         if job.stage_dir.is_none() {
-            job.stage_dir = Some(format!("{}/{}/{name}", plan.roots.stage, id.user));
+            job.stage_dir = Some(stage_dir(plan, &name));
         }
     }
     job.launch = Some(Launch {
@@ -348,8 +348,13 @@ fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
     now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
 }
 
+/// Where the code of a plan is copied to.
+pub(super) fn stage_dir(plan: &LaunchPlan, name: &str) -> String {
+    format!("{}/{}/{name}", plan.roots.stage, plan.user)
+}
+
 /// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.
-fn directory_name(id: &JobId, token: &LaunchToken, now: Timestamp) -> String {
+pub(super) fn directory_name(id: &JobId, token: &LaunchToken, now: Timestamp) -> String {
     let token: String = token.as_str().chars().take(6).collect();
     format!("{}-{}-{token}", now.compact(), id.window)
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
-use crate::model::job::Job;
+use crate::model::job::{Handle, Job};
 use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
 use crate::ops::{Ctx, Error, Kind, runners};
@@ -77,9 +77,13 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let mut ready: Vec<&Claimed> = Vec::new();
     let all: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
     unsubmitted::while_at(ctx, &all, || {
+        let mut staged = None;
         for one in &claimed {
-            match attempt::prepare(ctx, &one.plan, &one.job, &*runner) {
-                Ok(()) => ready.push(one),
+            match attempt::prepare(ctx, &one.plan, &one.job, (&*runner, staged)) {
+                Ok(()) => {
+                    staged = one.job.stage_dir.as_deref();
+                    ready.push(one);
+                }
                 Err(error) => launched.sort(ctx, one, Err(error)),
             }
         }
@@ -133,11 +137,19 @@ fn claim(
         let now = ctx.clock.now();
         attempt::still_right(tx, plan, now)?;
         let group = attempt::next_number(tx, plan, *highest)?;
+        // Each window lays its own copy of the code ready; at an engine all members run from one.
+        let id = JobId::new(plan.user.clone(), group);
+        let stage_dir = match (handle, tokens.first()) {
+            (Handle::Engine { .. }, Some(first)) => {
+                Some(attempt::stage_dir(plan, &attempt::directory_name(&id, first, now)))
+            }
+            _ => plan.stage_dir.clone(),
+        };
         let mut claimed = Vec::new();
         for (index, token) in array.indexes().iter().zip(tokens) {
             let member = Member { group, index: *index };
             let spec = JobSpec { array: None, member: Some(member), ..plan.spec.clone() };
-            let plan = LaunchPlan { spec, ..plan.clone() };
+            let plan = LaunchPlan { spec, stage_dir: stage_dir.clone(), ..plan.clone() };
             let handle = &handle.beside(token);
             let claim = Claim { token, handle, highest: *highest, now, lease: None };
             let job = attempt::append(tx, &plan, &claim)?;

@@ -89,7 +89,7 @@ pub struct JobView {
     pub target_label: String,
     /// Why nobody knows how its target is now, and what was last heard of it.
     pub target_unknown: Option<String>,
-    /// Whose the machines of its target are.
+    /// Whose the machines are that it runs on.
     pub machines: Machines,
     /// Zone of the target, if known.
     pub zone: Option<String>,

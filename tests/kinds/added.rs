@@ -32,7 +32,8 @@ impl Lab {
         std::fs::create_dir(&spool).unwrap();
         let lab = Self { env, spool };
         let spool = lab.spool.to_str().unwrap();
-        drop(lab.tpu(&format!("register cave --kind echo --spool {spool}")).exits(0));
+        let told = lab.tpu(&format!("register cave --kind echo --spool {spool}")).exits(0);
+        assert!(!told.stderr.contains("staging.sh"), "{}", told.stderr);
         lab
     }
 
@@ -95,6 +96,8 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     );
     assert!(!lab.env.has_window("alice", 1), "no window of ours");
 
+    let explained = lab.tpu("explain 1").exits(0).stdout;
+    assert!(explained.contains("engine: has it\n") && !explained.contains("window"), "{explained}");
     let waiting = lab.shown(1);
     assert_eq!(waiting["status"], "pending");
     assert_eq!(waiting["pending"]["reason"], "behind nobody");
@@ -367,6 +370,9 @@ fn what_makes_no_sense_for_it_is_refused_with_what_would() {
     drop(lab.tpu("register den --kind echo").exits(4).says(&["--spool DIR"]));
     let help = lab.tpu("help register").exits(0);
     assert!(help.stdout.contains("--spool <DIR>"), "{}", help.stdout);
+    // Its options change nothing about the list of the commands.
+    let all = lab.tpu("help --all").exits(0).stdout;
+    assert_eq!(all, lab.env.tpu("help --all").exits(0).stdout);
     // The program without the kind shows such a target and its job, and does nothing with them.
     drop(lab.tpu("run cave -q -- ./train").exits(0));
     lab.says(1, "running n7");

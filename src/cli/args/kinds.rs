@@ -26,17 +26,18 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
 type Of = fn(&dyn KindOfTarget) -> &'static [KindOption];
 
 /// Adds the options that kinds of target bring along.
-pub(super) fn with_options(mut all: clap::Command) -> clap::Command {
-    let of_target = args(|kind| kind.own_options());
-    if !of_target.is_empty() {
-        let of_import = of_target.clone();
-        all = all.mut_subcommand("register", |register| register.args(of_target));
-        all = all.mut_subcommand("targets", |targets| {
-            targets.mut_subcommand("import", |import| import.args(of_import))
-        });
+pub(super) fn with_options(all: clap::Command) -> clap::Command {
+    let (of_target, of_job) = (args(|kind| kind.own_options()), args(|kind| kind.job_options()));
+    if of_target.is_empty() && of_job.is_empty() {
+        return all;
     }
-    let of_job = args(|kind| kind.job_options());
-    if of_job.is_empty() { all } else { all.mut_subcommand("run", |run| run.args(of_job)) }
+    // In place: each stays where it is in the list of all commands.
+    all.mut_subcommands(|command| match command.get_name() {
+        "register" => command.args(&of_target),
+        "targets" => command.mut_subcommand("import", |import| import.args(&of_target)),
+        "run" => command.args(&of_job),
+        _ => command,
+    })
 }
 
 /// The options of all kinds; one that several have in common is there once.

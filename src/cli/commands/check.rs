@@ -13,6 +13,7 @@ use crate::cli::print::{Output, table};
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::job::Status;
+use crate::model::target::Machines;
 use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify;
 use crate::ops::printed::{self, Ending};
@@ -197,10 +198,13 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     }
     text += &ends;
     text += &text_alone(ctx, view, ending.as_ref());
-    text += &match view.window_alive {
-        Some(true) => "window: open\n".to_owned(),
-        Some(false) => "window: gone\n".to_owned(),
-        None => "window: unknown\n".to_owned(),
+    text += match (view.window_alive, view.machines) {
+        (Some(true), Machines::Engine) => "engine: has it\n",
+        (Some(false), Machines::Engine) => "engine: has it no more\n",
+        (None, Machines::Engine) => "engine: unknown\n",
+        (Some(true), _) => "window: open\n",
+        (Some(false), _) => "window: gone\n",
+        (None, _) => "window: unknown\n",
     };
     if let Some(exit) = view.exit {
         let whose = if matches!(exit, Exit::Script(_)) { " (the script's)" } else { "" };

@@ -87,7 +87,8 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
     if let Some(job) = left {
         notes.push(format!("{job} may still run on workers that are now looked for elsewhere"));
     }
-    if args.zone.is_none() {
+    let kind = ctx.kinds.of_registration(&registration);
+    if args.zone.is_none() && kind.is_ok_and(|kind| kind.options().contains(&"zone")) {
         notes.push("without a zone, staging.sh is called without zone=".to_owned());
     }
     Ok(Output::new(

@@ -379,7 +379,7 @@ impl Viewer<'_> {
             } else {
                 None
             },
-            machines: target.machines,
+            machines: job.engine.as_ref().map_or(target.machines, |_| Machines::Engine),
             zone: data.target(&job.tpu).and_then(|target| target.zone),
             name: job.name().map(str::to_owned),
             member: job.member(),

@@ -15,10 +15,12 @@ use crate::sys::random::Random;
 use crate::sys::threads::Threads;
 use crate::tmux::Tmux;
 
-/// Every effect a use case, a runner or a provider may have.
+/// Every effect a use case, a runner or a provider may have. Copies are the same doors, for what is done side by
+/// side.
+#[derive(Clone)]
 pub struct Effects {
     /// data.json, its lock, journal and archive.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// The tmux server.
     pub tmux: Arc<dyn Tmux>,
     /// Time.
@@ -45,7 +47,7 @@ impl Effects {
     /// The same, through which changes to the state file are only tried out.
     #[must_use]
     pub fn dry_run(self) -> Self {
-        Self { store: self.store.dry_run(), ..self }
+        Self { store: Arc::new(self.store.dry_run()), ..self }
     }
 
     /// Reads the state file.

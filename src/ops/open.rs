@@ -45,7 +45,7 @@ pub fn open(opening: Opening) -> Ctx {
     let disk = Arc::new(OsDisk);
     let store = Store::open(Paths::new(data), disk, Arc::<SystemClock>::clone(&clock), who);
     let effects = Effects {
-        store,
+        store: Arc::new(store),
         tmux: Arc::new(OneShot::new(tmux_socket.as_deref(), &env)),
         clock,
         random: Arc::new(OsRandom),

@@ -1,13 +1,15 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
 use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
-use crate::model::job::Job;
+use crate::model::job::{EngineRun, Job};
 use crate::model::target::{Target, TargetKind};
 use crate::runner::window::panes::{self, Known};
 use crate::runner::window::{FarWorkers, WindowRunner, beside};
@@ -20,6 +22,9 @@ use crate::tmux::Look;
 
 use super::ctx::user_of;
 use super::{Ctx, Error, Kind, records, workers};
+
+/// How long a look waits for engines.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The runner of what is to be started on a target.
 pub fn of_target<'a>(
@@ -50,23 +55,69 @@ fn engine<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
 }
 
 /// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps
-/// their order.
+/// their order. Engines are asked side by side, and one that is late holds up neither the others nor the look.
 pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed> {
     if runs.iter().all(|run| run.job.engine.is_none()) {
         return windows(ctx).seeing(tmux).observe(runs);
     }
-    let mut seen: Vec<Observed> = runs.iter().map(|_| Observed::unknown()).collect();
-    let here = || windows(ctx).seeing(tmux);
-    for (runner, theirs) in by_runner(ctx, runs.iter().map(|run| run.job), here) {
-        let asked: Vec<RunRef<'_>> =
-            theirs.iter().filter_map(|index| runs.get(*index)).copied().collect();
-        for (index, observed) in theirs.into_iter().zip(runner.observe(&asked)) {
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    let mut seen: Vec<Observed> = runs.iter().map(|_| late()).collect();
+    let mut take = |theirs: Vec<usize>, observed: Vec<Observed>| {
+        for (index, observed) in theirs.into_iter().zip(observed) {
             if let Some(seen) = seen.get_mut(index) {
                 *seen = observed;
             }
         }
+    };
+    let (say, answers) = channel();
+    let mut here = Vec::new();
+    for (first, theirs) in by_engine(runs.iter().map(|run| run.job)) {
+        let asked: Vec<RunRef<'_>> =
+            theirs.iter().filter_map(|index| runs.get(*index)).copied().collect();
+        match first.engine.clone().filter(|_| engine(ctx, first).is_some()) {
+            Some(run) => ask(ctx, run, &asked, (theirs, say.clone())),
+            None => here.push((theirs, asked)),
+        }
+    }
+    drop(say);
+    for (theirs, asked) in here {
+        take(theirs, windows(ctx).seeing(tmux).observe(&asked));
+    }
+    let left = || deadline.saturating_sub(ctx.clock.monotonic());
+    while let Ok((theirs, observed)) = answers.recv_timeout(left()) {
+        take(theirs, observed);
     }
     seen
+}
+
+/// What an engine has said, with the places of the runs that it is about.
+type Answer = (Vec<usize>, Vec<Observed>);
+
+/// What is known of a run whose engine has not answered in time.
+fn late() -> Observed {
+    let mut late = Observed::unknown();
+    let why = format!("its engine has not answered within {} s", PATIENCE.as_secs());
+    late.run.reason = Some(why.into());
+    late
+}
+
+/// Asks an engine about its runs, and waits for nothing: the answer comes with the places of the runs.
+fn ask(
+    ctx: &Ctx,
+    run: EngineRun,
+    asked: &[RunRef<'_>],
+    (theirs, say): (Vec<usize>, Sender<Answer>),
+) {
+    let (kinds, effects) = (ctx.kinds.clone(), ctx.effects.clone());
+    let asked: Vec<(Job, String)> =
+        asked.iter().map(|run| (run.job.clone(), run.session.to_owned())).collect();
+    ctx.threads.spawn(Box::new(move || {
+        let runs: Vec<RunRef<'_>> =
+            asked.iter().map(|(job, session)| RunRef { job, session }).collect();
+        let observed = kinds.engine(&run, &effects).map(|engine| engine.observe(&runs));
+        // Nobody hears it any more where the look is over.
+        drop(say.send((theirs, observed.unwrap_or_default())));
+    }));
 }
 
 /// What runs have printed, each by its own runner; the result keeps their order. What cannot be read by one
@@ -104,13 +155,20 @@ fn by_runner<'a>(
     jobs: impl Iterator<Item = &'a Job>,
     windows: impl Fn() -> WindowRunner<'a>,
 ) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
+    let runner = |job| engine(ctx, job).unwrap_or_else(|| Box::new(windows()));
+    by_engine(jobs).map(|(first, theirs)| (runner(first), theirs)).collect()
+}
+
+/// Groups jobs by the engine that has them; with the first of each, the indexes of all.
+fn by_engine<'a>(
+    jobs: impl Iterator<Item = &'a Job>,
+) -> impl Iterator<Item = (&'a Job, Vec<usize>)> {
     let engine_of = |job: &'a Job| job.engine.as_ref().map(|run| (&run.kind, &run.cluster));
     let mut groups: BTreeMap<Option<Engine<'_>>, (&Job, Vec<usize>)> = BTreeMap::new();
     for (index, job) in jobs.enumerate() {
         groups.entry(engine_of(job)).or_insert((job, Vec::new())).1.push(index);
     }
-    let runner = |job| engine(ctx, job).unwrap_or_else(|| Box::new(windows()));
-    groups.into_values().map(|(first, theirs)| (runner(first), theirs)).collect()
+    groups.into_values()
 }
 
 /// A number that changes when a run may have come or gone or ended.

@@ -53,7 +53,8 @@ pub trait Runner: Send + Sync {
     }
 
     /// How runs are, with as few questions as it takes for all of them; the result keeps their order. A question
-    /// that failed makes those unknown about whom it was asked, and no others.
+    /// that failed makes those unknown about whom it was asked, and no others. A look goes on without an answer that
+    /// takes longer than three seconds: a question should give up by itself before.
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;
 
     /// How the command of a run has ended, as far as a supervisor of ours has written it down beside the record.

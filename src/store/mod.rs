@@ -98,12 +98,13 @@ impl Store {
         Self { paths, disk, clock, who, cache, dry_run: false, tried }
     }
 
-    /// The same door, through which changes are only tried out: each is applied to what the ones before would
-    /// have left, as is whatever is read afterwards, and nothing is written.
+    /// A door to the same file, through which changes are only tried out: each is applied to what the ones before
+    /// would have left, as is whatever is read afterwards, and nothing is written.
     #[must_use]
-    pub fn dry_run(mut self) -> Self {
-        self.dry_run = true;
-        self
+    pub fn dry_run(&self) -> Self {
+        let (disk, clock) = (Arc::clone(&self.disk), Arc::clone(&self.clock));
+        let door = Self::open(self.paths.clone(), disk, clock, self.who.clone());
+        Self { dry_run: true, ..door }
     }
 
     /// Whether changes are only tried out.

@@ -1,6 +1,11 @@
 //! What happens at an engine without our doing is followed, and what we do there is not taken for that.
 
+use std::time::Duration;
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+
 use super::added::{Lab, program};
+use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
 /// What the runtime prints when it has lost a member.
@@ -26,6 +31,39 @@ fn what_somebody_stops_there_is_killed_and_does_not_come_back() {
     // The engine forgets it, and the record does not.
     std::fs::remove_dir_all(lab.place(1)).unwrap();
     drop(lab.tpu("explain 1").exits(0).says(&["alice/1 is killed", "cancelled by uid 1001"]));
+}
+
+/// Two that sleep would take two deadlines one after the other, and without one for ever.
+#[test]
+fn engines_are_asked_side_by_side_and_those_that_are_late_hold_nobody_up() {
+    let lab = Lab::new();
+    let sleepers = ["den", "pit"].map(|name| {
+        let spool = lab.env.path(name);
+        std::fs::create_dir(&spool).unwrap();
+        let register = format!("register {name} --kind echo --spool {}", spool.display());
+        drop(lab.tpu(&register).exits(0));
+        drop(lab.tpu(&format!("run {name} -q -- ./train")).exits(0));
+        spool
+    });
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    lab.says(3, "running n7");
+    for spool in &sleepers {
+        write_file(&spool.join(".asleep"), "");
+    }
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let jobs = lab.tpu("check alice --json").exits(0).json();
+    let took = clock.monotonic().saturating_sub(begun);
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    for late in [0, 1] {
+        let why = jobs["jobs"][late]["unknown"].as_str().unwrap();
+        assert_eq!(why, "its engine has not answered within 3 s");
+    }
+    assert_eq!(jobs["jobs"][2]["status"], "running");
+    for spool in &sleepers {
+        std::fs::remove_file(spool.join(".asleep")).unwrap();
+    }
+    assert_eq!(lab.shown(1)["status"], "pending");
 }
 
 /// Whoever looks between the stop of what is left and the next attempt must not take it for somebody's wish.

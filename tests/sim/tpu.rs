@@ -99,7 +99,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
     let providers = Providers::fixed(Arc::new(door));
     let monitor = start.purpose == Purpose::Monitor;
     let effects = Effects {
-        store: Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who),
+        store: Arc::new(Store::open(paths(), Arc::new(me.clone()), Arc::new(me.clone()), who)),
         tmux: Arc::new(me.clone()),
         clock: Arc::new(me.clone()),
         random: Arc::new(SeededRandom::new(seed)),

@@ -5,7 +5,7 @@
 //! `preempted REASON`, `evicted CODE`, `cancelled WHO` and `stopped` (the file of that name holds the number by which
 //! it was). Where `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
-//! does its disk; `.quiet`, no voice is taken.
+//! does its disk; `.quiet`, no voice is taken; `.asleep`, it hears no question until the file is gone.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -252,6 +252,9 @@ impl Runner for Engine {
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        while self.spool.join(".asleep").exists() {
+            SystemClock::new().sleep(Duration::from_millis(5));
+        }
         let observed = |run: &RunRef<'_>| {
             let length = std::fs::metadata(self.dir(*run).join("log")).map_or(0, |log| log.len());
             let printed = OutputMark { mark: length, above: 0 };

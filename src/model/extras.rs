@@ -108,6 +108,7 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         capacity_row: fields.with_or("capacity_row", 0, read::number)?,
         infra: fields.with_or("infra", 0, read::number)?,
         quick: fields.with_or("quick", 0, read::number)?,
+        restarts: fields.with_or("restarts", 0, read::number)?,
         best: Mark {
             epoch: fields.with("best_epoch", read::real)?,
             step: fields.with("best_step", read::large)?,
@@ -127,6 +128,7 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         "capacity_row": recovery.capacity_row,
         "infra": recovery.infra,
         "quick": recovery.quick,
+        "restarts": recovery.restarts,
         "best_epoch": recovery.best.epoch,
         "best_step": recovery.best.step,
         "progressed": recovery.progressed,
@@ -252,6 +254,7 @@ mod tests {
             capacity_row: 2,
             infra: 3,
             quick: 4,
+            restarts: 5,
             best: Mark { epoch: Some(1.5), step: Some(900) },
             progressed: true,
             last_action_at: Some(Timestamp::from_second(1_795_161_731)),

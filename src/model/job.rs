@@ -271,6 +271,11 @@ impl Job {
         self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
     }
 
+    /// How often its engine has begun it anew by itself, as far as that is counted.
+    pub fn restarts(&self) -> u32 {
+        self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)
+    }
+
     /// Notes that its window exists: the launch, and the action that asked for it, are complete. What has
     /// been begun since then is another matter.
     pub fn confirm_launch(&mut self) {

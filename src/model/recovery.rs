@@ -16,6 +16,8 @@ pub struct Recovery {
     pub infra: u32,
     /// Children in a row that died at once, up to the parent of this attempt.
     pub quick: u32,
+    /// How often its engine has begun this attempt anew by itself, as far as that is counted among those.
+    pub restarts: u32,
     /// How far the lineage had come at the last reaction.
     pub best: Mark,
     /// Whether this attempt was seen to come further than `best`.

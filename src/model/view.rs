@@ -105,6 +105,8 @@ pub struct JobView {
     pub stored: Status,
     /// Number of resumes before it.
     pub stage: u32,
+    /// How often its engine has begun it anew by itself.
+    pub restarts: u32,
     /// Its rules.
     pub rules: Rules,
     /// Whether MONITOR may act on it.

@@ -12,6 +12,7 @@ use crate::model::view::JobView;
 use crate::plan::answer::{self, Judgement};
 use crate::plan::budget;
 use crate::plan::decide::Decision;
+use crate::text::counted;
 
 use super::ctx::{job_mut, job_of};
 use super::printed::reached;
@@ -31,6 +32,8 @@ enum Change {
     Started,
     /// The error was none: it goes on.
     Withdrawn,
+    /// Its engine has begun it anew by itself, so many times in all.
+    Restarted(u32),
     /// It has come further than its lineage had come.
     Progressed,
     /// The control plane's answer on which its end is judged was given at this instant.
@@ -106,6 +109,9 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     if is_new && budget::has_progressed(job, &view.shown.progress) {
         changes.push(Change::Progressed);
     }
+    if job.status.is_live() && view.restarts > job.restarts() {
+        changes.push(Change::Restarted(view.restarts));
+    }
     let stopped = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref());
     if decision.stopped && stopped != Some(&decision.reason) {
         changes.push(Change::Stopped(decision.reason.clone()));
@@ -179,6 +185,12 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
             Change::Withdrawn => {
                 job.apply(&Event::ErrorWithdrawn)?;
                 ("progress", "it goes on by itself".to_owned())
+            }
+            Change::Restarted(times) => {
+                let progress = &view.shown.progress;
+                job.recovery = Some(budget::restarted(job, progress, *times, now));
+                let times = counted(*times as usize, "time");
+                ("restarted", format!("its engine has begun it anew by itself, {times} so far"))
             }
             Change::Progressed => {
                 job.recovery.get_or_insert_with(Recovery::default).progressed = true;

@@ -163,11 +163,19 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
     counts
 }
 
+/// The counts of `job` once its engine has begun it anew by itself, so many times in all: each is a reaction to a
+/// preemption, whoever made it.
+pub fn restarted(job: &Job, progress: &Progress, restarts: u32, now: Timestamp) -> Recovery {
+    let counts = spent(job, progress, ErrorKind::Preempted, now);
+    let others = restarts.saturating_sub(job.restarts()).saturating_sub(1);
+    Recovery { restarts, capacity: counts.capacity.saturating_add(others), ..counts }
+}
+
 /// The counts with which the child of `job` begins, once [`spent`] has been stored with `job`.
 pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let counts = job.recovery.clone().unwrap_or_default();
     let quick = quick(job, kind, counts.quick);
-    Recovery { quick, progressed: false, judged: None, stopped: None, ..counts }
+    Recovery { quick, restarts: 0, progressed: false, judged: None, stopped: None, ..counts }
 }
 
 /// Children in a row that died at once, `job` included. A preemption says nothing about the program, nor

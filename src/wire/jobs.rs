@@ -96,6 +96,8 @@ pub struct JobPart<'a> {
     pub progress: Option<ProgressPart>,
     /// Resumes before it.
     pub stage: u32,
+    /// How often its engine has begun it anew by itself.
+    pub restarts: u32,
     /// What is done when it fails.
     pub rule: RulesPart<'a>,
     /// Whether MONITOR may act on it.
@@ -141,6 +143,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             phase: shown.phase.map(Word),
             progress: ProgressPart::known(&shown.progress),
             stage: view.stage,
+            restarts: view.restarts,
             rule: RulesPart(Cow::Borrowed(&view.rules)),
             monitor: view.monitor,
             evidence: shown.evidence.as_ref().map(EvidencePart::from),

@@ -80,6 +80,7 @@ impl Remembered {
             capacity_row: self.capacity_row,
             infra: self.infra,
             quick: self.quick,
+            restarts: 0,
             best: Mark { epoch: None, step: self.best_step },
             progressed: self.progressed,
             last_action_at: self.last_action.map(ago),

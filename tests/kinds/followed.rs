@@ -33,6 +33,34 @@ fn what_somebody_stops_there_is_killed_and_does_not_come_back() {
     drop(lab.tpu("explain 1").exits(0).says(&["alice/1 is killed", "cancelled by uid 1001"]));
 }
 
+#[test]
+fn what_it_begins_anew_by_itself_is_one_more_attempt_and_no_second_submission() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=pre -q -- ./train").exits(0));
+    let monitor = lab.monitor();
+    lab.says(1, "running n7");
+    lab.prints(1, "step 40/100 loss 0.25\n");
+    lab.env.wait_status(1, "running");
+    let recovery = || lab.env.job("alice", 1)["extra_msgs"]["recovery"].clone();
+    for (restarts, capacity) in [(1, 1), (4, 4)] {
+        write_file(&lab.place(1).join("restarts"), &restarts.to_string());
+        lab.says(1, "queued until its node is there again");
+        assert_eq!(lab.shown(1)["restarts"], restarts);
+        wait_until("it is counted", || recovery()["restarts"] == restarts);
+        assert_eq!(recovery()["capacity"], capacity);
+    }
+    assert_eq!(recovery()["best_step"], 40);
+    let shown = lab.tpu("check 1").exits(0).stdout;
+    assert!(shown.contains("restarts: 4") && shown.contains("until its node"), "{shown}");
+    drop(lab.tpu("history 1").exits(0).says(&["begun it anew by itself, 4 times so far"]));
+    lab.says(1, "running n8");
+    assert_eq!(lab.shown(1)["status"], "running");
+    lab.says(1, "ended 0");
+    lab.env.wait_status(1, "finished");
+    drop(monitor);
+    assert_eq!((lab.env.jobs("alice").len(), lab.submitted().len()), (1, 1));
+}
+
 /// Two that sleep would take two deadlines one after the other, and without one for ever.
 #[test]
 fn engines_are_asked_side_by_side_and_those_that_are_late_hold_nobody_up() {

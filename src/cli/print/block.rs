@@ -173,6 +173,9 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
     if job.stage > 0 {
         parts.push(format!("stage: {}", job.stage));
     }
+    if job.restarts > 0 {
+        parts.push(format!("restarts: {}", job.restarts));
+    }
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
     format!("Window {}{parts}", job.id.window)
 }

@@ -38,6 +38,8 @@ pub struct RunFact {
     pub is_cancelled: bool,
     /// Why it is so, in words: why it waits, why it is gone, why nobody knows.
     pub reason: Option<Cow<'static, str>>,
+    /// How often what runs it has begun it anew by itself. All else is said of the newest of its lives.
+    pub restarts: u32,
     /// When it is expected to start.
     pub expected: Option<Timestamp>,
     /// The machines that it runs on, as far as its runner names them.
@@ -59,6 +61,7 @@ impl RunFact {
             cause: None,
             is_cancelled: false,
             reason: None,
+            restarts: 0,
             expected: None,
             nodes: Vec::new(),
             last_output: None,

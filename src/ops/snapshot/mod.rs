@@ -386,6 +386,7 @@ impl Viewer<'_> {
             tags: job.job_tags.clone(),
             stored: job.status.clone(),
             stage: job.stage,
+            restarts: job.restarts().max(seen.at.run.restarts),
             rules: job.rules.clone(),
             monitor: job.monitor,
             next,

@@ -292,6 +292,12 @@ fn lineage(job: &JobView) -> String {
         .collect();
     dotted([
         if job.stage > 0 { format!("stage {}", job.stage) } else { String::new() },
+        match job.restarts {
+            0 => String::new(),
+            times => {
+                format!("restarted {} by its engine", crate::text::counted(times as usize, "time"))
+            }
+        },
         if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },
         if younger.is_empty() {
             String::new()

@@ -1,7 +1,7 @@
 //! An engine that is a directory: whoever submits leaves a job there, and somebody's hand says how it goes.
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
-//! `state` (one line, below) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
+//! `state` (one line, below), `restarts` (how often it was begun anew, if it was) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
 //! `preempted REASON`, `evicted CODE`, `cancelled WHO` and `stopped` (the file of that name holds the number by which
 //! it was). Where `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
@@ -152,8 +152,11 @@ impl Engine {
     }
 
     fn fact(&self, run: RunRef<'_>) -> RunFact {
+        let restarts = std::fs::read_to_string(self.dir(run).join("restarts"));
+        let restarts = restarts.ok().and_then(|times| times.trim().parse().ok()).unwrap_or(0);
         let told = |state, raw, reason: Option<String>| RunFact {
             reason: reason.map(Cow::Owned),
+            restarts,
             source: Source::Engine,
             ..RunFact::new(state, raw)
         };

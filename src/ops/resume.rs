@@ -1,11 +1,13 @@
 //! `resume` and `rerun`: a new attempt that succeeds an old one, once.
 
-use crate::model::data::Data;
+use std::path::Path;
+
+use crate::model::data::{Data, User};
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::spec::{JobSpec, TargetRequest};
-use crate::model::target::Target;
+use crate::model::target::{Machines, Target};
 use crate::plan::budget;
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::runner::{StopPart, Unreached, environment};
@@ -22,6 +24,9 @@ use super::provision::{self, Wish};
 use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::{Ctx, Error, Kind, records, runners};
+
+/// No id is longer.
+const SMALL: u64 = 4 << 10;
 
 /// `tpu resume` or `tpu rerun`, resolved.
 #[derive(Clone, Debug)]
@@ -247,6 +252,11 @@ fn plan_with(
             id.window, id.user
         )));
     }
+    if let Some(source) = start.as_ref().and_then(ResumeFrom::directory)
+        && !request.force
+    {
+        sees(ctx, &data, (&target, job), source)?;
+    }
     let mode = mode(job);
     let (dir, stage_dir) = match (code, mode) {
         (Code::AsItIs(dir), _) => (dir, None),
@@ -271,7 +281,10 @@ fn plan_with(
         mode,
         command: job.command.clone(),
         args,
-        lineage_args: start.as_ref().map(|start| resume_args(job, start)).unwrap_or_default(),
+        lineage_args: start
+            .as_ref()
+            .map(|start| resume_args(ctx, user, job, start))
+            .unwrap_or_default(),
         stage: match request.how {
             Succession::Resume => job.stage + 1,
             Succession::Rerun => 0,
@@ -375,16 +388,42 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     Ok(target)
 }
 
+/// Refuses a target on whose disk that is not what a resume begins with. Between targets that no engine has, nobody
+/// here can tell what their machines see.
+fn sees(ctx: &Ctx, data: &Data, (target, job): (&Target, &Job), source: &str) -> Result<(), Error> {
+    let has_engine = job.engine.is_some() || target.machines == Machines::Engine;
+    if !has_engine || source.contains("://") {
+        return Ok(());
+    }
+    let (id, name) = (job.id(), &target.name);
+    match runners::of_target(ctx, data, target)?.files().is_dir(Path::new(source)) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let what = format!("{name} does not see {source}, with which {id} would go on");
+            Err(Error::refused(what).hint(format!(
+                "resume it where that is; or copy it there, under the same name; or begin anew: \
+                 tpu rerun w={} {} tpu={name}",
+                id.window, id.user
+            )))
+        }
+        Err(e) => Err(Error::unreachable(format!("whether {name} sees {source} is unknown: {e}"))
+            .hint("nothing was changed; try again when its disk is there")),
+    }
+}
+
 /// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
 /// nothing has none.
-fn resume_args(job: &Job, start: &ResumeFrom) -> Vec<String> {
+fn resume_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom) -> Vec<String> {
     let Some(source) = start.directory() else { return Vec::new() };
     let mut args = vec![format!("--config.load_from={source}")];
     if job.log_stage {
         args.push(format!("--config.stage={}", job.stage + 1));
     }
-    let wandb = std::path::Path::new(source).join("wandb_run_id.txt");
-    if let Ok(id) = crate::sys::files::read_to_string(&wandb) {
+    // On the disk of whoever wrote there.
+    let wrote = user.jobs().iter().find(|job| job.log_dir.as_deref() == Some(source));
+    let runner = runners::of(ctx, wrote.unwrap_or(job));
+    let id = runner.files().read(&Path::new(source).join("wandb_run_id.txt"), 0, SMALL);
+    if let Some(id) = id.ok().flatten().and_then(|id| String::from_utf8(id).ok()) {
         args.push(format!("--config.wandb_resume_id={}", id.trim()));
     }
     args

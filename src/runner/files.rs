@@ -2,8 +2,11 @@
 //! seen through the login node of an engine.
 
 use std::ffi::OsString;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+use crate::sys::files;
 
 /// The doors to such a disk. That it could not be asked is an error, and never says that something is missing.
 pub trait Files: Send + Sync {
@@ -12,6 +15,9 @@ pub trait Files: Send + Sync {
 
     /// What lies in a directory.
     fn list(&self, dir: &Path) -> io::Result<Listing>;
+
+    /// What a file holds from this byte on, so many bytes at most. `None` where nothing has its name.
+    fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>>;
 
     /// Makes a directory and those above it.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
@@ -90,6 +96,18 @@ impl Files for ThisDisk {
         Ok(Listing::Entries { entries, unread })
     }
 
+    fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match files::open(path) {
+            Ok(file) => file,
+            Err(e) if is_gone(path, &e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
     }
@@ -157,7 +175,20 @@ fn is_gone(path: &Path, error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_read_from_any_byte_on_and_one_that_is_missing_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        assert_eq!(ThisDisk.read(&path, 0, 9).unwrap(), None);
+        fs::File::create(&path).unwrap().write_all(b"a line").unwrap();
+        let read = |from, most| ThisDisk.read(&path, from, most).unwrap().unwrap();
+        assert_eq!([read(0, 9), read(2, 2), read(99, 9)], [&b"a line"[..], b"li", b""]);
+        assert!(ThisDisk.read(dir.path(), 0, 9).is_err(), "a directory is no file");
+    }
 
     #[test]
     fn a_copy_is_whole_or_not_there_and_what_vanished_meanwhile_is_none_of_it() {

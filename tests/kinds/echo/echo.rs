@@ -5,7 +5,8 @@
 //! `preempted REASON`, `evicted CODE`, `cancelled WHO` and `stopped` (the file of that name holds the number by which
 //! it was). Where `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
 //! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
-//! does its disk; `.quiet`, no voice is taken; `.asleep`, it hears no question until the file is gone.
+//! does its disk; `.quiet`, no voice is taken; `.asleep`, it hears no question until the file is gone. A
+//! directory `.disk` is the disk that its jobs see; without one that is the machine's.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -27,6 +28,8 @@ use tpu::runner::{
 };
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
+
+use super::disk::Disk;
 
 /// The kind.
 pub(crate) struct Echo;
@@ -303,7 +306,8 @@ impl Runner for Engine {
         while self.spool.join(".far").exists() {
             SystemClock::new().sleep(Duration::from_millis(5));
         }
-        Box::new(ThisDisk)
+        let disk = self.spool.join(".disk");
+        if disk.is_dir() { Box::new(Disk(disk)) } else { Box::new(ThisDisk) }
     }
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {

@@ -1,5 +1,6 @@
 //! `tpu` with one kind of target more: the whole of what somebody writes who adds a kind.
 
+mod disk;
 mod echo;
 
 use std::process::ExitCode;

@@ -272,6 +272,9 @@ pub enum Command {
     /// Archive records whose window is gone for certain (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
     ClearZombieJobs(Clear),
+    /// Let a job begin that its engine holds back for a time
+    #[command(after_help = "Examples:\n  tpu unhold 7\n  tpu unhold w=7 alice")]
+    Unhold(Words),
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
     AddTag(Words),

@@ -70,6 +70,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "history",
             "add-tag",
             "ignore-error",
+            "unhold",
             "get-stage-dir",
         ],
         &[Windows, Names, Users],
@@ -117,11 +118,11 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "set-wandb",
             "check-env",
             "test",
-            "ssh",
             "kill-remote",
         ],
         &[Targets],
     ),
+    (&["ssh"], &[Targets, Windows, Names]),
 ];
 
 /// Answers a shell that asks. `None` if none does.

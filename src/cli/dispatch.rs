@@ -156,6 +156,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
         Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
         Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
+        Command::Unhold(args) => acts(move |app| attach::unhold(app, &args.words)),
         Command::AddTag(args) => changes(move |app| rules::add_tag(app, &args.words)),
         Command::IgnoreError(args) => changes(move |app| rules::ignore_error(app, &args.words)),
         Command::CheckRules => looks(move |_| Ok(rules::check_rules())),

@@ -26,6 +26,7 @@ pub mod logs;
 pub mod orphans;
 pub mod resume;
 pub mod rules;
+pub mod unhold;
 
 // Verbs about everything else.
 pub mod aliases;

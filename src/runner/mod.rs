@@ -91,6 +91,23 @@ pub trait Runner: Send + Sync {
     /// What runs it says of a run, in its own words, now.
     fn describe(&self, run: RunRef<'_>) -> Result<String, RunError>;
 
+    /// Cuts a wait that what runs it has ordered: from now on the run begins as soon as there is room.
+    fn unhold(&self, run: RunRef<'_>) -> Result<(), RunError> {
+        let id = run.job.id();
+        let what = format!("what runs {id} holds no job back for a time");
+        Err(RunError::refused(
+            what,
+            format!("`tpu explain {} {}` says how it is", id.window, id.user),
+        ))
+    }
+
+    /// The command that opens a shell where a run is at work: on one of its nodes, by its name, or on the first.
+    fn shell(&self, run: RunRef<'_>, _node: Option<&str>) -> Result<Vec<String>, RunError> {
+        let what = format!("nobody can log in where {} is at work", run.job.id());
+        let hint = format!("`tpu attach {} {}` shows it", run.job.windows_id, run.job.user);
+        Err(RunError::refused(what, hint))
+    }
+
     /// The command that shows a run to a person who wants to look or type; to be run with the terminal.
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError>;
 }

@@ -91,7 +91,7 @@ documents! {
         "clear-zombie-windows", "clear-zombie-jobs";
     TagDocument<'_>: "add-tag";
     TagsDocument<'_>: "add-tag";
-    JobIdDocument<'_>: "ignore-error", "upd-log", "attach";
+    JobIdDocument<'_>: "ignore-error", "upd-log", "attach", "unhold";
     RuleDocument<'_>: "set-rule";
     RulesDocument<'_>: "check-rules";
     StageDirDocument<'_>: "get-stage-dir";

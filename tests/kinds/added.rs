@@ -294,6 +294,29 @@ fn it_is_stopped_exactly_and_nothing_follows_from_its_silence() {
 }
 
 #[test]
+fn its_wait_is_cut_and_a_shell_opened_where_it_runs_by_its_own_engine_alone() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave --name llama -q -- ./train").exits(0));
+    lab.says(1, "queued until 12:00");
+    drop(lab.tpu("unhold 1 --dry-run").exits(0).says(&["alice/1"]));
+    assert_eq!(lab.shown(1)["pending"]["reason"], "until 12:00");
+    drop(lab.tpu("unhold 1").exits(0).says(&["alice/1 is held back no longer"]));
+    assert_eq!(lab.shown(1)["pending"]["reason"], "behind nobody");
+    drop(lab.tpu("ssh 1").exits(4).says(&["not at work there"]));
+    lab.says(1, "running n7");
+    drop(lab.tpu("unhold llama").exits(4).says(&["waits for nothing"]));
+    for line in ["ssh 1", "ssh llama n7", "ssh alice/1 n7"] {
+        assert_eq!(lab.tpu(line).exits(0).stdout, "this is n7\n", "{line}");
+    }
+    drop(lab.tpu("ssh 1 n8").exits(4).says(&["its nodes: n7"]));
+    drop(lab.tpu("ssh 1 --command df").exits(2));
+    // What runs in a window waits for nothing, and its target has no other machines.
+    drop(lab.tpu("run local -q -- sleep 100").exits(0));
+    drop(lab.tpu("unhold 2").exits(4).says(&["holds no job back", "tpu explain 2 alice"]));
+    drop(lab.tpu("ssh 2").exits(4).says(&["this machine"]));
+}
+
+#[test]
 fn no_provider_is_asked_to_make_it_or_to_take_it_away() {
     let mut lab = Lab::new();
     lab.env.set("TPU_CLOUD", "sim");

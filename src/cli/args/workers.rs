@@ -27,9 +27,9 @@ pub enum Workers {
     /// Run a test program on every machine of a target
     #[command(after_help = "Examples:\n  tpu test v2-32-p2\n  tpu test lab-tpuvm-v4-8-1")]
     Test(OfRecipe),
-    /// Log in to a target's machine, or run a command there
+    /// Log in to a target's machine or a job's node
     #[command(
-        after_help = "Examples:\n  tpu ssh v2-32-p2\n  tpu ssh v2-32-p2 all --command 'df -h'"
+        after_help = "Examples:\n  tpu ssh v2-32-p2\n  tpu ssh v2-32-p2 all --command 'df -h'\n  tpu ssh 7 node-12"
     )]
     Ssh(Ssh),
     /// End what was left on a target's machines
@@ -69,12 +69,12 @@ pub struct Describe {
 /// `tpu ssh`.
 #[derive(Debug, Args)]
 pub struct Ssh {
-    /// Target, alias or full name
-    #[arg(value_name = "TARGET")]
+    /// Target, alias or full name; or a job: 7, bob/7
+    #[arg(value_name = "TARGET|JOB")]
     pub target: String,
-    /// Worker, from 0, or all
-    #[arg(value_name = "WORKER", default_value = "0")]
-    pub worker: String,
+    /// Worker, from 0, or all; of a job at an engine the name of a node [default: the first]
+    #[arg(value_name = "WORKER|NODE")]
+    pub worker: Option<String>,
     /// Command to run there; none logs in
     #[arg(long, value_name = "CMD")]
     pub command: Option<String>,

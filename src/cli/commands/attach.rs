@@ -1,10 +1,10 @@
-//! `tpu attach`: goes to a job where it runs.
+//! `tpu attach`: goes to a job where it runs; `tpu unhold`: lets it begin there.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
 use crate::ops::whose::Purpose;
-use crate::ops::{Error, attach};
+use crate::ops::{Error, attach, unhold as held};
 use crate::sys::proc::{self, Spawn};
 use crate::wire::jobs::{JobIdDocument, JobIdPart};
 
@@ -28,4 +28,15 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     } else {
         Err(Error::unreachable(format!("{id} could not be shown")).hint(argv.join(" ")))
     }
+}
+
+/// `unhold`.
+pub(in crate::cli) fn unhold(app: &App, words: &[String]) -> Outcome {
+    let id = app.requester()?.one_job(words, Purpose::Change)?;
+    if app.global.dry_run {
+        return Ok(Output::would(&format!("let {id} begin")));
+    }
+    held::unhold(app.ctx()?, &id)?;
+    let text = format!("{id} is held back no longer.");
+    Ok(Output::new(text, &JobIdDocument { job: JobIdPart::from(&id) }))
 }

@@ -8,14 +8,18 @@ use crate::cli::app::{App, UNDONE};
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
 use crate::cli::console;
 use crate::cli::print::Output;
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::model::job::Job;
 use crate::model::target::Target;
-use crate::ops::dry_run;
+use crate::ops::ctx::job_of;
 use crate::ops::launch::check::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
 use crate::ops::recipes::{self, Request, StepEnd};
+use crate::ops::whose::Purpose;
 use crate::ops::worker_shell::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
-use crate::ops::{Error, Kind, fleet};
-use crate::sys::proc;
+use crate::ops::{Error, Kind, attach, dry_run, fleet, selection};
+use crate::sys::proc::{self, Spawn};
 use crate::text::counted;
 use crate::text::escape;
 use crate::wire::workers::{
@@ -49,9 +53,14 @@ fn target(app: &App, typed: &str) -> Result<Target, Error> {
 
 /// `ssh`.
 fn ssh(app: &App, of: &Ssh) -> Outcome {
-    let target = target(app, &of.target)?;
-    let which = Which::parse(&of.worker)?;
     let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let target = match job(app, &data, &of.target)? {
+        Some(job) if job.engine.is_some() => return node(app, of, &job.id()),
+        Some(job) => target(app, job.tpu.as_str())?,
+        None => target(app, &of.target)?,
+    };
+    let which = Which::parse(of.worker.as_deref().unwrap_or("0"))?;
     if let (None, Which::All) = (&of.command, which) {
         return Err(Error::usage("nobody can type on all workers at once")
             .hint(format!("tpu ssh {} all --command COMMAND", of.target)));
@@ -66,11 +75,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
             Which::One(worker) => worker,
             Which::All => 0,
         };
-        let spawn = worker_shell::terminal(ctx, &target.name, worker, None)?;
-        let status = proc::run_in_foreground(&spawn)
-            .map_err(|e| Error::failed(format!("cannot log in: {e}")))?;
-        let code = u8::try_from(status.shell_code()).unwrap_or(1);
-        return Ok(Output::default().code(code));
+        return log_in(&worker_shell::terminal(ctx, &target.name, worker, None)?);
     };
     let several = worker_shell::count(ctx, &target.name, which)? > 1;
     let mut kept: BTreeMap<u32, (String, String)> = BTreeMap::new();
@@ -95,6 +100,37 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
     let document = SshDocument { target: &target.name, workers };
     let output = Output::new("", &document).notes(complaints(&ends, several));
     Ok(output.code(code(&ends)))
+}
+
+/// The job that is meant by a word that is no target.
+fn job<'a>(app: &App, data: &'a Data, typed: &str) -> Result<Option<&'a Job>, Error> {
+    let is_job = selection::is_job(data, typed) || data.jobs().any(|job| job.name() == Some(typed));
+    if data.resolve_target(typed).is_some() || !is_job {
+        return Ok(None);
+    }
+    let id = app.requester()?.one_job(&[typed.to_owned()], Purpose::Look)?;
+    job_of(data, &id).map(Some)
+}
+
+/// A shell on a node of a job that an engine has.
+fn node(app: &App, of: &Ssh, id: &JobId) -> Outcome {
+    if of.command.is_some() {
+        let what = format!("{id} is at an engine: a command is typed there");
+        return Err(Error::usage(what).hint(format!("tpu ssh {}", of.target)));
+    }
+    let argv = attach::shell(app.ctx()?, id, of.worker.as_deref())?;
+    if app.global.dry_run {
+        return Ok(Output::would(&argv.join(" ")));
+    }
+    let (program, args) = argv.split_first().ok_or_else(|| Error::failed("no way leads there"))?;
+    log_in(&Spawn::new(program).args(args))
+}
+
+fn log_in(spawn: &Spawn) -> Outcome {
+    let status =
+        proc::run_in_foreground(spawn).map_err(|e| Error::failed(format!("cannot log in: {e}")))?;
+    let code = u8::try_from(status.shell_code()).unwrap_or(1);
+    Ok(Output::default().code(code))
 }
 
 /// Prints lines as they come; with several workers each says whose it is. A file or a pipe gets them byte for

@@ -324,6 +324,24 @@ impl Runner for Engine {
         Ok(std::fs::read_to_string(self.dir(run).join("state")).unwrap_or_default())
     }
 
+    fn unhold(&self, run: RunRef<'_>) -> Result<(), RunError> {
+        self.ask()?;
+        if self.fact(run).state != RunState::Pending {
+            return Err(RunError::refused("it waits for nothing", "look at it: tpu check"));
+        }
+        put(&self.dir(run).join("state"), "queued behind nobody")
+            .map_err(|error| RunError::failed(error.to_string(), "is there room?"))
+    }
+
+    fn shell(&self, run: RunRef<'_>, node: Option<&str>) -> Result<Vec<String>, RunError> {
+        let nodes = self.fact(run).nodes;
+        let node = nodes.iter().find(|name| node.is_none_or(|wanted| wanted == *name));
+        let node = node.ok_or_else(|| {
+            RunError::refused("it is not at work there", format!("its nodes: {}", nodes.join(", ")))
+        })?;
+        Ok(["echo", "this is", node].map(str::to_owned).to_vec())
+    }
+
     fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {
         let log = self.dir(run).join("log").display().to_string();
         Ok(["tail", "-f", &log].map(str::to_owned).to_vec())

@@ -12,6 +12,7 @@ pub mod tpu;
 use std::sync::Arc;
 
 use crate::effects::Effects;
+use crate::model::facts::Room;
 use crate::model::ids::TargetName;
 use crate::model::job::EngineRun;
 use crate::model::settings::{Settings, SettingsError};
@@ -94,6 +95,16 @@ pub trait KindOfTarget: Send + Sync {
             format!("{} are in no list that could be imported", self.in_words()),
             format!("make each known: tpu register NAME --kind {}", self.word()),
         ))
+    }
+
+    /// What engines of this kind say of the room of these targets, with as few questions as it takes: of each, by its
+    /// place among them, as soon as that is known. Whoever is told later than after three seconds does not hear it.
+    fn rooms(
+        &self,
+        _targets: &[Registration],
+        _effects: &Effects,
+        _said: &mut dyn FnMut(usize, Result<Room, RunError>),
+    ) {
     }
 
     /// The engine that has a run, by what its handle says. `None` for a kind whose jobs run in windows. Nothing is

@@ -2,6 +2,7 @@
 //!
 //! Effects produce these values and `plan` reads them; neither knows the other.
 
+mod room;
 mod run;
 mod target;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use room::Room;
 pub use run::{RunFact, RunState};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 

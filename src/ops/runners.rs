@@ -24,7 +24,7 @@ use super::ctx::user_of;
 use super::{Ctx, Error, Kind, records, workers};
 
 /// How long a look waits for engines.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The runner of what is to be started on a target.
 pub fn of_target<'a>(

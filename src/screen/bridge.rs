@@ -11,8 +11,9 @@ use super::model::{Choices, Proposal};
 use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
+use crate::ops::board::rooms;
 use crate::ops::{
-    Ctx, Error, attach, board, curves, journal, logs, panes, preview, remembered, snapshot, wake,
+    Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -136,7 +137,7 @@ impl Backend for Bridge {
 
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
         Ok(match ask {
-            Ask::Targets => Answer::Targets(board::look(&self.ctx)?),
+            Ask::Targets => Answer::Targets(rooms::look(&self.ctx)?),
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::facts::{QueuedState, TargetFact, TargetState};
+use crate::model::facts::{QueuedState, Room, TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
 use crate::model::target::Pricing;
@@ -54,6 +54,8 @@ pub struct TargetPart<'a> {
     pub symptoms: &'a [String],
     /// The queued request it came from.
     pub queued: Option<QueuedPart<'a>>,
+    /// What its engine says of its room; null where nobody was asked, or has answered.
+    pub room: Option<RoomPart<'a>>,
     /// When the control plane said so.
     pub observed_at: TimePart,
     /// Which control plane said so.
@@ -78,8 +80,57 @@ impl<'a> From<&'a TargetFact> for TargetPart<'a> {
                 state: Word(queued.state),
                 raw_state: &queued.raw_state,
             }),
+            room: fact.room.as_deref().map(RoomPart::from),
             observed_at: TimePart(fact.observed_at),
             source: &fact.source,
+        }
+    }
+}
+
+/// How much room a target has; null where its engine does not say.
+#[derive(Serialize, JsonSchema)]
+pub struct RoomPart<'a> {
+    /// The engine's own word for whether jobs begin there.
+    pub state: &'a str,
+    /// Nodes with nothing on them.
+    pub idle: Option<u32>,
+    /// Nodes with something on them, and with room.
+    pub mixed: Option<u32>,
+    /// Nodes on which nothing can begin.
+    pub down: Option<u32>,
+    /// CPUs that are free.
+    pub free_cpus: Option<u64>,
+    /// GPUs that are free.
+    pub free_gpus: Option<u64>,
+    /// Jobs of everybody that run.
+    pub running: Option<u32>,
+    /// Jobs of everybody that wait.
+    pub waiting: Option<u32>,
+    /// Jobs of whoever asks that run.
+    pub my_running: Option<u32>,
+    /// Jobs of whoever asks that wait.
+    pub my_waiting: Option<u32>,
+    /// What it allows, in words.
+    pub limits: &'a [String],
+}
+
+impl<'a> From<&'a Room> for RoomPart<'a> {
+    fn from(room: &'a Room) -> Self {
+        let &Room { idle, mixed, down, free_cpus, free_gpus, .. } = room;
+        let &Room { running, waiting, my_running, my_waiting, .. } = room;
+        let (state, limits) = (room.state.as_str(), room.limits.as_slice());
+        Self {
+            state,
+            idle,
+            mixed,
+            down,
+            free_cpus,
+            free_gpus,
+            running,
+            waiting,
+            my_running,
+            my_waiting,
+            limits,
         }
     }
 }

@@ -317,6 +317,41 @@ fn its_wait_is_cut_and_a_shell_opened_where_it_runs_by_its_own_engine_alone() {
 }
 
 #[test]
+fn the_room_that_it_has_is_shown_where_targets_are_and_by_nothing_else() {
+    let lab = Lab::new();
+    drop(lab.tpu("register pit --kind echo --spool /nowhere").exits(0));
+    write_file(&lab.env.path("spool/.room"), "3 2");
+    for (window, state) in [(1, "running n7"), (2, "queued behind alice")] {
+        drop(lab.tpu("run cave -q -- ./train").exits(0));
+        lab.says(window, state);
+    }
+    let table = lab.tpu("targets").exits(0).stdout;
+    let room = "open: 3 idle; 2 GPUs free; 1 (1 mine) running; 1 waiting; a day at most";
+    assert!(table.contains(room) && table.contains("/nowhere does not answer"), "{table}");
+    let targets = lab.tpu("targets --json").exits(0).json()["targets"].clone();
+    let of = |name: &str| targets.as_array().unwrap().iter().find(|t| t["name"] == name).unwrap();
+    assert_eq!(
+        (&of("cave")["raw_state"], &of("cave")["room"]["idle"]),
+        (&"open".into(), &3.into())
+    );
+    assert_eq!(of("cave")["room"]["limits"], serde_json::json!(["a day at most"]));
+    assert_eq!((&of("cave")["room"]["down"], &of("pit")["room"]), (&Value::Null, &Value::Null));
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{} monitor alice", program()));
+    terminal.shows("running");
+    terminal.press("2");
+    terminal.shows("open: 3 idle; 2 GPUs free");
+
+    // One that sleeps is waited for no longer than a look may take, and only by whoever wants to see its room.
+    write_file(&lab.env.path("spool/.asleep"), "");
+    let table = lab.tpu("targets").exits(0).stdout;
+    assert!(table.contains("its engine has not answered within 3 s"), "{table}");
+    drop(lab.tpu("find").exits(0));
+    drop(lab.tpu("ls").exits(0));
+    std::fs::remove_file(lab.env.path("spool/.asleep")).unwrap();
+}
+
+#[test]
 fn no_provider_is_asked_to_make_it_or_to_take_it_away() {
     let mut lab = Lab::new();
     lab.env.set("TPU_CLOUD", "sim");

@@ -13,7 +13,7 @@ use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
 use crate::model::target::{Machines, ProviderAt, ProviderName, Registration};
 use crate::model::time;
-use crate::ops::board::{self, Board};
+use crate::ops::board::{Board, rooms};
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::selection;
 use crate::ops::{Error, dry_run, targets};
@@ -37,7 +37,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         return import(app, &wish(app, args)?);
     }
     let ctx = app.ctx()?;
-    let mut seen = board::look(ctx)?;
+    let mut seen = rooms::look(ctx)?;
     seen.targets.retain(|row| row.fact.machines != Machines::Here);
     seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
     let prices = ctx.provider_settings().prices;
@@ -124,7 +124,10 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
     if fact.stuck_for_s(now).is_some() {
         text += " (stuck)";
     }
-    if fact.is_flagged() {
+    if let Some(room) = &fact.room {
+        text += &format!(": {}", crate::text::escape(&room.in_words()));
+    }
+    if fact.is_flagged() || fact.machines == Machines::Engine && !fact.symptoms.is_empty() {
         text += &format!(" ({})", crate::text::escape(&fact.complaint()));
     }
     if let Some(queued) = &fact.queued {

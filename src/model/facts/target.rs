@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Room;
 use crate::model::ids::TargetName;
 use crate::model::target::{Machines, Pricing, Target};
 use crate::model::time::Timestamp;
@@ -165,6 +166,9 @@ pub struct TargetFact {
     pub request: Option<String>,
     /// The queued request it came from.
     pub queued: Option<QueuedFact>,
+    /// What its engine says of its room, where that was asked.
+    #[serde(skip)]
+    pub room: Option<Box<Room>>,
     /// Which provider said so.
     pub source: String,
     /// When the control plane said so.
@@ -216,6 +220,7 @@ impl TargetFact {
             internal: Vec::new(),
             request: None,
             queued: None,
+            room: None,
             source: String::new(),
             observed_at,
         }

@@ -123,6 +123,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
                 outside(&item.notes),
                 outside(&jobs.join(" ")),
                 said,
+                room(item),
                 outside(&item.fact.complaint()),
                 silent
                     .map(|(zone, why)| format!("{zone} does not answer: {}", outside(why)))
@@ -246,7 +247,13 @@ const TARGETS: &[GridColumn<Row>] = &[
     },
 ];
 
-/// What is amiss, then what people noted and the tags of the jobs.
+/// What its engine says of its room.
+fn room(row: &Row) -> String {
+    let said = row.fact.room.as_ref().map(|room| format!("{}: {}", room.state, room.in_words()));
+    outside(&said.unwrap_or_default())
+}
+
+/// What is amiss, then its room, what people noted and the tags of the jobs.
 fn notes(model: &Model, row: &Row) -> Line<'static> {
     let stuck = row.fact.stuck_for_s(model.now);
     let amiss = dotted([
@@ -256,7 +263,7 @@ fn notes(model: &Model, row: &Row) -> Line<'static> {
     ]);
     let tags: Vec<&str> =
         row.tags.iter().map(String::as_str).filter(|tags| *tags != row.notes).collect();
-    let noted = dotted([outside(&row.notes), outside(&tags.join(" "))]);
+    let noted = dotted([room(row), outside(&row.notes), outside(&tags.join(" "))]);
     let gap = if amiss.is_empty() || noted.is_empty() { "" } else { " · " };
     Line::from(vec![span(amiss, style(model, Role::Warning)), Span::raw(format!("{gap}{noted}"))])
 }

@@ -1,12 +1,13 @@
 //! An engine that is a directory: whoever submits leaves a job there, and somebody's hand says how it goes.
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
-//! `state` (one line, below), `restarts` (how often it was begun anew, if it was) and `log` (what it prints). The states are `queued REASON`, `running NODE`, `ended CODE`,
-//! `preempted REASON`, `evicted CODE`, `cancelled WHO` and `stopped` (the file of that name holds the number by which
-//! it was). Where `DIR` is not there, the engine does not answer. A file in it spoils the next submission: `.deaf`, it is not
-//! heard; `.mute`, its answer is lost; `.slow`, its answer waits until the file is gone; `.far`, so
-//! does its disk; `.quiet`, no voice is taken; `.asleep`, it hears no question until the file is gone. A
-//! directory `.disk` is the disk that its jobs see; without one that is the machine's.
+//! `state` (one line, below), `restarts` (how often it was begun anew, if it was) and `log` (what it prints). The
+//! states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON`, `evicted CODE`, `cancelled WHO` and
+//! `stopped` (the file of that name holds the number by which it was). Where `DIR` is not there, the engine does not
+//! answer. A file in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`,
+//! its answer waits until the file is gone. As long as they are there, `.far` keeps its disk from answering, `.asleep`
+//! the engine itself, and `.quiet` lets it take no voice. `.room` says how many nodes are idle and how many GPUs are
+//! free. A directory `.disk` is the disk that its jobs see; without one that is the machine's.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use tpu::effects::Effects;
 use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
-use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
+use tpu::model::facts::{ErrorKind, Room, RunFact, RunState, Source};
 use tpu::model::ids::{LaunchToken, TargetName};
 use tpu::model::job::{EngineRun, Handle};
 use tpu::model::target::{Registration, TargetKind};
@@ -97,6 +98,18 @@ impl KindOfTarget for Echo {
         Ok(found)
     }
 
+    fn rooms(
+        &self,
+        targets: &[Registration],
+        _: &Effects,
+        said: &mut dyn FnMut(usize, Result<Room, RunError>),
+    ) {
+        for (place, target) in targets.iter().enumerate() {
+            let spool = target.options.get("spool").map(PathBuf::from).unwrap_or_default();
+            said(place, Engine { spool }.room());
+        }
+    }
+
     fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
         let what = format!("{} has no workers of its own", asked.name);
         Err(Refusal::new(what, "its jobs: `tpu check`"))
@@ -152,6 +165,39 @@ impl Engine {
             message: format!("{} does not answer", self.spool.display()),
             hint: Some("make the directory again".to_owned()),
         }))
+    }
+
+    /// Waits as long as the engine hears nothing.
+    fn wake(&self) {
+        while self.spool.join(".asleep").exists() {
+            SystemClock::new().sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Its jobs, and what the file `.room` says of the rest: idle nodes and free GPUs.
+    fn room(&self) -> Result<Room, RunError> {
+        self.wake();
+        self.ask()?;
+        let said = std::fs::read_to_string(self.spool.join(".room")).unwrap_or_default();
+        let mut numbers = said.split_whitespace().filter_map(|word| word.parse().ok());
+        let entries = std::fs::read_dir(&self.spool).into_iter().flatten().flatten();
+        let states =
+            entries.filter_map(|job| std::fs::read_to_string(job.path().join("state")).ok());
+        let states: Vec<String> = states.collect();
+        let count = |word: &str| {
+            let jobs = states.iter().filter(|state| state.starts_with(word)).count();
+            u32::try_from(jobs).ok()
+        };
+        Ok(Room {
+            state: "open".to_owned(),
+            idle: numbers.next(),
+            free_gpus: numbers.next().map(u64::from),
+            running: count("running"),
+            waiting: count("queued"),
+            my_running: count("running"),
+            limits: vec!["a day at most".to_owned()],
+            ..Room::default()
+        })
     }
 
     fn fact(&self, run: RunRef<'_>) -> RunFact {
@@ -258,9 +304,7 @@ impl Runner for Engine {
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
-        while self.spool.join(".asleep").exists() {
-            SystemClock::new().sleep(Duration::from_millis(5));
-        }
+        self.wake();
         let observed = |run: &RunRef<'_>| {
             let length = std::fs::metadata(self.dir(*run).join("log")).map_or(0, |log| log.len());
             let printed = OutputMark { mark: length, above: 0 };

@@ -116,14 +116,23 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         progressed: fields.with_or("progressed", false, read::flag)?,
         last_action_at: fields.with("last_action_at", read::instant)?,
         judged: fields.with("judged", read::instant)?,
+        avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
         stopped: fields.with("stopped", read::text)?,
     })
+}
+
+/// Nodes, each with an instant.
+fn read_avoid(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, Timestamp)>, DataError> {
+    read::pairs(value, path, |node| Some(node.to_owned()), read::instant)
 }
 
 /// Attempts and progress of a lineage, for the file.
 pub(super) fn write_recovery(recovery: &Recovery) -> Value {
     let instant = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+    let avoid =
+        recovery.avoid.iter().map(|(node, until)| (node.clone(), until.to_rfc3339().into()));
     json!({
+        "avoid": avoid.collect::<Map<_, _>>(),
         "capacity": recovery.capacity,
         "capacity_row": recovery.capacity_row,
         "infra": recovery.infra,
@@ -259,6 +268,7 @@ mod tests {
             progressed: true,
             last_action_at: Some(Timestamp::from_second(1_795_161_731)),
             judged: Some(Timestamp::from_second(1_795_161_732)),
+            avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
             stopped: Some("stopped after grpc: enough".to_owned()),
         };
         job.recovery = Some(recovery.clone());

@@ -130,6 +130,8 @@ pub struct JobView {
     /// The last lines of the pane, stripped, oldest first, each with its line end. Shared with whoever
     /// remembers them for the next look.
     pub tail: Arc<str>,
+    /// The machines that it runs on, or ran on last, as far as its engine names them.
+    pub nodes: Vec<String>,
     /// The config arguments it was started with.
     pub configs: String,
     /// The unfinished action on it (`killing`), if any.

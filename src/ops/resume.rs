@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use crate::model::data::{Data, User};
+use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Event, Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
+use crate::model::time::Timestamp;
 use crate::plan::budget;
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::runner::{StopPart, Unreached, environment};
@@ -24,6 +26,9 @@ use super::provision::{self, Wish};
 use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::{Ctx, Error, Kind, records, runners};
+
+/// Seconds for which nothing of a lineage begins on a node again that it was lost with.
+const AVOID_S: i64 = 3_600;
 
 /// No id is longer.
 const SMALL: u64 = 4 << 10;
@@ -228,7 +233,7 @@ fn plan_with(
     let user = user_of(&data, &id.user)?;
     let job = job_of(&data, id)?;
     let mut memory = LookMemory::default();
-    let parent = succeedable(ctx, job, request, &mut memory)?;
+    let (parent, lost_with) = succeedable(ctx, job, request, &mut memory)?;
     let target = target(&data, job, request)?;
     let machine = match provided {
         Provided::Already => {
@@ -296,18 +301,28 @@ fn plan_with(
         known_dead,
         machine,
         ticket: None,
+        avoid: avoided(job, lost_with, ctx.clock.now()),
         env: environment::for_successors(ctx, id),
     };
     Ok((plan, start.and_then(|start| start.remark()).into_iter().collect()))
 }
 
-/// Whether the job may have a successor now.
+/// The nodes on which a successor is not to begin, and until when.
+fn avoided(job: &Job, lost_with: Vec<String>, now: Timestamp) -> Vec<(String, Timestamp)> {
+    let known = job.recovery.iter().flat_map(|recovery| recovery.avoid.clone());
+    let open = known.filter(|(node, until)| *until > now && !lost_with.contains(node));
+    let mut avoided: Vec<_> = open.collect();
+    avoided.extend(lost_with.into_iter().map(|node| (node, now.plus_seconds(AVOID_S))));
+    avoided
+}
+
+/// Whether the job may have a successor now; and the nodes that it was lost with.
 fn succeedable(
     ctx: &Ctx,
     job: &Job,
     request: &AgainRequest,
     memory: &mut LookMemory,
-) -> Result<Parent, Error> {
+) -> Result<(Parent, Vec<String>), Error> {
     let id = &request.job;
     let verb = request.how.verb();
     if let Some(child) = job.child {
@@ -339,7 +354,9 @@ fn succeedable(
             id.window, id.user
         )));
     }
-    Ok(Parent {
+    let is_lost = view.failure() == Some(ErrorKind::Lost);
+    let lost_with = if is_lost { view.nodes.clone() } else { Vec::new() };
+    let parent = Parent {
         window: id.window,
         how: request.how,
         seen: job.status.clone(),
@@ -348,7 +365,8 @@ fn succeedable(
         forced: !failed,
         from_nothing: false,
         reaction: None,
-    })
+    };
+    Ok((parent, lost_with))
 }
 
 /// A window of the original has no launcher that could tell its job's processes from a person's: while

@@ -147,6 +147,8 @@ pub struct Attempt<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// The control plane by which its workers are found, where those are not this machine.
     pub workers_by: Option<String>,
+    /// Nodes on which it is not to begin; what runs it may have no nodes.
+    pub avoid: Vec<String>,
     /// How many of the group that is started with it may run at once, where not all may.
     pub at_once: Option<u32>,
 }

@@ -52,6 +52,7 @@ pub(crate) fn job(window: u32) -> JobView {
         stored: Status::Running,
         stage: 0,
         restarts: 0,
+        nodes: Vec::new(),
         rules: Rules::named("pre").unwrap_or_default(),
         monitor: true,
         next: None,

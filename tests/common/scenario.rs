@@ -81,6 +81,7 @@ impl Remembered {
             infra: self.infra,
             quick: self.quick,
             restarts: 0,
+            avoid: Vec::new(),
             best: Mark { epoch: None, step: self.best_step },
             progressed: self.progressed,
             last_action_at: self.last_action.map(ago),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tpu::model::ids::JobId;
+use tpu::model::time::Timestamp;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use super::added::{Lab, program};
@@ -59,6 +61,27 @@ fn what_it_begins_anew_by_itself_is_one_more_attempt_and_no_second_submission() 
     lab.env.wait_status(1, "finished");
     drop(monitor);
     assert_eq!((lab.env.jobs("alice").len(), lab.submitted().len()), (1, 1));
+}
+
+#[test]
+fn what_was_lost_with_its_node_does_not_begin_there_for_an_hour() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    lab.says(1, "lost n7");
+    drop(lab.tpu("resume 1 --yes --dry-run").exits(0).says(&["avoids     n7 until 20"]));
+    drop(lab.tpu("resume 1 --yes").exits(0));
+    lab.says(2, "lost n8");
+    drop(lab.tpu("resume 2 --yes").exits(0));
+    lab.env.change(|data| {
+        let job = data.job_mut(&JobId::parse("alice/3").unwrap()).unwrap();
+        let avoid = &mut job.recovery.as_mut().unwrap().avoid;
+        assert_eq!(avoid.iter().map(|(node, _)| node.as_str()).collect::<Vec<_>>(), ["n7", "n8"]);
+        avoid[0].1 = Timestamp::from_second(0);
+    });
+    lab.says(3, "ended 1");
+    drop(lab.tpu("rerun 3").exits(0));
+    let submitted = |window| std::fs::read_to_string(lab.place(window).join("argv")).unwrap();
+    assert_eq!([2, 3, 4].map(submitted), ["./train\n!n7", "./train\n!n7\n!n8", "./train\n!n8"]);
 }
 
 /// Two that sleep would take two deadlines one after the other, and without one for ever.

@@ -200,6 +200,7 @@ impl World for Windows {
             env: Vec::new(),
             workers_by: None,
             at_once: None,
+            avoid: Vec::new(),
         });
         if self.fake.is_some() && self.starts(job) > before {
             Self::write_log(job, &first_output());

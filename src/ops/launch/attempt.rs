@@ -143,6 +143,7 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         words: plan.words(),
         env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
+        avoid: plan.avoid.iter().map(|(node, _)| node.clone()).collect(),
         at_once: plan.spec.array.as_ref().and_then(Array::at_once),
     }
 }
@@ -195,6 +196,9 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     job.keep_handle(claim.handle.clone());
     if let Some(parent) = &plan.parent {
         succeed(tx, parent, claim, &mut job)?;
+    }
+    if !plan.avoid.is_empty() || job.recovery.is_some() {
+        job.recovery.get_or_insert_default().avoid.clone_from(&plan.avoid);
     }
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
     user.push_job(job.clone());

@@ -97,6 +97,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         known_dead,
         machine,
         ticket: None,
+        avoid: Vec::new(),
         env: None,
     })
 }

@@ -49,6 +49,8 @@ pub struct LaunchPlan {
     pub machine: Option<Machine>,
     /// The place in the line that it has waited in, and that it gives up when it is claimed.
     pub ticket: Option<String>,
+    /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
+    pub avoid: Vec<(String, Timestamp)>,
     /// Environment to hand on instead of the caller's (a resume takes its parent's).
     pub env: Option<Vec<(OsString, OsString)>>,
 }
@@ -168,6 +170,9 @@ impl LaunchPlan {
         }
         if let Some(parent) = &self.parent {
             text += &line("parent", &format!("{} ({})", parent.window, parent.in_words()));
+        }
+        for (node, until) in &self.avoid {
+            text += &line("avoids", &format!("{node} until {}", until.to_rfc3339()));
         }
         if !self.spec.monitor {
             text += &line("monitor", "observes only");

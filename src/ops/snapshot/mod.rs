@@ -402,6 +402,7 @@ impl Viewer<'_> {
             },
             pane_id: seen.at.pane.clone(),
             tail: Arc::clone(&seen.tail),
+            nodes: seen.at.run.nodes.clone(),
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),
             shown,

@@ -2,7 +2,7 @@
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
 //! `state` (one line, below), `restarts` (how often it was begun anew, if it was) and `log` (what it prints). The
-//! states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON`, `evicted CODE`, `cancelled WHO` and
+//! states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON`, `evicted CODE`, `lost NODE`, `cancelled WHO` and
 //! `stopped` (the file of that name holds the number by which it was). Where `DIR` is not there, the engine does not
 //! answer. A file in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`,
 //! its answer waits until the file is gone. As long as they are there, `.far` keeps its disk from answering, `.asleep`
@@ -242,6 +242,11 @@ impl Engine {
                 cause: Some(ErrorKind::Preempted),
                 ..told(RunState::Ended, "EVICTED", Some("somebody of higher rank".to_owned()))
             },
+            "lost" => RunFact {
+                cause: Some(ErrorKind::Lost),
+                nodes: vec![rest.to_owned()],
+                ..told(RunState::Ended, "NODE_FAIL", Some(format!("{rest} has failed")))
+            },
             "stopped" => RunFact {
                 is_cancelled: true,
                 ..told(RunState::Ended, "STOPPED", Some("somebody stopped it".to_owned()))
@@ -392,13 +397,15 @@ impl Runner for Engine {
     }
 }
 
-/// What is submitted: a word on each line, what was asked of this kind alone, and how many run at once.
+/// What is submitted: a word on each line, what was asked of this kind alone, where it is not to begin, and how many
+/// run at once.
 fn argv(attempt: &Attempt<'_>) -> String {
     let options = attempt.job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
     let words = attempt.words.iter().map(|word| word.to_string_lossy().into_owned());
     let options = options.pairs().map(|(name, value)| format!("{name}={value}"));
     let at_once = attempt.at_once.map(|at_once| format!("%{at_once}"));
-    words.chain(options).chain(at_once).collect::<Vec<_>>().join("\n")
+    let avoid = attempt.avoid.iter().map(|node| format!("!{node}"));
+    words.chain(options).chain(avoid).chain(at_once).collect::<Vec<_>>().join("\n")
 }
 
 /// Its environment, `NAME=VALUE` on each line.

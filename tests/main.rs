@@ -20,6 +20,7 @@ mod remote;
 mod runner;
 mod screen;
 mod sim;
+mod slurm;
 mod store;
 mod targets;
 mod tmux;

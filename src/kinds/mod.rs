@@ -6,6 +6,7 @@
 //! is. To add one: a folder or a file here that implements [`KindOfTarget`], and its line in [`Kinds::built_in`].
 
 pub mod local;
+pub mod slurm;
 pub mod ssh;
 pub mod tpu;
 
@@ -243,10 +244,11 @@ impl Kinds {
     /// Those of this program: one line for each.
     pub fn built_in() -> Self {
         let usual: Arc<dyn KindOfTarget> = Arc::new(tpu::Tpu);
-        let all: [Arc<dyn KindOfTarget>; 3] = [
+        let all: [Arc<dyn KindOfTarget>; 4] = [
             Arc::new(local::Local), //
             Arc::clone(&usual),
             Arc::new(ssh::SshHosts),
+            Arc::new(slurm::Slurm::default()),
         ];
         Self { all: all.to_vec(), usual }
     }

@@ -2,4 +2,6 @@
 
 mod contract;
 mod engines;
+mod slurm;
+mod slurm_seeds;
 mod windows;

@@ -1,0 +1,190 @@
+//! How jobs have ended that Slurm's controller does not know any more: by its accounting, by its list of completed
+//! jobs, or by what the batch script has written down itself.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::model::job::Job;
+use crate::model::time::Timestamp;
+
+use super::array::Tasks;
+use super::ask::{TimeLeft, complaint};
+use super::client::{ProgramAnswer, ProgramCall, Silence};
+use super::controller::Controller;
+use super::facts::JobEnd;
+use super::job_id::JobRef;
+use super::states;
+
+/// The file in the log directory in which a batch script says how it has ended: `JOBID RESTARTS CODE`.
+pub(super) const EXIT_FILE: &str = "slurm-exit";
+
+/// What is known of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Afterwards {
+    /// It has ended so.
+    Ended(JobEnd),
+    /// It is there, by a word that the controller does not confirm.
+    Odd(String),
+    /// Nobody knows it.
+    Nothing,
+    /// The question failed.
+    Unanswered(String),
+}
+
+/// The accounts of jobs, by name and task.
+type Accounts = HashMap<(String, Option<u32>), JobEnd>;
+
+/// Asks about jobs that began after a time; the result keeps their order.
+pub(super) fn ask(
+    controller: &Controller<'_>,
+    jobs: &[JobRef],
+    since: Timestamp,
+    budget: TimeLeft<'_>,
+) -> Vec<Afterwards> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let accounts = match by_accounting(controller, jobs, since, budget.left()) {
+        Some(accounts) => accounts,
+        None => by_completion(controller, budget.left()),
+    };
+    let accounts = match accounts {
+        Ok(accounts) => accounts,
+        Err(why) => return jobs.iter().map(|_| Afterwards::Unanswered(why.clone())).collect(),
+    };
+    jobs.iter().map(|job| told(&accounts, job)).collect()
+}
+
+fn told(accounts: &Accounts, job: &JobRef) -> Afterwards {
+    let of = |name: &str| {
+        let single = accounts.get(&(name.to_owned(), None));
+        single.or_else(|| accounts.get(&(name.to_owned(), Some(job.task?))))
+    };
+    match job.names().find_map(of) {
+        Some(end) if states::stage(&end.word).is_over() => Afterwards::Ended(end.clone()),
+        Some(end) => Afterwards::Odd(end.word.clone()),
+        None => Afterwards::Nothing,
+    }
+}
+
+/// By the database of accounting. `None` where there is none.
+fn by_accounting(
+    controller: &Controller<'_>,
+    jobs: &[JobRef],
+    since: Timestamp,
+    limit: Duration,
+) -> Option<Result<Accounts, String>> {
+    let Controller { client, cluster, heard, .. } = controller;
+    if !heard.may_have_accounting(cluster) {
+        return None;
+    }
+    let names: BTreeSet<&str> = jobs.iter().flat_map(JobRef::names).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    // A day before: the clocks of two machines may differ.
+    let since = since.plus_seconds(-24 * 3600).to_rfc3339();
+    let mut call = ProgramCall::new("sacct", limit)
+        .args(["--noheader", "--parsable2", "--allocations"])
+        .arg("--format=JobID,State,ExitCode,NodeList,JobName")
+        .arg(format!("--name={}", names.join(",")))
+        .arg(format!("--starttime={}", since.trim_end_matches('Z')));
+    if let Some(uid) = controller.other_account() {
+        call = call.arg(format!("--uid={uid}"));
+    }
+    match client.run(&call) {
+        Ok(ProgramAnswer { code: 0, stdout, .. }) => {
+            heard.set_accounting(cluster, true);
+            Some(Ok(read(&stdout)))
+        }
+        Ok(answer) if answer.stderr.contains("storage is disabled") => {
+            heard.set_accounting(cluster, false);
+            None
+        }
+        Err(Silence::NotStarted(_)) => {
+            heard.set_accounting(cluster, false);
+            None
+        }
+        Ok(answer) => Some(Err(complaint("sacct", &answer))),
+        Err(silence) => Some(Err(silence.to_string())),
+    }
+}
+
+/// By the list of completed jobs, which small clusters keep in a file. Not every account may read it.
+fn by_completion(controller: &Controller<'_>, limit: Duration) -> Result<Accounts, String> {
+    let call = ProgramCall::new("sacct", limit)
+        .args(["--completion", "--noheader", "--parsable2"])
+        .arg("--format=JobID,State,ExitCode,NodeList,JobName");
+    match controller.client.run(&call) {
+        Ok(ProgramAnswer { code: 0, stdout, .. }) => {
+            let mut accounts = read(&stdout);
+            // It knows tasks by numbers of which nothing says which task they are.
+            let mut times: HashMap<String, usize> = HashMap::new();
+            for line in stdout.lines().filter_map(|line| line.rsplit('|').next()) {
+                *times.entry(line.to_owned()).or_default() += 1;
+            }
+            accounts.retain(|(name, _), _| times.get(name) == Some(&1));
+            Ok(accounts)
+        }
+        Ok(_) | Err(Silence::NotStarted(_)) => Ok(Accounts::new()),
+        Err(silence) => Err(silence.to_string()),
+    }
+}
+
+/// Reads `JobID|State|ExitCode|NodeList|JobName`.
+fn read(text: &str) -> Accounts {
+    text.lines().filter_map(account).collect()
+}
+
+fn account(line: &str) -> Option<((String, Option<u32>), JobEnd)> {
+    let mut fields = line.splitn(5, '|');
+    let mut next = || fields.next();
+    let (id, word, exit, nodes, name) = (next()?, next()?, next()?, next()?, next()?);
+    let task = match id.split_once('_') {
+        None => None,
+        Some((_, task)) => match Tasks::parse(task)? {
+            Tasks::One(task) => Some(task),
+            // These have never begun.
+            Tasks::NoArray | Tasks::Several { .. } => return None,
+        },
+    };
+    let (code, signal) = exit.split_once(':').unwrap_or((exit, "0"));
+    let end = JobEnd {
+        word: word.to_owned(),
+        reason: "None".to_owned(),
+        code: code.parse().unwrap_or(0),
+        signal: signal.parse().unwrap_or(0),
+        nodes: nodes.to_owned(),
+    };
+    Some(((name.to_owned(), task), end))
+}
+
+/// How a job has ended by its own account, where Slurm has none.
+pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<i32> {
+    let path = Path::new(job.log_dir.as_deref()?).join(EXIT_FILE);
+    let bytes = controller.client.disk().read(&path, 0, 256).ok()??;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    text.ends_with('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_read_by_name_and_task() {
+        let accounts = read(
+            "6|FAILED|7:0|n1|tpu-a\n1_3|TIMEOUT|0:15|n[1-2]|tpu-b\n1_[4-9%2]|PENDING|0:0||tpu-b\n\
+             7|CANCELLED by 1000|0:0|None assigned|tpu-c\nodd\n",
+        );
+        let job = |name: &str, task| JobRef { name: name.to_owned(), own: None, id: None, task };
+        let Afterwards::Ended(failed) = told(&accounts, &job("tpu-a", None)) else { panic!() };
+        assert_eq!((failed.code, failed.signal, failed.nodes.as_str()), (7, 0, "n1"));
+        let Afterwards::Ended(late) = told(&accounts, &job("tpu-b", Some(3))) else { panic!() };
+        assert_eq!((late.word.as_str(), late.signal), ("TIMEOUT", 15));
+        assert_eq!(told(&accounts, &job("tpu-b", Some(4))), Afterwards::Nothing);
+        let Afterwards::Ended(gone) = told(&accounts, &job("tpu-c", None)) else { panic!() };
+        assert_eq!(gone.word, "CANCELLED by 1000");
+        let running = read("8|RUNNING|0:0|n1|tpu-d\n");
+        assert_eq!(told(&running, &job("tpu-d", None)), Afterwards::Odd("RUNNING".to_owned()));
+    }
+}

@@ -1,0 +1,219 @@
+//! `squeue`: one question about all of our jobs, and how its rows are read.
+//!
+//! Every field is asked for by name and followed by a character that occurs in none, so that neither widths nor the
+//! settings of whoever asks change a row.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::model::time::Timestamp;
+
+use super::array::Tasks;
+use super::client::ProgramCall;
+use super::job_id::JobRef;
+
+/// What stands behind each field.
+pub(super) const SEPARATOR: char = '\u{1f}';
+
+/// The fields, in their order. The name comes last: whatever it holds, what is before it is read.
+const FIELDS: [&str; 11] = [
+    "JobID",
+    "ArrayJobID",
+    "ArrayTaskID",
+    "State",
+    "Reason",
+    "StartTime",
+    "EndTime",
+    "RestartCnt",
+    "exit_code",
+    "NodeList",
+    "Name",
+];
+
+/// The question: all jobs of an account, of our own without one, or those of some names. Jobs in hidden partitions and
+/// those that have ended, as long as Slurm remembers them, are among them.
+pub(super) fn question(account: Option<u32>, names: Option<&str>, limit: Duration) -> ProgramCall {
+    let format: Vec<String> = FIELDS.iter().map(|field| format!("{field}:{SEPARATOR}")).collect();
+    let call = ProgramCall::new("squeue", limit)
+        .args(["--noheader", "--all", "--states=all", "--noconvert"])
+        .arg(account.map_or_else(|| "--me".to_owned(), |uid| format!("--user={uid}")))
+        .arg(format!("--Format={}", format.join(",")));
+    match names {
+        Some(names) => call.arg(format!("--name={names}")),
+        None => call,
+    }
+}
+
+/// One row: a job, a task of an array, or the tasks of an array that wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct JobRow {
+    /// The number by which its steps are found; each task that has begun has one of its own.
+    pub(super) raw_id: u64,
+    /// The number of the job, or of the array.
+    pub(super) base: u64,
+    /// Which tasks of an array.
+    pub(super) tasks: Tasks,
+    /// Slurm's word for how it is.
+    pub(super) state: String,
+    /// Slurm's word for why.
+    pub(super) reason: String,
+    /// When it began, or is expected to begin.
+    pub(super) start: Option<Timestamp>,
+    /// When it ended, or has to end at the latest.
+    pub(super) end: Option<Timestamp>,
+    /// How often Slurm has started it anew.
+    pub(super) restarts: u32,
+    /// How it ended, as wait(2) tells it.
+    pub(super) status: i32,
+    /// Its nodes, as Slurm writes them.
+    pub(super) nodes: String,
+    /// Its name.
+    pub(super) name: String,
+}
+
+/// The rows of an answer. A line that is no row is part of somebody's name for another job.
+pub(super) fn rows(text: &str) -> Vec<JobRow> {
+    text.lines().filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<JobRow> {
+    let mut fields = line.splitn(FIELDS.len(), SEPARATOR).map(str::trim);
+    let mut next = || fields.next();
+    let raw_id = next()?.parse().ok()?;
+    let base = next()?.parse().ok();
+    Some(JobRow {
+        raw_id,
+        base: base.unwrap_or(raw_id),
+        tasks: Tasks::parse(next()?)?,
+        state: next()?.to_owned(),
+        reason: next()?.to_owned(),
+        start: time(next()?),
+        end: time(next()?),
+        restarts: next()?.parse().unwrap_or(0),
+        status: next()?.parse().unwrap_or(0),
+        nodes: next()?.to_owned(),
+        name: next()?.trim_end_matches(SEPARATOR).to_owned(),
+    })
+}
+
+/// A time as Slurm writes it where the zone is UTC.
+pub(super) fn time(text: &str) -> Option<Timestamp> {
+    let time: DateTime = text.parse().ok()?;
+    Some(Timestamp::from_jiff(time.to_zoned(TimeZone::UTC).ok()?.timestamp()))
+}
+
+/// The rows of an answer, by which jobs are found.
+#[derive(Debug, Default)]
+pub(super) struct JobTable {
+    by_name: HashMap<String, Named>,
+}
+
+/// The rows of one name.
+#[derive(Debug, Default)]
+struct Named {
+    single: Option<JobRow>,
+    started: HashMap<u32, JobRow>,
+    waiting: Vec<JobRow>,
+}
+
+impl JobTable {
+    /// The rows of an answer.
+    pub(super) fn read(text: &str) -> Self {
+        let mut table = Self::default();
+        for row in rows(text) {
+            let named = table.by_name.entry(row.name.clone()).or_default();
+            match row.tasks {
+                Tasks::NoArray => named.single = Some(row),
+                Tasks::One(task) => drop(named.started.insert(task, row)),
+                Tasks::Several { .. } => named.waiting.push(row),
+            }
+        }
+        table
+    }
+
+    /// The row that a job is in.
+    pub(super) fn find(&self, job: &JobRef) -> Option<&JobRow> {
+        job.names().find_map(|name| {
+            let Named { single, started, waiting } = self.by_name.get(name)?;
+            let of_array = job.task.and_then(|task| {
+                let waits = || waiting.iter().find(|row| row.tasks.may_have(task));
+                started.get(&task).or_else(waits)
+            });
+            // A member that was brought back by itself is no task of an array; and the rest of an array that was
+            // cancelled before it began is listed as if it were none.
+            of_array.or(single.as_ref())
+        })
+    }
+
+    /// The number of the job or the array that has a name.
+    pub(super) fn base(&self, name: &str) -> Option<u64> {
+        let Named { single, started, waiting } = self.by_name.get(name)?;
+        single.iter().chain(started.values()).chain(waiting).map(|row| row.base).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As 22.05.8 has written it.
+    const SEEN: &str = "4\u{1f}4\u{1f}N/A\u{1f}PENDING\u{1f}Resources\u{1f}2027-11-22T03:03:27\u{1f}2027-11-23T03:03:27\u{1f}0\u{1f}0\u{1f}\u{1f}tpu-nodir\u{1f}
+5\u{1f}1\u{1f}0\u{1f}FAILED\u{1f}NonZeroExitCode\u{1f}2026-11-22T03:03:25\u{1f}2026-11-22T03:03:27\u{1f}1\u{1f}1792\u{1f}n1\u{1f}tpu-abc1\u{1f}
+1\u{1f}1\u{1f}4-9%2\u{1f}PENDING\u{1f}JobArrayTaskLimit\u{1f}N/A\u{1f}N/A\u{1f}0\u{1f}0\u{1f}\u{1f}tpu-abc1\u{1f}
+9\u{1f}1\u{1f}2\u{1f}RUNNING\u{1f}None\u{1f}2026-11-22T03:03:27\u{1f}NONE\u{1f}0\u{1f}0\u{1f}n1\u{1f}tpu-abc1\u{1f}
+12\u{1f}12\u{1f}N/A\u{1f}RUNNING\u{1f}None\u{1f}2026-11-22T03:03:27\u{1f}NONE\u{1f}0\u{1f}0\u{1f}n1\u{1f}some
+body's
+name\u{1f}
+";
+
+    fn job(name: &str, task: Option<u32>) -> JobRef {
+        JobRef { name: name.to_owned(), own: None, id: None, task }
+    }
+
+    #[test]
+    fn each_member_is_found_in_the_row_that_it_is_in() {
+        let table = JobTable::read(SEEN);
+        let state = |name: &str, task| table.find(&job(name, task)).map(|row| row.state.as_str());
+        assert_eq!(state("tpu-nodir", None), Some("PENDING"));
+        assert_eq!(state("tpu-nodir", Some(3)), Some("PENDING"), "brought back by itself");
+        assert_eq!(state("tpu-abc1", Some(0)), Some("FAILED"));
+        assert_eq!(state("tpu-abc1", Some(2)), Some("RUNNING"));
+        assert_eq!(state("tpu-abc1", Some(7)), Some("PENDING"));
+        assert_eq!(state("tpu-abc1", Some(10)), None);
+        assert_eq!(state("tpu-abc1", None), None);
+        assert_eq!(state("tpu-gone", None), None);
+        assert_eq!(table.base("tpu-abc1"), Some(1));
+        let own = JobRef { own: Some("tpu-nodir".to_owned()), ..job("tpu-first", None) };
+        assert!(table.find(&own).is_some(), "by the name of its own launch");
+    }
+
+    /// As 22.05.8 has written it of an array of which task 0 runs when the others are cancelled.
+    #[test]
+    fn the_cancelled_rest_of_an_array_is_not_what_has_begun() {
+        let rest = SEEN.replace("4-9%2\u{1f}PENDING", "N/A\u{1f}CANCELLED");
+        let table = JobTable::read(&rest);
+        let state = |task| table.find(&job("tpu-abc1", Some(task))).map(|row| row.state.as_str());
+        assert_eq!((state(2), state(7)), (Some("RUNNING"), Some("CANCELLED")));
+    }
+
+    #[test]
+    fn a_row_is_read_whole() {
+        let table = JobTable::read(SEEN);
+        let row = table.find(&job("tpu-abc1", Some(0))).unwrap();
+        assert_eq!((row.raw_id, row.base, row.restarts, row.status), (5, 1, 1, 7 << 8));
+        assert_eq!((row.nodes.as_str(), row.reason.as_str()), ("n1", "NonZeroExitCode"));
+        assert_eq!(row.start.unwrap().to_rfc3339(), "2026-11-22T03:03:25Z");
+        assert_eq!(table.find(&job("tpu-abc1", Some(2))).unwrap().end, None);
+    }
+
+    #[test]
+    fn whatever_comes_nothing_panics() {
+        for odd in ["", "\u{1f}", "1\u{1f}2", "a\u{1f}b\u{1f}c", "squeue: error: no\n\u{1f}\u{1f}"]
+        {
+            assert!(rows(odd).is_empty(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The one batch script: the environment of the job, its directories, and its command by `srun`.
+//!
+//! It is pure ASCII, whatever words it carries. `sbatch` reads options from comments until the first command: that is
+//! the first line, so that nothing of a user's is ever taken for one.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+
+use crate::model::job::Job;
+use crate::model::variables;
+use crate::runner::{Attempt, environment};
+
+use super::ended::EXIT_FILE;
+use super::facts::UNSEEN;
+
+/// What differs between the members of a group.
+const OF_MEMBER: [&str; 4] = ["TPU_JOB", "TPU_MEMBER", "TPU_LOG_DIR", "TPU_STAGE_DIR"];
+
+/// What each task runs: all but the first write into logs of their own. Errors are part of what a command prints; what
+/// `srun` says itself is kept apart.
+const TASK: &str = "export TPU_WORKER=$SLURM_PROCID; \
+    [ \"$SLURM_PROCID\" = 0 ] || exec >>\"$TPU_LOG_DIR/output.$SLURM_PROCID.log\"; exec \"$@\" 2>&1";
+
+/// The script of some attempts: one, or the members of a group, which are the tasks of one array. `is_here` says
+/// whether its nodes have the programs of this machine.
+pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
+    let Some(first) = attempts.first() else { return String::new() };
+    let mut text = "#!/bin/bash\nunset ENV BASH_ENV\n".to_owned();
+    for (name, value) in variables_of(first, is_here) {
+        if name.to_str().is_some_and(is_name) {
+            text += &format!("export {}={}\n", name.display(), quoted(&value));
+        }
+    }
+    if let [_, _, ..] = attempts {
+        text += "case \"$SLURM_ARRAY_TASK_ID\" in\n";
+        for attempt in attempts {
+            text += &member(attempt.job);
+        }
+        text += "*) echo \"tpu: task $SLURM_ARRAY_TASK_ID is none of this group\" >&2; exit 1 ;;\nesac\n";
+        text += &format!("export {}\n", OF_MEMBER.join(" "));
+    }
+    let shown = |line: String| format!("# {}\n", line.escape_default());
+    text += &shown(format!("{} on {}", first.job.id(), first.job.tpu));
+    // Nodes that do not see the directories end the job by a signal that nothing else does.
+    text += &format!("[ -d \"$TPU_LOG_DIR\" ] || kill -{UNSEEN} $$\n");
+    if attempts.len() > 1 {
+        text += "exec >>\"$TPU_LOG_DIR/output.log\" 2>&1\n";
+    }
+    text += &format!("rm -f \"$TPU_LOG_DIR/{EXIT_FILE}\"\n");
+    text += &format!(
+        "cd \"$TPU_STAGE_DIR\" || {{ echo \"tpu: $(hostname) does not see the copy of the code, \
+         $TPU_STAGE_DIR\" >&2; kill -{UNSEEN} $$; }}\n"
+    );
+    // What the job was given for each task is not handed on by itself to what runs the tasks.
+    text += "[ -z \"$SLURM_CPUS_PER_TASK\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
+    let words: Vec<String> = first.words.iter().map(|word| quoted(word)).collect();
+    text += &format!(
+        "srun bash -c {} tpu {} </dev/null 2>\"$TPU_LOG_DIR/slurm.log\"\n",
+        quoted(OsStr::new(TASK)),
+        words.join(" ")
+    );
+    text += "code=$?\n";
+    // What a command ended with is no part of what it has printed.
+    text += "grep -v ': tasks* [0-9,-]*: Exited with exit code' \"$TPU_LOG_DIR/slurm.log\" >&2\n";
+    text += &format!(
+        "echo \"$SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $code\" >\"$TPU_LOG_DIR/{EXIT_FILE}\"\n"
+    );
+    text + "exit $code\n"
+}
+
+/// The line that makes a task the member that it is.
+fn member(job: &Job) -> String {
+    let vars = environment::of_job(job);
+    let of_member = OF_MEMBER.iter().filter_map(|name| {
+        let (_, value) = vars.iter().find(|(known, _)| known == name)?;
+        Some(format!("{name}={}", quoted(value)))
+    });
+    let index = job.member().map_or(0, |member| member.index);
+    format!("{index}) {} ;;\n", of_member.collect::<Vec<_>>().join(" "))
+}
+
+/// What the job sees: the environment that was kept for it, and who it is.
+fn variables_of(attempt: &Attempt<'_>, is_here: bool) -> Vec<(OsString, OsString)> {
+    let stays = |name: &OsStr| name.to_str().is_none_or(variables::stays_here);
+    let mut vars = attempt.env.clone();
+    vars.retain(|(name, _)| is_here && name != "TPU_TMUX_SOCKET" || !stays(name));
+    for (name, value) in environment::of_job(attempt.job) {
+        environment::set(&mut vars, &name.to_string_lossy(), value);
+    }
+    // What it prints goes into a file: Python would hold it back.
+    if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+        environment::set(&mut vars, "PYTHONUNBUFFERED", "1");
+    }
+    vars
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A word as bash reads it back, whatever bytes it has, in printable ASCII on one line.
+pub(super) fn quoted(word: &OsStr) -> String {
+    let bytes = word.as_bytes();
+    let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,+@%".contains(byte);
+    if !bytes.is_empty() && bytes.iter().all(is_bare) {
+        return word.to_string_lossy().into_owned();
+    }
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\'') {
+        return format!("'{}'", word.to_string_lossy());
+    }
+    let escaped: String = bytes.iter().map(|byte| escaped(*byte)).collect();
+    format!("$'{escaped}'")
+}
+
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'\\' | b'\'' => format!("\\{}", char::from(byte)),
+        b'\n' => "\\n".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        // Three digits always: what follows may be a digit.
+        other => format!("\\{other:03o}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+    use crate::model::job::{Launch, LaunchMode};
+    use crate::model::member::Member;
+    use crate::model::spec::StoredSpec;
+    use crate::model::time::Timestamp;
+    use crate::sys::proc::{self, Spawn};
+
+    fn job(number: u32, member: Option<u32>) -> Job {
+        let id = JobId::new(UserName::from("alice"), JobNumber(number));
+        let mut job = Job::new(&id, TargetName::from("gpu"), "/d".to_owned());
+        job.log_dir = Some(format!("/logs/{number}"));
+        job.stage_dir = Some(format!("/stage/{number}"));
+        job.launch = Some(Launch {
+            token: "t".into(),
+            mode: LaunchMode::Native,
+            at: Timestamp::from_second(0),
+            confirmed: false,
+            exit: None,
+            ended: None,
+            machine: None,
+        });
+        let member = member.map(|index| Member { group: JobNumber(5), index });
+        job.spec = Some(StoredSpec { member, ..StoredSpec::default() });
+        job
+    }
+
+    fn attempt<'a>(job: &'a Job, words: &[&OsStr]) -> Attempt<'a> {
+        Attempt {
+            job,
+            session: "alice",
+            name: String::new(),
+            cwd: "/".into(),
+            words: words.iter().map(Into::into).collect(),
+            env: vec![("PATH".into(), "/opt/bin:/bin".into()), ("HF_HOME".into(), "/hf".into())],
+            workers_by: None,
+            avoid: Vec::new(),
+            at_once: None,
+        }
+    }
+
+    #[test]
+    fn any_word_comes_back_from_bash_byte_for_byte() {
+        for word in [
+            &b"plain-1.2_x"[..],
+            b"",
+            b"a b",
+            b"it's",
+            b"$(id) `id` \"x\" \\ !",
+            b"a\r\nb\tc\n#SBATCH -n 9\n",
+            b"\xff\xfe1\x017",
+            "grüße".as_bytes(),
+            b"-n",
+            b"~",
+            b"*",
+        ] {
+            let text = quoted(OsStr::from_bytes(word));
+            assert!(text.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{text}");
+            let echo = Spawn::new("bash").args(["-c", &format!("printf %s {text}")]);
+            assert_eq!(proc::run(&echo).unwrap().stdout, word, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_line_of_a_script_is_an_option_and_none_ends_as_in_dos() {
+        let job = job(7, None);
+        let hostile = OsStr::new("x\n#SBATCH --requeue\r\n#PBS -r y\n");
+        let text = of(&[attempt(&job, &[OsStr::new("echo"), hostile])], true);
+        assert!(text.is_ascii() && !text.contains('\r'));
+        assert!(text.lines().all(|line| !line.starts_with("#SBATCH") && !line.starts_with("#PBS")));
+        assert_eq!(text.lines().nth(1), Some("unset ENV BASH_ENV"), "a command before any comment");
+    }
+
+    #[test]
+    fn another_machine_has_its_own_programs() {
+        let job = job(7, None);
+        let here = of(&[attempt(&job, &[OsStr::new("true")])], true);
+        let there = of(&[attempt(&job, &[OsStr::new("true")])], false);
+        assert!(
+            here.contains("export PATH=/opt/bin:/bin\n") && !there.contains("PATH="),
+            "{there}"
+        );
+        for text in [here, there] {
+            assert!(
+                text.contains("export HF_HOME=/hf\n") && text.contains("export TPU_JOB=alice/7\n")
+            );
+        }
+    }
+
+    #[test]
+    fn each_task_is_the_member_that_it_is() {
+        let jobs = [job(8, Some(0)), job(9, Some(4))];
+        let attempts: Vec<Attempt<'_>> =
+            jobs.iter().map(|job| attempt(job, &[OsStr::new("true")])).collect();
+        let text = of(&attempts, true);
+        let until = text.find("[ -d").unwrap();
+        let told = |task: &str| {
+            let script =
+                format!("{}\necho $TPU_JOB $TPU_MEMBER $TPU_GROUP $TPU_LOG_DIR", &text[..until]);
+            let bash = Spawn::new("bash").args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", task);
+            proc::run(&bash).unwrap().text()
+        };
+        assert_eq!(told("4"), "alice/9 4 5 /logs/9\n");
+        assert_eq!(told("0"), "alice/8 0 5 /logs/8\n");
+        assert_eq!(told("1"), "", "none of this group");
+    }
+}

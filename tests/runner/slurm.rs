@@ -1,0 +1,279 @@
+//! Slurm as the contract sees it: a real cluster, whose programs are cut off and silenced on the way, and one in memory
+//! in which the test plays the programs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tpu::kinds::KindOfTarget as _;
+use tpu::kinds::slurm::Slurm;
+use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::model::target::{Registration, TargetKind};
+use tpu::model::time::Timestamp;
+use tpu::ops::Ctx;
+use tpu::runner::window::{FarWorkers, WindowRunner};
+use tpu::runner::{Attempt, RunError, Runner, Submitted, Unreached};
+use tpu::sys::clock::ManualClock;
+use tpu::sys::env::Env;
+use tpu::sys::random::{OsRandom, Random as _};
+
+use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
+use crate::common::env::TestEnv;
+use crate::common::tmux::{write_file, write_script};
+use crate::common::wait::wait_until;
+use crate::slurm::cluster::{Cluster, Setup, is_installed};
+use crate::slurm::sim::{Loss, SimClients, SimCluster, Weather};
+
+/// What runs on a node: it says that it has begun, prints, waits, and prints once more.
+const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; done; \
+    until [ -e \"@/go-${TPU_JOB#*/}\" ]; do sleep 0.05; done; echo \"$2\"; exit \"$3\"";
+
+/// Stands before `sbatch`: dies before anything is heard, or before anybody hears the answer.
+const SBATCH: &str = "if rm \"ROOT/unheard\" 2>/dev/null; then kill -9 $$; fi\n\
+    if rm \"ROOT/unanswered\" 2>/dev/null; then /usr/bin/sbatch \"$@\" >/dev/null; kill -9 $$; fi\n\
+    exec /usr/bin/sbatch \"$@\"";
+
+/// What the jobs run on.
+enum Machine {
+    Real(Cluster),
+    Simulated(Arc<SimCluster>),
+}
+
+/// A home with a partition of a cluster.
+pub(super) struct SlurmWorld {
+    env: TestEnv,
+    ctx: Ctx,
+    slurm: Slurm,
+    registration: Registration,
+    machine: Machine,
+}
+
+/// Nobody has workers here.
+struct Nobody;
+
+impl FarWorkers for Nobody {
+    fn stop(&self, _: &Job, _: Unreached) -> Result<usize, RunError> {
+        Ok(0)
+    }
+}
+
+impl SlurmWorld {
+    /// A real cluster; none where there is no Slurm.
+    pub(super) fn real() -> Option<Self> {
+        if !is_installed() {
+            return None;
+        }
+        let cluster =
+            Cluster::with(Setup { message_timeout: 2, processors: 16, ..Setup::default() });
+        let conf = cluster.conf();
+        Some(Self::on(Machine::Real(cluster), Slurm::default(), &[("cluster", &conf)]))
+    }
+
+    /// One in memory.
+    pub(super) fn simulated() -> Self {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_800_000_000)));
+        Self::by_clock(&clock).0
+    }
+
+    /// One in memory with a clock that only waits move.
+    pub(super) fn by_clock(clock: &Arc<ManualClock>) -> (Self, Arc<SimCluster>) {
+        let cluster = SimCluster::new(Arc::<ManualClock>::clone(clock));
+        let mut world = Self::played(Arc::clone(&cluster));
+        world.ctx.effects.clock = Arc::<ManualClock>::clone(clock);
+        (world, cluster)
+    }
+
+    fn played(cluster: Arc<SimCluster>) -> Self {
+        let slurm = Slurm::with(Arc::new(SimClients(Arc::clone(&cluster))));
+        Self::on(Machine::Simulated(cluster), slurm, &[])
+    }
+
+    fn on(machine: Machine, slurm: Slurm, options: &[(&str, &str)]) -> Self {
+        let env = TestEnv::new();
+        let bin = env.path("bin");
+        std::fs::create_dir(&bin).unwrap();
+        write_script(&bin.join("sbatch"), &SBATCH.replace("ROOT", env.root()));
+        let mut own = Env { vars: env.variables().clone(), ..Env::read() };
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+        own.vars.insert("PATH".into(), path.into());
+        let ctx = env.ctx(Env { cwd: env.path("."), home: env.path("."), ..own });
+        let options = [("partition", "low")].iter().chain(options).copied().collect();
+        let registration = Registration {
+            kind: TargetKind::new("slurm"),
+            engine: true,
+            options,
+            ..Registration::default()
+        };
+        env.change(|data| {
+            data.registry_mut().register(TargetName::from("gpu"), registration.clone());
+        });
+        Self { env, ctx, slurm, registration, machine }
+    }
+
+    /// Submits it, and whatever was ordered for that happens.
+    pub(super) fn submit_as_is(&self, job: &Job) -> Result<Submitted, RunError> {
+        let program = PROGRAM.replace('@', self.env.root());
+        let count = LINES.to_string();
+        let code = EXIT.to_string();
+        let words = ["bash", "-c", &program, "job", &count, LAST, &code];
+        self.runner().submit(&Attempt {
+            job,
+            session: "alice",
+            name: "job".to_owned(),
+            cwd: self.env.path("code-alice"),
+            words: words.iter().map(Into::into).collect(),
+            env: Vec::new(),
+            workers_by: None,
+            avoid: Vec::new(),
+            at_once: None,
+        })
+    }
+
+    /// A file of one job.
+    fn file(&self, what: &str, job: &Job) -> PathBuf {
+        self.env.path(&format!("{what}-{}", job.windows_id))
+    }
+
+    /// The name by which the cluster knows it.
+    pub(super) fn name(job: &Job) -> String {
+        format!("tpu-{}", job.launch.as_ref().unwrap().token)
+    }
+
+    fn write_log(job: &Job, text: &str) {
+        use std::io::Write as _;
+        let dir = PathBuf::from(job.log_dir.as_ref().unwrap());
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.append(true).create(true).open(dir.join("output.log")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+}
+
+impl World for SlurmWorld {
+    fn runner(&self) -> Box<dyn Runner + '_> {
+        let windows = WindowRunner::new(&self.ctx.effects, Box::new(Nobody));
+        self.slurm.runner(Some(&self.registration), &self.ctx.effects, windows)
+    }
+
+    fn claim(&self, number: u32) -> Job {
+        let token = LaunchToken::new(OsRandom.hex(16));
+        let ground = self.runner().ground("alice", &token).unwrap();
+        let id = JobId::new(UserName::from("alice"), JobNumber(number));
+        let code = self.env.path("code-alice").to_str().unwrap().to_owned();
+        let mut job = Job::new(&id, TargetName::from("gpu"), code.clone());
+        job.launch = Some(Launch {
+            token,
+            mode: LaunchMode::Native,
+            at: self.ctx.clock.now(),
+            confirmed: false,
+            exit: None,
+            ended: None,
+            machine: None,
+        });
+        job.keep_handle(ground.handle);
+        let log = self.env.path(&format!("log-{number}"));
+        std::fs::create_dir_all(&log).unwrap();
+        job.log_dir = Some(log.display().to_string());
+        job.stage_dir = Some(code);
+        self.env.change(|data| data.user_mut(&id.user).unwrap().push_job(job.clone()));
+        job
+    }
+
+    fn submit(&self, job: &Job, cut: Option<Cut>) -> Result<Submitted, RunError> {
+        match &self.machine {
+            Machine::Real(_) => {
+                for (cut_here, file) in [(Cut::Before, "unheard"), (Cut::After, "unanswered")] {
+                    let file = self.env.path(file);
+                    drop(std::fs::remove_file(&file));
+                    if cut == Some(cut_here) {
+                        write_file(&file, "");
+                    }
+                }
+            }
+            Machine::Simulated(cluster) => cluster.lose_next(cut.map(|cut| match cut {
+                Cut::Before => Loss::Unheard,
+                Cut::After => Loss::Unanswered,
+            })),
+        }
+        let Machine::Simulated(cluster) = &self.machine else { return self.submit_as_is(job) };
+        let before = cluster.accepted(&Self::name(job));
+        let submitted = self.submit_as_is(job);
+        if cluster.accepted(&Self::name(job)) > before {
+            Self::write_log(job, &first_output());
+        }
+        submitted
+    }
+
+    fn starts(&self, job: &Job) -> usize {
+        let ran = std::fs::read_to_string(self.file("ran", job)).unwrap_or_default();
+        let has = match &self.machine {
+            Machine::Real(cluster) => cluster.jobs_of(&Self::name(job)).len(),
+            Machine::Simulated(cluster) => cluster.accepted(&Self::name(job)),
+        };
+        has.max(ran.lines().count())
+    }
+
+    fn begun(&self, job: &Job) {
+        match &self.machine {
+            Machine::Real(_) => {
+                wait_until("its program begins", || self.file("ran", job).exists());
+            }
+            Machine::Simulated(cluster) => {
+                let jobs = cluster.named(&Self::name(job));
+                assert!(jobs.iter().all(|job| job.state == "RUNNING"), "{jobs:?}");
+            }
+        }
+    }
+
+    fn release(&self, job: &Job) {
+        let Machine::Simulated(cluster) = &self.machine else {
+            write_file(&self.file("go", job), "");
+            return;
+        };
+        Self::write_log(job, &format!("{LAST}\n"));
+        cluster.end(cluster.named(&Self::name(job))[0].id, EXIT);
+    }
+
+    fn set_silent(&self, silent: bool) {
+        match &self.machine {
+            Machine::Real(cluster) => cluster.hold_controller(silent),
+            Machine::Simulated(cluster) => {
+                cluster.set_weather(if silent { Weather::Hangs } else { Weather::Fair });
+            }
+        }
+    }
+
+    fn open_bystander(&self) {
+        match &self.machine {
+            Machine::Real(cluster) => {
+                let id = cluster.submit(&["--job-name=mine"], "sleep 1000");
+                cluster.wait_state(id, "RUNNING");
+            }
+            Machine::Simulated(cluster) => drop(cluster.submit_by_hand("mine")),
+        }
+    }
+
+    fn has_bystander(&self) -> bool {
+        match &self.machine {
+            Machine::Real(cluster) => {
+                cluster.jobs_of("mine").iter().any(|job| job.state == "RUNNING")
+            }
+            Machine::Simulated(cluster) => {
+                cluster.named("mine").iter().any(|job| job.state == "RUNNING")
+            }
+        }
+    }
+
+    fn shows_processes(&self) -> bool {
+        false
+    }
+
+    fn is_engine(&self) -> bool {
+        true
+    }
+
+    fn of_program(&self, printed: &[u8]) -> Vec<u8> {
+        let lines = printed.split_inclusive(|byte| *byte == b'\n');
+        lines.take_while(|line| !line.starts_with(b"srun: error: ")).flatten().copied().collect()
+    }
+}

@@ -1,0 +1,244 @@
+//! A user of a real cluster: a home with a target that is one of its partitions, and programs that do what a test
+//! tells them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::proc::Spawn;
+use tpu::sys::procs::Table;
+
+use super::cluster::{Cluster, Listed, Setup, is_installed};
+use crate::common::env::{CommandOutput, Running, TestEnv};
+use crate::common::tmux::write_file;
+use crate::common::wait::{wait_for, wait_until};
+
+/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and
+/// does at last is in a file: its last lines, then `exit N`. `@` stands for the directory of the test, and its first
+/// word is its name there.
+const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \
+    until [ -e \"@/$0.end\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
+    mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.1; done; \
+    . \"@/$0.end\"";
+
+/// A user with a cluster. What is of the user ends first.
+pub(super) struct Lab {
+    pub(super) env: TestEnv,
+    pub(super) cluster: Cluster,
+}
+
+impl Lab {
+    /// With two nodes, where those of `low` are cancelled when one of `high` wants their place. None where there is
+    /// no Slurm.
+    pub(super) fn new() -> Option<Self> {
+        Self::with(Setup::default())
+    }
+
+    /// The same with another cluster. Its partition `low` is the target `gpu`.
+    pub(super) fn with(setup: Setup) -> Option<Self> {
+        let lab = Self::bare(setup)?;
+        lab.register("gpu", &lab.cluster, "--partition low");
+        Some(lab)
+    }
+
+    /// The same without a target.
+    pub(super) fn bare(setup: Setup) -> Option<Self> {
+        if !is_installed() {
+            return None;
+        }
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        Some(Self { env, cluster: Cluster::with(setup) })
+    }
+
+    /// Makes a partition a target.
+    #[track_caller]
+    pub(super) fn register(&self, name: &str, cluster: &Cluster, words: &str) {
+        let conf = cluster.conf();
+        drop(self.tpu(&format!("register {name} --kind slurm --cluster {conf} {words}")).exits(0));
+    }
+
+    /// Runs `tpu` with words separated by blanks.
+    #[must_use = "say how it should have ended: .exits(0)"]
+    pub(super) fn tpu(&self, line: &str) -> CommandOutput {
+        self.env.tpu(line)
+    }
+
+    // -- jobs
+
+    /// Starts a program of this name on `gpu`; returns its window.
+    #[track_caller]
+    pub(super) fn train(&self, name: &str, options: &str) -> u64 {
+        self.launched(&self.training(name, options))
+    }
+
+    /// The same, not yet running.
+    pub(super) fn training(&self, name: &str, options: &str) -> Spawn {
+        let script = self.program();
+        let fixed = ["run", "gpu", "alice", "-q", "--json"];
+        let words = fixed.into_iter().chain(options.split_whitespace());
+        let words: Vec<&str> = words.chain(["--", "bash", "-c", &script, name]).collect();
+        self.env.spawn(&words)
+    }
+
+    /// The program itself.
+    pub(super) fn program(&self) -> String {
+        TRAIN.replace('@', self.env.root())
+    }
+
+    /// Runs a command that starts something; returns the window of it.
+    #[track_caller]
+    pub(super) fn launched(&self, spawn: &Spawn) -> u64 {
+        let output = self.env.output(spawn).exits(0);
+        output.json()["launched"]["window"].as_u64().unwrap()
+    }
+
+    /// Starts a script of bash on `gpu`; returns its window.
+    #[track_caller]
+    pub(super) fn run(&self, script: &str, options: &str) -> u64 {
+        let fixed = ["run", "gpu", "alice", "-q", "--json"];
+        let words = fixed.into_iter().chain(options.split_whitespace());
+        let words: Vec<&str> = words.chain(["--", "bash", "-c", script, "job"]).collect();
+        self.launched(&self.env.spawn(&words))
+    }
+
+    /// What each start of a program was told, oldest first.
+    pub(super) fn starts(&self, name: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.env.path(&format!("{name}.starts")));
+        text.unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until a program has been started so often.
+    #[track_caller]
+    pub(super) fn wait_starts(&self, name: &str, count: usize) {
+        let what = format!("{name} is started {count} times");
+        wait_until(&what, || self.starts(name).len() >= count);
+        assert_eq!(self.starts(name).len(), count, "{:?}", self.starts(name));
+    }
+
+    /// Lets a program say and do this at last.
+    pub(super) fn end(&self, name: &str, script: &str) {
+        let fresh = self.env.path(&format!("{name}.fresh"));
+        write_file(&fresh, script);
+        std::fs::rename(fresh, self.env.path(&format!("{name}.end"))).unwrap();
+    }
+
+    /// Lets it go on once more.
+    pub(super) fn let_go_on(&self, name: &str) {
+        std::fs::remove_file(self.env.path(&format!("{name}.end"))).unwrap();
+    }
+
+    // -- what is said of them
+
+    /// One job as `check` shows it.
+    #[track_caller]
+    pub(super) fn shown(&self, window: u64) -> Value {
+        let document = self.tpu("check alice --json").exits(0).json();
+        let jobs = document["jobs"].as_array().unwrap();
+        let found = jobs.iter().find(|job| job["window"] == window).cloned();
+        found.unwrap_or_else(|| panic!("no job {window}: {document:#}"))
+    }
+
+    /// Waits until `check` shows a job so.
+    #[track_caller]
+    pub(super) fn wait_shown(&self, window: u64, status: &str) -> Value {
+        let clock = SystemClock::new();
+        loop {
+            let shown = self.shown(window);
+            if shown["status"] == status {
+                return shown;
+            }
+            let is_late = clock.monotonic() > Duration::from_secs(60);
+            assert!(!is_late, "alice/{window} is not {status}: {shown:#}\n{}", self.report());
+            clock.sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What helps to understand a failure.
+    fn report(&self) -> String {
+        format!("{:#?}\n{}", self.cluster.jobs(), self.env.data())
+    }
+
+    /// The launch token of a job.
+    #[track_caller]
+    pub(super) fn token(&self, window: u64) -> String {
+        token_of(&self.env.job("alice", window))
+    }
+
+    /// What the cluster has of a job, by its token: one, or the test fails.
+    #[track_caller]
+    pub(super) fn listed(&self, window: u64) -> Listed {
+        let mut jobs = self.cluster.jobs_of(&self.token(window));
+        assert_eq!(jobs.len(), 1, "alice/{window} on the cluster: {jobs:#?}");
+        jobs.remove(0)
+    }
+
+    /// Waits until the cluster runs it.
+    #[track_caller]
+    pub(super) fn wait_runs(&self, window: u64) -> Listed {
+        let what = format!("the cluster runs alice/{window}");
+        wait_for(&what, || Some(self.listed(window)).filter(|job| job.state == "RUNNING"))
+    }
+
+    /// The directory of its logs.
+    pub(super) fn log_dir(&self, window: u64) -> String {
+        self.env.job("alice", window)["log_dir"].as_str().unwrap().to_owned()
+    }
+
+    /// Checkpoints that it has written.
+    pub(super) fn checkpoints(&self, window: u64) -> usize {
+        let dir = Path::new(&self.log_dir(window)).join("checkpoints");
+        std::fs::read_dir(dir).map_or(0, Iterator::count)
+    }
+
+    /// Waits until it has written one.
+    #[track_caller]
+    pub(super) fn wait_checkpoint(&self, window: u64) {
+        wait_until("a checkpoint", || self.checkpoints(window) > 0);
+    }
+
+    /// Lets what was begun be a minute old: records, and the notes of submissions, of which none is under way.
+    pub(super) fn a_minute_later(&self) {
+        wait_until("no submission is on its way", || {
+            let Ok(table) = Table::read() else { return false };
+            let uid = rustix::process::getuid().as_raw();
+            let all = table.with_variable("SLURM_CONF", &self.cluster.conf(), uid);
+            !all.iter().any(|process| process.name == "sbatch" && !process.zombie)
+        });
+        let notes = std::fs::read_dir(self.env.path("tpu-state/slurm")).into_iter().flatten();
+        for submission in notes.flatten() {
+            let path = submission.path().join("note");
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let mut note: Value = serde_json::from_str(&text).unwrap();
+            for time in ["at", "over"] {
+                if let Some(at) = note[time].as_i64() {
+                    note[time] = (at - 60).into();
+                }
+            }
+            write_file(&path, &note.to_string());
+        }
+        self.env.a_minute_later("alice");
+    }
+
+    /// A MONITOR that has turned at least once.
+    pub(super) fn monitor(&self) -> Running {
+        let running = self.env.start_tpu("daemon run", &[]);
+        wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
+        running
+    }
+
+    /// Waits until MONITOR has turned once more, from beginning to end.
+    pub(super) fn turn(&self) {
+        for _ in 0..2 {
+            drop(self.tpu("ack").exits(0));
+            wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
+        }
+    }
+}
+
+/// The launch token in a record.
+pub(super) fn token_of(job: &Value) -> String {
+    job["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned()
+}

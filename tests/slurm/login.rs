@@ -1,0 +1,129 @@
+//! A cluster that is reached by a login node only, over a real server of ssh: the same is done there, and a connection
+//! that breaks in the middle of a submission leaves nothing twice and nothing forgotten.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::random::{OsRandom, Random as _};
+
+use super::cluster::Setup;
+use super::lab::Lab;
+use crate::common::sshd::{self, Hosts};
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+/// A lab whose target is behind a login node. The host ends after its user.
+struct Behind {
+    lab: Lab,
+    hosts: Hosts,
+}
+
+impl Behind {
+    fn new() -> Option<Self> {
+        if !sshd::is_installed() {
+            return None;
+        }
+        let mut lab = Lab::bare(Setup { message_timeout: 2, ..Setup::default() })?;
+        let hosts = Hosts::new(1);
+        let settings = json!({
+            "ssh_options": hosts.options(),
+            "stage_root": lab.env.path("stages"),
+            "log_root": lab.env.path("logs"),
+        });
+        write_file(&lab.env.path("settings.json"), &settings.to_string());
+        lab.env.set("TPU_SETTINGS", lab.env.path("settings.json"));
+        let account = lab.cluster.run(&["id", "-un"]);
+        let login = format!("{account}@{}", hosts.addresses()[0]);
+        let key = hosts.path("client").display().to_string();
+        let words = format!("--login {login} --login-key {key} --partition low");
+        lab.register("gpu", &lab.cluster, &words);
+        Some(Self { lab, hosts })
+    }
+}
+
+#[test]
+fn it_is_run_followed_and_stopped_through_the_login_node() {
+    let Some(Behind { lab, hosts: _hosts }) = Behind::new() else { return };
+    let odd = "it's \"$HOME\" `id` a\nb";
+    let told = lab.env.path("told").display().to_string();
+    let print = "printf '%s' \"$1\" >\"$0\"";
+    drop(lab.env.tpu_words(&["run", "gpu", "-q", "--", "bash", "-c", print, &told, odd]).exits(0));
+    lab.wait_shown(1, "finished");
+    assert_eq!(std::fs::read_to_string(&told).unwrap(), odd);
+
+    let window = lab.train("a", "lr=0.1");
+    lab.wait_runs(window);
+    wait_until("its loss", || lab.shown(window)["progress"]["loss"] == 0.5);
+    drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["step 1/1000"]));
+    lab.wait_checkpoint(window);
+    lab.end("a", "exit 7");
+    assert_eq!(lab.wait_shown(window, "error")["exit_code"], 7);
+    lab.let_go_on("a");
+    drop(lab.tpu(&format!("resume {window} --yes")).exits(0));
+    lab.wait_starts("a", 2);
+    let from = format!("--config.load_from={}", lab.log_dir(window));
+    assert!(lab.starts("a")[1].contains(&from), "{:?}", lab.starts("a"));
+    let next = lab.env.job("alice", window)["extra_msgs"]["child"].as_u64().unwrap();
+    drop(lab.tpu(&format!("kill {next} -y")).exits(0));
+    assert_eq!(lab.listed(next).state, "CANCELLED");
+    assert_eq!(lab.cluster.submissions().len(), 3);
+}
+
+#[test]
+fn nothing_follows_from_a_login_node_that_is_away() {
+    let Some(Behind { lab, mut hosts }) = Behind::new() else { return };
+    let window = lab.train("a", "rule=pre");
+    let job = lab.wait_runs(window);
+    lab.wait_starts("a", 1);
+    lab.wait_shown(window, "running");
+    hosts.shut(0);
+    let clock = SystemClock::new();
+    let shown = lab.shown(window);
+    assert!(clock.monotonic() < Duration::from_secs(4), "{:?}", clock.monotonic());
+    assert!(shown["unknown"].is_string(), "{shown}");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(6));
+    drop(lab.env.output(&lab.training("b", "")).exits(6));
+    hosts.begin(0);
+    assert_eq!(lab.cluster.job(job.id).state, "RUNNING");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.job(job.id).state, "CANCELLED");
+    assert_eq!(lab.cluster.submissions(), [job.id]);
+}
+
+#[test]
+fn a_connection_that_breaks_in_the_middle_leaves_nothing_twice_and_nothing_forgotten() {
+    let Some(Behind { lab, hosts }) = Behind::new() else { return };
+    let clock = SystemClock::new();
+    drop(lab.tpu("run gpu alice rule=pass -q -- true").exits(0));
+    let whole = clock.monotonic();
+    for _ in 0..8 {
+        let share = u32::try_from(OsRandom.below(1_000)).unwrap();
+        let said = std::thread::scope(|scope| {
+            let running = scope.spawn(|| lab.tpu("run gpu alice rule=pass -q -- true"));
+            clock.sleep(whole * share / 1_000);
+            hosts.cut(0);
+            running.join().unwrap()
+        });
+        // Where it broke while the code was copied, it is a failed launch.
+        assert!([0, 1, 6].contains(&said.code), "{said}");
+    }
+    // A submission on the login node may be at work for half a minute after the connection has gone.
+    lab.a_minute_later();
+    wait_until("all is settled", || {
+        drop(lab.tpu("clear-finished bob"));
+        lab.env
+            .jobs("alice")
+            .iter()
+            .all(|job| job["extra_msgs"]["launch"]["confirmed"] == true || job["error"] == "launch")
+    });
+    let records = lab.env.jobs("alice");
+    let mut theirs = 0;
+    for record in &records {
+        let jobs = lab.cluster.jobs_of(&super::lab::token_of(record));
+        assert_eq!(jobs.len(), usize::from(record["error"] != "launch"), "{record:#}\n{jobs:?}");
+        theirs += jobs.len();
+    }
+    assert_eq!(lab.cluster.submissions().len(), theirs);
+}

@@ -1,0 +1,15 @@
+//! Slurm: partitions of real clusters as targets, and of one that is played.
+
+mod arrays;
+pub(crate) mod cluster;
+mod ends;
+mod lab;
+mod leaves_nothing;
+mod login;
+mod never;
+mod once;
+mod options;
+mod preempted;
+mod runs;
+mod silent;
+pub(crate) mod sim;

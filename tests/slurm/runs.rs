@@ -1,0 +1,230 @@
+//! A partition is a target as any other: what runs there is started, watched, stopped, brought back and cleared away by
+//! the commands that do so with windows.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::cluster::{Cluster, Setup};
+use super::lab::Lab;
+use crate::common::wait::wait_until;
+
+#[test]
+fn it_trains_with_progress_and_loss_in_the_list_and_finishes() {
+    let Some(lab) = Lab::new() else { return };
+    let window = lab.train("a", "lr=0.1");
+    let job = lab.wait_runs(window);
+    assert_eq!(job.submitted, job.id);
+    lab.wait_starts("a", 1);
+    assert_eq!(lab.starts("a"), ["--config.training.learning_rate=0.1"]);
+    assert!(!lab.env.has_window("alice", window), "no window of ours");
+    wait_until("its loss", || lab.shown(window)["progress"]["loss"] == 0.5);
+    let shown = lab.shown(window);
+    assert_eq!((&shown["status"], &shown["target"]), (&json!("running"), &json!("gpu")));
+    assert!(shown["progress"]["step"].as_u64().unwrap() > 0, "{shown}");
+    assert_eq!(shown["progress"]["total"], 1000);
+    drop(lab.tpu("check").exits(0).says(&["running", "loss 0.5", "gpu"]));
+    drop(lab.tpu(&format!("explain {window}")).exits(0).says(&["running", "loss 0.5"]));
+    drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["step 1/1000"]));
+    drop(lab.tpu(&format!("show {window}")).exits(0).says(&["bash", &job.id.to_string()]));
+    let raw = lab.tpu(&format!("show {window} --raw")).exits(0);
+    drop(raw.says(&["RUNNING", "low"]));
+
+    // Whoever follows it hears all of it, and is let go at its end, which MONITOR writes down.
+    let _monitor = lab.monitor();
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));
+        lab.end("a", "echo the last line; exit 0");
+        follower.join().unwrap()
+    });
+    drop(followed.says(&["step 1/1000", "the last line"]));
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    let shown = lab.shown(window);
+    assert_eq!((&shown["status"], &shown["exit_code"]), (&json!("finished"), &json!(0)));
+    assert_eq!(lab.cluster.submissions(), [job.id]);
+}
+
+#[test]
+fn what_would_be_submitted_is_what_is_and_it_is_kept() {
+    let Some(lab) = Lab::new() else { return };
+    lab.env.code("alice", "train.sh", "pwd; cat train.sh; exit 0\n");
+    let would = lab.tpu("run gpu lr=0.1 --dry-run -- bash train.sh").exits(0);
+    drop(would.says(&["#!/bin/", "train.sh", "learning_rate=0.1"]));
+    assert!(lab.cluster.jobs().is_empty() && lab.env.jobs("alice").is_empty());
+    drop(lab.tpu("run gpu lr=0.1 -q -- bash train.sh").exits(0));
+    // A later edit does not change what is queued.
+    lab.env.code("alice", "train.sh", "echo another\n");
+    drop(lab.tpu("wait 1 --timeout 30s").exits(0));
+    let staged = lab.env.job("alice", 1)["stage_dir"].as_str().unwrap().to_owned();
+    let printed = lab.tpu("logs 1").exits(0).stdout;
+    assert!(printed.contains(&staged) && printed.contains("cat train.sh"), "{printed}");
+    let script = lab.tpu("script 1").exits(0).stdout;
+    assert!(script.starts_with("#!/bin/"), "{script}");
+    assert!(script.contains("learning_rate=0.1"), "{script}");
+}
+
+#[test]
+fn it_waits_with_slurms_reason_in_plain_words() {
+    let Some(lab) = Lab::new() else { return };
+    let by_hand = lab.cluster.submit(&["-N2", "--exclusive"], "sleep 1000");
+    lab.cluster.wait_state(by_hand, "RUNNING");
+    let window = lab.train("a", "");
+    let id = lab.listed(window).id;
+    wait_until("Slurm has said why", || lab.cluster.job(id).reason == "Resources");
+    let shown = lab.shown(window);
+    assert_eq!(shown["status"], "pending", "{shown}");
+    assert_eq!(shown["pending"]["raw"], "PENDING");
+    assert!(shown["pending"]["reason"].as_str().unwrap().contains("resources"), "{shown}");
+    lab.cluster.run(&["scancel", &by_hand.to_string()]);
+    lab.wait_runs(window);
+    assert_eq!(lab.wait_shown(window, "running")["pending"], json!(null));
+}
+
+#[test]
+fn what_can_never_run_is_said_within_one_look_with_what_to_change() {
+    let Some(lab) = Lab::with(Setup { max_time: "10", ..Setup::default() }) else { return };
+    let window = lab.run("exit 0", "--sbatch time=60");
+    let id = lab.listed(window).id;
+    wait_until("Slurm has said why", || lab.cluster.job(id).reason == "PartitionTimeLimit");
+    let reason = lab.shown(window)["pending"]["reason"].as_str().unwrap().to_owned();
+    assert!(
+        reason.contains("more time than the partition") && reason.contains("--time"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_kill_stops_exactly_it_and_clean_archives_it() {
+    let Some(lab) = Lab::new() else { return };
+    let (one, other) = (lab.train("a", ""), lab.train("b", ""));
+    let (one_id, other_id) = (lab.wait_runs(one).id, lab.wait_runs(other).id);
+    lab.wait_starts("a", 1);
+    drop(lab.tpu(&format!("kill {one} -y")).exits(0));
+    assert_eq!(lab.env.job("alice", one)["status"], "killed");
+    assert_eq!(lab.cluster.job(one_id).state, "CANCELLED");
+    assert_eq!(lab.cluster.job(other_id).state, "RUNNING");
+    assert_eq!(lab.shown(other)["status"], "running");
+    drop(lab.tpu("clean alice -y").exits(0));
+    let left = lab.env.jobs("alice");
+    assert_eq!(left.iter().map(|job| &job["windows_id"]).collect::<Vec<_>>(), [other]);
+    // One that has not begun is stopped as well.
+    let waiting = lab.run("exit 0", "--sbatch hold");
+    let waiting_id = lab.listed(waiting).id;
+    drop(lab.tpu(&format!("kill {waiting} -y")).exits(0));
+    assert_eq!(lab.cluster.job(waiting_id).state, "CANCELLED");
+}
+
+#[test]
+fn resume_goes_on_from_its_checkpoint_and_rerun_begins_again() {
+    let Some(lab) = Lab::new() else { return };
+    let first = lab.train("a", "lr=0.1");
+    lab.wait_checkpoint(first);
+    lab.end("a", "echo bad; exit 7");
+    let failed = lab.wait_shown(first, "error");
+    assert_eq!(failed["exit_code"], 7);
+    drop(lab.tpu(&format!("wait {first} --timeout 30s")).exits(1));
+    lab.let_go_on("a");
+
+    drop(lab.tpu(&format!("resume {first} --yes")).exits(0));
+    lab.wait_starts("a", 2);
+    let jobs = lab.env.jobs("alice");
+    let second = jobs[1]["windows_id"].as_u64().unwrap();
+    let told = &lab.starts("a")[1];
+    let from = format!("--config.load_from={}", lab.log_dir(first));
+    assert!(told.contains("learning_rate=0.1") && told.contains(&from), "{told}");
+    assert_eq!(jobs[1]["stage_dir"], jobs[0]["stage_dir"]);
+    assert_eq!(lab.shown(second)["lineage"], json!([first, second]));
+    lab.end("a", "exit 1");
+    lab.wait_shown(second, "error");
+    lab.let_go_on("a");
+
+    drop(lab.tpu(&format!("rerun {second}")).exits(0));
+    lab.wait_starts("a", 3);
+    assert_eq!(lab.starts("a")[2], "--config.training.learning_rate=0.1");
+    assert_eq!(lab.cluster.submissions().len(), 3);
+}
+
+#[test]
+fn where_the_caller_has_said_which_cluster_that_is_kept() {
+    let Some(mut lab) = Lab::bare(Setup::default()) else { return };
+    let other = Cluster::with(Setup { first_job: 100, ..Setup::default() });
+    lab.env.set("SLURM_CONF", lab.cluster.conf());
+    drop(lab.tpu("register gpu --kind slurm --partition low").exits(0));
+    // Whoever uses it later may be in the middle of something else.
+    lab.env.set("SLURM_CONF", other.conf());
+    for (name, value) in [
+        ("SQUEUE_FORMAT", "%i"),
+        ("SQUEUE_STATES", "PENDING"),
+        ("SQUEUE_PARTITION", "high"),
+        ("SBATCH_PARTITION", "high"),
+        ("SBATCH_REQUEUE", "1"),
+        ("SLURM_CLUSTERS", "elsewhere"),
+        ("SINFO_FORMAT", "%P"),
+    ] {
+        lab.env.set(name, value);
+    }
+    let window = lab.train("a", "");
+    let job = lab.wait_runs(window);
+    lab.wait_shown(window, "running");
+    assert!(other.jobs().is_empty());
+    let shown = lab.cluster.run(&["scontrol", "show", "job", &job.id.to_string()]);
+    assert!(shown.contains("Partition=low") && shown.contains("Requeue=0"), "{shown}");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.job(job.id).state, "CANCELLED");
+}
+
+#[test]
+fn its_node_has_what_it_asked_for() {
+    let Some(lab) = Lab::bare(Setup { has_gpus: true, ..Setup::default() }) else { return };
+    if !lab.cluster.path("gpu0").exists() {
+        eprintln!("skipped: only root can make device files for GPUs");
+        return;
+    }
+    lab.register("gpu", &lab.cluster, "--partition low --gres gpu:1 --time 12:00:00");
+    let window = lab.run("echo gpus=$CUDA_VISIBLE_DEVICES; exit 0", "");
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["gpus=0"]));
+    let shown = lab.cluster.run(&["scontrol", "show", "job", &lab.listed(window).id.to_string()]);
+    assert!(shown.contains("TimeLimit=12:00:00"), "{shown}");
+}
+
+#[test]
+fn its_partitions_are_imported_with_what_there_is_in_them() {
+    let Some(lab) = Lab::bare(Setup::default()) else { return };
+    let import = format!("targets import --kind slurm --cluster {}", lab.cluster.conf());
+    drop(lab.tpu(&format!("{import} --dry-run")).exits(0).says(&["+ low", "+ high"]));
+    drop(lab.tpu(&format!("{import} -y")).exits(0).says(&["Imported 2 targets"]));
+    drop(lab.tpu(&format!("{import} -y")).exits(0).says(&["Nothing to import"]));
+    drop(lab.tpu("run high -q -- true").exits(0));
+    drop(lab.tpu("wait 1 --timeout 30s").exits(0));
+    let id = lab.listed(1).id.to_string();
+    assert!(lab.cluster.run(&["scontrol", "show", "job", &id]).contains("Partition=high"));
+}
+
+#[test]
+fn a_script_of_its_user_and_what_the_cluster_does_not_have_are_refused() {
+    let Some(lab) = Lab::new() else { return };
+    lab.env.code("alice", "staging.sh", "true\n");
+    drop(lab.tpu("run gpu -q").exits(4).says(&["staging.sh", "-- COMMAND"]));
+    drop(lab.tpu("run local --sbatch hold -q -- true").exits(2).says(&["--sbatch"]));
+    drop(lab.tpu("register den --kind slurm").exits(4).says(&["--partition"]));
+    assert!(lab.env.jobs("alice").is_empty() && lab.cluster.submissions().is_empty());
+}
+
+/// A node sees the directories of its job; if it does not, its first step says so.
+#[test]
+fn logs_that_cannot_be_written_are_not_the_programs_fault() {
+    let Some(lab) = Lab::new() else { return };
+    let by_hand = lab.cluster.submit(&["-N2", "--exclusive"], "sleep 1000");
+    lab.cluster.wait_state(by_hand, "RUNNING");
+    let window = lab.train("a", "");
+    let staged = lab.env.job("alice", window)["stage_dir"].as_str().unwrap().to_owned();
+    // As on a node that does not share the disk.
+    std::fs::rename(&staged, format!("{staged}.away")).unwrap();
+    lab.cluster.run(&["scancel", &by_hand.to_string()]);
+    let shown = lab.wait_shown(window, "error");
+    assert_eq!(shown["error"], "file-error", "{shown}");
+    let text = shown["evidence"]["line"].as_str().unwrap();
+    assert!(text.contains(Path::new(&staged).file_name().unwrap().to_str().unwrap()), "{shown}");
+    assert!(lab.starts("a").is_empty());
+}

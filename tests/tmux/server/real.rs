@@ -213,7 +213,7 @@ fn one_that_then(then: &str) -> String {
     format!(
         r#"for word; do case "$word" in tpu-mark-*) seen=$word;; esac; done
         mark=${{seen%-seen}}
-        echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::"; echo "$seen"
+        echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 @1 alice:::"; echo "$seen"
         {then}"#
     )
 }
@@ -252,7 +252,7 @@ fn what_is_read_after_a_look_is_whole_or_not_of_it() {
 #[test]
 fn a_look_that_breaks_off_is_unknown() {
     let dir = tempfile::tempdir().unwrap();
-    let half = r#"echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 80 24 @1 alice:::""#;
+    let half = r#"echo "1 2 /socket"; echo "1 %1 1 0 5 0 3 0 @1 alice:::""#;
     write_script(&dir.path().join("tmux"), half);
     let path = format!("{}:/usr/bin:/bin", dir.path().display());
     let tmux = OneShot::new(Some("none"), &Env::fixed([("PATH", path.as_str())]));

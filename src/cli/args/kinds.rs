@@ -25,19 +25,20 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
 /// Which options of a kind are meant.
 type Of = fn(&dyn KindOfTarget) -> &'static [KindOption];
 
-/// Adds the options that kinds of target bring along.
+/// Adds the options that kinds of target bring along: only to the command that is typed, since each costs a start.
 pub(super) fn with_options(all: clap::Command) -> clap::Command {
-    let (of_target, of_job) = (args(|kind| kind.own_options()), args(|kind| kind.job_options()));
-    if of_target.is_empty() && of_job.is_empty() {
-        return all;
-    }
     // In place: each stays where it is in the list of all commands.
     all.mut_subcommands(|command| match command.get_name() {
-        "register" => command.args(&of_target),
-        "targets" => command.mut_subcommand("import", |import| import.args(&of_target)),
-        "run" => command.args(&of_job),
+        "register" => command.defer(|register| register.args(of_targets())),
+        "targets" => command
+            .defer(|targets| targets.mut_subcommand("import", |import| import.args(of_targets()))),
+        "run" => command.defer(|run| run.args(args(|kind| kind.job_options()))),
         _ => command,
     })
+}
+
+fn of_targets() -> Vec<Arg> {
+    args(|kind| kind.own_options())
 }
 
 /// The options of all kinds; one that several have in common is there once.

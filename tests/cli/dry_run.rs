@@ -130,7 +130,10 @@ fn as_the_real_thing<'a>(env: &TestEnv, lines: impl IntoIterator<Item = &'a str>
         if dry.code != real.code || real.stdout.is_empty() && dry.stderr != real.stderr {
             differ.push(format!("$ tpu {line}\ndry run: {dry}\nreal: {real}"));
         }
-        write_file(&env.data_path(), std::str::from_utf8(&before).unwrap());
+        // Whole at once: a launcher that has just begun may be reading it.
+        let whole = env.path("data.json.whole");
+        std::fs::write(&whole, &before).unwrap();
+        std::fs::rename(whole, env.data_path()).unwrap();
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }

@@ -6,6 +6,7 @@ use crate::common::env::TestEnv;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
+use tpu::store::{OsDisk, atomic};
 
 const TARGET: &str = "lab-tpuvm-v2-32-1";
 
@@ -131,9 +132,7 @@ fn as_the_real_thing<'a>(env: &TestEnv, lines: impl IntoIterator<Item = &'a str>
             differ.push(format!("$ tpu {line}\ndry run: {dry}\nreal: {real}"));
         }
         // Whole at once: a launcher that has just begun may be reading it.
-        let whole = env.path("data.json.whole");
-        std::fs::write(&whole, &before).unwrap();
-        std::fs::rename(whole, env.data_path()).unwrap();
+        atomic::write_file(&OsDisk, &env.data_path(), &before, 0o644).unwrap();
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }

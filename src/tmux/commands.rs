@@ -64,7 +64,7 @@ fn pane_target(pane: &PaneFact) -> String {
 }
 
 /// A command as tmux reads it in a file or in an argument of `if-shell`.
-fn line(command: &TmuxCommand<'_>) -> String {
+pub(super) fn line(command: &TmuxCommand<'_>) -> String {
     quote::line(&command.to_vec())
 }
 
@@ -221,18 +221,6 @@ pub(super) fn said(words: &str) -> String {
     line(&say(words)) + "\n"
 }
 
-/// What to put into a file to read panes; `mark` is printed after each.
-pub(super) fn capture_lines(panes: &[Capture], mark: &str) -> String {
-    let end = said(mark);
-    let mut lines = String::with_capacity(panes.len() * 80);
-    for pane in panes {
-        lines.push_str(&line(&capture_pane(pane)));
-        lines.push('\n');
-        lines.push_str(&end);
-    }
-    lines
-}
-
 /// Which panes there are and how each is, in as few words as tell a change.
 pub(super) fn wake_mark() -> Chain {
     Chain::new(&ListPanes::new().all().format(formats::PULSE).build())
@@ -249,17 +237,26 @@ pub(super) fn capture_known(
     let mut conditions = identity(pane, server_pid);
     conditions.push(equal("session_name", &pane.session));
     conditions.push(equal("window_index", &pane.window_index.to_string()));
-    only_if(conditions, pane, &[capture_pane(capture)], refusal)
+    only_if(conditions, pane, &[capture_joined(capture)], refusal)
 }
 
 /// Reads a pane with wrapped lines joined.
-fn capture_pane(pane: &Capture) -> TmuxCommand<'_> {
+pub(super) fn capture_joined(pane: &Capture) -> TmuxCommand<'_> {
+    capture(pane, CapturePane::new().join())
+}
+
+/// Reads a pane row by row, with the blanks that were written at the end of a row, as in a joined line.
+pub(super) fn capture_rows(pane: &Capture) -> TmuxCommand<'_> {
+    capture(pane, CapturePane::new().trailing_spaces())
+}
+
+fn capture<'p>(pane: &'p Capture, command: CapturePane<'p>) -> TmuxCommand<'p> {
     let start = pane.history.map_or_else(|| "-".to_owned(), |count| format!("-{count}"));
-    let mut capture = CapturePane::new().stdout().join();
+    let mut command = command.stdout();
     if pane.colours {
-        capture = capture.escape_sequences();
+        command = command.escape_sequences();
     }
-    capture.start_line(start).target_pane(pane.pane_id.as_str()).build()
+    command.start_line(start).target_pane(pane.pane_id.as_str()).build()
 }
 
 /// Who is in each pane.

@@ -4,8 +4,6 @@
 //! `_` or as escapes. Numbers and ids come first; then the session, whose name cannot hold a colon; then
 //! our pane options, the one that may hold anything (a job's user is free text) last.
 
-use bytes::Bytes;
-
 use super::Occupant;
 use crate::model::facts::{PaneFact, Place};
 use crate::model::ids::{JobId, LaunchToken};
@@ -113,34 +111,6 @@ pub(super) fn occupant(line: &str) -> Result<(String, Occupant), Unreadable> {
     read().ok_or_else(|| Unreadable::new(line))
 }
 
-/// Cuts the output of several captures, each of which is followed by a line that is `mark`. A capture
-/// without any output is of a pane that is gone. `None` if an end is missing. No text is copied: at a thousand
-/// panes it is what a look needs most memory for.
-pub(super) fn captures(output: &Bytes, mark: &str, count: usize) -> Option<Vec<Option<Bytes>>> {
-    let mut blocks: Vec<Option<Bytes>> = Vec::with_capacity(count);
-    let (mut begin, mut end) = (0, 0);
-    for line in output.split_inclusive(|byte| *byte == b'\n') {
-        let before = end;
-        end += line.len();
-        if line.trim_ascii_end() == mark.as_bytes() {
-            let full = output.slice(begin..before);
-            blocks.push((!full.is_empty()).then(|| without_blank_end(&full)));
-            begin = end;
-        }
-    }
-    (blocks.len() == count && begin == output.len()).then_some(blocks)
-}
-
-/// Without the blank lines at the end: the part of the screen that nothing was written to.
-pub(super) fn without_blank_end(text: &Bytes) -> Bytes {
-    let used = text.trim_ascii_end().len();
-    if used == 0 {
-        return Bytes::new();
-    }
-    let end = memchr::memchr(b'\n', text.get(used..).unwrap_or_default());
-    text.slice(..end.map_or(used, |at| used + at + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,15 +144,5 @@ mod tests {
         }
         assert!(pane("7 %34 4711 0 1 250 49 3 12 alice:::").is_err());
         assert!(pane("7 %x 4711 0 1 250 49 3 @12 alice:::").is_err());
-    }
-
-    #[test]
-    fn captures_are_cut_at_their_marks() {
-        let output = "one\n日本  \n\n   \nEND\nEND\n\n\nEND\n".as_bytes();
-        let blocks = captures(&output.into(), "END", 3).unwrap();
-        assert_eq!(blocks, [Some("one\n日本  \n".into()), None, Some(Bytes::new())]);
-        assert_eq!(captures(&output.into(), "END", 4), None, "an answer that was cut is no answer");
-        assert_eq!(captures(&"END\nrest".into(), "END", 1), None);
-        assert_eq!(captures(&Bytes::new(), "END", 0), Some(Vec::new()));
     }
 }

@@ -9,6 +9,7 @@ mod commands;
 mod formats;
 pub mod oneshot;
 mod quote;
+mod reading;
 mod version;
 
 use std::collections::BTreeMap;

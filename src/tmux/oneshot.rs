@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::commands::{self, Chain};
+use super::reading::{self, Cut};
 use super::{Capture, Captured, Look, NewWindow, Occupant, Tmux, TmuxError, formats, version};
 use crate::model::facts::{PaneFact, Place, TmuxFact};
 use crate::model::variables;
@@ -273,13 +274,8 @@ impl Tmux for OneShot {
         if panes.is_empty() {
             return Ok(Vec::new());
         }
-        let chain = commands::source_stdin();
-        let spawn = self.spawn(chain.into_args()).stdin(commands::capture_lines(panes, &self.mark));
-        // A pane that is gone fails its own command and the exit code; the others are there all the same.
-        let mut output = run("capture-pane", &spawn)?;
-        let text = Bytes::from(std::mem::take(&mut output.stdout));
-        formats::captures(&text, &self.mark, panes.len())
-            .ok_or_else(|| self.refusal("capture-pane", &output))
+        self.read(reading::lines(panes, &self.mark), |text| reading::cut(text, &self.mark, panes))
+            .and_then(|cut| self.whole(cut, panes))
     }
 
     fn capture_known(
@@ -301,7 +297,7 @@ impl Tmux for OneShot {
         if output.stdout.trim_ascii() == self.mark.as_bytes() {
             return Err(changed());
         }
-        Ok(formats::without_blank_end(&output.stdout.into()))
+        Ok(reading::without_blank_end(&output.stdout.into()))
     }
 
     fn wake_mark(&self) -> u64 {
@@ -377,19 +373,52 @@ impl OneShot {
             return Ok(Vec::new());
         }
         let end = format!("{}-end", self.mark);
-        let lines = commands::capture_lines(panes, &self.mark) + &commands::said(&end);
+        let lines = reading::lines(panes, &self.mark) + &commands::said(&end);
         let end = end + "\n";
         let said = open.tell(lines.as_bytes(), end.as_bytes());
         match said.map_err(|error| in_our_words("capture-pane", &error))? {
             DialogTurn::All(mut text) => {
                 text.truncate(text.len() - end.len());
-                formats::captures(&text.into(), &self.mark, panes.len()).ok_or_else(|| {
+                let cut = reading::cut(&text.into(), &self.mark, panes).ok_or_else(|| {
                     let message = "answered with something else than what was asked for".to_owned();
                     TmuxError::Failed { command: "capture-pane".to_owned(), message }
-                })
+                })?;
+                self.whole(cut, panes)
             }
             DialogTurn::Ended(output) => Err(self.refusal("capture-pane", &output)),
         }
+    }
+
+    /// Reads panes in a call of its own, by what the server is told, and by how its answer is cut.
+    fn read<T>(
+        &self,
+        lines: String,
+        cut: impl FnOnce(&Bytes) -> Option<T>,
+    ) -> Result<T, TmuxError> {
+        let spawn = self.spawn(commands::source_stdin().into_args()).stdin(lines);
+        // A pane that is gone fails its own command and the exit code; the others are there all the same.
+        let mut output = run("capture-pane", &spawn)?;
+        let text = Bytes::from(std::mem::take(&mut output.stdout));
+        cut(&text).ok_or_else(|| self.refusal("capture-pane", &output))
+    }
+
+    /// What was read, with those panes that have to be read once more.
+    fn whole(&self, cut: Cut, panes: &[Capture]) -> Result<Captured, TmuxError> {
+        let Cut { mut captured, again } = cut;
+        if again.is_empty() {
+            return Ok(captured);
+        }
+        let of = |at: &usize| panes.get(*at).cloned();
+        let asked: Vec<Capture> = again.iter().filter_map(of).collect();
+        let read = self.read(reading::marked(&asked, &self.mark), |text| {
+            reading::cut_marked(text, &self.mark, asked.len())
+        })?;
+        for (at, text) in again.into_iter().zip(read) {
+            if let Some(place) = captured.get_mut(at) {
+                *place = text;
+            }
+        }
+        Ok(captured)
     }
 
     /// Lets the process of a look end that has nothing to read. It is not waited for, and not killed: a client that

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tpu::model::facts::TmuxFact;
+use tpu::model::facts::{PaneFact, TmuxFact};
 use tpu::sys::env::Env;
 use tpu::sys::procs;
 use tpu::tmux::oneshot::OneShot;
@@ -166,6 +166,50 @@ fn a_thousand_panes_are_read_in_one_call() {
     let read = tmux.capture(&asked).unwrap();
     assert_eq!(read.len(), 2_000);
     assert!(read.iter().enumerate().all(|(n, text)| text.is_some() == (n % 2 == 0)));
+}
+
+/// What programs write that could tell panes from each other wrongly.
+const CONFUSING: [&str; 8] = [
+    r"printf '%0300d\n' 7",
+    r"printf '%0200d\n\n  \n' 7",
+    r"printf '%0199d\u65e5\u672c\n' 7",
+    r"printf 'blanks%0300s\nend   \n' ' '",
+    r"seq 1000",
+    r"printf 'a\tb\t\tc\t%0150d\t\t\t\t\t\t\tx\n' 7",
+    r"printf '\033[?1049h\033[20;195Hover the edge, and on'",
+    r"printf 'one\033[2J\033[10;5Htwo\033[40;1Hthree\033[1;1H'",
+];
+
+#[test]
+fn many_panes_read_the_same_as_each_by_itself() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let panes: Vec<PaneFact> = (1..)
+        .zip(CONFUSING)
+        .map(|(number, says)| {
+            let says = format!(r"{says}; printf '\033]2;said\007'; exec sleep 100000");
+            let argv = ["bash", "-c", &says];
+            let argv = argv.map(str::to_owned).into();
+            let of = job_window("alice", number, "alice", &format!("t{number}"));
+            tmux.open_window(&NewWindow { argv, ..of }).unwrap()
+        })
+        .collect();
+    wait_until("all have said it", || {
+        let titles = server.run(&["list-panes", "-a", "-F", "#{pane_title}"]);
+        titles.lines().filter(|title| *title == "said").count() == panes.len()
+    });
+    for (history, colours) in [(Some(0), false), (Some(70), false), (None, true)] {
+        let of = |pane: &PaneFact| Capture { history, colours, ..all_of(pane) };
+        let alone: Vec<_> =
+            panes.iter().map(|pane| tmux.capture(&[of(pane)]).unwrap().remove(0)).collect();
+        let asked: Vec<Capture> = (0..50).flat_map(|_| panes.iter().map(of)).collect();
+        for read in [tmux.capture(&asked), tmux.look_to_read().capture(&asked)] {
+            for (at, text) in read.unwrap().iter().enumerate() {
+                assert_eq!(text, &alone[at % panes.len()], "{}", CONFUSING[at % panes.len()]);
+            }
+        }
+    }
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub fn note_turn(
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();
     let path = ctx.store.paths().daemon_note(&place(ctx));
-    Ok(atomic::write_file(&**ctx.store.disk(), &path, &bytes, NOTE_MODE)?)
+    Ok(atomic::write_passing(&**ctx.store.disk(), &path, &bytes, NOTE_MODE)?)
 }
 
 /// Takes the note away: this MONITOR is ending.

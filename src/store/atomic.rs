@@ -88,13 +88,36 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, prefix: &str) {
 
 /// Replaces the contents of a file that is ours alone (a launcher, `sim.json`), or creates it.
 pub fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
+    let (temporary, dir) = fresh(disk, path)?;
+    stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
+    replace(disk, &temporary, path, &dir).map(drop)
+}
+
+/// The same for what says nothing any more once the machine has started anew: the disk is not waited for.
+pub fn write_passing(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+) -> Result<(), StoreError> {
+    let (temporary, _) = fresh(disk, path)?;
+    let written = disk
+        .append(&temporary, bytes, mode, false)
+        .at("write", &temporary)
+        .and_then(|()| disk.rename(&temporary, path).at("replace", path));
+    if written.is_err() {
+        drop(disk.remove(&temporary));
+    }
+    written
+}
+
+/// A temporary file of this process beside a file, which is not there, and their directory.
+fn fresh(disk: &dyn Disk, path: &Path) -> Result<(PathBuf, PathBuf), StoreError> {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let dir = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     let temporary = dir.join(format!(".{name}.tmp-{}", std::process::id()));
     match disk.remove(&temporary) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", &temporary),
-        Ok(()) | Err(_) => {}
+        Ok(()) | Err(_) => Ok((temporary, dir)),
     }
-    stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
-    replace(disk, &temporary, path, &dir).map(drop)
 }

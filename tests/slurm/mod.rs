@@ -10,6 +10,7 @@ mod never;
 mod once;
 mod options;
 mod preempted;
+mod proof;
 mod readme;
 mod runs;
 mod silent;

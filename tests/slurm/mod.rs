@@ -15,3 +15,4 @@ mod readme;
 mod runs;
 mod silent;
 pub(crate) mod sim;
+mod versions;

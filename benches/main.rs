@@ -15,6 +15,7 @@ mod peers;
 mod reaction;
 mod refresh;
 mod screen;
+mod slurm;
 mod start;
 mod store;
 mod together;
@@ -45,7 +46,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 14] = [
+const GROUPS: [(&str, Group); 15] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -55,6 +56,7 @@ const GROUPS: [(&str, Group); 14] = [
     ("fleet", fleet),
     ("classify", classify::classify),
     ("turn", turn::turn),
+    ("slurm", slurm::slurm),
     ("workers", workers::workers),
     ("size", size),
     ("together", together::together),

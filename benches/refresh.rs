@@ -208,6 +208,23 @@ fn watched(table: &mut Table, lab: &Lab, panes: &Panes, clock: &SystemClock) -> 
     };
     clock.sleep(Duration::from_secs(3));
     let alone = share(panes.server, IDLE)?;
+    let pid = open_screen(lab)?;
+    clock.sleep(Duration::from_secs(6));
+    let before = (cpu(pid)?, cpu(panes.server)?);
+    clock.sleep(IDLE);
+    let after = (cpu(pid)?, cpu(panes.server)?);
+    let (ours, server) = (per_cent(before.0, after.0), per_cent(before.1, after.1));
+    let count = panes.all.len();
+    let row = Row::of(format!("P7 CPU of the idle screen, {count} windows"), Amount::Share(ours));
+    table.push(&row.bound(Amount::Share(2.0), "≤ 2 % of a core"))?;
+    let row = Row::of("P7 tmux's CPU with it", Amount::Share(server)).floor(Amount::Share(alone));
+    table.push(&row.bound(Amount::Share(alone + 10.0), "≤ 10 % of a core above without us"))?;
+    let row = Row::of("P7 resident memory of the screen", Amount::Megabytes(resident(pid)?));
+    table.push(&row.bound(Amount::Megabytes(40.0), "≤ 40 MB"))
+}
+
+/// Opens the screen in a terminal of its own; its process id.
+fn open_screen(lab: &Lab) -> io::Result<u32> {
     let screen = format!("exec {TPU} monitor alice");
     lab.run(
         "tmux",
@@ -229,29 +246,52 @@ fn watched(table: &mut Table, lab: &Lab, panes: &Panes, clock: &SystemClock) -> 
     )?;
     let pid =
         lab.run("tmux", &["-L", STAGE, "list-panes", "-F", "#{pane_pid}"])?.1.text().trim().parse();
-    let pid: u32 = pid.map_err(io::Error::other)?;
+    pid.map_err(io::Error::other)
+}
+
+/// P7 where nothing is watched but an engine's jobs: the screen left alone, and the programs that it asks.
+pub(crate) fn left_alone(table: &mut Table, lab: &Lab, what: &str) -> io::Result<()> {
+    let measured = alone(table, lab, what);
+    drop(lab.run("tmux", &["-L", STAGE, "kill-server"]));
+    measured
+}
+
+fn alone(table: &mut Table, lab: &Lab, what: &str) -> io::Result<()> {
+    let clock = SystemClock::new();
+    let pid = open_screen(lab)?;
     clock.sleep(Duration::from_secs(6));
-    let before = (cpu(pid)?, cpu(panes.server)?);
+    let before = (cpu(pid)?, cpu_of_children(pid)?);
     clock.sleep(IDLE);
-    let after = (cpu(pid)?, cpu(panes.server)?);
-    let per_cent = |from: Duration, to: Duration| {
-        to.saturating_sub(from).as_secs_f64() / IDLE.as_secs_f64() * 100.0
-    };
-    let (ours, server) = (per_cent(before.0, after.0), per_cent(before.1, after.1));
-    let count = panes.all.len();
-    let row = Row::of(format!("P7 CPU of the idle screen, {count} windows"), Amount::Share(ours));
+    let after = (cpu(pid)?, cpu_of_children(pid)?);
+    let (ours, theirs) = (per_cent(before.0, after.0), per_cent(before.1, after.1));
+    let row = Row::of(format!("P7 CPU of the idle screen, {what}"), Amount::Share(ours));
     table.push(&row.bound(Amount::Share(2.0), "≤ 2 % of a core"))?;
-    let row = Row::of("P7 tmux's CPU with it", Amount::Share(server)).floor(Amount::Share(alone));
-    table.push(&row.bound(Amount::Share(alone + 10.0), "≤ 10 % of a core above without us"))?;
-    let row = Row::of("P7 resident memory of the screen", Amount::Megabytes(resident(pid)?));
+    let row =
+        Row::of(format!("P7 CPU of the programs that it asks, {what}"), Amount::Share(theirs));
+    table.push(&row)?;
+    let figure = format!("P7 resident memory of the screen, {what}");
+    let row = Row::of(figure, Amount::Megabytes(resident(pid)?));
     table.push(&row.bound(Amount::Megabytes(40.0), "≤ 40 MB"))
+}
+
+fn per_cent(from: Duration, to: Duration) -> f64 {
+    to.saturating_sub(from).as_secs_f64() / IDLE.as_secs_f64() * 100.0
 }
 
 /// Time on a processor so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
 fn cpu(pid: u32) -> io::Result<Duration> {
+    ticks(pid, 11)
+}
+
+/// The same of those that it has begun and that have ended (fields 16 and 17).
+fn cpu_of_children(pid: u32) -> io::Result<Duration> {
+    ticks(pid, 13)
+}
+
+fn ticks(pid: u32, first: usize) -> io::Result<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields = stat.rsplit(") ").next().unwrap_or_default();
-    let ticks = fields.split(' ').skip(11).take(2).filter_map(|n| n.parse::<u64>().ok());
+    let ticks = fields.split(' ').skip(first).take(2).filter_map(|n| n.parse::<u64>().ok());
     Ok(Duration::from_millis(ticks.sum::<u64>() * 10))
 }
 

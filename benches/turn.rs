@@ -44,7 +44,7 @@ pub(crate) fn turn(table: &mut Table, plan: &Plan) -> io::Result<()> {
         lab.write(&on_targets(&lab, plan.windows, (targets, "running")))?;
         on_windows(table, &lab, &panes, targets)?;
     }
-    memory_of_a_process(table, &lab)?;
+    memory_of_monitor(table, &lab, "MONITOR, 100 targets")?;
     on_records(table)
 }
 
@@ -105,7 +105,8 @@ fn idle_turn(ctx: &Ctx, memory: &mut LookMemory) -> Result<usize, Error> {
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }
 
-fn timed_turn(ctx: &Ctx, memory: &mut LookMemory) -> io::Result<Duration> {
+/// Such a turn, and how long it took.
+pub(crate) fn timed_turn(ctx: &Ctx, memory: &mut LookMemory) -> io::Result<Duration> {
     let (done, took) = timed(|| idle_turn(ctx, memory));
     match done {
         Ok(0) => Ok(took),
@@ -149,7 +150,7 @@ fn on_windows(table: &mut Table, lab: &Lab, panes: &Panes, targets: usize) -> io
 }
 
 /// What a MONITOR occupies after some turns.
-fn memory_of_a_process(table: &mut Table, lab: &Lab) -> io::Result<()> {
+pub(crate) fn memory_of_monitor(table: &mut Table, lab: &Lab, what: &str) -> io::Result<()> {
     let ctx = ctx(lab);
     lab.tpu("daemon start")?;
     let clock = SystemClock::new();
@@ -166,7 +167,7 @@ fn memory_of_a_process(table: &mut Table, lab: &Lab) -> io::Result<()> {
     };
     let resident = Amount::Megabytes(resident(pid)?);
     lab.tpu("daemon stop")?;
-    let row = Row::of("P14 resident memory of MONITOR, 100 targets", resident);
+    let row = Row::of(format!("P14 resident memory of {what}"), resident);
     table.push(&row.bound(Amount::Megabytes(60.0), "≤ 60 MB"))
 }
 

@@ -1,10 +1,23 @@
 //! A place for the built program: a data file, a tmux server of its own, and the time that commands take.
 
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test's, which fails as tests do"
+)]
+#[path = "../../tests/slurm/cluster.rs"]
+pub(crate) mod cluster;
 #[expect(dead_code, reason = "what only tests do with it")]
 #[path = "../../tests/common/fakes/tmux.rs"]
 pub(crate) mod fake_tmux;
 pub(crate) mod table;
 pub(crate) mod text;
+#[expect(dead_code, clippy::unwrap_used, reason = "what a cluster needs of it")]
+#[path = "../../tests/common/tmux.rs"]
+pub(crate) mod tmux;
+#[path = "../../tests/common/wait.rs"]
+pub(crate) mod wait;
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -253,9 +253,10 @@ impl Kinds {
         Self { all: all.to_vec(), usual }
     }
 
-    /// With one more.
+    /// With one more, in the place of one that has its word.
     #[must_use]
     pub fn and(mut self, kind: Arc<dyn KindOfTarget>) -> Self {
+        self.all.retain(|other| other.word() != kind.word());
         self.all.push(kind);
         self
     }

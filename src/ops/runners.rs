@@ -1,7 +1,7 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
@@ -84,10 +84,15 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
         take(theirs, windows(ctx).seeing(tmux).observe(&asked));
     }
     let left = || deadline.saturating_sub(ctx.clock.monotonic());
-    while let Ok((theirs, observed)) = answers.recv_timeout(left()) {
+    loop {
+        let mut heard = Err(RecvTimeoutError::Timeout);
+        ctx.threads.wait(left(), &mut |time| {
+            heard = answers.recv_timeout(time);
+            !matches!(heard, Err(RecvTimeoutError::Timeout))
+        });
+        let Ok((theirs, observed)) = heard else { return seen };
         take(theirs, observed);
     }
-    seen
 }
 
 /// What an engine has said, with the places of the runs that it is about.

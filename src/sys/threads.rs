@@ -1,9 +1,16 @@
 //! Doing something beside what is being done. A simulation decides itself who goes on when.
 
+use std::time::Duration;
+
 /// The door to threads.
 pub trait Threads: Send + Sync {
     /// Begins `work`, and does not wait for it. Whoever wants to know its end has `work` tell it.
     fn spawn(&self, work: Box<dyn FnOnce() + Send>);
+
+    /// Waits for what such work says: `hear` waits so long for it, and returns whether it has heard something.
+    fn wait(&self, limit: Duration, hear: &mut dyn FnMut(Duration) -> bool) -> bool {
+        hear(limit)
+    }
 }
 
 /// The machine's own threads.

@@ -1,5 +1,5 @@
 //! The README's examples, run in order from its text. Blocks of the kind `console` are run; what needs a
-//! terminal or a fleet stands in blocks of another kind.
+//! terminal or a fleet stands in blocks of another kind, and what needs a cluster is walked in `slurm::readme`.
 
 use std::path::PathBuf;
 
@@ -8,69 +8,9 @@ use regex::Regex;
 use tpu::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
+use crate::common::readme::{PYTHON, SLURM, examples, plain};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_for;
-
-const README: &str = include_str!("../../README.md");
-
-/// What `python3` does in the README: a training with checkpoints, and a program that fails.
-const PYTHON: &str = r#"
-case "$1" in
-  -c) echo 'Traceback (most recent call last):
-  File "<string>", line 1, in <module>
-IndexError: list index out of range' >&2; exit 1 ;;
-esac
-echo $$ >"$TPU_LOG_DIR/pid"
-step=0
-for word; do case $word in --config.load_from=*) step=30 ;; esac; done
-while [ "$step" -lt 300 ]; do
-  step=$((step + 1))
-  echo "step $step/300 loss=0.625"
-  mkdir -p "$TPU_LOG_DIR/checkpoint_$step" && echo weights >"$TPU_LOG_DIR/checkpoint_$step/data"
-  sleep 0.2
-done
-"#;
-
-/// A command and what is printed beneath it.
-struct Example {
-    line: usize,
-    command: String,
-    printed: Vec<String>,
-}
-
-fn examples() -> Vec<Example> {
-    let mut examples: Vec<Example> = Vec::new();
-    let mut inside = false;
-    for (number, line) in README.lines().enumerate() {
-        if let Some(fence) = line.strip_prefix("```") {
-            inside = fence == "console";
-        } else if inside && let Some(command) = line.strip_prefix("$ ") {
-            let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
-            examples.push(Example { line: number + 1, command, printed: Vec::new() });
-        } else if inside {
-            let last = examples.last_mut().expect("a block begins with a command");
-            last.printed.push(line.to_owned());
-        }
-    }
-    examples
-}
-
-/// What may differ: numbers, ages, process ids; and blanks at the ends of lines.
-fn plain(text: &str, home: &str) -> String {
-    let numbers = Regex::new(r"\b\d+(\.\d+)?\b").unwrap();
-    let text = text.replace(home, "");
-    let text = Regex::new("(?m)^logs: .*$").unwrap().replace_all(&text, "logs: …").into_owned();
-    // Ages and speeds come and go with the moment.
-    let ages = Regex::new(r" · (\d+(s|m|h)|\d+m \d\ds|[\d.]+ it/s)").unwrap();
-    let phases = Regex::new(r"(running|starting) · (compiling|staging|initializing) ").unwrap();
-    let text = phases.replace_all(&text, "$1 ").into_owned();
-    let text = ages.replace_all(&text, "").into_owned();
-    let text = numbers.replace_all(&text, "N").into_owned();
-    let lines: Vec<String> =
-        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
-    lines.join("\n")
-}
 
 /// For whom the README is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -187,7 +127,8 @@ fn walk(lab: Lab) {
     std::fs::rename(env.data_path(), original.join("data.json")).unwrap();
 
     let home = home.to_str().unwrap();
-    let all = examples();
+    let mut all = examples();
+    all.retain(|example| example.section != SLURM);
     assert!(all.len() > 20, "{} examples", all.len());
     for example in all {
         let command = example.command.replace("/path/to", &format!("{home}/path/to"));

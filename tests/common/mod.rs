@@ -3,6 +3,7 @@
 pub(crate) mod boards;
 pub(crate) mod env;
 pub(crate) mod fakes;
+pub(crate) mod readme;
 pub(crate) mod remote;
 pub(crate) mod rest;
 pub(crate) mod samples;

@@ -24,10 +24,10 @@ use tpu::runner::Unreached;
 use tpu::sys::random::Random as _;
 use tpu::tmux::Tmux as _;
 
-use super::DATA;
 use super::observer::{Cause, Health};
 use super::tpu::{Start, call, target};
 use super::world::{Pid, Purpose, Role, World, end_here};
+use super::{DATA, engine};
 
 /// The users of the data file.
 pub(crate) const USERS: [&str; 2] = ["alice", "bob"];
@@ -140,10 +140,15 @@ fn command(world: &Arc<World>, host: usize) {
     };
     let Some(data) = data(world) else { return };
     let leaves = || data.jobs().filter(|job| job.child.is_none());
+    let is_at_engine = |id: &JobId| data.job(id).is_some_and(|job| job.engine.is_some());
     match choice {
         0..25 => {
             let rule = RULES.get(usize::try_from(draw % 6).unwrap_or(0)).copied().unwrap_or("pre");
-            run(world, host, on, rule, 60.0);
+            if world.site.get().is_some() && draw % 2 == 0 {
+                engine::run(world, host, on, rule, 60.0);
+            } else {
+                run(world, host, on, rule, 60.0);
+            }
         }
         25..45 => {
             let failed = leaves().filter(|job| !job.status.is_live()).collect();
@@ -153,6 +158,7 @@ fn command(world: &Arc<World>, host: usize) {
                 // Two people have the same thought, or nearly, or another one.
                 match (draw % 7, lineage) {
                     (0..2, _) => again(world, host, id, how, None),
+                    (2..5, _) if is_at_engine(&id) => again(world, host, id, how, None),
                     (2..5, _) => again(world, host, id, how, Some(target(on))),
                     (5, Some(lineage)) => kill_job(world, host, id, lineage, token),
                     _ => {}
@@ -160,7 +166,9 @@ fn command(world: &Arc<World>, host: usize) {
             }
         }
         45..57 => {
-            if let Some((id, Some(lineage), token)) = pick(leaves().collect()) {
+            // At an engine most of what is over needs nobody to stop it.
+            let is_meant = |job: &&Job| world.site.get().is_none() || job.status.is_live();
+            if let Some((id, Some(lineage), token)) = pick(leaves().filter(is_meant).collect()) {
                 kill_job(world, host, id, lineage, token);
             }
         }
@@ -217,6 +225,10 @@ fn kill_job(world: &Arc<World>, host: usize, job: JobId, lineage: u32, token: St
         told.state().observer.lineages.entry(lineage).or_default().kill_asked = true;
         if kill::kill_one(ctx, &job, Unreached::Refuse).is_ok() {
             told.state().kill_told(lineage, &token);
+            if told.site.get().is_some_and(|site| site.is_live(&token)) {
+                let text = format!("3: lineage {lineage} is said to be killed, and is at Slurm");
+                told.state().violation(text);
+            }
         }
     });
 }
@@ -290,6 +302,8 @@ fn happen(world: &Arc<World>) {
         66..74 => close_by_hand(world, host, draw),
         74..78 => restart_tmux(world, host),
         78..82 => reboot(world, host),
+        // Until when a submission may be on its way is told by the wall clock.
+        82..86 if world.site.get().is_some() => {}
         82..86 => {
             let mut state = world.state();
             let skew = if draw % 2 == 0 { 3_600 } else { -3_600 };
@@ -423,6 +437,9 @@ pub(crate) fn calm(world: &World) {
         }
     }
     drop(world.fleet.pull(&Event::Calm));
+    if let Some(site) = world.site.get() {
+        engine::calm(site);
+    }
     let hosts = world.state().hosts.len();
     for host in 0..hosts {
         // Persons work at their machines.

@@ -19,15 +19,25 @@ const BUGS: [(&str, &str, u64); 9] = [
     ("bug-held-for-ever", "the lease of the dead holds for ever", 20),
 ];
 
+/// The same in worlds with a cluster of Slurm.
+const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
+    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 6),
+    ("bug-unheard", "a submission whose answer was lost counts as one that was not heard", 32),
+];
+
 /// Every bug is found within so many seeds.
 const MOST: u64 = 2_000;
 
 /// Plays seeds with a bug, in a process of its own: fail points are the whole process's. The line about
 /// the first seed that shows it.
 #[expect(clippy::disallowed_methods, reason = "the test starts itself once more, with a bug")]
-fn shown(bug: &str, from: u64) -> Option<String> {
+fn shown(bug: &str, from: u64, story: fn(u64) -> Story) -> Option<String> {
     let this = std::env::current_exe().unwrap();
-    let output = Command::new(this)
+    let mut command = Command::new(this);
+    if story(from).has_cluster {
+        command.env("TPU_SIM_SLURM", "1");
+    }
+    let output = command
         .args(["--exact", "sim::as_asked", "--nocapture"])
         .env("FAILPOINTS", format!("{bug}=return"))
         .env("TPU_SIM_SEEDS", MOST.to_string())
@@ -39,18 +49,29 @@ fn shown(bug: &str, from: u64) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with("seed "))?.to_owned();
     let seed = line.strip_prefix("seed ")?.split(':').next()?.parse().ok()?;
     // It is the bug that breaks it, and nothing else.
-    assert_eq!(play(&Story::of(seed)).broken, None, "seed {seed} without {bug}");
+    assert_eq!(play(&story(seed)).broken, None, "seed {seed} without {bug}");
     Some(line)
 }
 
 #[test]
 fn every_deliberate_bug_is_found() {
-    let mut missed = Vec::new();
-    for (bug, what, seed) in BUGS {
-        match shown(bug, seed) {
-            Some(line) => println!("{bug} ({what}): {line}"),
-            None => missed.push(bug),
+    println!("{}", found(&BUGS, Story::of));
+}
+
+#[test]
+fn and_those_about_a_cluster_of_slurm() {
+    println!("{}", found(&BUGS_OF_SLURM, Story::with_cluster));
+}
+
+/// What each of them has broken, a line for each.
+fn found(bugs: &[(&str, &str, u64)], story: fn(u64) -> Story) -> String {
+    let (mut lines, mut missed) = (Vec::new(), Vec::new());
+    for (bug, what, seed) in bugs {
+        match shown(bug, *seed, story) {
+            Some(line) => lines.push(format!("{bug} ({what}): {line}")),
+            None => missed.push(*bug),
         }
     }
     assert!(missed.is_empty(), "not found within {MOST} seeds: {missed:?}");
+    lines.join("\n")
 }

@@ -34,7 +34,15 @@ pub(crate) struct Day {
 pub(crate) fn play(hours: f64, jobs: usize, targets: usize) -> Day {
     let faults = Faults { monitor: 20, ..Faults::default() };
     let length = Duration::from_secs_f64(hours * 3_600.0);
-    let story = Story { seed: 24, hosts: 1, targets, chaos: length, faults, print: false };
+    let story = Story {
+        seed: 24,
+        hosts: 1,
+        targets,
+        chaos: length,
+        faults,
+        print: false,
+        has_cluster: false,
+    };
     let world = new_world(&story);
     let timing = Timing { create_s: CREATE_S, delete_s: DELETE_S, ..Timing::default() };
     world.fleet.pull(&Event::Time { timing }).expect("times can be set");

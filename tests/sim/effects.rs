@@ -339,6 +339,19 @@ impl Threads for Me {
     fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
         self.world.state().begun.push((self.pid, work));
     }
+
+    fn wait(&self, limit: Duration, hear: &mut dyn FnMut(Duration) -> bool) -> bool {
+        let end = self.world.state().now + limit;
+        loop {
+            if hear(Duration::ZERO) {
+                return true;
+            }
+            if self.world.state().now >= end {
+                return false;
+            }
+            self.world.sleep(self.pid, Duration::from_millis(20));
+        }
+    }
 }
 
 impl Me {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall, Silence};
 use tpu::model::facts::{PaneFact, TargetFact, TargetState};
 use tpu::model::time::Timestamp;
 use tpu::provider::{Answer, ZoneAnswer};
@@ -92,6 +93,24 @@ impl Me {
             return self.open(&NewWindow { index: window.index + 1, ..window.clone() });
         }
         opened
+    }
+}
+
+/// What a program of Slurm is said to have said: nothing at all, where it has not answered; that it was not heard, where
+/// it was.
+pub(crate) fn told_of_slurm(
+    call: &ProgramCall,
+    answer: Result<ProgramAnswer, Silence>,
+) -> Result<ProgramAnswer, Silence> {
+    let is_good = matches!(&answer, Ok(said) if said.code == 0);
+    match call.program {
+        "squeue" | "sacct" if !is_good && is_planted("bug-silent-is-empty") => {
+            Ok(ProgramAnswer::default())
+        }
+        "sbatch" if !is_good && is_planted("bug-unheard") => {
+            Err(Silence::NotStarted("nobody has heard it".to_owned()))
+        }
+        _ => answer,
     }
 }
 

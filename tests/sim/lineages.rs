@@ -69,7 +69,15 @@ type Blows = Arc<Mutex<BTreeMap<u32, (Vec<Blow>, usize)>>>;
 pub(crate) fn play(seed: u64, unopened: u64, count: usize) -> Told {
     let place = tempfile::tempdir().expect("a directory for logs");
     let faults = Faults { unopened, ..Faults::default() };
-    let story = Story { seed, hosts: 1, targets: TARGETS, chaos: PATIENCE, faults, print: false };
+    let story = Story {
+        seed,
+        hosts: 1,
+        targets: TARGETS,
+        chaos: PATIENCE,
+        faults,
+        print: false,
+        has_cluster: false,
+    };
     let world = new_world(&story);
     {
         let mut state = world.state();

@@ -13,8 +13,8 @@ use tpu::model::facts::PaneFact;
 use tpu::sys::procs::Signal;
 use tpu::sys::random::Random as _;
 
-use super::DATA;
 use super::world::{Pid, Purpose, Role, State};
+use super::{DATA, slurm};
 
 /// How a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -360,7 +360,8 @@ impl State {
                 "1: lineage {lineage} begins again, and is at work ({health:?})"
             ));
         }
-        let on_it = |other: &str| other == target && target != tpu::model::target::LOCAL;
+        let is_shared = target == tpu::model::target::LOCAL || slurm::TARGETS.contains(&&*target);
+        let on_it = |other: &str| other == target && !is_shared;
         if let Some((other, ..)) = others.iter().find(|(_, other, _)| on_it(other)) {
             self.violation(format!("2: lineage {lineage} begins on {target}, where {other} is"));
         }

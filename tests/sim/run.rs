@@ -11,15 +11,16 @@ use tpu::model::ids::{TargetName, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::lineage;
 use tpu::model::rules::Action;
-use tpu::model::target::{Pricing, Registration};
+use tpu::model::target::{Pricing, Registration, TargetKind};
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};
-use super::observer::{Cause, Health};
+use super::observer::{Cause, Health, Program};
 use super::promises::Promises;
+use super::slurm::{self, Site};
 use super::tpu::{fleet, new_fleet, target, to_its_end};
 use super::world::{Faults, Pid, TrueTime, Work, World};
-use super::{CODE, DATA};
+use super::{CODE, DATA, engine};
 use crate::common::fakes::disk::FakeDisk;
 
 /// Words of a coroutine's stack.
@@ -35,6 +36,8 @@ pub(crate) struct Story {
     pub(crate) chaos: Duration,
     pub(crate) faults: Faults,
     pub(crate) print: bool,
+    /// Whether partitions of a cluster are among the targets.
+    pub(crate) has_cluster: bool,
 }
 
 impl Story {
@@ -51,7 +54,16 @@ impl Story {
             unopened: 0,
         };
         let chaos = Duration::from_secs(30 + random.below(100));
-        Self { seed, hosts, targets: 2, chaos, faults, print: false }
+        Self { seed, hosts, targets: 2, chaos, faults, print: false, has_cluster: false }
+    }
+}
+
+impl Story {
+    /// The story of a seed in a world with a cluster.
+    pub(crate) fn with_cluster(seed: u64) -> Self {
+        let story = Self::of(seed);
+        // What a launcher does by itself, a submission waits for: there is time for both.
+        Self { has_cluster: true, chaos: story.chaos * 2, ..story }
     }
 }
 
@@ -101,9 +113,23 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
         };
         data.registry_mut().register(TargetName::new(target(index)), registration);
     }
+    if story.has_cluster {
+        for partition in slurm::TARGETS {
+            let registration = Registration {
+                kind: TargetKind::new("slurm"),
+                engine: true,
+                options: [("partition", partition)].into_iter().collect(),
+                ..Registration::default()
+            };
+            data.registry_mut().register(TargetName::from(partition), registration);
+        }
+    }
     disk.put(DATA.as_ref(), &data.to_bytes(), 0o660, (1000, 1000));
     let strings = fleet(&cloud_disk, clock);
     let world = World::new(story.seed, story.hosts, &time, (disk, cloud_disk, strings));
+    if story.has_cluster {
+        let _known = world.site.set(Arc::new(Site::new(&time)));
+    }
     {
         let mut state = world.state();
         state.faults = story.faults;
@@ -122,6 +148,12 @@ pub(crate) fn play(story: &Story) -> Outcome {
         stage.actor(move |world| actors::persons(world, host));
     }
     stage.actor(actors::fate);
+    if let Some(site) = world.site.get() {
+        let (programs, fate) = (Arc::clone(site), Arc::clone(site));
+        stage.actor(move |world| engine::nodes(world, &programs));
+        stage.actor(move |world| engine::fate(world, &fate));
+        stage.actor(|world| (0..3).for_each(|on| engine::run(world, 0, on, "pre", 60.0)));
+    }
     let targets = story.targets;
     stage.actor(move |world| {
         for on in 0..targets {
@@ -197,7 +229,7 @@ fn unsettled(world: &Arc<World>) -> Option<String> {
             }
         }
     }
-    None
+    world.site.get().and_then(|site| site.forgotten(world))
 }
 
 /// Why a leaf cannot stay as it is.
@@ -210,7 +242,9 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
     let is_working = own.is_some_and(|program| program.health == Health::Working);
     let stopped = leaf.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
     let name = leaf.tpu.as_str();
-    let is_taken = state.observer.live().any(|(_, p)| p.target == name && p.lineage != number);
+    let is_shared = leaf.engine.is_some();
+    let on_it = |p: &Program| !is_shared && p.target == name && p.lineage != number;
+    let is_taken = state.observer.live().any(|(_, program)| on_it(program));
     if is_taken && leaf.intent.is_none() {
         // It waits for whoever else is there.
         return None;
@@ -218,12 +252,13 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
     // From one machine nobody can tell whether a program on another one holds the target.
     let is_elsewhere =
         |other: &Job| other.place.as_ref().map(|p| &p.host) != leaf.place.as_ref().map(|p| &p.host);
-    let blocked = data.jobs().any(|other| {
-        other.tpu == leaf.tpu
-            && other.child.is_none()
-            && is_elsewhere(other)
-            && !other.status.is_final()
-    });
+    let blocked = !is_shared
+        && data.jobs().any(|other| {
+            other.tpu == leaf.tpu
+                && other.child.is_none()
+                && is_elsewhere(other)
+                && !other.status.is_final()
+        });
     if blocked && leaf.intent.is_none() && !leaf.status.is_live() {
         return None;
     }
@@ -233,6 +268,11 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
     }
     match &leaf.status {
         Status::Finished | Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => None,
+        Status::Starting | Status::Running if is_shared => {
+            let site = world.site.get()?;
+            let is_there = token.is_some_and(|token| site.is_live(&token));
+            (!is_there).then(|| "Slurm has it not".to_owned())
+        }
         Status::Unset | Status::Starting | Status::Running => {
             (!is_working).then(|| format!("its program is {:?}", own.map(|p| (p.health, p.cause))))
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tpu::effects::{Effects, Warnings};
 use tpu::kinds::Kinds;
+use tpu::kinds::slurm::Slurm;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, SettingOrigin};
@@ -21,6 +22,7 @@ use tpu::sys::random::{Random as _, SeededRandom};
 
 use super::effects::{Door, Me};
 use super::launcher::paths;
+use super::slurm::Doors;
 use super::world::{Died, Pid, Purpose, Role, State, Work, World};
 use crate::common::fakes::disk::FakeDisk;
 
@@ -116,9 +118,17 @@ fn context(me: &Me, start: &Start) -> Ctx {
         layers: Layers::fixed(vec![(origin, layer)]),
         patterns: None,
         classifier: OnceLock::new(),
-        kinds: Kinds::built_in(),
+        kinds: kinds(me),
         providers,
     }
+}
+
+/// The kinds of target, with the cluster of the world.
+fn kinds(me: &Me) -> Kinds {
+    let built_in = Kinds::built_in();
+    let Some(site) = me.world.site.get() else { return built_in };
+    let doors = Doors { me: me.clone(), site: Arc::clone(site) };
+    built_in.and(Arc::new(Slurm::with(Arc::new(doors))))
 }
 
 /// The control plane's clock is right; whoever waits for its answer waits in the world.

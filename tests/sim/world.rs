@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tpu::kinds::tpu::sim::SimCloud;
@@ -20,6 +20,7 @@ use tpu::sys::random::{Random as _, SeededRandom};
 
 use super::launcher::Habits;
 use super::observer::Observer;
+use super::slurm::Site;
 use crate::common::fakes::disk::FakeDisk;
 use crate::common::fakes::tmux::FakeTmux;
 
@@ -177,6 +178,8 @@ pub(crate) struct World {
     pub(crate) cloud_disk: Arc<FakeDisk>,
     /// The fleet, for whoever pulls its strings.
     pub(crate) fleet: SimCloud,
+    /// The cluster that is among the targets, if there is one.
+    pub(crate) site: OnceLock<Arc<Site>>,
 }
 
 /// Ends a coroutine whose process has died.
@@ -263,7 +266,7 @@ impl World {
             still_until: Duration::ZERO,
             logs: None,
         };
-        Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet })
+        Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet, site: OnceLock::new() })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

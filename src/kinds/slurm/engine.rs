@@ -238,11 +238,10 @@ impl Engine<'_> {
                 Some(Afterwards::Ended(end)) => facts::of_end(one.job, &end),
                 _ => unknown("its end is not known yet".to_owned()),
             },
-            Presence::OnItsWay(_) if note.is_at_work(controller.effects) => facts::fact(
-                RunState::Starting,
-                "SUBMITTING",
-                Some("it is being submitted".to_owned()),
-            ),
+            // That it is there nobody has said: whoever took it for started would take it for lost a moment later.
+            Presence::OnItsWay(_) if note.is_at_work(controller.effects) => {
+                unknown("it is being submitted".to_owned())
+            }
             Presence::OnItsWay(_) | Presence::There(_) => unknown(
                 "its submission was cut off, and it may still be on its way to Slurm".to_owned(),
             ),

@@ -93,10 +93,19 @@ fn row(line: &str) -> Option<JobRow> {
         start: time(next()?),
         end: time(next()?),
         restarts: next()?.parse().unwrap_or(0),
-        status: next()?.parse().unwrap_or(0),
+        status: wait_status(next()?),
         nodes: next()?.to_owned(),
         name: next()?.trim_end_matches(SEPARATOR).to_owned(),
     })
+}
+
+/// How a job ended: up to 22.05 as wait(2) tells it, from 23.02 on as `CODE:SIGNAL`.
+fn wait_status(text: &str) -> i32 {
+    let number = |text: &str| text.parse::<i32>().unwrap_or(0);
+    match text.split_once(':') {
+        Some((code, signal)) => (number(code) & 0xff) << 8 | number(signal) & 0x7f,
+        None => number(text),
+    }
 }
 
 /// A time as Slurm writes it where the zone is UTC.
@@ -188,6 +197,17 @@ name\u{1f}
         assert_eq!(table.base("tpu-abc1"), Some(1));
         let own = JobRef { own: Some("tpu-nodir".to_owned()), ..job("tpu-first", None) };
         assert!(table.find(&own).is_some(), "by the name of its own launch");
+    }
+
+    /// As the sources of 23.02 and later have it be written.
+    #[test]
+    fn how_a_job_ended_is_read_as_every_version_writes_it() {
+        let status = |text: &str| {
+            let table = JobTable::read(&SEEN.replace("1792", text));
+            table.find(&job("tpu-abc1", Some(0))).unwrap().status
+        };
+        assert_eq!((status("1792"), status("7:0"), status("0:53")), (7 << 8, 7 << 8, 53));
+        assert_eq!((status("0"), status("0:0"), status("")), (0, 0, 0));
     }
 
     /// As 22.05.8 has written it of an array of which task 0 runs when the others are cancelled.

@@ -219,6 +219,11 @@ fn submit(
     note::keep_script(effects, &batch.name, &batch.script)?;
     let mut note = SubmissionNote::begun(effects, &config, controller.client.is_here());
     note::write(effects, &batch.name, &note)?;
+    if !stands(controller, attempts)? {
+        note::remove(effects, &batch.name);
+        let what = "it was given up, or killed, before it was submitted";
+        return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
+    }
     let call = ProgramCall {
         stdin: batch.script.clone().into_bytes(),
         dies_with_us: true,
@@ -254,6 +259,18 @@ fn submit(
     note.give_up(effects.clock.now());
     note::write(effects, &batch.name, &note)?;
     found_at_once(controller, &batch, &why)
+}
+
+/// Whether any of these launches still stands. From its note on nobody gives up what we are about to submit; who has
+/// done so before may have brought its lineage back already, if we stood still for long enough.
+fn stands(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Result<bool, RunError> {
+    let data = controller.effects.data()?;
+    let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());
+    let is_open = |attempt: &Attempt<'_>| {
+        let known = data.job(&attempt.job.id()).filter(|job| token(job) == token(attempt.job));
+        known.is_some_and(|job| job.status.is_live() && !job.is_being_killed())
+    };
+    Ok(attempts.iter().any(is_open))
 }
 
 /// An unclear answer is often one to a job that was taken.

@@ -73,7 +73,8 @@ pub(crate) struct SimJob {
     begin: Duration,
     start: Option<Timestamp>,
     end: Option<Timestamp>,
-    restarts: u32,
+    /// How often it was started anew.
+    pub(crate) restarts: u32,
     status: i32,
     node: Option<String>,
     output: Option<String>,
@@ -81,7 +82,8 @@ pub(crate) struct SimJob {
 }
 
 impl SimJob {
-    fn is_over(&self) -> bool {
+    /// Whether it has come to its end.
+    pub(crate) fn is_over(&self) -> bool {
         !matches!(self.state, "PENDING" | "RUNNING")
     }
 
@@ -184,6 +186,11 @@ impl SimCluster {
         }
     }
 
+    /// All nodes are there again.
+    pub(crate) fn mend_nodes(&self) {
+        self.world().nodes.values_mut().for_each(|is_up| *is_up = true);
+    }
+
     /// It forgets what has been over for longer than `MinJobAge`.
     pub(crate) fn forget_ended(&self) {
         let age = i64::try_from(MIN_JOB_AGE.as_secs()).unwrap();
@@ -251,25 +258,30 @@ impl SimCluster {
 
     // -- its programs
 
-    fn answer(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
+    /// What a program says to somebody who waits for it by a clock of his own.
+    pub(crate) fn answer(
+        &self,
+        call: &ProgramCall,
+        clock: &dyn Clock,
+    ) -> Result<ProgramAnswer, Silence> {
         let late = || Silence::Late { program: call.program, after: call.limit };
         let weather = self.world().weather;
         match weather {
             Weather::Fair => {}
             Weather::Away if call.limit >= CONNECTS => {
-                self.clock.sleep(CONNECTS);
+                clock.sleep(CONNECTS);
                 return Ok(refused("Unable to contact slurm controller (connect failure)"));
             }
             Weather::Away | Weather::Hangs => {
-                self.clock.sleep(call.limit);
+                clock.sleep(call.limit);
                 return Err(late());
             }
             Weather::Slow(by) if by >= call.limit => {
-                self.clock.sleep(call.limit);
+                clock.sleep(call.limit);
                 drop(self.carry_out(call));
                 return Err(late());
             }
-            Weather::Slow(by) => self.clock.sleep(by),
+            Weather::Slow(by) => clock.sleep(by),
         }
         if call.program != "sbatch" {
             return Ok(self.carry_out(call));
@@ -507,7 +519,7 @@ struct SimClient(Arc<SimCluster>);
 
 impl Client for SimClient {
     fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
-        self.0.answer(call)
+        self.0.answer(call, &*self.0.clock)
     }
 
     fn disk(&self) -> Box<dyn ClusterDisk + '_> {

@@ -1,0 +1,76 @@
+//! The examples of the README: its blocks of the kind `console`, in the order of the text.
+
+use regex::Regex;
+
+const README: &str = include_str!("../../README.md");
+
+/// The section whose examples need a cluster.
+pub(crate) const SLURM: &str = "On a Slurm cluster";
+
+/// What `python3` does in the README: a training with checkpoints, and a program that fails.
+pub(crate) const PYTHON: &str = r#"
+case "$1" in
+  -c) echo 'Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+IndexError: list index out of range' >&2; exit 1 ;;
+esac
+echo $$ >"$TPU_LOG_DIR/pid"
+step=0
+for word; do case $word in --config.load_from=*) step=30 ;; esac; done
+while [ "$step" -lt 300 ]; do
+  step=$((step + 1))
+  echo "step $step/300 loss=0.625"
+  mkdir -p "$TPU_LOG_DIR/checkpoint_$step" && echo weights >"$TPU_LOG_DIR/checkpoint_$step/data"
+  sleep 0.2
+done
+"#;
+
+/// A command and what is printed beneath it.
+pub(crate) struct Example {
+    /// The line of the README in which the command stands.
+    pub(crate) line: usize,
+    /// What is behind `## ` above it.
+    pub(crate) section: &'static str,
+    /// The command.
+    pub(crate) command: String,
+    /// The lines beneath it.
+    pub(crate) printed: Vec<String>,
+}
+
+/// All of them.
+pub(crate) fn examples() -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let (mut inside, mut section) = (false, "");
+    for (number, line) in README.lines().enumerate() {
+        if let Some(fence) = line.strip_prefix("```") {
+            inside = fence == "console";
+        } else if let Some(title) = line.strip_prefix("## ") {
+            section = title;
+        } else if inside && let Some(command) = line.strip_prefix("$ ") {
+            let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
+            let printed = Vec::new();
+            examples.push(Example { line: number + 1, section, command, printed });
+        } else if inside {
+            let last = examples.last_mut().expect("a block begins with a command");
+            last.printed.push(line.to_owned());
+        }
+    }
+    examples
+}
+
+/// What may differ: numbers, ages, process ids; blanks at the ends of lines; and where the test is.
+pub(crate) fn plain(text: &str, home: &str) -> String {
+    let numbers = Regex::new(r"\b\d+(\.\d+)?\b").unwrap();
+    let text = text.replace(home, "");
+    let text = Regex::new("(?m)^logs: .*$").unwrap().replace_all(&text, "logs: …").into_owned();
+    // Ages and speeds come and go with the moment.
+    let ages = Regex::new(r" · (\d+(s|m|h)|\d+m \d\ds|[\d.]+ it/s)").unwrap();
+    let phases = Regex::new(r"(running|starting) · (compiling|staging|initializing) ").unwrap();
+    let text = phases.replace_all(&text, "$1 ").into_owned();
+    let text = ages.replace_all(&text, "").into_owned();
+    let text = numbers.replace_all(&text, "N").into_owned();
+    let lines: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}

@@ -199,7 +199,7 @@ impl Engine<'_> {
     /// Whether a task of an array of which there are others has never begun: those that are cancelled before they do
     /// are listed no more, and have written nothing.
     fn has_never_begun(&self, one: &Missing<'_>, table: &JobTable) -> bool {
-        let is_task = one.known.task.is_some() && table.base(&one.known.name).is_some();
+        let is_task = one.known.task.is_some() && table.base(&one.known).is_some();
         is_task && settle::has_begun(&self.controller, one.job) == Ok(false)
     }
 

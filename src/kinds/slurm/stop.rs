@@ -35,8 +35,10 @@ pub(super) fn stop(
         return Ok(StopOutcome::default());
     }
     refuse_others(controller)?;
+    let id = id(&known, &row);
     cancel(controller, cancelling(&known, &row))?;
-    until_gone(controller, &known, id(&known, &row))?;
+    // Nobody else's of this name is waited for.
+    until_gone(controller, &JobRef { id: Some(id), ..known }, id)?;
     Ok(StopOutcome { processes: 1, window: false })
 }
 

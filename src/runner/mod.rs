@@ -73,7 +73,8 @@ pub trait Runner: Send + Sync {
     }
 
     /// Why a run could not be stopped from here, before anything is done. Whether something shows it that would
-    /// be closed.
+    /// be closed. An engine is not asked: a wish to end a run is written down before that, and carried out once
+    /// it answers.
     fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError>;
 
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.

@@ -95,6 +95,22 @@ fn nothing_follows_from_a_controller_that_hangs() {
     nothing_follows(Silence::Hangs);
 }
 
+#[test]
+fn a_kill_into_silence_is_carried_out_when_there_is_an_answer() {
+    let Some(mut lab) = Lab::new() else { return };
+    let (one, other) = (lab.train("a", ""), lab.train("b", ""));
+    let (one_id, other_id) = (lab.wait_runs(one).id, lab.wait_runs(other).id);
+    lab.wait_starts("a", 1);
+    be_silent(&mut lab.cluster, Silence::Hangs);
+    drop(lab.tpu(&format!("kill {one} -y")).exits(6));
+    assert_ne!(lab.env.job("alice", one)["status"], "killed");
+    let _monitor = lab.monitor();
+    answer_again(&mut lab.cluster, Silence::Hangs);
+    lab.cluster.wait_state(one_id, "CANCELLED");
+    lab.env.wait_status(one, "killed");
+    assert_eq!(lab.cluster.job(other_id).state, "RUNNING");
+}
+
 /// However many clusters hang, they are waited for together.
 #[test]
 fn a_cluster_that_hangs_keeps_nobody_from_seeing_the_others() {

@@ -377,9 +377,7 @@ impl Runner for Engine<'_> {
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
-        let controller = &self.controller;
-        stop::refuse_others(controller)?;
-        controller.config(ask::LOOK).map(|_| false).map_err(|why| controller.silent(&why))
+        stop::refuse_others(&self.controller).map(|()| false)
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {

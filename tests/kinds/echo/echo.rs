@@ -335,7 +335,7 @@ impl Runner for Engine {
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
-        self.ask().map(|()| false)
+        Ok(false)
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {

@@ -53,13 +53,14 @@ fn nothing_follows(how: Silence) {
     lab.env.wait_status(other, "running");
     be_silent(&mut lab.cluster, how);
 
-    for line in ["check alice", "check-simp alice", "explain 1"] {
+    for line in ["check alice", "check-simp alice", "explain 1", "show 1"] {
         drop(looks(&lab, line));
     }
     let unknown = lab.shown(one);
     assert_eq!(unknown["status"], "running", "what is stored stays: {unknown}");
     let why = unknown["unknown"].as_str().unwrap_or_else(|| panic!("{unknown}"));
     assert!(why.contains("controller") || why.contains("answer"), "{why}");
+    assert!(why.contains(" ago"), "how old is what is known: {why}");
     // What needs an answer says that there is none, and does nothing.
     drop(lab.tpu("show 1 --raw").exits(6));
     drop(lab.env.output(&lab.training("c", "")).exits(6));

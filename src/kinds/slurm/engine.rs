@@ -15,6 +15,7 @@ use crate::runner::{
 };
 use crate::sys::clock::Clock;
 
+use super::answered;
 use super::ask::{self, TimeLeft};
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
@@ -106,6 +107,7 @@ impl Engine<'_> {
         let Controller { cluster, heard, .. } = &self.controller;
         let token = job.launch.as_ref().map_or("", |launch| launch.token.as_str());
         let last = heard.last(cluster, token, self.clock().monotonic());
+        let last = last.or_else(|| answered::last(self.controller.effects, cluster));
         let last = last.map(|last| format!("; {last}")).unwrap_or_default();
         let reason = format!("{} does not answer: {why}{last}", cluster.in_words());
         facts::fact(RunState::Unknown, "UNKNOWN", Some(reason))

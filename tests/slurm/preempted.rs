@@ -48,6 +48,17 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     lab.env.wait_status(second, "finished");
 }
 
+/// Where jobs can be preempted that rule is the usual one, and nowhere else.
+#[test]
+fn a_partition_whose_jobs_are_preempted_has_the_rule_for_it() {
+    let Some(lab) = Lab::new() else { return };
+    lab.register("fast", &lab.cluster, "--partition high");
+    drop(lab.tpu("run gpu -q --sbatch hold -- true").exits(0));
+    drop(lab.tpu("run fast -q --sbatch hold -- true").exits(0));
+    let rules = [1, 2].map(|window| lab.shown(window)["rule"]["preempted"].clone());
+    assert_eq!(rules, [json!("reapply"), json!("pass")]);
+}
+
 #[test]
 fn what_slurm_would_start_again_is_left_to_the_rules() {
     let setup = Setup { preempted: Preempted::Requeued, ..Setup::default() };

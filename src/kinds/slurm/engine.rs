@@ -23,6 +23,7 @@ use super::facts;
 use super::job_id::{JobRef, kept, name_of};
 use super::listing::JobTable;
 use super::note;
+use super::preempt;
 use super::settle::{self, Presence};
 use super::submit::{self, Batch};
 use super::{describe, log, stop};
@@ -347,6 +348,13 @@ impl Runner for Engine<'_> {
 
     fn limits_groups(&self) -> bool {
         true
+    }
+
+    fn takes_away(&self) -> Result<bool, RunError> {
+        let partitions = self.target.as_ref().and_then(|target| target.get("partition"));
+        let said =
+            preempt::are_victims(&self.controller, partitions.unwrap_or_default(), ask::PATIENCE);
+        said.map_err(|why| self.controller.silent(&why))
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {

@@ -25,6 +25,7 @@ mod log;
 mod login;
 mod note;
 mod options;
+mod preempt;
 mod reasons;
 mod rooms;
 mod script;

@@ -18,6 +18,7 @@ use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
 use crate::ops::names;
 use crate::ops::{Ctx, Error, doors, runners, snapshot};
+use crate::runner::RunError;
 
 use super::RunRequest;
 use super::plan::{LaunchPlan, Machine, Roots};
@@ -35,7 +36,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let dir = note(&mut problems, directory(user, spec.dir.unwrap_or(1)));
     let target = note(&mut problems, resolve_target(&data, request.target()));
     let args = note(&mut problems, arguments(user, spec));
-    let rules = note(&mut problems, rules(spec.rules.as_deref(), target.as_ref()));
+    let rules = note(&mut problems, rules((ctx, &data), spec.rules.as_deref(), target.as_ref()));
     let command = spec.command.clone().or_else(|| {
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
@@ -193,9 +194,31 @@ fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
 pub const SPECIAL_KEYS: [&str; 5] = ["dir", "tag", "rule", "monitor", "ssn"];
 
 /// The rules asked for, else the target's own.
-fn rules(typed: Option<&str>, target: Option<&Target>) -> Result<Rules, Error> {
-    let default = target.map_or("pass", Target::default_rules);
-    parse_rules(typed.unwrap_or(default))
+fn rules(
+    known: (&Ctx, &Data),
+    typed: Option<&str>,
+    target: Option<&Target>,
+) -> Result<Rules, Error> {
+    match (typed, target) {
+        (Some(typed), _) => parse_rules(typed),
+        (None, Some(target)) => parse_rules(target.default_rules(takes_away(known, target)?)),
+        (None, None) => parse_rules("pass"),
+    }
+}
+
+/// Whether the engine of a target takes the place of jobs away, by its own word.
+fn takes_away((ctx, data): (&Ctx, &Data), target: &Target) -> Result<bool, Error> {
+    if target.machines != Machines::Engine {
+        return Ok(false);
+    }
+    match runners::of_target(ctx, data, target)?.takes_away() {
+        // Nothing begins by what is only tried out.
+        Err(RunError::Unreachable(why)) if ctx.store.is_dry_run() => {
+            ctx.warn([format!("whether its jobs are preempted is unknown: {why}")]);
+            Ok(false)
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Reads `rule=`.

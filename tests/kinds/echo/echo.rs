@@ -7,7 +7,7 @@
 //! answer. A file in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`,
 //! its answer waits until the file is gone. As long as they are there, `.far` keeps its disk from answering, `.asleep`
 //! the engine itself, and `.quiet` lets it take no voice. `.room` says how many nodes are idle and how many GPUs are
-//! free. A directory `.disk` is the disk that its jobs see; without one that is the machine's.
+//! free. With `.greedy` it takes the place of jobs away. A directory `.disk` is the disk that its jobs see; without one that is the machine's.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -306,6 +306,10 @@ impl Runner for Engine {
 
     fn limits_groups(&self) -> bool {
         true
+    }
+
+    fn takes_away(&self) -> Result<bool, RunError> {
+        self.ask().map(|()| self.spool.join(".greedy").exists())
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {

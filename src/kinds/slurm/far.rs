@@ -121,6 +121,18 @@ impl Files for FarDisk<'_> {
         if said.code == 0 { Ok(()) } else { Err(failed(&said)) }
     }
 
+    fn make_dirs(&self, dirs: &[PathBuf]) -> io::Result<()> {
+        let [_, _, ..] = dirs else { return dirs.iter().try_for_each(|dir| self.make_dir(dir)) };
+        let names: Vec<&str> = dirs.iter().map(|dir| text(dir)).collect::<io::Result<_>>()?;
+        let asked: String = names.iter().flat_map(|name| [*name, "\0"]).collect();
+        let said = self.ask(
+            "xargs -0 mkdir -p --",
+            &[],
+            (Some(Feed::from(asked.into_bytes())), PATIENCE),
+        )?;
+        if said.code == 0 { Ok(()) } else { Err(failed(&said)) }
+    }
+
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
         let packed = packed(from, what)?;
         let length = packed.metadata()?.len();

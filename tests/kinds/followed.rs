@@ -134,3 +134,80 @@ fn what_a_resume_stops_is_not_taken_for_a_wish_to_end_it() {
     let _monitor = lab.monitor();
     lab.env.wait_status(1, "resumed");
 }
+
+/// Said while nobody hears it, and done once when somebody does.
+#[test]
+fn a_wish_to_end_it_outlasts_the_silence_of_its_engine() {
+    let lab = Lab::new();
+    for _ in 0..2 {
+        drop(lab.tpu("run cave -q -- ./train").exits(0));
+    }
+    lab.says(1, "running n7");
+    lab.says(2, "running n7");
+    let monitor = lab.monitor();
+    lab.env.wait_status(1, "running");
+    let hidden = lab.env.path("hidden");
+    std::fs::rename(&lab.spool, &hidden).unwrap();
+    drop(lab.tpu("kill 1").exits(6).says(&["MONITOR goes on with it"]));
+    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+    assert_eq!(lab.shown(1)["intent"], "killing");
+    std::fs::rename(&hidden, &lab.spool).unwrap();
+    lab.env.wait_status(1, "killed");
+    drop(monitor);
+    let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
+    assert_eq!((state(1).as_str(), state(2).as_str()), ("stopped", "running n7"));
+}
+
+/// Nobody has to say that what is taken away is to come back; whoever does say something has the last word.
+#[test]
+fn where_places_are_taken_away_it_comes_back_by_itself() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    write_file(&lab.spool.join(".greedy"), "");
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    drop(lab.tpu("run cave rule=pass -q -- ./train").exits(0));
+    let rules = [1, 2, 3].map(|window| lab.shown(window)["rule"]["preempted"].clone());
+    assert_eq!(rules, ["pass", "reapply", "pass"]);
+    // What is only tried out begins nowhere, so nobody has to be there.
+    std::fs::rename(&lab.spool, lab.env.path("hidden")).unwrap();
+    let tried = lab.tpu("run cave -q --dry-run -- ./train").exits(0);
+    assert!(tried.stderr.contains("whether its jobs are preempted is unknown"), "{}", tried.stderr);
+    drop(lab.tpu("run cave -q -- ./train").exits(6));
+}
+
+/// What it prints on the way to its end is no failure of its own until its engine has said what ended it.
+#[test]
+fn its_log_does_not_decide_before_its_engine_does() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=grpc:resume -q -- ./train").exits(0));
+    lab.says(1, "ending");
+    lab.prints(1, LOST);
+    let _monitor = lab.monitor();
+    drop(lab.tpu("ack").exits(0));
+    wait_until("it has been heard", || lab.env.data()["ack_MONITOR"] != true);
+    let shown = lab.shown(1);
+    assert_eq!((&shown["status"], &shown["error"]), (&"running".into(), &serde_json::Value::Null));
+    lab.says(1, "preempted somebody of higher rank");
+    lab.env.wait_status(1, "error");
+    assert_eq!(lab.shown(1)["error"], "preempted");
+    assert_eq!(lab.env.jobs("alice").len(), 1, "no rule was about that");
+}
+
+#[test]
+fn where_a_target_has_directories_of_its_own_they_come_before_what_is_set() {
+    let lab = Lab::new();
+    let shelf = lab.env.path("shelf").display().to_string();
+    let spool = lab.spool.display();
+    drop(lab.tpu(&format!("register den --kind echo --spool {spool} --shelf {shelf}")).exits(0));
+    drop(lab.tpu("run den -q -- ./train").exits(0));
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let below = |window| {
+        let job = lab.env.job("alice", window);
+        ["stage_dir", "log_dir"].map(|name| job[name].as_str().unwrap().starts_with(&shelf))
+    };
+    assert_eq!((below(1), below(2)), ([true, true], [false, false]));
+    // So does what comes after it.
+    lab.says(1, "ended 1");
+    drop(lab.tpu("rerun 1").exits(0));
+    assert_eq!(below(3), [true, true]);
+}

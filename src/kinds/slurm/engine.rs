@@ -254,7 +254,12 @@ impl Engine<'_> {
     }
 
     /// What runs have printed by now.
-    fn printed(&self, runs: &[RunRef<'_>], facts: &mut [RunFact]) -> Vec<Option<OutputMark>> {
+    fn printed(
+        &self,
+        runs: &[RunRef<'_>],
+        facts: &mut [RunFact],
+        asked_at: Timestamp,
+    ) -> Vec<Option<OutputMark>> {
         let mut marks: Vec<Option<OutputMark>> = runs.iter().map(|_| None).collect();
         let wanted: Vec<(usize, PathBuf)> = runs
             .iter()
@@ -272,6 +277,9 @@ impl Engine<'_> {
         for ((index, _), mark) in wanted.into_iter().zip(found) {
             let (Some(mark), Some(fact)) = (mark, facts.get_mut(index)) else { continue };
             fact.last_output = Some(mark.written);
+            // What ends a job is known to Slurm before its programs hear of it. Disks count in whole seconds.
+            fact.text_waits |=
+                fact.state == RunState::Running && mark.written.plus_seconds(1) >= asked_at;
             put(&mut marks, index, Some(log::printed(&mark)));
         }
         marks
@@ -361,29 +369,25 @@ impl Runner for Engine<'_> {
         if runs.is_empty() {
             return Vec::new();
         }
+        let asked_at = self.clock().now();
         let mut facts = self.facts(runs);
-        let printed = self.printed(runs, &mut facts);
+        let printed = self.printed(runs, &mut facts, asked_at);
         let observed = |(run, printed)| Observed { run, pane: None, printed };
         facts.into_iter().zip(printed).map(observed).collect()
     }
 
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
         let disk = self.controller.client.disk();
-        let read = |wanted: &OutputWanted<'_>| match log::path(wanted.run.job) {
-            Some(path) => log::chunk(&*disk, &path, wanted.want),
-            None => Ok(None),
-        };
-        match wanted {
-            [one] => {
-                let chunk = read(one).map_err(|e| {
-                    let what = format!("the log of {} cannot be read: {e}", one.run.job.id());
-                    RunError::unreachable(what, "try again when its disk can be reached")
-                })?;
-                Ok(vec![chunk])
-            }
-            // What cannot be read of one keeps nobody from the others.
-            all => Ok(all.iter().map(|one| read(one).unwrap_or_default()).collect()),
+        if let [one] = wanted {
+            let Some(path) = log::path(one.run.job) else { return Ok(vec![None]) };
+            let chunk = log::chunk(&*disk, &path, one.want).map_err(|e| {
+                let what = format!("the log of {} cannot be read: {e}", one.run.job.id());
+                RunError::unreachable(what, "try again when its disk can be reached")
+            })?;
+            return Ok(vec![chunk]);
         }
+        let paths = wanted.iter().map(|one| (log::path(one.run.job), one.want));
+        Ok(log::chunks(&*disk, &paths.collect::<Vec<_>>()))
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {

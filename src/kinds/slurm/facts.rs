@@ -55,7 +55,10 @@ pub(super) fn of_row(job: &Job, row: &JobRow) -> RunFact {
         JobStage::Starting => {
             there(RunState::Starting, Some("its nodes are being made ready".to_owned()))
         }
-        JobStage::Working => there(RunState::Running, at_work(&row.state).map(str::to_owned)),
+        JobStage::Working => RunFact {
+            text_waits: states::bare(&row.state) == "COMPLETING",
+            ..there(RunState::Running, at_work(&row.state).map(str::to_owned))
+        },
         JobStage::Unclear => there(RunState::Unknown, Some(format!("Slurm says {}", row.state))),
         JobStage::Done | JobStage::Failed | JobStage::Cancelled | JobStage::Ended(_) => {
             let end = JobEnd {

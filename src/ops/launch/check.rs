@@ -79,6 +79,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(error) = Error::all(problems) {
         return Err(error);
     }
+    let roots = roots_at(ctx, &data, user, &target)?;
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -93,7 +94,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         stage: 0,
         parent: None,
         stage_dir: None,
-        roots: roots(ctx, user)?,
+        roots,
         force: request.force,
         known_dead,
         machine,
@@ -116,6 +117,17 @@ pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
         stage: settings.stage_root.unwrap_or_else(|| below("stage")),
         log: settings.log_root.unwrap_or_else(|| below("logs")),
     })
+}
+
+/// The same for what runs on a target: what was said of that comes first.
+pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<Roots, Error> {
+    let usual = roots(ctx, user)?;
+    let (Ok(kind), Some(registration)) = (ctx.kinds.of(target), data.registration(&target.name))
+    else {
+        return Ok(usual);
+    };
+    let own = kind.roots(registration);
+    Ok(Roots { stage: own.stage.unwrap_or(usual.stage), log: own.log.unwrap_or(usual.log) })
 }
 
 /// The path of a slot, which must be a directory.

@@ -1,5 +1,6 @@
 //! What happens at an engine without our doing is followed, and what we do there is not taken for that.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use tpu::model::ids::JobId;
@@ -7,6 +8,7 @@ use tpu::model::time::Timestamp;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use super::added::{Lab, program};
+use crate::common::sim::ZONE;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -210,4 +212,43 @@ fn where_a_target_has_directories_of_its_own_they_come_before_what_is_set() {
     lab.says(1, "ended 1");
     drop(lab.tpu("rerun 1").exits(0));
     assert_eq!(below(3), [true, true]);
+}
+
+/// One after the other they would take twice as long.
+#[test]
+fn a_cloud_and_an_engine_that_are_silent_are_waited_for_together() {
+    let mut lab = Lab::new();
+    // Whoever calls is let in, and hears nothing.
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", deaf.local_addr().unwrap());
+    lab.env.set("TPU_CLOUD_AUTH", "none");
+    let cloud = format!("--provider google --project lab --endpoint {endpoint}");
+    drop(lab.tpu(&format!("register far-v2-8 {cloud} --zone {ZONE} --type v2-8")).exits(0));
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    write_file(&lab.spool.join(".asleep"), "");
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let seen = lab.tpu("check alice --json").exits(0);
+    let took = clock.monotonic().saturating_sub(begun);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(seen.stderr.contains("said nothing"), "{}", seen.stderr);
+    let why = seen.json()["jobs"][0]["unknown"].as_str().unwrap().to_owned();
+    assert_eq!(why, "its engine has not answered within 3 s");
+    std::fs::remove_file(lab.spool.join(".asleep")).unwrap();
+}
+
+/// Nobody writes down that it is over.
+#[test]
+fn its_log_is_followed_to_its_end_without_a_monitor() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.tpu("logs 1 -f").exits(0));
+        lab.says(1, "running n7");
+        lab.prints(1, "step 1/100 loss 0.5\n");
+        lab.says(1, "ended 0");
+        follower.join().unwrap()
+    });
+    drop(followed.says(&["step 1/100"]));
+    assert_eq!(lab.env.job("alice", 1)["status"], "starting", "who looks writes nothing");
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
+use crate::runner::Want;
 
 use super::array::Tasks;
 use super::ask::{TimeLeft, complaint};
@@ -14,10 +15,14 @@ use super::client::{ProgramAnswer, ProgramCall, Silence};
 use super::controller::Controller;
 use super::facts::JobEnd;
 use super::job_id::JobRef;
+use super::log;
 use super::states;
 
 /// The file in the log directory in which a batch script says how it has ended: `JOBID RESTARTS CODE`.
 pub(super) const EXIT_FILE: &str = "slurm-exit";
+
+/// So many bytes at the end of a log hold what Slurm has written there last.
+const LAST_WORDS: u64 = 4096;
 
 /// What is known of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,6 +201,31 @@ pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<i32> {
     text.ends_with('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
 }
 
+/// Slurm's own last word in the log of a job, for when nobody else tells any more how it has ended: what ends a job on its
+/// node writes `slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-22T07:04:33 DUE TO TIME LIMIT ***` (22.05.8).
+pub(super) fn by_log(controller: &Controller<'_>, job: &Job, known: &JobRef) -> Option<JobEnd> {
+    let want = Want::KeptEnd { bytes: LAST_WORDS };
+    let chunk = log::chunk(&*controller.client.disk(), &log::path(job)?, want).ok()??;
+    last_word(&String::from_utf8_lossy(&chunk.bytes), known.id?.base)
+}
+
+fn last_word(text: &str, id: u64) -> Option<JobEnd> {
+    let marked = format!("error: *** JOB {id} ON ");
+    let line =
+        text.lines().rfind(|line| line.starts_with("slurmstepd") && line.contains(&marked))?;
+    let (_, rest) = line.split_once(&marked)?;
+    let (nodes, why) = rest.split_once(" CANCELLED AT ")?;
+    let why = why.split_once(" DUE TO ").map(|(_, why)| why.trim_end_matches([' ', '*']));
+    let word = match why {
+        None => "CANCELLED",
+        Some("TIME LIMIT") => "TIMEOUT",
+        Some("PREEMPTION") => "PREEMPTED",
+        Some(why) if why.starts_with("NODE FAILURE") => "NODE_FAIL",
+        Some(_) => return None,
+    };
+    Some(JobEnd { word: word.to_owned(), nodes: nodes.to_owned(), ..JobEnd::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,6 +269,29 @@ mod tests {
         assert_eq!(with("tpu-a", 3, None), Afterwards::Nothing);
         assert_eq!(with("tpu-b", 15, Some(1)), Afterwards::Nothing, "which of them is it?");
         assert_eq!(told(&accounts, &job("tpu-b", Some(1))), Afterwards::Nothing);
+    }
+
+    #[test]
+    fn the_last_word_of_a_log_is_slurms_own_about_this_job() {
+        let said = |rest: &str| {
+            format!(
+                "slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-22T07:04:33{rest} ***\n"
+            )
+        };
+        let word = |text: &str, id| last_word(text, id).map(|end| end.word);
+        for (rest, expected) in [
+            ("", "CANCELLED"),
+            (" DUE TO TIME LIMIT", "TIMEOUT"),
+            (" DUE TO PREEMPTION", "PREEMPTED"),
+            (" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", "NODE_FAIL"),
+        ] {
+            let text = format!("step 1\n{}srun: error: n1: task 0: Terminated\n", said(rest));
+            assert_eq!(word(&text, 12).as_deref(), Some(expected), "{rest}");
+            assert_eq!(word(&text, 1), None, "another job");
+            assert_eq!(word(&format!("it said: {text}"), 1), None);
+        }
+        assert_eq!(word(&said(" DUE TO JOB REQUEUE"), 12), None);
+        assert_eq!(last_word(&said(""), 12).unwrap().nodes, "n1");
     }
 
     fn of(text: &str, knows_tasks: bool) -> Accounts {

@@ -178,7 +178,7 @@ impl Engine<'_> {
                         let is_whole = is_whole.get_or_insert_with(|| self.is_whole(one, budget));
                         match is_whole {
                             Ok(true) if self.has_never_begun(one, table) => facts::cancelled(None),
-                            Ok(true) => forgotten(),
+                            Ok(true) => self.by_log(one).unwrap_or_else(forgotten),
                             Ok(false) => unknown(
                                 "the controller was started anew and lists no job at all: what it had may be lost"
                                     .to_owned(),
@@ -197,6 +197,12 @@ impl Engine<'_> {
     fn by_itself(&self, job: &Job) -> Option<RunFact> {
         let exit = Some(job.exit(ended::by_itself(&self.controller, job)?));
         Some(RunFact { exit, ..facts::fact(RunState::Ended, "ENDED", None) })
+    }
+
+    /// How a run has ended by what Slurm has written into its log.
+    fn by_log(&self, one: &Missing<'_>) -> Option<RunFact> {
+        let end = ended::by_log(&self.controller, one.job, &one.known)?;
+        Some(facts::of_end(one.job, &end))
     }
 
     /// Whether a task of an array of which there are others has never begun: those that are cancelled before they do

@@ -112,10 +112,10 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
     match states::stage(&end.word) {
         JobStage::Done => RunFact { exit: Some(job.exit(0)), ..over(None, None) },
         JobStage::Failed if end.signal == UNSEEN => {
-            let dir = job.log_dir.as_deref().unwrap_or("its log directory");
+            let log = job.log_dir.as_deref().unwrap_or("its log directory");
+            let code = job.stage_dir.as_deref().unwrap_or("the copy of the code");
             let why = format!(
-                "{on} does not see {dir} or the copy of the code: log_root and stage_root must lie on a disk \
-                 that the nodes share"
+                "{on} does not see {log} or {code}: log_root and stage_root must lie on a disk that the nodes share"
             );
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
         }

@@ -4,7 +4,7 @@
 //! two windows, and a job never starts without a live record.
 
 use crate::model::data::Data;
-use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
+use crate::model::ids::{JobId, JobNumber, LaunchToken};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::member::Array;
 use crate::model::target::Machines;
@@ -22,31 +22,7 @@ use super::plan::{LaunchPlan, Machine, Parent};
 use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
 
-/// A job that was started.
-#[derive(Clone, Debug)]
-pub struct Launched {
-    /// Which job.
-    pub job: JobId,
-    /// tmux session of its window.
-    pub session: String,
-    /// Pane of its window, `%12`; empty where an engine has it.
-    pub pane: String,
-    /// What it computes on.
-    pub target: TargetName,
-    /// The attempt it succeeds.
-    pub parent: Option<JobNumber>,
-}
-
-impl Launched {
-    /// In words: which job has started, on what, and in which window if it has one.
-    pub fn in_words(&self) -> String {
-        let started = format!("Started {} on {}", self.job, self.target);
-        if self.pane.is_empty() {
-            return format!("{started}.");
-        }
-        format!("{started} in tmux window {}:{}.", self.session, self.job.window)
-    }
-}
+pub use super::settle::Launched;
 
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.

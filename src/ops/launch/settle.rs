@@ -1,14 +1,39 @@
 //! Writes down what came of submissions, of those of a group in one transaction: an attempt exists, it has failed, or
 //! nobody knows, which is left to the next look.
 
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, JobNumber, TargetName};
 use crate::model::job::{Handle, Job, Launch};
 use crate::ops::{Ctx, Error, Kind, lease, records};
 use crate::runner::{RunError, RunRef, Runner, StopOrder, StopPart, Submitted, Unreached};
 use crate::store::Tx;
 
-use super::attempt::Launched;
 use super::plan::{LaunchPlan, Parent};
+
+/// A job that was started.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    /// Which job.
+    pub job: JobId,
+    /// tmux session of its window.
+    pub session: String,
+    /// Pane of its window, `%12`; empty where an engine has it.
+    pub pane: String,
+    /// What it computes on.
+    pub target: TargetName,
+    /// The attempt it succeeds.
+    pub parent: Option<JobNumber>,
+}
+
+impl Launched {
+    /// In words: which job has started, on what, and in which window if it has one.
+    pub fn in_words(&self) -> String {
+        let started = format!("Started {} on {}", self.job, self.target);
+        if self.pane.is_empty() {
+            return format!("{started}.");
+        }
+        format!("{started} in tmux window {}:{}.", self.session, self.job.window)
+    }
+}
 
 /// A claimed attempt, and what came of its submission.
 pub(super) struct Came<'a> {

@@ -74,6 +74,11 @@ pub trait KindOfTarget: Send + Sync {
         &[]
     }
 
+    /// Where its jobs find their code and their logs, as far as that was said of a target.
+    fn roots(&self, _registration: &Registration) -> OwnRoots {
+        OwnRoots::default()
+    }
+
     /// What runs its jobs: windows, which are handed in with all that they need, or an engine that is opened
     /// instead, for a target that was registered so. Nothing is asked yet.
     fn runner<'a>(
@@ -137,6 +142,15 @@ pub struct KindOption {
     pub help: &'static str,
     /// Whether it may be said several times.
     pub is_many: bool,
+}
+
+/// Directories of a target's own, by absolute paths on the disk that its jobs see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnRoots {
+    /// Below it code is staged.
+    pub stage: Option<String>,
+    /// Below it logs and checkpoints lie.
+    pub log: Option<String>,
 }
 
 /// What holds where a kind is asked.

@@ -254,8 +254,9 @@ impl Target {
         self.machines == Machines::Here
     }
 
-    /// The name of the rules that a job gets when none are asked for.
-    pub fn default_rules(&self) -> &'static str {
-        if self.pricing.is_reclaimable() { "pre" } else { "pass" }
+    /// The name of the rules that a job gets when none are asked for; `takes_away` is what its engine, if it has
+    /// one, says of that.
+    pub fn default_rules(&self, takes_away: bool) -> &'static str {
+        if takes_away || self.pricing.is_reclaimable() { "pre" } else { "pass" }
     }
 }

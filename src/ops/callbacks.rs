@@ -220,7 +220,7 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     if !job.is_native() {
         return Ok(());
     }
-    if let Err(error) = stage::prepare(ctx, &*runners::of(ctx, &job).files(), &job, None) {
+    if let Err(error) = stage::prepare(ctx, &*runners::of(ctx, &job).files(), &[&job]) {
         // Its text would not say why: what is printed here is ours.
         ctx.transact(|tx| {
             let job = records::of_launch(&mut tx.data, &id, token)?;

@@ -102,6 +102,12 @@ impl Error {
         self
     }
 
+    /// The same once more, for several that it is about.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { hint: self.hint.clone(), ..Self::new(self.kind, self.message.clone()) }
+    }
+
     /// `Kind::Failed`.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Kind::Failed, message)

@@ -152,23 +152,18 @@ impl ProviderFacts {
         Self { places, said, asked_at }
     }
 
-    /// Asks about all zones and waits no longer than people do; a late answer is taken by the next look that
+    /// Asks about all zones and waits no longer than people do, from `since` on; a late answer is taken by the next look that
     /// has the same `questions`. Of a provider that is late, what it said `before` holds on, with its age; the
     /// second value names those of which there is nothing.
     pub(super) fn glance(
         ctx: &Ctx,
         questions: &mut Vec<Question>,
-        before: Option<&Self>,
+        (before, since): (Option<&Self>, Duration),
     ) -> (Self, Vec<ProviderAt>) {
         let places = ctx.places();
         let providers = watching(ctx, &places);
-        questions.retain(|question| providers.iter().any(|one| question.is_to(one)));
-        for provider in providers.iter().filter(|provider| !provider.door.is_here()) {
-            if !questions.iter().any(|question| question.is_to(provider)) {
-                questions.push(Question::ask(ctx, provider));
-            }
-        }
-        let (asked_at, deadline) = (ctx.clock.now(), ctx.clock.monotonic() + PATIENCE);
+        Self::ask_those(ctx, questions, &providers);
+        let (asked_at, deadline) = (ctx.clock.now(), since + PATIENCE);
         let mut silent = Vec::new();
         let mut said = Vec::new();
         for provider in &providers {
@@ -198,6 +193,20 @@ impl ProviderFacts {
         (Self { places, said, asked_at }, silent)
     }
 
+    /// Asks the questions of a glance, and waits for nothing.
+    pub(super) fn ask_ahead(ctx: &Ctx, questions: &mut Vec<Question>) {
+        Self::ask_those(ctx, questions, &watching(ctx, &ctx.places()));
+    }
+
+    fn ask_those(ctx: &Ctx, questions: &mut Vec<Question>, providers: &[Numbered]) {
+        questions.retain(|question| providers.iter().any(|one| question.is_to(one)));
+        for provider in providers.iter().filter(|provider| !provider.door.is_here()) {
+            if !questions.iter().any(|question| question.is_to(provider)) {
+                questions.push(Question::ask(ctx, provider));
+            }
+        }
+    }
+
     /// What MONITOR hears in a turn. It waits for the only provider, without which there is nothing to be done;
     /// where there are several, one that is silent keeps it from nothing that concerns the others.
     pub(super) fn in_turn(ctx: &Ctx, questions: &mut Vec<Question>, before: Option<&Self>) -> Self {
@@ -208,7 +217,7 @@ impl ProviderFacts {
             questions.clear();
             return Self::ask_these(ctx, places, &providers);
         }
-        Self::glance(ctx, questions, before).0
+        Self::glance(ctx, questions, (before, ctx.clock.monotonic())).0
     }
 
     fn said_by(&self, provider: &Numbered) -> Option<&Said> {

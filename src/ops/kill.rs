@@ -2,6 +2,7 @@
 //! record says so. Repeating it after a crash completes it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
@@ -12,7 +13,7 @@ use crate::runner::{StopOutcome, StopPart};
 use super::ctx::{job_mut, job_of};
 use super::launch::reconcile;
 use super::printed::Printed;
-use super::{Ctx, Error, lease, records, runners};
+use super::{Ctx, Error, Kind, lease, records, runners, watch};
 
 pub use crate::runner::Unreached;
 
@@ -93,11 +94,23 @@ const AT_ONCE: usize = 16;
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
     let before = may_begin(ctx, id)?;
     intend(ctx, id)?;
-    let done = carry_out(ctx, id, (before, unreached));
-    if done.is_err() {
+    carry_out(ctx, id, (before, unreached)).map_err(|error| {
         give_up(ctx, id);
+        outlasted(ctx, id, error)
+    })
+}
+
+/// What an engine has not heard is not forgotten: the wish stands in the record.
+fn outlasted(ctx: &Ctx, id: &JobId, error: Error) -> Error {
+    let has_engine = |data: Arc<Data>| data.job(id).is_some_and(|job| job.engine.is_some());
+    if error.kind != Kind::Unreachable || !ctx.data().is_ok_and(has_engine) {
+        return error;
     }
-    done
+    let by_whom = match watch::running(ctx) {
+        Some(_) => "MONITOR goes on with it".to_owned(),
+        None => "repeat the command, or let MONITOR go on with it: tpu daemon start".to_owned(),
+    };
+    error.hint(format!("{id} counts as being killed; {by_whom}"))
 }
 
 /// What this process does not complete is anybody's from now on, however long it lives: MONITOR's at once.

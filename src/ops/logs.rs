@@ -7,7 +7,7 @@ use crate::model::job::Job;
 use crate::runner::Want;
 
 use super::ctx::job_of;
-use super::{Ctx, Error, runners};
+use super::{Ctx, Error, runners, snapshot};
 
 /// Bytes at the end of a log file that decide why a job ended.
 const TAIL_BYTES: u64 = 256 * 1024;
@@ -49,6 +49,19 @@ pub fn after(ctx: &Ctx, id: &JobId, next: u64) -> Result<(Vec<u8>, u64), Error> 
     let Ok(job) = job_of(&data, id) else { return Ok((Vec::new(), next)) };
     let more = runners::output(ctx, &data, job, Want::Kept { from: next })?;
     Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes.into(), more.next)))
+}
+
+/// Whether nothing more is to come of a job: its record says so, or the engine that has it. An engine that does not
+/// answer says nothing.
+pub fn is_over(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
+    let data = ctx.data()?;
+    let Ok(job) = job_of(&data, id) else { return Ok(true) };
+    Ok(!job.status.is_live() || job.engine.is_some() && snapshot::is_over(ctx, &data, job))
+}
+
+/// Whether an engine has a job: who follows its output does not ask it all the time.
+pub fn has_engine(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
+    Ok(job_of(&*ctx.data()?, id).is_ok_and(|job| job.engine.is_some()))
 }
 
 /// What the job has printed into its window, if its window can be read; `reach` characters of it at least.

@@ -270,6 +270,7 @@ fn plan_with(
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let args = stored_args(job);
+    let roots = check::roots_at(ctx, &data, user, &target)?;
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -296,7 +297,7 @@ fn plan_with(
         },
         parent: Some(Parent { from_nothing: is_from_nothing, ..parent }),
         stage_dir,
-        roots: check::roots(ctx, user)?,
+        roots,
         force: request.force,
         known_dead,
         machine,

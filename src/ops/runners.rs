@@ -126,7 +126,7 @@ fn ask(
 }
 
 /// What runs have printed, each by its own runner; the result keeps their order. What cannot be read by one
-/// keeps nobody from what others say.
+/// keeps nobody from what others say: engines are asked side by side, and what comes too late is not read.
 pub fn outputs(
     ctx: &Ctx,
     wanted: &[OutputWanted<'_>],
@@ -135,34 +135,68 @@ pub fn outputs(
     if wanted.iter().all(|wanted| wanted.run.job.engine.is_none()) {
         return Ok(windows(ctx).reading(look).output(wanted)?);
     }
+    let deadline = ctx.clock.monotonic() + PATIENCE;
     let mut outputs: Vec<Option<Chunk>> = wanted.iter().map(|_| None).collect();
-    let here = || windows(ctx).reading(look);
-    for (runner, theirs) in by_runner(ctx, wanted.iter().map(|wanted| wanted.run.job), here) {
-        let asked: Vec<OutputWanted<'_>> =
-            theirs.iter().filter_map(|index| wanted.get(*index)).copied().collect();
-        let Ok(read) = runner.output(&asked) else { continue };
+    let mut take = |theirs: Vec<usize>, read: Vec<Option<Chunk>>| {
         for (index, chunk) in theirs.into_iter().zip(read) {
             if let Some(output) = outputs.get_mut(index) {
                 *output = chunk;
             }
         }
+    };
+    let (say, answers) = channel();
+    let mut here = Vec::new();
+    for (first, theirs) in by_engine(wanted.iter().map(|wanted| wanted.run.job)) {
+        let asked: Vec<OutputWanted<'_>> =
+            theirs.iter().filter_map(|index| wanted.get(*index)).copied().collect();
+        match first.engine.clone().filter(|_| engine(ctx, first).is_some()) {
+            Some(run) => read(ctx, run, &asked, (theirs, say.clone())),
+            None => here.push((theirs, asked)),
+        }
+    }
+    drop(say);
+    for (theirs, asked) in here {
+        take(theirs, windows(ctx).reading(look).output(&asked).unwrap_or_default());
+    }
+    let left = || deadline.saturating_sub(ctx.clock.monotonic());
+    while let Ok((theirs, read)) = answers.recv_timeout(left()) {
+        take(theirs, read);
     }
     Ok(outputs)
 }
 
+/// What an engine has read, with the places of the runs that have printed it.
+type Read = (Vec<usize>, Vec<Option<Chunk>>);
+
+/// Has an engine read outputs, and waits for nothing: they come with the places of the runs.
+fn read(
+    ctx: &Ctx,
+    run: EngineRun,
+    asked: &[OutputWanted<'_>],
+    (theirs, say): (Vec<usize>, Sender<Read>),
+) {
+    let (kinds, effects) = (ctx.kinds.clone(), ctx.effects.clone());
+    let asked: Vec<(Job, String, Option<Observed>, Want)> = asked
+        .iter()
+        .map(|OutputWanted { run, seen, want }| {
+            (run.job.clone(), run.session.to_owned(), seen.cloned(), *want)
+        })
+        .collect();
+    ctx.threads.spawn(Box::new(move || {
+        let wanted = asked.iter().map(|(job, session, seen, want)| OutputWanted {
+            run: RunRef { job, session },
+            seen: seen.as_ref(),
+            want: *want,
+        });
+        let wanted: Vec<OutputWanted<'_>> = wanted.collect();
+        let read = kinds.engine(&run, &effects).and_then(|engine| engine.output(&wanted).ok());
+        // Nobody hears it any more where the look is over.
+        drop(say.send((theirs, read.unwrap_or_default())));
+    }));
+}
+
 /// An engine: its kind, and which of it.
 type Engine<'a> = (&'a TargetKind, &'a String);
-
-/// Groups jobs by their runner; with each runner, the indexes of its jobs. One engine of a kind has one runner;
-/// `windows` is that of all others.
-fn by_runner<'a>(
-    ctx: &'a Ctx,
-    jobs: impl Iterator<Item = &'a Job>,
-    windows: impl Fn() -> WindowRunner<'a>,
-) -> Vec<(Box<dyn Runner + 'a>, Vec<usize>)> {
-    let runner = |job| engine(ctx, job).unwrap_or_else(|| Box::new(windows()));
-    by_engine(jobs).map(|(first, theirs)| (runner(first), theirs)).collect()
-}
 
 /// Groups jobs by the engine that has them; with the first of each, the indexes of all.
 fn by_engine<'a>(

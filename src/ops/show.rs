@@ -1,6 +1,7 @@
 //! One job in one place: what started it, what has happened to it, and what whatever runs it says of it.
 
 use crate::model::ids::JobId;
+use crate::model::target::Machines;
 use crate::model::view::JobView;
 
 use super::ctx::job_of;
@@ -27,7 +28,12 @@ pub struct Whole {
 pub fn whole(ctx: &Ctx, id: &JobId) -> Result<Whole, Error> {
     let view = snapshot::look_at(ctx, id)?;
     let events = journal::newest(ctx, Some(&id.user), Some(id.window), EVENTS)?;
-    let (script, told) = (script_of(ctx, id).unwrap_or_default(), told(ctx, id));
+    let script = script_of(ctx, id).unwrap_or_default();
+    // Who has just not answered is not waited for once more.
+    let told = match &view.shown.unknown {
+        Some(why) if view.machines == Machines::Engine => Err(Error::unreachable(why.clone())),
+        Some(_) | None => told(ctx, id),
+    };
     Ok(Whole { view, events, script, told })
 }
 

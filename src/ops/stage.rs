@@ -28,20 +28,34 @@ const LEFT_OUT: [&str; 10] = [
 ];
 
 /// Makes the log directory and, unless a resume brought its own, the stage directory of a job: on the disk that
-/// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there. `staged` is one
-/// that is there for certain.
-pub fn prepare(ctx: &Ctx, files: &dyn Files, job: &Job, staged: Option<&str>) -> Result<(), Error> {
-    let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
-        return Err(Error::state(format!(
-            "{} has no log or stage directory in its record",
-            job.id()
-        ))
-        .hint("start it again: tpu rerun"));
-    };
-    files.make_dir(Path::new(log)).map_err(|e| disk("create the log directory", log, &e))?;
+/// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there. Of several jobs
+/// that share a copy it is made once.
+pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error> {
+    let mut logs = Vec::new();
+    let mut stages: Vec<(&Job, &str)> = Vec::new();
+    for job in jobs {
+        let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
+            return Err(Error::state(format!(
+                "{} has no log or stage directory in its record",
+                job.id()
+            ))
+            .hint("start it again: tpu rerun"));
+        };
+        logs.push(PathBuf::from(log));
+        if stages.last().is_none_or(|(_, last)| last != stage) {
+            stages.push((job, stage));
+        }
+    }
+    let first = jobs.first().and_then(|job| job.log_dir.as_deref()).unwrap_or_default();
+    files.make_dirs(&logs).map_err(|e| disk("create the log directory", first, &e))?;
+    stages.into_iter().try_for_each(|(job, stage)| lay(ctx, files, job, stage))
+}
+
+/// Copies the code of a job, unless a resume brought its own copy.
+fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error> {
     let to = Path::new(stage);
     let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
-    if staged == Some(stage) || job.father.is_some() && is_there()? {
+    if job.father.is_some() && is_there()? {
         return Ok(());
     }
     let from = Path::new(&job.job_dir);

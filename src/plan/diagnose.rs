@@ -181,7 +181,7 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let Some(verdict) = facts.verdict else {
         return Conclusion { status: running, ..Conclusion::stored(job) };
     };
-    match failure_by_text(job, verdict) {
+    match failure_by_text(job, verdict).filter(|_| !facts.run.text_waits) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
         // A silence is no failure, but there is a reason to be told.
         None if verdict.phase == Some(Phase::Stalled) => {

@@ -22,6 +22,11 @@ pub trait Files: Send + Sync {
     /// Makes a directory and those above it.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
+    /// Makes directories and those above them, with as few questions as it takes.
+    fn make_dirs(&self, dirs: &[PathBuf]) -> io::Result<()> {
+        dirs.iter().try_for_each(|dir| self.make_dir(dir))
+    }
+
     /// Copies `what` lies below `from` on this machine: paths relative to it, directories before what is in them.
     /// Under the name `to` there is afterwards all of it or, where that failed, nothing.
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()>;

@@ -52,6 +52,12 @@ pub trait Runner: Send + Sync {
         false
     }
 
+    /// Whether it is set up to take its place away from a run for the sake of others: then what is started there
+    /// comes back by rule, where nobody says otherwise.
+    fn takes_away(&self) -> Result<bool, RunError> {
+        Ok(false)
+    }
+
     /// How runs are, with as few questions as it takes for all of them; the result keeps their order. A question
     /// that failed makes those unknown about whom it was asked, and no others. A look goes on without an answer that
     /// takes longer than three seconds: a question should give up by itself before.
@@ -73,7 +79,8 @@ pub trait Runner: Send + Sync {
     }
 
     /// Why a run could not be stopped from here, before anything is done. Whether something shows it that would
-    /// be closed.
+    /// be closed. An engine is not asked: a wish to end a run is written down before that, and carried out once
+    /// it answers.
     fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError>;
 
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.

@@ -15,7 +15,7 @@ use crate::common::wait::{wait_for, wait_until};
 /// A lab with one echo, which has four jobs at once.
 pub(super) struct Lab {
     pub(super) env: TestEnv,
-    spool: PathBuf,
+    pub(super) spool: PathBuf,
 }
 
 /// `tpu` with that kind.
@@ -267,7 +267,7 @@ fn it_is_stopped_exactly_and_nothing_follows_from_its_silence() {
     let unknown = lab.shown(1);
     assert_eq!(unknown["status"], "starting", "what is stored stays: {unknown}");
     assert!(unknown["unknown"].as_str().unwrap().contains("does not answer"), "{unknown}");
-    drop(lab.tpu("kill 1").exits(6));
+    drop(lab.tpu("kill 1").exits(6).says(&["does not answer", "being killed", "daemon start"]));
     drop(lab.tpu("show 1 --raw").exits(6).says(&["does not answer"]));
     drop(lab.tpu("show 1").exits(0).says(&["does not answer"]));
     drop(lab.tpu("run cave -q -- ./train").exits(6));

@@ -1,5 +1,6 @@
 //! What happens at an engine without our doing is followed, and what we do there is not taken for that.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use tpu::model::ids::JobId;
@@ -7,6 +8,7 @@ use tpu::model::time::Timestamp;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use super::added::{Lab, program};
+use crate::common::sim::ZONE;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -133,4 +135,120 @@ fn what_a_resume_stops_is_not_taken_for_a_wish_to_end_it() {
     assert_eq!((&shown["status"], &shown["error"]), (&"error".into(), &"grpc".into()));
     let _monitor = lab.monitor();
     lab.env.wait_status(1, "resumed");
+}
+
+/// Said while nobody hears it, and done once when somebody does.
+#[test]
+fn a_wish_to_end_it_outlasts_the_silence_of_its_engine() {
+    let lab = Lab::new();
+    for _ in 0..2 {
+        drop(lab.tpu("run cave -q -- ./train").exits(0));
+    }
+    lab.says(1, "running n7");
+    lab.says(2, "running n7");
+    let monitor = lab.monitor();
+    lab.env.wait_status(1, "running");
+    let hidden = lab.env.path("hidden");
+    std::fs::rename(&lab.spool, &hidden).unwrap();
+    drop(lab.tpu("kill 1").exits(6).says(&["MONITOR goes on with it"]));
+    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+    assert_eq!(lab.shown(1)["intent"], "killing");
+    std::fs::rename(&hidden, &lab.spool).unwrap();
+    lab.env.wait_status(1, "killed");
+    drop(monitor);
+    let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
+    assert_eq!((state(1).as_str(), state(2).as_str()), ("stopped", "running n7"));
+}
+
+/// Nobody has to say that what is taken away is to come back; whoever does say something has the last word.
+#[test]
+fn where_places_are_taken_away_it_comes_back_by_itself() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    write_file(&lab.spool.join(".greedy"), "");
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    drop(lab.tpu("run cave rule=pass -q -- ./train").exits(0));
+    let rules = [1, 2, 3].map(|window| lab.shown(window)["rule"]["preempted"].clone());
+    assert_eq!(rules, ["pass", "reapply", "pass"]);
+    // What is only tried out begins nowhere, so nobody has to be there.
+    std::fs::rename(&lab.spool, lab.env.path("hidden")).unwrap();
+    let tried = lab.tpu("run cave -q --dry-run -- ./train").exits(0);
+    assert!(tried.stderr.contains("whether its jobs are preempted is unknown"), "{}", tried.stderr);
+    drop(lab.tpu("run cave -q -- ./train").exits(6));
+}
+
+/// What it prints on the way to its end is no failure of its own until its engine has said what ended it.
+#[test]
+fn its_log_does_not_decide_before_its_engine_does() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave rule=grpc:resume -q -- ./train").exits(0));
+    lab.says(1, "ending");
+    lab.prints(1, LOST);
+    let _monitor = lab.monitor();
+    drop(lab.tpu("ack").exits(0));
+    wait_until("it has been heard", || lab.env.data()["ack_MONITOR"] != true);
+    let shown = lab.shown(1);
+    assert_eq!((&shown["status"], &shown["error"]), (&"running".into(), &serde_json::Value::Null));
+    lab.says(1, "preempted somebody of higher rank");
+    lab.env.wait_status(1, "error");
+    assert_eq!(lab.shown(1)["error"], "preempted");
+    assert_eq!(lab.env.jobs("alice").len(), 1, "no rule was about that");
+}
+
+#[test]
+fn where_a_target_has_directories_of_its_own_they_come_before_what_is_set() {
+    let lab = Lab::new();
+    let shelf = lab.env.path("shelf").display().to_string();
+    let spool = lab.spool.display();
+    drop(lab.tpu(&format!("register den --kind echo --spool {spool} --shelf {shelf}")).exits(0));
+    drop(lab.tpu("run den -q -- ./train").exits(0));
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let below = |window| {
+        let job = lab.env.job("alice", window);
+        ["stage_dir", "log_dir"].map(|name| job[name].as_str().unwrap().starts_with(&shelf))
+    };
+    assert_eq!((below(1), below(2)), ([true, true], [false, false]));
+    // So does what comes after it.
+    lab.says(1, "ended 1");
+    drop(lab.tpu("rerun 1").exits(0));
+    assert_eq!(below(3), [true, true]);
+}
+
+/// One after the other they would take twice as long.
+#[test]
+fn a_cloud_and_an_engine_that_are_silent_are_waited_for_together() {
+    let mut lab = Lab::new();
+    // Whoever calls is let in, and hears nothing.
+    let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", deaf.local_addr().unwrap());
+    lab.env.set("TPU_CLOUD_AUTH", "none");
+    let cloud = format!("--provider google --project lab --endpoint {endpoint}");
+    drop(lab.tpu(&format!("register far-v2-8 {cloud} --zone {ZONE} --type v2-8")).exits(0));
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    write_file(&lab.spool.join(".asleep"), "");
+    let clock = SystemClock::new();
+    let begun = clock.monotonic();
+    let seen = lab.tpu("check alice --json").exits(0);
+    let took = clock.monotonic().saturating_sub(begun);
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(seen.stderr.contains("said nothing"), "{}", seen.stderr);
+    let why = seen.json()["jobs"][0]["unknown"].as_str().unwrap().to_owned();
+    assert_eq!(why, "its engine has not answered within 3 s");
+    std::fs::remove_file(lab.spool.join(".asleep")).unwrap();
+}
+
+/// Nobody writes down that it is over.
+#[test]
+fn its_log_is_followed_to_its_end_without_a_monitor() {
+    let lab = Lab::new();
+    drop(lab.tpu("run cave -q -- ./train").exits(0));
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.tpu("logs 1 -f").exits(0));
+        lab.says(1, "running n7");
+        lab.prints(1, "step 1/100 loss 0.5\n");
+        lab.says(1, "ended 0");
+        follower.join().unwrap()
+    });
+    drop(followed.says(&["step 1/100"]));
+    assert_eq!(lab.env.job("alice", 1)["status"], "starting", "who looks writes nothing");
 }

@@ -86,18 +86,18 @@ fn so_many_at_once_and_the_others_say_that_they_wait_for_those() {
     wait_until("none is left", || lab.cluster.jobs().iter().all(|job| job.state == "CANCELLED"));
 }
 
-/// With hundreds of tasks, and one question of Slurm for all of them.
+/// With 1,000 tasks, and one question of Slurm for all of them.
 #[test]
-fn hundreds_of_tasks_are_one_submission_one_line_and_one_question() {
+fn a_thousand_tasks_are_one_submission_one_line_and_one_question() {
     let Some(mut lab) = Lab::new() else { return };
-    let group = lab.array("0-249%8", "", "sleep 1000");
+    let group = lab.array("0-999%8", "", "sleep 1000");
     assert_eq!(lab.cluster.submissions().len(), 1);
-    assert_eq!(lab.env.jobs("alice").len(), 250);
+    assert_eq!(lab.env.jobs("alice").len(), 1000);
     wait_until("eight are running", || {
         lab.cluster.jobs().iter().filter(|job| job.state == "RUNNING").count() == 8
     });
     let shown = lab.tpu("check").exits(0).stdout;
-    assert!(shown.contains("250 members: 8 running, 242 pending"), "{shown}");
+    assert!(shown.contains("1000 members: 8 running, 992 pending"), "{shown}");
     // Every program of Slurm that is started from here on is counted.
     let (bin, calls) = (lab.env.path("bin"), lab.env.path("calls"));
     std::fs::create_dir(&bin).unwrap();
@@ -108,11 +108,11 @@ fn hundreds_of_tasks_are_one_submission_one_line_and_one_question() {
     }
     let path = lab.env.variables()[std::ffi::OsStr::new("PATH")].to_str().unwrap().to_owned();
     lab.env.set("PATH", format!("{}:{path}", bin.display()));
-    let shown = lab.tpu(&format!("check {group}_[0-249] --json")).exits(0).json();
+    let shown = lab.tpu(&format!("check {group}_[0-999] --json")).exits(0).json();
     let jobs = shown["jobs"].as_array().unwrap();
-    assert_eq!(jobs.len(), 250);
+    assert_eq!(jobs.len(), 1000);
     let count = |status: &str| jobs.iter().filter(|job| job["status"] == status).count();
-    assert_eq!((count("running"), count("pending")), (8, 242));
+    assert_eq!((count("running"), count("pending")), (8, 992));
     let asked = std::fs::read_to_string(&calls).unwrap();
     assert_eq!(asked.lines().filter(|call| call.starts_with("squeue ")).count(), 1, "{asked}");
     assert_eq!(asked.lines().count(), 1, "nobody else is asked: {asked}");

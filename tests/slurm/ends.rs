@@ -155,3 +155,17 @@ fn an_end_that_nobody_has_seen_is_no_success() {
     assert_ne!(shown["status"], "finished", "{shown}");
     assert_ne!(shown["status"], "running", "{shown}");
 }
+
+/// What ended it there has left a word in its log.
+#[test]
+fn an_end_that_slurm_has_forgotten_is_told_by_slurms_word_in_the_log() {
+    let setup = Setup { min_job_age: 2, keeps_ended: false, ..Setup::default() };
+    let Some(lab) = Lab::with(setup) else { return };
+    let window = lab.train("a", "rule=pre");
+    let id = lab.wait_runs(window).id;
+    lab.wait_starts("a", 1);
+    lab.cluster.run(&["scancel", &id.to_string()]);
+    wait_until("Slurm has forgotten it", || lab.cluster.jobs().is_empty());
+    let shown = lab.wait_shown(window, "killed");
+    assert_eq!(evidence(&shown).0, "engine", "{shown}");
+}

@@ -29,15 +29,19 @@ impl Behind {
         let hosts = Hosts::new(1);
         let settings = json!({
             "ssh_options": hosts.options(),
-            "stage_root": lab.env.path("stages"),
-            "log_root": lab.env.path("logs"),
         });
         write_file(&lab.env.path("settings.json"), &settings.to_string());
         lab.env.set("TPU_SETTINGS", lab.env.path("settings.json"));
         let account = lab.cluster.run(&["id", "-un"]);
         let login = format!("{account}@{}", hosts.addresses()[0]);
         let key = hosts.path("client").display().to_string();
+        let to = |name: &str| lab.env.path(name).display().to_string();
         let words = format!("--login {login} --login-key {key} --partition low");
+        let conf = lab.cluster.conf();
+        let said = lab.tpu(&format!("register gpu --kind slurm --cluster {conf} {words}"));
+        drop(said.says(&["--stage-root"]));
+        let roots = format!("--stage-root {} --log-root {}", to("stages"), to("logs"));
+        let words = format!("{words} {roots}");
         lab.register("gpu", &lab.cluster, &words);
         Some(Self { lab, hosts })
     }
@@ -69,6 +73,35 @@ fn it_is_run_followed_and_stopped_through_the_login_node() {
     drop(lab.tpu(&format!("kill {next} -y")).exits(0));
     assert_eq!(lab.listed(next).state, "CANCELLED");
     assert_eq!(lab.cluster.submissions().len(), 3);
+}
+
+/// With directories of the target's own, and without a MONITOR.
+#[test]
+fn an_array_is_run_and_followed_through_the_login_node() {
+    let Some(Behind { lab, hosts: _hosts }) = Behind::new() else { return };
+    let script = "echo step $TPU_MEMBER/10 loss 0.5; [ $TPU_MEMBER != 2 ] || exit 7";
+    let words = ["run", "gpu", "-q", "--array", "0-2", "--", "bash", "-c", script, "job"];
+    drop(lab.env.tpu_words(&words).exits(0));
+    assert_eq!(lab.cluster.submissions().len(), 1);
+    for (window, member) in [(2, 0), (3, 1)] {
+        let shown = lab.wait_shown(window, "finished");
+        assert_eq!(shown["progress"]["step"], member, "its own log: {shown}");
+        let dirs = ["log_dir", "stage_dir"].map(|name| shown[name].as_str().unwrap().to_owned());
+        assert!(dirs[0].starts_with(&lab.env.path("logs").display().to_string()), "{dirs:?}");
+        assert!(dirs[1].starts_with(&lab.env.path("stages").display().to_string()), "{dirs:?}");
+    }
+    assert_eq!(lab.wait_shown(4, "error")["exit_code"], 7);
+
+    let window = lab.train("a", "");
+    lab.wait_runs(window);
+    lab.wait_starts("a", 1);
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));
+        wait_until("some steps", || lab.checkpoints(window) > 3);
+        lab.end("a", "echo the last word; exit 0");
+        follower.join().unwrap()
+    });
+    drop(followed.says(&["step 1/1000", "the last word"]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod arrays;
 pub(crate) mod cluster;
 mod ends;
+mod keys;
 mod lab;
 mod leaves_nothing;
 mod login;

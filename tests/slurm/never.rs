@@ -57,6 +57,38 @@ fn a_number_of_another_cluster_is_not_ours() {
     wait_until("the next one runs there", || !other.jobs_of(&lab.token(next)).is_empty());
 }
 
+/// Somebody has submitted a copy of our script by hand.
+#[test]
+fn a_job_of_the_same_name_is_not_ours() {
+    let Some(lab) = Lab::new() else { return };
+    let window = lab.train("a", "");
+    let ours = lab.wait_runs(window);
+    let (name, comment) = (format!("-J{}", ours.name), format!("--comment={}", ours.comment));
+    let theirs = lab.cluster.submit(&[&name, &comment], "sleep 1000");
+    lab.cluster.wait_state(theirs, "RUNNING");
+    assert_eq!(lab.shown(window)["status"], "running");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.job(ours.id).state, "CANCELLED");
+    assert_eq!(lab.cluster.job(theirs).state, "RUNNING");
+    assert_eq!(lab.shown(window)["status"], "killed");
+}
+
+/// Ours is over, and the other goes on under its name.
+#[test]
+fn the_end_of_ours_is_not_hidden_by_another_of_its_name() {
+    let Some(lab) = Lab::new() else { return };
+    let window = lab.train("a", "");
+    let ours = lab.wait_runs(window);
+    let theirs = lab.cluster.submit(&[&format!("-J{}", ours.name)], "sleep 1000");
+    lab.cluster.wait_state(theirs, "RUNNING");
+    lab.wait_starts("a", 1);
+    lab.end("a", "exit 0");
+    lab.wait_shown(window, "finished");
+    drop(lab.tpu(&format!("kill {window} -y")));
+    drop(lab.tpu("clean alice -y").exits(0));
+    assert_eq!(lab.cluster.job(theirs).state, "RUNNING");
+}
+
 /// The number of an array goes on as that of its last task; those that have ended have none any more.
 #[test]
 fn a_member_that_has_ended_takes_no_other_along() {

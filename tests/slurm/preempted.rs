@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use super::cluster::{Preempted, Setup};
@@ -46,6 +48,17 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     lab.env.wait_status(second, "finished");
 }
 
+/// Where jobs can be preempted that rule is the usual one, and nowhere else.
+#[test]
+fn a_partition_whose_jobs_are_preempted_has_the_rule_for_it() {
+    let Some(lab) = Lab::new() else { return };
+    lab.register("fast", &lab.cluster, "--partition high");
+    drop(lab.tpu("run gpu -q --sbatch hold -- true").exits(0));
+    drop(lab.tpu("run fast -q --sbatch hold -- true").exits(0));
+    let rules = [1, 2].map(|window| lab.shown(window)["rule"]["preempted"].clone());
+    assert_eq!(rules, [json!("reapply"), json!("pass")]);
+}
+
 #[test]
 fn what_slurm_would_start_again_is_left_to_the_rules() {
     let setup = Setup { preempted: Preempted::Requeued, ..Setup::default() };
@@ -59,6 +72,37 @@ fn what_slurm_would_start_again_is_left_to_the_rules() {
     let state = lab.cluster.job(job.id).state;
     assert!(["PREEMPTED", "CANCELLED"].contains(&state.as_str()), "{state}");
     assert_eq!(lab.starts("a").len(), 1);
+}
+
+/// A site may order that every job is started again: it is the same job, with one attempt more.
+#[test]
+fn what_slurm_starts_again_all_the_same_is_followed_as_one_more_attempt() {
+    let setup = Setup { preempted: Preempted::Requeued, ..Setup::default() };
+    let Some(lab) = Lab::with(setup) else { return };
+    let window = lab.train("a", "");
+    let job = lab.wait_runs(window);
+    lab.wait_checkpoint(window);
+    lab.cluster.run(&["scontrol", "update", &format!("jobid={}", job.id), "Requeue=1"]);
+    let _monitor = lab.monitor();
+    lab.env.wait_status(window, "running");
+    let high = take_all(&lab);
+    lab.cluster.wait_state(job.id, "PENDING");
+    let clock = SystemClock::new();
+    let shown = lab.wait_shown(window, "pending");
+    assert!(clock.monotonic() < Duration::from_secs(5), "{:?}", clock.monotonic());
+    assert_eq!((&shown["restarts"], &shown["pending"]["raw"]), (&json!(1), &json!("PENDING")));
+    lab.cluster.run(&["scancel", &high.to_string()]);
+    // Slurm lets it wait for two minutes; that can be cut.
+    let waits = lab.shown(window)["pending"]["reason"].as_str().unwrap().to_owned();
+    assert!(!waits.is_empty() && waits != "BeginTime", "in plain words: {waits}");
+    drop(lab.tpu(&format!("unhold {window}")).exits(0));
+    lab.wait_starts("a", 2);
+    lab.wait_shown(window, "running");
+    lab.turn();
+    assert_eq!((lab.env.jobs("alice").len(), lab.starts("a").len()), (1, 2));
+    assert_eq!(lab.cluster.submissions().len(), 2, "ours, and that of the other");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.job(job.id).state, "CANCELLED");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! A partition is a target as any other: what runs there is started, watched, stopped, brought back and cleared away by
 //! the commands that do so with windows.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::cluster::{Cluster, Setup};
@@ -211,9 +209,10 @@ fn a_script_of_its_user_and_what_the_cluster_does_not_have_are_refused() {
     assert!(lab.env.jobs("alice").is_empty() && lab.cluster.submissions().is_empty());
 }
 
-/// A node sees the directories of its job; if it does not, its first step says so.
+/// A node sees the directories of its job; if it does not, its first step says so, and Slurm's word for the end of that
+/// is waited for: the text alone would be a missing file of the program's.
 #[test]
-fn logs_that_cannot_be_written_are_not_the_programs_fault() {
+fn code_that_the_node_does_not_see_is_a_failed_set_up() {
     let Some(lab) = Lab::new() else { return };
     let by_hand = lab.cluster.submit(&["-N2", "--exclusive"], "sleep 1000");
     lab.cluster.wait_state(by_hand, "RUNNING");
@@ -223,8 +222,10 @@ fn logs_that_cannot_be_written_are_not_the_programs_fault() {
     std::fs::rename(&staged, format!("{staged}.away")).unwrap();
     lab.cluster.run(&["scancel", &by_hand.to_string()]);
     let shown = lab.wait_shown(window, "error");
-    assert_eq!(shown["error"], "file-error", "{shown}");
+    assert_eq!(shown["error"], "setup", "{shown}");
+    assert_eq!(shown["evidence"]["source"], "engine", "{shown}");
     let text = shown["evidence"]["line"].as_str().unwrap();
-    assert!(text.contains(Path::new(&staged).file_name().unwrap().to_str().unwrap()), "{shown}");
+    assert!(text.contains(&staged) && text.contains("stage_root"), "{shown}");
+    drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["does not see the copy"]));
     assert!(lab.starts("a").is_empty());
 }

@@ -53,13 +53,14 @@ fn nothing_follows(how: Silence) {
     lab.env.wait_status(other, "running");
     be_silent(&mut lab.cluster, how);
 
-    for line in ["check alice", "check-simp alice", "explain 1"] {
+    for line in ["check alice", "check-simp alice", "explain 1", "show 1"] {
         drop(looks(&lab, line));
     }
     let unknown = lab.shown(one);
     assert_eq!(unknown["status"], "running", "what is stored stays: {unknown}");
     let why = unknown["unknown"].as_str().unwrap_or_else(|| panic!("{unknown}"));
     assert!(why.contains("controller") || why.contains("answer"), "{why}");
+    assert!(why.contains(" ago"), "how old is what is known: {why}");
     // What needs an answer says that there is none, and does nothing.
     drop(lab.tpu("show 1 --raw").exits(6));
     drop(lab.env.output(&lab.training("c", "")).exits(6));
@@ -93,6 +94,22 @@ fn nothing_follows_from_a_controller_that_is_away() {
 #[test]
 fn nothing_follows_from_a_controller_that_hangs() {
     nothing_follows(Silence::Hangs);
+}
+
+#[test]
+fn a_kill_into_silence_is_carried_out_when_there_is_an_answer() {
+    let Some(mut lab) = Lab::new() else { return };
+    let (one, other) = (lab.train("a", ""), lab.train("b", ""));
+    let (one_id, other_id) = (lab.wait_runs(one).id, lab.wait_runs(other).id);
+    lab.wait_starts("a", 1);
+    be_silent(&mut lab.cluster, Silence::Hangs);
+    drop(lab.tpu(&format!("kill {one} -y")).exits(6));
+    assert_ne!(lab.env.job("alice", one)["status"], "killed");
+    let _monitor = lab.monitor();
+    answer_again(&mut lab.cluster, Silence::Hangs);
+    lab.cluster.wait_state(one_id, "CANCELLED");
+    lab.env.wait_status(one, "killed");
+    assert_eq!(lab.cluster.job(other_id).state, "RUNNING");
 }
 
 /// However many clusters hang, they are waited for together.

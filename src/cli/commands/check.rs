@@ -206,6 +206,9 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
         (Some(false), _) => "window: gone\n",
         (None, _) => "window: unknown\n",
     };
+    if !view.nodes.is_empty() {
+        text += &format!("nodes: {}\n", view.nodes.join(", "));
+    }
     if let Some(exit) = view.exit {
         let whose = if matches!(exit, Exit::Script(_)) { " (the script's)" } else { "" };
         text += &format!("exit code: {}{whose}\n", exit.code());

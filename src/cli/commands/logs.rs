@@ -12,11 +12,14 @@ use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use crate::model::ids::JobId;
 use crate::ops::whose::Purpose;
-use crate::ops::{Error, ctx::job_of, logs};
+use crate::ops::{Error, Kind, logs};
 use crate::wire::jobs::{JobIdPart, LogsDocument};
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);
+
+/// The same where an engine has it: its disk may be far away.
+const POLL_ENGINE: Duration = Duration::from_secs(1);
 
 /// Prints what a job has printed.
 pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
@@ -28,9 +31,17 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         })?),
     };
     let filter = Wanted { grep, worker: args.worker };
-    let output = logs::output(app.ctx()?, &id)?;
+    let ctx = app.ctx()?;
+    let follows = args.follow && !app.global.json;
+    let output = match logs::output(ctx, &id) {
+        // What an engine has not started yet has printed nothing.
+        Err(error) if error.kind == Kind::NotFound && follows && logs::has_engine(ctx, &id)? => {
+            logs::Output { bytes: Vec::new(), next: Some(0) }
+        }
+        other => other?,
+    };
     let text = chosen(&output.bytes, &filter, args.lines);
-    if let (true, Some(next)) = (args.follow && !app.global.json, output.next) {
+    if let (true, Some(next)) = (follows, output.next) {
         return follow(app, &id, (next, &filter), &text);
     }
     let lines: Vec<&str> = text.lines().collect();
@@ -87,9 +98,9 @@ fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) 
     };
     let mut goes_on = print(first)?;
     let mut rest = Vec::new();
+    let poll = if logs::has_engine(ctx, id)? { POLL_ENGINE } else { POLL };
     while goes_on {
-        let data = ctx.data()?;
-        let over = job_of(&data, id).map_or(true, |job| !job.status.is_live());
+        let over = logs::is_over(ctx, id)?;
         let (new, next) = logs::after(ctx, id, at)?;
         at = next;
         rest.extend_from_slice(&new);
@@ -99,7 +110,7 @@ fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) 
         if over && new.is_empty() {
             break;
         }
-        ctx.clock.sleep(POLL);
+        ctx.clock.sleep(poll);
     }
     if goes_on {
         print(&chosen(&rest, filter, None))?;

@@ -104,6 +104,26 @@ pub trait Clients: Send + Sync {
 pub trait ClusterDisk: Files {
     /// How files are, in their order; `None` for one that is not there.
     fn marks(&self, paths: &[PathBuf]) -> io::Result<Vec<Option<FileMark>>>;
+
+    /// The ends of files, so many bytes of each at most, in their order; `None` for one that is not there.
+    fn ends(&self, wanted: &[(PathBuf, u64)]) -> io::Result<Vec<Option<FileEnd>>> {
+        let paths: Vec<PathBuf> = wanted.iter().map(|(path, _)| path.clone()).collect();
+        let ends = wanted.iter().zip(self.marks(&paths)?).map(|((path, most), mark)| {
+            let Some(mark) = mark else { return Ok(None) };
+            let from = mark.length.saturating_sub(*most);
+            Ok(self.read(path, from, u64::MAX)?.map(|bytes| FileEnd { bytes, from }))
+        });
+        ends.collect()
+    }
+}
+
+/// The end of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEnd {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The place of the first of them.
+    pub from: u64,
 }
 
 /// How far a file has grown.

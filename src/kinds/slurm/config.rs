@@ -18,6 +18,8 @@ pub(super) struct ControllerConfig {
     pub(super) message_timeout: Duration,
     /// What is over is forgotten after this, and not before.
     pub(super) min_job_age: Duration,
+    /// What says whose place is taken for whom: `preempt/partition_prio`.
+    pub(super) preemption: String,
 }
 
 /// Asks for it.
@@ -42,6 +44,7 @@ fn read(text: &str) -> Option<ControllerConfig> {
         boot: value("BOOT_TIME")?,
         message_timeout: seconds("MessageTimeout").unwrap_or(MESSAGE_TIMEOUT),
         min_job_age: seconds("MinJobAge").unwrap_or(MIN_JOB_AGE),
+        preemption: value("PreemptType").unwrap_or_else(|| "preempt/none".to_owned()),
     })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::effects::Effects;
 use crate::runner::RunError;
 
+use super::answered;
 use super::ask;
 use super::client::{Client, ProgramCall};
 use super::cluster::Cluster;
@@ -37,6 +38,9 @@ impl Controller<'_> {
         let names = job.map(|job| job.names().collect::<Vec<_>>().join(","));
         let question = listing::question(self.other_account(), names.as_deref(), limit);
         let text = ask::ask(&*self.client, &question)?;
+        self.heard.noting(&self.cluster, self.effects.clock.monotonic(), || {
+            answered::note(self.effects, &self.cluster);
+        });
         Ok(JobTable::read(&text))
     }
 
@@ -58,6 +62,8 @@ impl Controller<'_> {
 
     /// The error for a question that it has not answered.
     pub(super) fn silent(&self, why: &str) -> RunError {
-        ask::unreachable(&self.cluster, why)
+        let last = answered::last(self.effects, &self.cluster);
+        let last = last.map(|last| format!("; {last}")).unwrap_or_default();
+        ask::unreachable(&self.cluster, &format!("{why}{last}"))
     }
 }

@@ -17,7 +17,7 @@ use super::{log, stop};
 /// What Slurm says of a job: in one sentence, then in its own words.
 pub(super) fn describe(controller: &Controller<'_>, job: &Job) -> Result<String, RunError> {
     let clock: &dyn Clock = &*controller.effects.clock;
-    let budget = TimeLeft::new(clock, ask::PATIENCE);
+    let budget = TimeLeft::new(clock, ask::LOOK);
     let known = JobRef::of(job);
     let table = controller.table(Some(&known), budget.left());
     let table = table.map_err(|why| controller.silent(&why))?;

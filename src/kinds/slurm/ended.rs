@@ -1,12 +1,13 @@
 //! How jobs have ended that Slurm's controller does not know any more: by its accounting, by its list of completed
 //! jobs, or by what the batch script has written down itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::Duration;
 
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
+use crate::runner::Want;
 
 use super::array::Tasks;
 use super::ask::{TimeLeft, complaint};
@@ -14,10 +15,14 @@ use super::client::{ProgramAnswer, ProgramCall, Silence};
 use super::controller::Controller;
 use super::facts::JobEnd;
 use super::job_id::JobRef;
+use super::log;
 use super::states;
 
 /// The file in the log directory in which a batch script says how it has ended: `JOBID RESTARTS CODE`.
 pub(super) const EXIT_FILE: &str = "slurm-exit";
+
+/// So many bytes at the end of a log hold what Slurm has written there last.
+const LAST_WORDS: u64 = 4096;
 
 /// What is known of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +37,49 @@ pub(super) enum Afterwards {
     Unanswered(String),
 }
 
-/// The accounts of jobs, by name and task.
-type Accounts = HashMap<(String, Option<u32>), JobEnd>;
+/// What is kept of jobs that are over.
+struct Accounts {
+    /// The newest end of each job or task, by its name, and its number with the task that it is.
+    ends: HashMap<String, BTreeMap<(u64, Option<u32>), JobEnd>>,
+    /// Whether it says which of an array each task is.
+    knows_tasks: bool,
+}
+
+impl Accounts {
+    fn of(ends: impl Iterator<Item = Account>, knows_tasks: bool) -> Self {
+        let mut accounts = Self { ends: HashMap::new(), knows_tasks };
+        for Account { name, base, task, end } in ends {
+            accounts.ends.entry(name).or_default().insert((base, task), end);
+        }
+        accounts
+    }
+
+    /// The end of a job: by its number where that is known, else by its name alone.
+    fn find(&self, job: &JobRef) -> Option<&JobEnd> {
+        if !self.knows_tasks && job.id.is_some_and(|id| id.task.is_some()) {
+            return None;
+        }
+        let is_it = |(base, task): (u64, Option<u32>)| {
+            job.id.is_none_or(|id| id.base == base) && (task.is_none() || task == job.task)
+        };
+        job.names().find_map(|name| {
+            let ends = self.ends.get(name)?;
+            let mut found = ends.iter().filter(|(key, _)| is_it(**key)).map(|(_, end)| end);
+            let first = found.next()?;
+            // Several tasks under numbers of which nothing says which is which.
+            let is_open = !self.knows_tasks && job.id.is_none() && found.next().is_some();
+            (!is_open).then_some(first)
+        })
+    }
+}
+
+/// How one job has ended.
+struct Account {
+    name: String,
+    base: u64,
+    task: Option<u32>,
+    end: JobEnd,
+}
 
 /// Asks about jobs that began after a time; the result keeps their order.
 pub(super) fn ask(
@@ -57,11 +103,7 @@ pub(super) fn ask(
 }
 
 fn told(accounts: &Accounts, job: &JobRef) -> Afterwards {
-    let of = |name: &str| {
-        let single = accounts.get(&(name.to_owned(), None));
-        single.or_else(|| accounts.get(&(name.to_owned(), Some(job.task?))))
-    };
-    match job.names().find_map(of) {
+    match accounts.find(job) {
         Some(end) if states::stage(&end.word).is_over() => Afterwards::Ended(end.clone()),
         Some(end) => Afterwards::Odd(end.word.clone()),
         None => Afterwards::Nothing,
@@ -94,7 +136,7 @@ fn by_accounting(
     match client.run(&call) {
         Ok(ProgramAnswer { code: 0, stdout, .. }) => {
             heard.set_accounting(cluster, true);
-            Some(Ok(read(&stdout)))
+            Some(Ok(Accounts::of(accounts(&stdout), true)))
         }
         Ok(answer) if answer.stderr.contains("storage is disabled") => {
             heard.set_accounting(cluster, false);
@@ -115,38 +157,31 @@ fn by_completion(controller: &Controller<'_>, limit: Duration) -> Result<Account
         .args(["--completion", "--noheader", "--parsable2"])
         .arg("--format=JobID,State,ExitCode,NodeList,JobName");
     match controller.client.run(&call) {
-        Ok(ProgramAnswer { code: 0, stdout, .. }) => {
-            let mut accounts = read(&stdout);
-            // It knows tasks by numbers of which nothing says which task they are.
-            let mut times: HashMap<String, usize> = HashMap::new();
-            for line in stdout.lines().filter_map(|line| line.rsplit('|').next()) {
-                *times.entry(line.to_owned()).or_default() += 1;
-            }
-            accounts.retain(|(name, _), _| times.get(name) == Some(&1));
-            Ok(accounts)
-        }
-        Ok(_) | Err(Silence::NotStarted(_)) => Ok(Accounts::new()),
+        // It knows tasks by numbers of their own.
+        Ok(ProgramAnswer { code: 0, stdout, .. }) => Ok(Accounts::of(accounts(&stdout), false)),
+        Ok(_) | Err(Silence::NotStarted(_)) => Ok(Accounts::of(std::iter::empty(), false)),
         Err(silence) => Err(silence.to_string()),
     }
 }
 
 /// Reads `JobID|State|ExitCode|NodeList|JobName`.
-fn read(text: &str) -> Accounts {
-    text.lines().filter_map(account).collect()
+fn accounts(text: &str) -> impl Iterator<Item = Account> {
+    text.lines().filter_map(account)
 }
 
-fn account(line: &str) -> Option<((String, Option<u32>), JobEnd)> {
+fn account(line: &str) -> Option<Account> {
     let mut fields = line.splitn(5, '|');
     let mut next = || fields.next();
     let (id, word, exit, nodes, name) = (next()?, next()?, next()?, next()?, next()?);
-    let task = match id.split_once('_') {
-        None => None,
-        Some((_, task)) => match Tasks::parse(task)? {
-            Tasks::One(task) => Some(task),
+    let (base, task) = match id.split_once('_') {
+        None => (id, None),
+        Some((base, task)) => match Tasks::parse(task)? {
+            Tasks::One(task) => (base, Some(task)),
             // These have never begun.
             Tasks::NoArray | Tasks::Several { .. } => return None,
         },
     };
+    let base = base.parse().ok()?;
     let (code, signal) = exit.split_once(':').unwrap_or((exit, "0"));
     let end = JobEnd {
         word: word.to_owned(),
@@ -155,7 +190,7 @@ fn account(line: &str) -> Option<((String, Option<u32>), JobEnd)> {
         signal: signal.parse().unwrap_or(0),
         nodes: nodes.to_owned(),
     };
-    Some(((name.to_owned(), task), end))
+    Some(Account { name: name.to_owned(), base, task, end })
 }
 
 /// How a job has ended by its own account, where Slurm has none.
@@ -166,17 +201,43 @@ pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<i32> {
     text.ends_with('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
 }
 
+/// Slurm's own last word in the log of a job, for when nobody else tells any more how it has ended: what ends a job on its
+/// node writes `slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-22T07:04:33 DUE TO TIME LIMIT ***` (22.05.8).
+pub(super) fn by_log(controller: &Controller<'_>, job: &Job, known: &JobRef) -> Option<JobEnd> {
+    let want = Want::KeptEnd { bytes: LAST_WORDS };
+    let chunk = log::chunk(&*controller.client.disk(), &log::path(job)?, want).ok()??;
+    last_word(&String::from_utf8_lossy(&chunk.bytes), known.id?.base)
+}
+
+fn last_word(text: &str, id: u64) -> Option<JobEnd> {
+    let marked = format!("error: *** JOB {id} ON ");
+    let line =
+        text.lines().rfind(|line| line.starts_with("slurmstepd") && line.contains(&marked))?;
+    let (_, rest) = line.split_once(&marked)?;
+    let (nodes, why) = rest.split_once(" CANCELLED AT ")?;
+    let why = why.split_once(" DUE TO ").map(|(_, why)| why.trim_end_matches([' ', '*']));
+    let word = match why {
+        None => "CANCELLED",
+        Some("TIME LIMIT") => "TIMEOUT",
+        Some("PREEMPTION") => "PREEMPTED",
+        Some(why) if why.starts_with("NODE FAILURE") => "NODE_FAIL",
+        Some(_) => return None,
+    };
+    Some(JobEnd { word: word.to_owned(), nodes: nodes.to_owned(), ..JobEnd::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::slurm::job_id::SlurmId;
 
     #[test]
     fn accounts_are_read_by_name_and_task() {
-        let accounts = read(
+        let accounts = of(
             "6|FAILED|7:0|n1|tpu-a\n1_3|TIMEOUT|0:15|n[1-2]|tpu-b\n1_[4-9%2]|PENDING|0:0||tpu-b\n\
              7|CANCELLED by 1000|0:0|None assigned|tpu-c\nodd\n",
+            true,
         );
-        let job = |name: &str, task| JobRef { name: name.to_owned(), own: None, id: None, task };
         let Afterwards::Ended(failed) = told(&accounts, &job("tpu-a", None)) else { panic!() };
         assert_eq!((failed.code, failed.signal, failed.nodes.as_str()), (7, 0, "n1"));
         let Afterwards::Ended(late) = told(&accounts, &job("tpu-b", Some(3))) else { panic!() };
@@ -184,7 +245,60 @@ mod tests {
         assert_eq!(told(&accounts, &job("tpu-b", Some(4))), Afterwards::Nothing);
         let Afterwards::Ended(gone) = told(&accounts, &job("tpu-c", None)) else { panic!() };
         assert_eq!(gone.word, "CANCELLED by 1000");
-        let running = read("8|RUNNING|0:0|n1|tpu-d\n");
+        let running = of("8|RUNNING|0:0|n1|tpu-d\n", true);
         assert_eq!(told(&running, &job("tpu-d", None)), Afterwards::Odd("RUNNING".to_owned()));
+    }
+
+    /// As 22.05.8 has written it: a job that was preempted and started again, a copy of it by somebody else, and two
+    /// tasks of an array.
+    #[test]
+    fn the_end_of_another_job_of_its_name_is_not_taken_for_its_own() {
+        let text = "1|PREEMPTED|0:0|n1|tpu-a\n1|COMPLETED|0:0|n1|tpu-a\n2|FAILED|3:0|n1|tpu-a\n\
+                    15|FAILED|3:0|n1|tpu-b\n17|COMPLETED|0:0|n1|tpu-b\n";
+        let accounts = of(text, false);
+        let with = |name, base, task| {
+            let id = Some(SlurmId { base, task });
+            told(&accounts, &JobRef { id, ..job(name, task) })
+        };
+        let word = |told| match told {
+            Afterwards::Ended(end) => end.word,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(word(with("tpu-a", 1, None)), "COMPLETED", "its newest end");
+        assert_eq!(word(with("tpu-a", 2, None)), "FAILED");
+        assert_eq!(with("tpu-a", 3, None), Afterwards::Nothing);
+        assert_eq!(with("tpu-b", 15, Some(1)), Afterwards::Nothing, "which of them is it?");
+        assert_eq!(told(&accounts, &job("tpu-b", Some(1))), Afterwards::Nothing);
+    }
+
+    #[test]
+    fn the_last_word_of_a_log_is_slurms_own_about_this_job() {
+        let said = |rest: &str| {
+            format!(
+                "slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-22T07:04:33{rest} ***\n"
+            )
+        };
+        let word = |text: &str, id| last_word(text, id).map(|end| end.word);
+        for (rest, expected) in [
+            ("", "CANCELLED"),
+            (" DUE TO TIME LIMIT", "TIMEOUT"),
+            (" DUE TO PREEMPTION", "PREEMPTED"),
+            (" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", "NODE_FAIL"),
+        ] {
+            let text = format!("step 1\n{}srun: error: n1: task 0: Terminated\n", said(rest));
+            assert_eq!(word(&text, 12).as_deref(), Some(expected), "{rest}");
+            assert_eq!(word(&text, 1), None, "another job");
+            assert_eq!(word(&format!("it said: {text}"), 1), None);
+        }
+        assert_eq!(word(&said(" DUE TO JOB REQUEUE"), 12), None);
+        assert_eq!(last_word(&said(""), 12).unwrap().nodes, "n1");
+    }
+
+    fn of(text: &str, knows_tasks: bool) -> Accounts {
+        Accounts::of(accounts(text), knows_tasks)
+    }
+
+    fn job(name: &str, task: Option<u32>) -> JobRef {
+        JobRef { name: name.to_owned(), own: None, id: None, task }
     }
 }

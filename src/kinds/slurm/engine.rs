@@ -15,6 +15,7 @@ use crate::runner::{
 };
 use crate::sys::clock::Clock;
 
+use super::answered;
 use super::ask::{self, TimeLeft};
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
@@ -22,6 +23,7 @@ use super::facts;
 use super::job_id::{JobRef, kept, name_of};
 use super::listing::JobTable;
 use super::note;
+use super::preempt;
 use super::settle::{self, Presence};
 use super::submit::{self, Batch};
 use super::{describe, log, stop};
@@ -106,6 +108,7 @@ impl Engine<'_> {
         let Controller { cluster, heard, .. } = &self.controller;
         let token = job.launch.as_ref().map_or("", |launch| launch.token.as_str());
         let last = heard.last(cluster, token, self.clock().monotonic());
+        let last = last.or_else(|| answered::last(self.controller.effects, cluster));
         let last = last.map(|last| format!("; {last}")).unwrap_or_default();
         let reason = format!("{} does not answer: {why}{last}", cluster.in_words());
         facts::fact(RunState::Unknown, "UNKNOWN", Some(reason))
@@ -175,7 +178,7 @@ impl Engine<'_> {
                         let is_whole = is_whole.get_or_insert_with(|| self.is_whole(one, budget));
                         match is_whole {
                             Ok(true) if self.has_never_begun(one, table) => facts::cancelled(None),
-                            Ok(true) => forgotten(),
+                            Ok(true) => self.by_log(one).unwrap_or_else(forgotten),
                             Ok(false) => unknown(
                                 "the controller was started anew and lists no job at all: what it had may be lost"
                                     .to_owned(),
@@ -196,10 +199,16 @@ impl Engine<'_> {
         Some(RunFact { exit, ..facts::fact(RunState::Ended, "ENDED", None) })
     }
 
+    /// How a run has ended by what Slurm has written into its log.
+    fn by_log(&self, one: &Missing<'_>) -> Option<RunFact> {
+        let end = ended::by_log(&self.controller, one.job, &one.known)?;
+        Some(facts::of_end(one.job, &end))
+    }
+
     /// Whether a task of an array of which there are others has never begun: those that are cancelled before they do
     /// are listed no more, and have written nothing.
     fn has_never_begun(&self, one: &Missing<'_>, table: &JobTable) -> bool {
-        let is_task = one.known.task.is_some() && table.base(&one.known.name).is_some();
+        let is_task = one.known.task.is_some() && table.base(&one.known).is_some();
         is_task && settle::has_begun(&self.controller, one.job) == Ok(false)
     }
 
@@ -250,7 +259,12 @@ impl Engine<'_> {
     }
 
     /// What runs have printed by now.
-    fn printed(&self, runs: &[RunRef<'_>], facts: &mut [RunFact]) -> Vec<Option<OutputMark>> {
+    fn printed(
+        &self,
+        runs: &[RunRef<'_>],
+        facts: &mut [RunFact],
+        asked_at: Timestamp,
+    ) -> Vec<Option<OutputMark>> {
         let mut marks: Vec<Option<OutputMark>> = runs.iter().map(|_| None).collect();
         let wanted: Vec<(usize, PathBuf)> = runs
             .iter()
@@ -268,6 +282,9 @@ impl Engine<'_> {
         for ((index, _), mark) in wanted.into_iter().zip(found) {
             let (Some(mark), Some(fact)) = (mark, facts.get_mut(index)) else { continue };
             fact.last_output = Some(mark.written);
+            // What ends a job is known to Slurm before its programs hear of it. Disks count in whole seconds.
+            fact.text_waits |=
+                fact.state == RunState::Running && mark.written.plus_seconds(1) >= asked_at;
             put(&mut marks, index, Some(log::printed(&mark)));
         }
         marks
@@ -346,39 +363,40 @@ impl Runner for Engine<'_> {
         true
     }
 
+    fn takes_away(&self) -> Result<bool, RunError> {
+        let partitions = self.target.as_ref().and_then(|target| target.get("partition"));
+        let said =
+            preempt::are_victims(&self.controller, partitions.unwrap_or_default(), ask::PATIENCE);
+        said.map_err(|why| self.controller.silent(&why))
+    }
+
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         if runs.is_empty() {
             return Vec::new();
         }
+        let asked_at = self.clock().now();
         let mut facts = self.facts(runs);
-        let printed = self.printed(runs, &mut facts);
+        let printed = self.printed(runs, &mut facts, asked_at);
         let observed = |(run, printed)| Observed { run, pane: None, printed };
         facts.into_iter().zip(printed).map(observed).collect()
     }
 
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
         let disk = self.controller.client.disk();
-        let read = |wanted: &OutputWanted<'_>| match log::path(wanted.run.job) {
-            Some(path) => log::chunk(&*disk, &path, wanted.want),
-            None => Ok(None),
-        };
-        match wanted {
-            [one] => {
-                let chunk = read(one).map_err(|e| {
-                    let what = format!("the log of {} cannot be read: {e}", one.run.job.id());
-                    RunError::unreachable(what, "try again when its disk can be reached")
-                })?;
-                Ok(vec![chunk])
-            }
-            // What cannot be read of one keeps nobody from the others.
-            all => Ok(all.iter().map(|one| read(one).unwrap_or_default()).collect()),
+        if let [one] = wanted {
+            let Some(path) = log::path(one.run.job) else { return Ok(vec![None]) };
+            let chunk = log::chunk(&*disk, &path, one.want).map_err(|e| {
+                let what = format!("the log of {} cannot be read: {e}", one.run.job.id());
+                RunError::unreachable(what, "try again when its disk can be reached")
+            })?;
+            return Ok(vec![chunk]);
         }
+        let paths = wanted.iter().map(|one| (log::path(one.run.job), one.want));
+        Ok(log::chunks(&*disk, &paths.collect::<Vec<_>>()))
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
-        let controller = &self.controller;
-        stop::refuse_others(controller)?;
-        controller.config(ask::LOOK).map(|_| false).map_err(|why| controller.silent(&why))
+        stop::refuse_others(&self.controller).map(|()| false)
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {

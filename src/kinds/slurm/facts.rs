@@ -55,7 +55,10 @@ pub(super) fn of_row(job: &Job, row: &JobRow) -> RunFact {
         JobStage::Starting => {
             there(RunState::Starting, Some("its nodes are being made ready".to_owned()))
         }
-        JobStage::Working => there(RunState::Running, at_work(&row.state).map(str::to_owned)),
+        JobStage::Working => RunFact {
+            text_waits: states::bare(&row.state) == "COMPLETING",
+            ..there(RunState::Running, at_work(&row.state).map(str::to_owned))
+        },
         JobStage::Unclear => there(RunState::Unknown, Some(format!("Slurm says {}", row.state))),
         JobStage::Done | JobStage::Failed | JobStage::Cancelled | JobStage::Ended(_) => {
             let end = JobEnd {
@@ -109,10 +112,10 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
     match states::stage(&end.word) {
         JobStage::Done => RunFact { exit: Some(job.exit(0)), ..over(None, None) },
         JobStage::Failed if end.signal == UNSEEN => {
-            let dir = job.log_dir.as_deref().unwrap_or("its log directory");
+            let log = job.log_dir.as_deref().unwrap_or("its log directory");
+            let code = job.stage_dir.as_deref().unwrap_or("the copy of the code");
             let why = format!(
-                "{on} does not see {dir} or the copy of the code: log_root and stage_root must lie on a disk \
-                 that the nodes share"
+                "{on} does not see {log} or {code}: log_root and stage_root must lie on a disk that the nodes share"
             );
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
         }

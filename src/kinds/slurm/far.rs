@@ -13,7 +13,7 @@ use crate::runner::files::{Content, Entry, Files, Listing};
 use crate::sys::proc::{self, Feed, Spawn};
 
 use super::ask::{LOOK, PATIENCE};
-use super::client::{ClusterDisk, FileMark};
+use super::client::{ClusterDisk, FileEnd, FileMark};
 use super::way::{LoginWay, ThereSaid};
 
 /// A copy of code may take so long.
@@ -121,6 +121,18 @@ impl Files for FarDisk<'_> {
         if said.code == 0 { Ok(()) } else { Err(failed(&said)) }
     }
 
+    fn make_dirs(&self, dirs: &[PathBuf]) -> io::Result<()> {
+        let [_, _, ..] = dirs else { return dirs.iter().try_for_each(|dir| self.make_dir(dir)) };
+        let names: Vec<&str> = dirs.iter().map(|dir| text(dir)).collect::<io::Result<_>>()?;
+        let asked: String = names.iter().flat_map(|name| [*name, "\0"]).collect();
+        let said = self.ask(
+            "xargs -0 mkdir -p --",
+            &[],
+            (Some(Feed::from(asked.into_bytes())), PATIENCE),
+        )?;
+        if said.code == 0 { Ok(()) } else { Err(failed(&said)) }
+    }
+
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
         let packed = packed(from, what)?;
         let length = packed.metadata()?.len();
@@ -187,6 +199,45 @@ impl ClusterDisk for FarDisk<'_> {
         }
         Ok(marks)
     }
+
+    fn ends(&self, wanted: &[(PathBuf, u64)]) -> io::Result<Vec<Option<FileEnd>>> {
+        let asked: Vec<u8> = wanted
+            .iter()
+            // A shell counts no further.
+            .map(|(path, most)| (path.as_os_str().as_bytes(), (*most).min(i64::MAX.unsigned_abs())))
+            .flat_map(|(path, most)| [format!("{most} ").as_bytes(), path, b"\n"].concat())
+            .collect();
+        let said = self.ask(ENDS, &[], (Some(Feed::from(asked)), PATIENCE))?;
+        match ends(&said.stdout, wanted.len()) {
+            Some(ends) if said.code == 0 => Ok(ends),
+            Some(_) | None => Err(failed(&said)),
+        }
+    }
+}
+
+/// Writes of each file `FROM LENGTH` and so many bytes of its end. Its names come one a line, each with how many bytes
+/// are wanted in front.
+const ENDS: &str = "LC_ALL=C; export LC_ALL; while IFS=' ' read -r m f; do \
+    s=$(stat -L -c %s -- \"$f\" 2>/dev/null) || { echo -; continue; }; \
+    b=0; [ \"$s\" -le \"$m\" ] || b=$((s-m)); echo \"$b $((s-b))\"; \
+    tail -c +$((b+1)) -- \"$f\" | head -c $((s-b)); done";
+
+/// Reads what that has written. `None` where a file has become shorter meanwhile.
+fn ends(mut said: &[u8], count: usize) -> Option<Vec<Option<FileEnd>>> {
+    let mut ends = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (line, rest) = said.split_at_checked(memchr::memchr(b'\n', said)?)?;
+        said = rest.get(1..)?;
+        if line == b"-" {
+            ends.push(None);
+            continue;
+        }
+        let (from, length) = std::str::from_utf8(line).ok()?.split_once(' ')?;
+        let (bytes, rest) = said.split_at_checked(length.parse().ok()?)?;
+        said = rest;
+        ends.push(Some(FileEnd { bytes: bytes.to_vec(), from: from.parse().ok()? }));
+    }
+    said.is_empty().then_some(ends)
 }
 
 /// Reads `SIZE SECONDS`; `-` is a file that is not there.
@@ -244,6 +295,26 @@ mod tests {
         let mut list = Spawn::new("tar").args(["-t"]);
         list.stdin = Some(Feed::File(Arc::new(parcel)));
         assert_eq!(proc::run(&list).unwrap().text(), "./sub/\n./sub/-x\n./link\n");
+    }
+
+    #[test]
+    fn the_ends_of_files_are_told_from_one_another() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [("one", "hello\n"), ("it's two", "a b\n-\n"), ("empty", "")] {
+            io::Write::write_all(
+                &mut fs::File::create(dir.path().join(name)).unwrap(),
+                text.as_bytes(),
+            )
+            .unwrap();
+        }
+        let asked = ["one", "gone", "it's two", "empty"]
+            .map(|name| format!("4 {}/{name}\n", dir.path().display()));
+        let said = here(ENDS, &[], asked.concat().as_bytes()).stdout;
+        let end = |from, text: &str| Some(FileEnd { bytes: text.as_bytes().to_vec(), from });
+        let all = vec![end(2, "llo\n"), None, end(2, "b\n-\n"), end(0, "")];
+        assert_eq!(ends(&said, 4), Some(all));
+        assert_eq!(ends(&said[..said.len() - 3], 4), None, "a part of it");
+        assert_eq!(ends(&said, 3), None);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::model::time::age;
 
 use super::cluster::Cluster;
 
+/// So often it is written down that a cluster answers.
+pub(super) const NOTED_EVERY: Duration = Duration::from_secs(5);
+
 /// What was heard, by cluster.
 #[derive(Debug, Default)]
 pub(super) struct ClusterMemory(Mutex<HashMap<Cluster, HeardOf>>);
@@ -17,6 +20,8 @@ pub(super) struct ClusterMemory(Mutex<HashMap<Cluster, HeardOf>>);
 struct HeardOf {
     /// When it last answered.
     at: Option<Duration>,
+    /// When that was last written down.
+    noted: Option<Duration>,
     /// How its jobs were then, by their launches.
     states: HashMap<String, String>,
     /// Whether `sacct` has a database to ask, once that is known.
@@ -40,6 +45,16 @@ impl ClusterMemory {
         let heard = all.entry(cluster.clone()).or_default();
         heard.at = Some(now);
         heard.states.extend(states);
+    }
+
+    /// Has it written down that a cluster has answered, at most every few seconds and by one thread at a time.
+    pub(super) fn noting(&self, cluster: &Cluster, now: Duration, write: impl FnOnce()) {
+        let mut all = self.lock();
+        let noted = &mut all.entry(cluster.clone()).or_default().noted;
+        if noted.is_none_or(|noted| now.saturating_sub(noted) >= NOTED_EVERY) {
+            *noted = Some(now);
+            write();
+        }
     }
 
     /// What was last known of a job, in words.

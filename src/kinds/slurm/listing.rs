@@ -3,7 +3,7 @@
 //! Every field is asked for by name and followed by a character that occurs in none, so that neither widths nor the
 //! settings of whoever asks change a row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jiff::civil::DateTime;
@@ -114,18 +114,38 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_jiff(time.to_zoned(TimeZone::UTC).ok()?.timestamp()))
 }
 
-/// The rows of an answer, by which jobs are found.
+/// The rows of an answer, by which jobs are found: those of each name, by the number of what was submitted under it.
 #[derive(Debug, Default)]
 pub(super) struct JobTable {
-    by_name: HashMap<String, Named>,
+    by_name: HashMap<String, BTreeMap<u64, Submitted>>,
 }
 
-/// The rows of one name.
+/// The rows of one submission.
 #[derive(Debug, Default)]
-struct Named {
+struct Submitted {
     single: Option<JobRow>,
     started: HashMap<u32, JobRow>,
     waiting: Vec<JobRow>,
+}
+
+impl Submitted {
+    fn add(&mut self, row: JobRow) {
+        match row.tasks {
+            Tasks::NoArray => self.single = Some(row),
+            Tasks::One(task) => drop(self.started.insert(task, row)),
+            Tasks::Several { .. } => self.waiting.push(row),
+        }
+    }
+
+    /// A member that was brought back by itself is no task of an array; and the rest of an array that was cancelled
+    /// before it began is listed as if it were none.
+    fn row(&self, task: Option<u32>) -> Option<&JobRow> {
+        let of_array = task.and_then(|task| {
+            let waits = || self.waiting.iter().find(|row| row.tasks.may_have(task));
+            self.started.get(&task).or_else(waits)
+        });
+        of_array.or(self.single.as_ref())
+    }
 }
 
 impl JobTable {
@@ -134,39 +154,40 @@ impl JobTable {
         let mut table = Self::default();
         for row in rows(text) {
             let named = table.by_name.entry(row.name.clone()).or_default();
-            match row.tasks {
-                Tasks::NoArray => named.single = Some(row),
-                Tasks::One(task) => drop(named.started.insert(task, row)),
-                Tasks::Several { .. } => named.waiting.push(row),
-            }
+            named.entry(row.base).or_default().add(row);
         }
         table
     }
 
     /// The row that a job is in.
     pub(super) fn find(&self, job: &JobRef) -> Option<&JobRow> {
-        job.names().find_map(|name| {
-            let Named { single, started, waiting } = self.by_name.get(name)?;
-            let of_array = job.task.and_then(|task| {
-                let waits = || waiting.iter().find(|row| row.tasks.may_have(task));
-                started.get(&task).or_else(waits)
-            });
-            // A member that was brought back by itself is no task of an array; and the rest of an array that was
-            // cancelled before it began is listed as if it were none.
-            of_array.or(single.as_ref())
-        })
+        self.submissions(job).find_map(|(_, submitted)| submitted.row(job.task))
     }
 
-    /// The number of the job or the array that has a name.
-    pub(super) fn base(&self, name: &str) -> Option<u64> {
-        let Named { single, started, waiting } = self.by_name.get(name)?;
-        single.iter().chain(started.values()).chain(waiting).map(|row| row.base).next()
+    /// The number of the job or the array that was submitted for a job.
+    pub(super) fn base(&self, job: &JobRef) -> Option<u64> {
+        self.submissions(job).map(|(base, _)| *base).next()
+    }
+
+    /// What may be a job. Others may submit something under its name, which they see as soon as it is there: so one
+    /// whose number is known is only what has that, and of what has its name the first one is it otherwise.
+    fn submissions(&self, job: &JobRef) -> impl Iterator<Item = (&u64, &Submitted)> {
+        let of_name = |name: &str| {
+            let named = self.by_name.get(name)?;
+            match job.id {
+                Some(id) => named.get_key_value(&id.base),
+                None => named.first_key_value(),
+            }
+        };
+        let found: Vec<_> = job.names().filter_map(of_name).collect();
+        found.into_iter()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::slurm::job_id::SlurmId;
 
     /// As 22.05.8 has written it.
     const SEEN: &str = "4\u{1f}4\u{1f}N/A\u{1f}PENDING\u{1f}Resources\u{1f}2027-11-22T03:03:27\u{1f}2027-11-23T03:03:27\u{1f}0\u{1f}0\u{1f}\u{1f}tpu-nodir\u{1f}
@@ -194,7 +215,7 @@ name\u{1f}
         assert_eq!(state("tpu-abc1", Some(10)), None);
         assert_eq!(state("tpu-abc1", None), None);
         assert_eq!(state("tpu-gone", None), None);
-        assert_eq!(table.base("tpu-abc1"), Some(1));
+        assert_eq!(table.base(&job("tpu-abc1", Some(9))), Some(1));
         let own = JobRef { own: Some("tpu-nodir".to_owned()), ..job("tpu-first", None) };
         assert!(table.find(&own).is_some(), "by the name of its own launch");
     }
@@ -208,6 +229,18 @@ name\u{1f}
         };
         assert_eq!((status("1792"), status("7:0"), status("0:53")), (7 << 8, 7 << 8, 53));
         assert_eq!((status("0"), status("0:0"), status("")), (0, 0, 0));
+    }
+
+    #[test]
+    fn another_job_of_its_name_is_not_taken_for_it() {
+        let theirs = "13\u{1f}13\u{1f}N/A\u{1f}RUNNING\u{1f}None\u{1f}N/A\u{1f}N/A\u{1f}0\u{1f}0\u{1f}n2\u{1f}tpu-nodir\u{1f}\n";
+        let table = JobTable::read(&format!("{theirs}{SEEN}"));
+        let with = |id| JobRef { id, ..job("tpu-nodir", None) };
+        let numbered = |base| with(Some(SlurmId { base, task: None }));
+        let raw_id = |job: &JobRef| table.find(job).map(|row| row.raw_id);
+        assert_eq!(raw_id(&numbered(4)), Some(4));
+        assert_eq!((raw_id(&numbered(5)), table.base(&numbered(5))), (None, None), "it has ended");
+        assert_eq!(raw_id(&with(None)), Some(4), "nobody copies a name before it is there");
     }
 
     /// As 22.05.8 has written it of an array of which task 0 runs when the others are cancelled.

@@ -9,7 +9,7 @@ use crate::model::job::Job;
 use crate::runner::{Chunk, Want};
 use crate::text;
 
-use super::client::{ClusterDisk, FileMark};
+use super::client::{ClusterDisk, FileEnd, FileMark};
 
 /// Lines that are shown where so many above them are asked for.
 const SCREEN: u32 = 50;
@@ -36,28 +36,64 @@ pub(super) fn printed(mark: &FileMark) -> crate::runner::OutputMark {
 
 /// A part of a log; `None` where there is none.
 pub(super) fn chunk(disk: &dyn ClusterDisk, path: &Path, want: Want) -> io::Result<Option<Chunk>> {
-    let end = |most: u64| -> io::Result<Option<(Vec<u8>, u64)>> {
-        let marks = disk.marks(std::slice::from_ref(&path.to_owned()))?;
-        let Some(mark) = marks.into_iter().next().flatten() else { return Ok(None) };
-        let from = mark.length.saturating_sub(most);
-        Ok(disk.read(path, from, u64::MAX)?.map(|bytes| (bytes, from)))
+    let end = match end(want) {
+        Some(most) => disk.ends(&[(path.to_owned(), most)])?.pop().flatten(),
+        None => kept(disk, path, want)?,
     };
-    let read = match want {
-        Want::Kept { from } => disk.read(path, from, u64::MAX)?.map(|bytes| (bytes, from)),
-        Want::KeptEnd { bytes } => end(bytes)?,
+    Ok(end.map(|end| part(end, want)))
+}
+
+/// Parts of several logs, with as few questions as it takes. What cannot be read of one keeps nobody from the others.
+pub(super) fn chunks(
+    disk: &dyn ClusterDisk,
+    wanted: &[(Option<PathBuf>, Want)],
+) -> Vec<Option<Chunk>> {
+    let (mut places, mut asked) = (Vec::new(), Vec::new());
+    let mut chunks: Vec<Option<Chunk>> = Vec::with_capacity(wanted.len());
+    for (place, (path, want)) in wanted.iter().enumerate() {
+        chunks.push(match (path, end(*want)) {
+            (None, _) => None,
+            (Some(path), None) => chunk(disk, path, *want).unwrap_or_default(),
+            (Some(path), Some(most)) => {
+                places.push((place, *want));
+                asked.push((path.clone(), most));
+                None
+            }
+        });
+    }
+    let ends = if asked.is_empty() { Vec::new() } else { disk.ends(&asked).unwrap_or_default() };
+    for ((place, want), end) in places.into_iter().zip(ends) {
+        if let Some(chunk) = chunks.get_mut(place) {
+            *chunk = end.map(|end| part(end, want));
+        }
+    }
+    chunks
+}
+
+/// So many bytes at the end are wanted; `None` where it is not the end.
+fn end(want: Want) -> Option<u64> {
+    match want {
+        Want::Kept { .. } => None,
+        Want::KeptEnd { bytes } => Some(bytes),
         Want::Shown { above, .. } => {
             let lines = above.map(|above| u64::from(above) + u64::from(SCREEN));
-            end(lines.map_or(u64::MAX, |lines| (lines * LINE).max(LEAST)))?
+            Some(lines.map_or(u64::MAX, |lines| (lines * LINE).max(LEAST)))
         }
-    };
-    let Some((bytes, from)) = read else { return Ok(None) };
+    }
+}
+
+fn kept(disk: &dyn ClusterDisk, path: &Path, want: Want) -> io::Result<Option<FileEnd>> {
+    let Want::Kept { from } = want else { return Ok(None) };
+    Ok(disk.read(path, from, u64::MAX)?.map(|bytes| FileEnd { bytes, from }))
+}
+
+fn part(FileEnd { bytes, from }: FileEnd, want: Want) -> Chunk {
     let next = from + bytes.len() as u64;
     let bytes = match want {
         Want::Shown { above, colours } => shown(&bytes, above, colours),
         Want::Kept { .. } | Want::KeptEnd { .. } => bytes,
     };
-    let bytes = Bytes::from(bytes);
-    Ok(Some(Chunk { bytes, next }))
+    Chunk { bytes: Bytes::from(bytes), next }
 }
 
 /// The last lines, as a terminal would show them: of what was written over only the last.

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod cluster;
 
+mod answered;
 mod array;
 mod ask;
 mod config;
@@ -24,6 +25,7 @@ mod log;
 mod login;
 mod note;
 mod options;
+mod preempt;
 mod reasons;
 mod rooms;
 mod script;
@@ -41,12 +43,13 @@ use crate::effects::Effects;
 use crate::model::facts::Room;
 use crate::model::ids::TargetName;
 use crate::model::job::EngineRun;
+use crate::model::options::KindOptions;
 use crate::model::target::{Registration, TargetKind};
 use crate::runner::window::WindowRunner;
 use crate::runner::{RunError, Runner};
 use crate::sys::env::Env;
 
-use super::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
+use super::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
 use client::{Client, Clients};
 use cluster::{Cluster, LoginNode};
 use controller::Controller;
@@ -161,6 +164,11 @@ impl KindOfTarget for Slurm {
         Err(Refusal::new(what, "to get to a job: tpu attach WINDOW"))
     }
 
+    fn roots(&self, registration: &Registration) -> OwnRoots {
+        let said = |name| registration.options.get(name).map(str::to_owned);
+        OwnRoots { stage: said(options::STAGE_ROOT), log: said(options::LOG_ROOT) }
+    }
+
     fn runner<'a>(
         &self,
         registration: Option<&Registration>,
@@ -175,6 +183,25 @@ impl KindOfTarget for Slurm {
     fn engine<'a>(&self, run: &EngineRun, effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
         Some(Box::new(self.open(Cluster::parse(&run.cluster), None, effects)))
     }
+}
+
+/// Checks where code and logs go. What lies below our own state on this machine is nothing to a login node.
+fn check_roots(said: &KindOptions) -> Result<(), Refusal> {
+    const LIKE: &str = "as in: --stage-root /shared/alice/stage --log-root /shared/alice/logs";
+    for name in [options::STAGE_ROOT, options::LOG_ROOT] {
+        match said.get(name) {
+            Some(dir) if !Path::new(dir).is_absolute() || dir.chars().any(char::is_control) => {
+                let what = format!("--{name} is no absolute path: {dir:?}");
+                return Err(Refusal::new(what, LIKE));
+            }
+            None if said.get("login").is_some() => {
+                let what = format!("behind a login node, a target has a --{name} of its own");
+                return Err(Refusal::new(what, LIKE));
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
 }
 
 /// Checks what was said of a target, and fills in which cluster it is.
@@ -197,6 +224,7 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
         let what = format!("'{conf}' is no absolute path of a slurm.conf");
         return Err(Refusal::new(what, "as in: --cluster /etc/slurm/slurm.conf"));
     }
+    check_roots(said)?;
     if let Some(key) = said.get("login-key") {
         let problem = match said.get("login") {
             None => Some("--login-key says nothing without --login".to_owned()),

@@ -2,7 +2,7 @@
 //! what has come of it. Whoever comes later knows by it whether a job can be on its way to Slurm.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -93,23 +93,36 @@ impl SubmissionNote {
     }
 }
 
+/// The directory of submissions.
+pub(super) fn root(effects: &Effects) -> PathBuf {
+    effects.store.paths().state().join(SUBMISSIONS)
+}
+
 fn directory(effects: &Effects, name: &str) -> PathBuf {
-    effects.store.paths().state().join(SUBMISSIONS).join(name)
+    root(effects).join(name)
+}
+
+/// Makes the directory of submissions.
+pub(super) fn make_root(effects: &Effects) -> Result<(), RunError> {
+    effects.store.state_dir()?;
+    // Whoever shares the data file submits as well; the names are nobody's to guess.
+    let (disk, root) = (effects.store.disk(), root(effects));
+    disk.make_dir(&root, 0o1777).map(drop).map_err(|e| uncreated(&root, &e))
 }
 
 /// Makes the directory of a submission.
 fn make(effects: &Effects, name: &str) -> Result<PathBuf, RunError> {
-    let below = effects.store.state_dir()?.join(SUBMISSIONS);
-    let dir = below.join(name);
-    let disk = effects.store.disk();
-    // Whoever shares the data file submits as well; the names are nobody's to guess.
-    disk.make_dir(&below, 0o1777).and_then(|_| disk.make_dir(&dir, 0o755)).map_err(|e| {
-        RunError::state(
-            format!("cannot create {}: {e}", dir.display()),
-            "check the space and the rights there, then run it again",
-        )
-    })?;
+    make_root(effects)?;
+    let dir = directory(effects, name);
+    effects.store.disk().make_dir(&dir, 0o755).map_err(|e| uncreated(&dir, &e))?;
     Ok(dir)
+}
+
+fn uncreated(dir: &Path, error: &io::Error) -> RunError {
+    RunError::state(
+        format!("cannot create {}: {error}", dir.display()),
+        "check the space and the rights there, then run it again",
+    )
 }
 
 /// Writes the note of a submission.
@@ -153,8 +166,9 @@ pub(super) fn remove(effects: &Effects, name: &str) {
 
 /// Removes old submissions of which no record is left.
 pub(super) fn sweep(effects: &Effects) {
-    let below = effects.store.paths().state().join(SUBMISSIONS);
-    let (Ok(names), Ok(data)) = (effects.store.disk().list(&below), effects.data()) else { return };
+    let (Ok(names), Ok(data)) = (effects.store.disk().list(&root(effects)), effects.data()) else {
+        return;
+    };
     let now = effects.clock.now();
     let is_old = |name: &String| {
         let note = read(effects, name).ok().flatten();

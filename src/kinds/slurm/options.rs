@@ -21,12 +21,20 @@ const SBATCH: KindOption = KindOption {
     ..option("sbatch", "NAME=VALUE", "Any other long option of sbatch, such as constraint=a100")
 };
 
+/// The directory below which code is staged.
+pub(super) const STAGE_ROOT: &str = "stage-root";
+
+/// The directory below which logs lie.
+pub(super) const LOG_ROOT: &str = "log-root";
+
 /// Options of `tpu register`.
 pub(super) const OF_TARGET: &[KindOption] = &[
     option("partition", "NAME", "Partition of the cluster"),
     option("cluster", "FILE", "Its slurm.conf; that of SLURM_CONF without"),
     option("login", "[USER@]HOST[:PORT]", "Login node on which the cluster's programs are"),
     option("login-key", "FILE", "Key for the login node"),
+    option(STAGE_ROOT, "DIR", "Where code is staged, on a disk that its nodes share"),
+    option(LOG_ROOT, "DIR", "Where logs and checkpoints go, on a disk that its nodes share"),
     ACCOUNT,
     QOS,
     GRES,

@@ -35,7 +35,9 @@ const REASONS: &[(&str, PlainReason)] = &[
     ("JobArrayTaskLimit", waits("as many members of its group run as may run at once")),
     (
         "BeginTime",
-        waits("Slurm starts it at a set time, as it does with what it has put back into the queue"),
+        waits(
+            "Slurm starts it at a set time, as it does with what it has put back into the queue: `tpu unhold` cuts that",
+        ),
     ),
     ("Cleaning", waits("what it ran before is being cleaned up")),
     ("Prolog", waits("its nodes are being made ready")),

@@ -44,7 +44,7 @@ pub(super) fn presence(
     let asked_at = controller.effects.clock.now();
     match controller.table(Some(&known), budget.left()) {
         Ok(table) => {
-            if let Some(base) = table.base(&known.name) {
+            if let Some(base) = table.base(&known) {
                 return Presence::There(base);
             }
         }

@@ -20,6 +20,11 @@ use super::states::{self, JobStage};
 /// How long a job may take to end: Slurm gives its programs `KillWait`, 30 s, before it kills them.
 const ENDING: Duration = Duration::from_secs(90);
 
+/// When what is kept back may begin. A node takes nothing of a job that was issued in the very second in which the
+/// job was ended there, or before: "Killing non-startable batch job: Job credential revoked" (22.05.8). That is what
+/// Slurm's wait of `cred_expire`, two minutes, is about.
+const SOON: &str = "now+2";
+
 /// Stops a job. One that has ended is stopped as well as any.
 pub(super) fn stop(
     controller: &Controller<'_>,
@@ -35,8 +40,10 @@ pub(super) fn stop(
         return Ok(StopOutcome::default());
     }
     refuse_others(controller)?;
+    let id = id(&known, &row);
     cancel(controller, cancelling(&known, &row))?;
-    until_gone(controller, &known, id(&known, &row))?;
+    // Nobody else's of this name is waited for.
+    until_gone(controller, &JobRef { id: Some(id), ..known }, id)?;
     Ok(StopOutcome { processes: 1, window: false })
 }
 
@@ -157,7 +164,9 @@ pub(super) fn unhold(controller: &Controller<'_>, job: &Job) -> Result<(), RunEr
         row.reason.starts_with("JobHeld") || row.reason.contains("held") || row.state != "PENDING";
     let words = match row.reason.as_str() {
         _ if is_held => vec!["release".to_owned(), id],
-        "BeginTime" => vec!["update".to_owned(), format!("jobid={id}"), "StartTime=now".to_owned()],
+        "BeginTime" => {
+            vec!["update".to_owned(), format!("jobid={id}"), format!("StartTime={SOON}")]
+        }
         reason => {
             let what =
                 format!("Slurm holds {} back for no time: {}", job.id(), reasons::sentence(reason));

@@ -281,7 +281,7 @@ fn found_at_once(
 ) -> Result<Option<u64>, RunError> {
     let job = batch.attempts.first().map(|attempt| JobRef::of(attempt.job));
     let table = controller.table(job.as_ref(), ask::LOOK);
-    let base = table.ok().and_then(|table| table.base(&batch.name));
+    let base = table.ok().zip(job).and_then(|(table, job)| table.base(&job));
     base.map(Some).ok_or_else(|| controller.silent(why))
 }
 

@@ -44,6 +44,9 @@ pub struct RunFact {
     pub expected: Option<Timestamp>,
     /// The machines that it runs on, as far as its runner names them.
     pub nodes: Vec<String>,
+    /// Whether what it prints says nothing yet of how it will end: it is coming to its end, which what runs it will
+    /// name, or it has printed since this was said of it.
+    pub text_waits: bool,
     /// When it was last heard, if its runner knows.
     pub last_output: Option<Timestamp>,
     /// The runner's own word for how it is; the `rule` of the evidence.
@@ -64,6 +67,7 @@ impl RunFact {
             restarts: 0,
             expected: None,
             nodes: Vec::new(),
+            text_waits: false,
             last_output: None,
             raw: Cow::Borrowed(raw),
             source: Source::Exit,

@@ -4,50 +4,25 @@
 //! two windows, and a job never starts without a live record.
 
 use crate::model::data::Data;
-use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
+use crate::model::ids::{JobId, JobNumber, LaunchToken};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::member::Array;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::ops::board::{self, line};
-use crate::ops::lease::{self, Held};
-use crate::ops::{Ctx, Error, Kind, names, records, runners, snapshot, stage};
+use crate::ops::lease::Held;
+use crate::ops::{Ctx, Error, names, records, runners, snapshot, stage};
 use crate::plan::budget;
-use crate::runner::{
-    Attempt, Ground, RunError, RunRef, Runner, StopOrder, StopPart, Submitted, Unreached,
-    environment,
-};
+use crate::runner::environment::{self, Variables};
+use crate::runner::{Attempt, Ground, Runner};
 use crate::store::Tx;
 
 use super::check::kept_environment;
 use super::plan::{LaunchPlan, Machine, Parent};
+use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
 
-/// A job that was started.
-#[derive(Clone, Debug)]
-pub struct Launched {
-    /// Which job.
-    pub job: JobId,
-    /// tmux session of its window.
-    pub session: String,
-    /// Pane of its window, `%12`; empty where an engine has it.
-    pub pane: String,
-    /// What it computes on.
-    pub target: TargetName,
-    /// The attempt it succeeds.
-    pub parent: Option<JobNumber>,
-}
-
-impl Launched {
-    /// In words: which job has started, on what, and in which window if it has one.
-    pub fn in_words(&self) -> String {
-        let started = format!("Started {} on {}", self.job, self.target);
-        if self.pane.is_empty() {
-            return format!("{started}.");
-        }
-        format!("{started} in tmux window {}:{}.", self.session, self.job.window)
-    }
-}
+pub use super::settle::Launched;
 
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.
@@ -60,63 +35,34 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
         claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
-    unsubmitted::while_at(ctx, &[&job], || prepare(ctx, plan, &job, (&*runner, None)))?;
+    let env = attempt(ctx, plan, &job).env;
+    unsubmitted::while_at(ctx, &[&job], || prepare(ctx, (plan, &env), &[&job], &*runner))
+        .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
         return Err(unsubmitted::fallen(&job));
     }
-    let submitted = runner.submit(&attempt(ctx, plan, &job));
-    settle(ctx, plan, &job, (&*runner, submitted))
+    let outcome = Outcome::of(&job, runner.submit(&attempt(ctx, plan, &job)));
+    let came = Came { plan, job: &job, outcome };
+    settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
 }
 
-/// Lays ready what an engine is to find: the code, and beside the record the environment for successors. In a
-/// window the launcher sees to both. `staged` is a copy of this very code that is there already.
+/// Lays ready what engines are to find, for one attempt or the members of a group: the code, and beside the records
+/// the environment for successors. In a window the launcher sees to both.
 pub(super) fn prepare(
     ctx: &Ctx,
-    plan: &LaunchPlan,
-    job: &Job,
-    (runner, staged): (&dyn Runner, Option<&str>),
+    (plan, env): (&LaunchPlan, &Variables),
+    jobs: &[&Job],
+    runner: &dyn Runner,
 ) -> Result<(), Error> {
-    if job.engine.is_none() {
+    if plan.target.machines != Machines::Engine {
         return Ok(());
     }
-    let lay = || {
-        stage::prepare(ctx, &*runner.files(), job, staged)?;
+    stage::prepare(ctx, &*runner.files(), jobs)?;
+    for job in jobs {
         let dir = environment::fresh_directory(ctx, &job.id())?;
-        Ok::<_, Error>(environment::keep(ctx, &dir, &attempt(ctx, plan, job).env)?)
-    };
-    lay().map_err(|error| give_up(ctx, plan, job, &error))
-}
-
-/// Writes down what came of a submission: from here the attempt exists, or it is given up.
-pub(super) fn settle(
-    ctx: &Ctx,
-    plan: &LaunchPlan,
-    job: &Job,
-    (runner, submitted): (&dyn Runner, Result<Submitted, RunError>),
-) -> Result<Launched, Error> {
-    let id = job.id();
-    let submitted = match submitted {
-        Ok(submitted) => submitted,
-        // Nobody asks back for an engine: the next look settles whether it has the job.
-        Err(RunError::Unreachable(why)) if job.engine.is_some() => {
-            let what = format!("whether {id} was started is unknown: {}", why.message);
-            return Err(Error::unreachable(what).hint(format!(
-                "nothing is started a second time; `tpu check {}` shows it",
-                id.user
-            )));
-        }
-        Err(error) => return Err(give_up(ctx, plan, job, &error.into())),
-    };
-    fail::fail_point!("launch-opened");
-    confirm(ctx, plan, job, (runner, &submitted.handle))?;
-    fail::fail_point!("launch-confirmed");
-    Ok(Launched {
-        job: id,
-        session: plan.session.clone(),
-        pane: submitted.pane.unwrap_or_default(),
-        target: plan.target.name.clone(),
-        parent: plan.parent.as_ref().map(|parent| parent.window),
-    })
+        environment::keep(ctx, &dir, env)?;
+    }
+    Ok(())
 }
 
 /// What an engine would be given of a plan; `None` for a window, of which the plan says it all. The number is the
@@ -383,106 +329,4 @@ fn window_name(plan: &LaunchPlan) -> String {
     let tag = plan.spec.tag.as_deref().unwrap_or(plan.target.name.as_str());
     let name: String = tag.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).collect();
     if name.is_empty() { "job".to_owned() } else { name.chars().take(24).collect() }
-}
-
-/// The last transaction: from here the attempt exists.
-///
-/// If the record has been given up or killed meanwhile, the window is closed again: the launcher has not
-/// started the job, because its own callback was refused.
-fn confirm(
-    ctx: &Ctx,
-    plan: &LaunchPlan,
-    claimed: &Job,
-    (runner, handle): (&dyn Runner, &Handle),
-) -> Result<(), Error> {
-    let id = claimed.id();
-    let stands = ctx.transact(|tx| {
-        let Some(Launch { token, .. }) = &claimed.launch else { return Ok(false) };
-        let job = records::of_launch(&mut tx.data, &id, token)?;
-        lease::free(job);
-        job.keep_handle(handle.clone());
-        let Some(launch) = &job.launch else { return Ok(false) };
-        // Its launcher was let through: the launch worked, whatever has become of the job since.
-        let has_begun = launch.confirmed || launch.ended.is_some();
-        job.confirm_launch();
-        Ok(has_begun || job.status.is_live())
-    });
-    let close = || {
-        let stop = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
-        let mut submitted = claimed.clone();
-        submitted.keep_handle(handle.clone());
-        runner.stop(RunRef { job: &submitted, session: &plan.session }, stop)
-    };
-    match stands {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            close()?;
-            Err(Error::refused(format!("{id} was given up while it was being started"))
-                .hint("it was stopped again; `tpu check` shows the record"))
-        }
-        // Killed and cleaned away. Its launcher has found no record either, and started nothing.
-        Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {
-            close()?;
-            Err(Error::refused(format!("{id} was cleaned away while it was being started"))
-                .hint("it was stopped again; run it anew"))
-        }
-        Err(error) => Err(Error::new(
-            error.kind,
-            format!("{id} is started, but the record could not be confirmed: {error}"),
-        )
-        .hint("the next command sets it right")),
-    }
-}
-
-/// No window came to be: says so in the record, and returns the reason. What an engine does not take as it is asked
-/// for leaves no record, unless it is part of a lineage.
-///
-/// A tmux that did not answer in time may have opened it all the same. Once its launcher has been let
-/// through, the job runs, whatever tmux said.
-fn give_up(ctx: &Ctx, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Error {
-    let id = &claimed.id();
-    let is_not_taken = error.kind == Kind::Usage && claimed.engine.is_some();
-    let is_forgotten = is_not_taken && plan.parent.is_none();
-    let written = ctx.transact(|tx| {
-        let Some(Launch { token, .. }) = &claimed.launch else { return Ok(false) };
-        let job = records::of_launch(&mut tx.data, id, token)?;
-        if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
-            return Ok(true);
-        }
-        records::fail_launch(job, &error.message)?;
-        // What was to be done has been tried to its end.
-        job.intent = None;
-        records::note(tx, id, "error", format!("launch: {error}"));
-        if let Some(user) = tx.data.user_mut(&id.user).filter(|_| is_forgotten) {
-            drop(user.remove_job(id.window));
-        }
-        Ok(false)
-    });
-    if let Ok(true) = written {
-        return Error::new(error.kind, format!("{id} is started, although tmux failed: {error}"))
-            .hint(format!("`tpu check {}` shows it", id.user));
-    }
-    if is_forgotten {
-        return Error::usage(format!("{} does not take the job: {error}", plan.target.name))
-            .hint(error.advice());
-    }
-    let kind = match error.kind {
-        Kind::Usage if is_not_taken => Kind::Usage,
-        Kind::Unreachable => Kind::Unreachable,
-        _ => Kind::Failed,
-    };
-    let stands = match &written {
-        Ok(_) => "its record stays, as error: launch".to_owned(),
-        Err(also) => format!("its record could not be marked, and will be: {also}"),
-    };
-    let (of_parent, next) = match &plan.parent {
-        Some(Parent { window, how, .. }) => (
-            format!(", and {}/{window} has been handed over to it", id.user),
-            format!("tpu {} w={window} {}", how.verb(), id.user),
-        ),
-        None => (String::new(), format!("tpu rerun w={} {}", id.window, id.user)),
-    };
-    // What the error itself says to do is about a world in which nothing was changed.
-    Error::new(kind, format!("{id} could not be started: {error}\n{stands}{of_parent}"))
-        .hint(format!("once that is mended: {next} (it goes on from there)"))
 }

@@ -18,6 +18,7 @@ use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
 use crate::ops::names;
 use crate::ops::{Ctx, Error, doors, runners, snapshot};
+use crate::runner::RunError;
 
 use super::RunRequest;
 use super::plan::{LaunchPlan, Machine, Roots};
@@ -35,7 +36,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let dir = note(&mut problems, directory(user, spec.dir.unwrap_or(1)));
     let target = note(&mut problems, resolve_target(&data, request.target()));
     let args = note(&mut problems, arguments(user, spec));
-    let rules = note(&mut problems, rules(spec.rules.as_deref(), target.as_ref()));
+    let rules = note(&mut problems, rules((ctx, &data), spec.rules.as_deref(), target.as_ref()));
     let command = spec.command.clone().or_else(|| {
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
@@ -78,6 +79,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(error) = Error::all(problems) {
         return Err(error);
     }
+    let roots = roots_at(ctx, &data, user, &target)?;
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -92,7 +94,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         stage: 0,
         parent: None,
         stage_dir: None,
-        roots: roots(ctx, user)?,
+        roots,
         force: request.force,
         known_dead,
         machine,
@@ -115,6 +117,17 @@ pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
         stage: settings.stage_root.unwrap_or_else(|| below("stage")),
         log: settings.log_root.unwrap_or_else(|| below("logs")),
     })
+}
+
+/// The same for what runs on a target: what was said of that comes first.
+pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<Roots, Error> {
+    let usual = roots(ctx, user)?;
+    let (Ok(kind), Some(registration)) = (ctx.kinds.of(target), data.registration(&target.name))
+    else {
+        return Ok(usual);
+    };
+    let own = kind.roots(registration);
+    Ok(Roots { stage: own.stage.unwrap_or(usual.stage), log: own.log.unwrap_or(usual.log) })
 }
 
 /// The path of a slot, which must be a directory.
@@ -193,9 +206,31 @@ fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
 pub const SPECIAL_KEYS: [&str; 5] = ["dir", "tag", "rule", "monitor", "ssn"];
 
 /// The rules asked for, else the target's own.
-fn rules(typed: Option<&str>, target: Option<&Target>) -> Result<Rules, Error> {
-    let default = target.map_or("pass", Target::default_rules);
-    parse_rules(typed.unwrap_or(default))
+fn rules(
+    known: (&Ctx, &Data),
+    typed: Option<&str>,
+    target: Option<&Target>,
+) -> Result<Rules, Error> {
+    match (typed, target) {
+        (Some(typed), _) => parse_rules(typed),
+        (None, Some(target)) => parse_rules(target.default_rules(takes_away(known, target)?)),
+        (None, None) => parse_rules("pass"),
+    }
+}
+
+/// Whether the engine of a target takes the place of jobs away, by its own word.
+fn takes_away((ctx, data): (&Ctx, &Data), target: &Target) -> Result<bool, Error> {
+    if target.machines != Machines::Engine {
+        return Ok(false);
+    }
+    match runners::of_target(ctx, data, target)?.takes_away() {
+        // Nothing begins by what is only tried out.
+        Err(RunError::Unreachable(why)) if ctx.store.is_dry_run() => {
+            ctx.warn([format!("whether its jobs are preempted is unknown: {why}")]);
+            Ok(false)
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Reads `rule=`.

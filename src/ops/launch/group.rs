@@ -4,16 +4,21 @@
 
 use std::time::Duration;
 
+use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Handle, Job};
 use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
 use crate::ops::{Ctx, Error, Kind, runners};
-use crate::runner::{Attempt, Ground};
+use crate::runner::{Attempt, Ground, Runner};
 
 use super::attempt::{self, Claim, Launched};
 use super::plan::LaunchPlan;
+use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
+
+/// Where members are submitted one by one, what came of them is written down so often.
+const WRITTEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The jobs of a group, as far as they could be started.
 #[derive(Debug)]
@@ -33,12 +38,12 @@ pub struct LaunchedGroup {
 
 impl LaunchedGroup {
     /// Sorts a member by what came of it: whose record is still open may have started, whatever went wrong.
-    fn sort(&mut self, ctx: &Ctx, one: &Claimed, settled: Result<Launched, Error>) {
+    fn sort(&mut self, data: Option<&Data>, one: &Claimed, settled: Result<Launched, Error>) {
         let error = match settled {
             Ok(started) => return self.members.push((one.member, started)),
             Err(error) => error,
         };
-        let is_open = ctx.data().map_or(true, |data| {
+        let is_open = data.is_none_or(|data| {
             data.job(&one.job.id())
                 .is_some_and(|job| job.status.is_live() && !job.is_being_killed())
         });
@@ -74,42 +79,21 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         failed: Vec::new(),
         unsure: Vec::new(),
     };
-    let mut ready: Vec<&Claimed> = Vec::new();
     let all: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
-    unsubmitted::while_at(ctx, &all, || {
-        let mut staged = None;
-        for one in &claimed {
-            match attempt::prepare(ctx, &one.plan, &one.job, (&*runner, staged)) {
-                Ok(()) => {
-                    staged = one.job.stage_dir.as_deref();
-                    ready.push(one);
-                }
-                Err(error) => launched.sort(ctx, one, Err(error)),
+    let env = claimed.first().map(|one| attempt::attempt(ctx, &one.plan, &one.job).env);
+    let env = env.unwrap_or_default();
+    let prepared =
+        unsubmitted::while_at(ctx, &all, || attempt::prepare(ctx, (plan, &env), &all, &*runner));
+    let mut settling = Settling::new(ctx, &*runner, &claimed);
+    match prepared {
+        Err(error) => {
+            for one in &claimed {
+                settling.came(one, Outcome::Failed(error.again()));
             }
         }
-    });
-    let mut waiting = Waiting { ctx, said: ctx.clock.monotonic(), claimed: &claimed, done: 0 };
-    let jobs: Vec<&Job> = ready.iter().map(|one| &one.job).collect();
-    let stand = unsubmitted::still_stand(ctx, &jobs)?;
-    let mut stand = stand.into_iter();
-    ready.retain(|one| {
-        let stands = stand.next().unwrap_or_default();
-        if !stands {
-            launched.failed.push((one.member, unsubmitted::fallen(&one.job)));
-        }
-        stands
-    });
-    let at_once = array.at_once();
-    let attempts = ready.iter().map(|one| attempt::attempt(ctx, &one.plan, &one.job));
-    let attempts: Vec<Attempt<'_>> =
-        attempts.map(|attempt| Attempt { at_once, ..attempt }).collect();
-    runner.submit_all(&attempts, &mut |place, submitted| {
-        let Some(one) = ready.get(place) else { return };
-        let settled = attempt::settle(ctx, &one.plan, &one.job, (&*runner, submitted));
-        launched.sort(ctx, one, settled);
-        waiting.done += 1;
-        waiting.say_again();
-    });
+        Ok(()) => submit(ctx, &mut settling, array.at_once())?,
+    }
+    settling.into(&mut launched);
     if launched.members.is_empty()
         && launched.unsure.is_empty()
         && let Some((_, error)) = launched.failed.first()
@@ -159,22 +143,81 @@ fn claim(
     })
 }
 
-/// The members that have not been submitted yet.
-struct Waiting<'a> {
-    ctx: &'a Ctx,
-    /// When it was last said that they are about to be.
-    said: Duration,
-    claimed: &'a [Claimed],
-    done: usize,
+/// Submits the members that still stand.
+fn submit(ctx: &Ctx, settling: &mut Settling<'_>, at_once: Option<u32>) -> Result<(), Error> {
+    let (claimed, runner) = (settling.claimed, settling.runner);
+    let jobs: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
+    let stand = unsubmitted::still_stand(ctx, &jobs)?;
+    let (ready, fallen): (Vec<_>, Vec<_>) =
+        claimed.iter().zip(stand).partition(|(_, stands)| *stands);
+    settling.fallen = fallen.into_iter().map(|(one, _)| one).collect();
+    let attempts = ready.iter().map(|(one, _)| attempt::attempt(ctx, &one.plan, &one.job));
+    let attempts: Vec<Attempt<'_>> =
+        attempts.map(|attempt| Attempt { at_once, ..attempt }).collect();
+    runner.submit_all(&attempts, &mut |place, said| {
+        let Some((one, _)) = ready.get(place) else { return };
+        settling.came(one, Outcome::of(&one.job, said));
+        settling.say_again();
+    });
+    Ok(())
 }
 
-impl Waiting<'_> {
+/// What comes of the members, one after the other, and is written down together.
+struct Settling<'a> {
+    ctx: &'a Ctx,
+    runner: &'a dyn Runner,
+    claimed: &'a [Claimed],
+    /// When it was last said that those which have not been submitted are about to be.
+    said: Duration,
+    /// When something was last written down.
+    written: Duration,
+    /// What is still to be written down.
+    came: Vec<(&'a Claimed, Came<'a>)>,
+    settled: Vec<(&'a Claimed, Result<Launched, Error>)>,
+    /// Those that were killed or given up before they were submitted.
+    fallen: Vec<&'a Claimed>,
+}
+
+impl<'a> Settling<'a> {
+    fn new(ctx: &'a Ctx, runner: &'a dyn Runner, claimed: &'a [Claimed]) -> Self {
+        let now = ctx.clock.monotonic();
+        let (came, settled, fallen) = (Vec::new(), Vec::new(), Vec::new());
+        Self { ctx, runner, claimed, said: now, written: now, came, settled, fallen }
+    }
+
+    /// Takes what came of a member. Where the next ones take their time, it is written down.
+    fn came(&mut self, one: &'a Claimed, outcome: Outcome) {
+        self.came.push((one, Came { plan: &one.plan, job: &one.job, outcome }));
+        let now = self.ctx.clock.monotonic();
+        if now.saturating_sub(self.written) >= WRITTEN_EVERY {
+            self.write();
+        }
+    }
+
+    fn write(&mut self) {
+        let (members, came): (Vec<_>, Vec<_>) = std::mem::take(&mut self.came).into_iter().unzip();
+        let settled = settle::settle(self.ctx, self.runner, came);
+        self.settled.extend(members.into_iter().zip(settled));
+        self.written = self.ctx.clock.monotonic();
+    }
+
+    /// Writes the rest down, and sorts all.
+    fn into(mut self, launched: &mut LaunchedGroup) {
+        self.write();
+        let data = self.ctx.data();
+        for (one, settled) in self.settled {
+            launched.sort(data.as_deref().ok(), one, settled);
+        }
+        let fallen = self.fallen.into_iter();
+        launched.failed.extend(fallen.map(|one| (one.member, unsubmitted::fallen(&one.job))));
+    }
+
     /// Says from time to time that somebody is still at it: a launch of which nothing is heard is given up by
     /// whoever looks next.
     fn say_again(&mut self) {
         let now = self.ctx.clock.monotonic();
-        if now.saturating_sub(self.said) < unsubmitted::SAY_AGAIN || self.done >= self.claimed.len()
-        {
+        let done = self.settled.len() + self.came.len();
+        if now.saturating_sub(self.said) < unsubmitted::SAY_AGAIN || done >= self.claimed.len() {
             return;
         }
         self.said = now;

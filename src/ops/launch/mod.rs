@@ -8,6 +8,7 @@ pub mod check;
 pub mod group;
 pub mod plan;
 pub mod reconcile;
+mod settle;
 mod unsubmitted;
 
 use std::ffi::OsString;

@@ -74,8 +74,7 @@ fn settled<T>(
 /// Looks at somebody's jobs.
 pub fn look(ctx: &Ctx, memory: &mut LookMemory, whose: &Whose) -> Result<Snapshot, Error> {
     settled(ctx, |data, tmux| {
-        let fleet = memory.fleet(ctx, ANSWER_SERVES);
-        let looked = look_once(ctx, memory, whose, (data, tmux, fleet))?;
+        let looked = look_once(ctx, memory, whose, (data, tmux, ANSWER_SERVES))?;
         Ok((looked.snapshot, looked.has_ended))
     })
 }
@@ -107,9 +106,8 @@ struct Looked {
 /// `age`.
 pub fn survey(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Survey, Error> {
     settled(ctx, |data, tmux| {
-        let fleet = memory.fleet(ctx, age);
         let Looked { snapshot, decisions, fleet, has_ended } =
-            look_once(ctx, memory, &Whose::default(), (data, tmux, fleet))?;
+            look_once(ctx, memory, &Whose::default(), (data, tmux, age))?;
         Ok((Survey { snapshot, decisions, data: Arc::clone(data), fleet }, has_ended))
     })
 }
@@ -119,7 +117,7 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut LookMemory,
     whose: &Whose,
-    (data, tmux, fleet): (&Data, &Look<'_>, Arc<ProviderFacts>),
+    (data, tmux, age): (&Data, &Look<'_>, Duration),
 ) -> Result<Looked, Error> {
     for name in whose.named() {
         super::ctx::user_of(data, name)?;
@@ -131,8 +129,11 @@ fn look_once(
         .filter(|u| scope(u))
         .flat_map(|u| u.jobs().iter().map(move |job| (u, job)))
         .collect();
-    let now = ctx.clock.now();
+    // Providers and what runs the jobs are asked side by side: silence of both is waited for once.
+    let since = memory.ask_ahead(ctx, age);
     let seen = observe(ctx, memory, &jobs, tmux);
+    let fleet = memory.fleet(ctx, (age, since));
+    let now = ctx.clock.now();
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let zone = ctx.env.local_zone();
@@ -187,9 +188,10 @@ pub(super) fn look_at_and_remember(
     settled(ctx, |data, tmux| {
         let job = super::ctx::job_of(data, id)?;
         let user = super::ctx::user_of(data, &id.user)?;
+        let since = memory.ask_ahead(ctx, ANSWER_SERVES);
         let seen = observe(ctx, &mut LookMemory::default(), &[(user, job)], tmux);
         let seen = seen.first().expect("one job in, one observation out");
-        let fleet = memory.fleet(ctx, ANSWER_SERVES);
+        let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let (now, zone) = (ctx.clock.now(), ctx.env.local_zone());
         let targets = RefCell::default();

@@ -61,18 +61,38 @@ pub struct LookMemory {
 }
 
 impl LookMemory {
-    /// What the control plane says, asked now unless it was asked less than `age` ago.
-    pub(super) fn fleet(&mut self, ctx: &Ctx, age: Duration) -> Arc<ProviderFacts> {
+    /// Asks what [`Self::fleet`] is going to ask, and waits for nothing, so that others can be asked meanwhile. The
+    /// time from which on the answers are waited for.
+    pub(super) fn ask_ahead(&mut self, ctx: &Ctx, age: Duration) -> Duration {
+        let now = ctx.clock.monotonic();
+        if ctx.actor != watch::ACTOR && self.serving(ctx, age).is_none() {
+            ProviderFacts::ask_ahead(ctx, &mut self.questions);
+        }
+        now
+    }
+
+    /// What was said less than `age` ago, if nothing has been said since.
+    fn serving(&mut self, ctx: &Ctx, age: Duration) -> Option<Arc<ProviderFacts>> {
         let now = ctx.clock.monotonic();
         let is_answered = self.is_answered();
-        if let Some((asked, fleet)) = &self.fleet
-            && now < *asked + age
-            && fleet.is_of_today(ctx)
-            && !is_answered
-        {
-            return Arc::clone(fleet);
+        let (asked, fleet) = self.fleet.as_ref()?;
+        let serves = now < *asked + age && fleet.is_of_today(ctx) && !is_answered;
+        serves.then(|| Arc::clone(fleet))
+    }
+
+    /// What the control plane says, asked now unless it was asked less than `age` ago. It is waited for from `since`
+    /// on.
+    pub(super) fn fleet(
+        &mut self,
+        ctx: &Ctx,
+        (age, since): (Duration, Duration),
+    ) -> Arc<ProviderFacts> {
+        if let Some(fleet) = self.serving(ctx, age) {
+            return fleet;
         }
-        let fleet = if ctx.actor == watch::ACTOR { self.ask(ctx) } else { self.glance(ctx) };
+        let now = ctx.clock.monotonic();
+        let is_monitor = ctx.actor == watch::ACTOR;
+        let fleet = if is_monitor { self.ask(ctx) } else { self.glance(ctx, since) };
         self.fleet = Some((now, Arc::clone(&fleet)));
         fleet
     }
@@ -100,9 +120,9 @@ impl LookMemory {
     }
 
     /// A person who looks is not kept waiting: then what was known before is shown, with its age.
-    fn glance(&mut self, ctx: &Ctx) -> Arc<ProviderFacts> {
+    fn glance(&mut self, ctx: &Ctx, since: Duration) -> Arc<ProviderFacts> {
         let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
-        let (fleet, silent) = ProviderFacts::glance(ctx, &mut self.questions, known);
+        let (fleet, silent) = ProviderFacts::glance(ctx, &mut self.questions, (known, since));
         let fleet = fleet.after(|| self.before(ctx));
         ctx.warn(silent.iter().map(|silent| fleet.late(silent, ctx.clock.now())));
         Arc::new(fleet)

@@ -2,12 +2,12 @@
 //!
 //! `DIR/TOKEN/` holds a job: `argv` (its words), `env` (which member of a group it is), `id` (its number here),
 //! `state` (one line, below), `restarts` (how often it was begun anew, if it was) and `log` (what it prints). The
-//! states are `queued REASON`, `running NODE`, `ended CODE`, `preempted REASON`, `evicted CODE`, `lost NODE`, `cancelled WHO` and
+//! states are `queued REASON`, `running NODE`, `ending`, `ended CODE`, `preempted REASON`, `evicted CODE`, `lost NODE`, `cancelled WHO` and
 //! `stopped` (the file of that name holds the number by which it was). Where `DIR` is not there, the engine does not
 //! answer. A file in it spoils the next submission: `.deaf`, it is not heard; `.mute`, its answer is lost; `.slow`,
 //! its answer waits until the file is gone. As long as they are there, `.far` keeps its disk from answering, `.asleep`
 //! the engine itself, and `.quiet` lets it take no voice. `.room` says how many nodes are idle and how many GPUs are
-//! free. A directory `.disk` is the disk that its jobs see; without one that is the machine's.
+//! free. With `.greedy` it takes the place of jobs away. A directory `.disk` is the disk that its jobs see; without one that is the machine's.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tpu::effects::Effects;
-use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
+use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
 use tpu::model::facts::{ErrorKind, Room, RunFact, RunState, Source};
 use tpu::model::ids::{LaunchToken, TargetName};
 use tpu::model::job::{EngineRun, Handle};
@@ -51,7 +51,13 @@ impl KindOfTarget for Echo {
             help: "The directory of its jobs",
             is_many: false,
         };
-        &[SPOOL]
+        const SHELF: KindOption = KindOption {
+            name: "shelf",
+            value: "DIR",
+            help: "Where its jobs find code and leave logs",
+            is_many: false,
+        };
+        &[SPOOL, SHELF]
     }
 
     fn job_options(&self) -> &'static [KindOption] {
@@ -113,6 +119,11 @@ impl KindOfTarget for Echo {
     fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
         let what = format!("{} has no workers of its own", asked.name);
         Err(Refusal::new(what, "its jobs: `tpu check`"))
+    }
+
+    fn roots(&self, registration: &Registration) -> OwnRoots {
+        let below = |name: &str| Some(format!("{}/{name}", registration.options.get("shelf")?));
+        OwnRoots { stage: below("stage"), log: below("log") }
     }
 
     fn runner<'a>(
@@ -229,6 +240,7 @@ impl Engine {
             "running" => {
                 RunFact { nodes: vec![rest.to_owned()], ..told(RunState::Running, "RUNNING", None) }
             }
+            "ending" => RunFact { text_waits: true, ..told(RunState::Running, "ENDING", None) },
             "ended" => RunFact {
                 exit: rest.parse().ok().map(|code: i32| run.job.exit(code)),
                 ..told(RunState::Ended, "ENDED", None)
@@ -308,6 +320,10 @@ impl Runner for Engine {
         true
     }
 
+    fn takes_away(&self) -> Result<bool, RunError> {
+        self.ask().map(|()| self.spool.join(".greedy").exists())
+    }
+
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         self.wake();
         let observed = |run: &RunRef<'_>| {
@@ -335,7 +351,7 @@ impl Runner for Engine {
     }
 
     fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
-        self.ask().map(|()| false)
+        Ok(false)
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {

@@ -10,7 +10,9 @@ use tpu::sys::random::{OsRandom, Random as _};
 
 use super::cluster::Setup;
 use super::lab::Lab;
+use crate::common::env::TPU;
 use crate::common::sshd::{self, Hosts};
+use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -102,6 +104,23 @@ fn an_array_is_run_and_followed_through_the_login_node() {
         follower.join().unwrap()
     });
     drop(followed.says(&["step 1/1000", "the last word"]));
+}
+
+#[test]
+fn a_shell_is_opened_beside_it_through_the_login_node() {
+    let Some(Behind { lab, hosts: _hosts }) = Behind::new() else { return };
+    let window = lab.train("a", "");
+    let job = lab.wait_runs(window);
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{TPU} attach {window}; echo code-$?"));
+    terminal.until("a prompt", || terminal.screen().trim_end().ends_with(['#', '$']));
+    terminal.types("echo beside-$SLURM_JOB_ID");
+    terminal.press("Enter");
+    terminal.shows(&format!("beside-{}", job.id));
+    terminal.types("exit");
+    terminal.press("Enter");
+    terminal.shows("code-0");
+    assert_eq!(lab.listed(window).state, "RUNNING");
 }
 
 #[test]

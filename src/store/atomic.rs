@@ -117,7 +117,7 @@ fn fresh(disk: &dyn Disk, path: &Path) -> Result<(PathBuf, PathBuf), StoreError>
     let dir = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     let temporary = dir.join(format!(".{name}.tmp-{}", std::process::id()));
     match disk.remove(&temporary) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e).at("remove", &temporary),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e).at("remove", &temporary),
         Ok(()) | Err(_) => Ok((temporary, dir)),
     }
 }

@@ -15,6 +15,7 @@ use crate::model::ids::JobId;
 mod board;
 mod callbacks;
 mod daemon;
+mod hosts;
 mod jobs;
 mod kinds;
 mod state;
@@ -25,6 +26,7 @@ mod workers;
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
+pub use hosts::{Hosts, HostsStep, SetHosts};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
@@ -433,6 +435,8 @@ pub enum Command {
         after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --dry-run"
     )]
     Targets(Targets),
+    /// Show one's own machines, who is there, and set limits
+    Hosts(Hosts),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"

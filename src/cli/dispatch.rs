@@ -18,8 +18,8 @@ use super::app::{App, asked_to_end};
 use super::args::{Command, DaemonStep, SimEvent, State, Workers};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
-    dirs, doctor, help, history, init, inventory, kill, logs, news, resume, rules, run, settings,
-    show, targets, users, wait, workers,
+    dirs, doctor, help, history, hosts, init, inventory, kill, logs, news, resume, rules, run,
+    settings, show, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -220,6 +220,8 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::CheckStatus(args) => looks(move |app| cloud::check_status(app, &args)),
         Command::Describe(of) => looks(move |app| inventory::describe(app, &of)),
         Command::Targets(args) => acts(move |app| inventory::targets(app, &args)),
+        Command::Hosts(args) if args.step.is_none() => looks(move |app| hosts::run(app, &args)),
+        Command::Hosts(args) => changes(move |app| hosts::run(app, &args)),
         Command::Board(command) => changes(move |app| board::run(app, &command)),
         Command::Workers(command) => {
             let destroys = matches!(command, Workers::Solve(_) | Workers::KillRemote(_));

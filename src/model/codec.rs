@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use super::capacity;
 use super::extras;
 use super::facts::ErrorKind;
 use super::handle;
@@ -68,6 +69,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.verdict = extra.with("verdict", extras::read_verdict)?;
         job.reached = extra.with("reached", extras::read_reached)?;
         job.spec = extra.with("spec", spec::read_stored)?;
+        job.share = extra.with("share", capacity::read_share)?;
         // The original's own key: whatever else stands there is not ours to understand.
         job.notes = extra.get("spreadsheet_notes").and_then(Json::as_str).map(Cow::into_owned);
     }
@@ -206,7 +208,8 @@ fn same_extras(a: &Job, b: &Job) -> bool {
         && a.engine == b.engine
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
-        && (&a.reached, &a.notes, &a.spec) == (&b.reached, &b.notes, &b.spec)
+        && (&a.reached, &a.notes) == (&b.reached, &b.notes)
+        && (&a.spec, &a.share) == (&b.spec, &b.share)
 }
 
 fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
@@ -233,6 +236,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     }
     extra!("reached", reached, extras::write_reached);
     extra!("spec", spec, spec::write_stored);
+    extra!("share", share, capacity::write_share);
     extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 
+use super::capacity::Share;
 use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
 pub use super::handle::{EngineRun, Handle};
@@ -158,6 +159,8 @@ pub struct Job {
     pub command: Option<Vec<OsString>>,
     /// What else it was to do (`extra_msgs.spec`).
     pub spec: Option<StoredSpec>,
+    /// What it was given of its target, where that is counted (`extra_msgs.share`).
+    pub share: Option<Share>,
     /// The record as it was read, with every key that is not named above, in order.
     pub raw: Raw,
 }
@@ -194,6 +197,7 @@ impl Job {
             notes: None,
             command: None,
             spec: None,
+            share: None,
             raw: Raw::default(),
         }
     }
@@ -217,6 +221,7 @@ impl Job {
             rules: Some(self.rules.to_string()),
             monitor: self.monitor,
             log_stage: self.log_stage,
+            ask: stored.ask,
             options: stored.options,
         }
     }
@@ -236,6 +241,7 @@ impl Job {
                 TargetRequest::Named(_) => None,
                 TargetRequest::Any(any_of) => Some(any_of.clone()),
             },
+            ask: spec.ask.clone(),
             options: spec.options.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());

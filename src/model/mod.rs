@@ -8,6 +8,7 @@
 pub mod accelerators;
 pub mod audit;
 pub mod board;
+pub mod capacity;
 mod check;
 mod codec;
 pub mod curve;

@@ -313,11 +313,12 @@ fn line_of(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::capacity::Capacity;
     use crate::model::ids::TargetName;
 
     fn target(zone: &str) -> Target {
         let name = TargetName::from("lab-1");
-        Target { name, zone: Some(zone.to_owned()), exclusive: true, ..Target::local() }
+        Target { name, zone: Some(zone.to_owned()), capacity: Capacity::ONE, ..Target::local() }
     }
 
     fn mistakes(text: &str) -> Vec<String> {

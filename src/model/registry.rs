@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::capacity::{self, Capacity};
 use super::ids::TargetName;
 use super::options::KindOptions;
 use super::read::{self, DataError, Fields, Json, Path};
-use super::target::{Machines, Pricing, ProviderName, Registration, Target, TargetKind};
+use super::target::{Pricing, ProviderName, Registration, Target, TargetKind};
 use super::user::set_pair;
 
 /// The keys of `all_tpus` that are no zones: they say how a target is paid for.
@@ -122,7 +123,8 @@ impl Registry {
     /// The target of a full name, if anything here knows it, or it is built in.
     pub fn target(&self, name: &TargetName) -> Option<Target> {
         if let Some(target) = Target::built_in().into_iter().find(|target| target.name == *name) {
-            return Some(target);
+            let said = self.registration(name).and_then(|known| known.capacity);
+            return Some(Target { capacity: said.unwrap_or(target.capacity), ..target });
         }
         if is_placeholder(name.as_str()) {
             return None;
@@ -147,7 +149,7 @@ impl Registry {
             zone: registered.and_then(|r| r.zone.clone()).or_else(|| zone.map(str::to_owned)),
             accelerator: registered.and_then(|r| r.accelerator.clone()),
             pricing: registered.map(|r| r.pricing).or(pricing).unwrap_or_default(),
-            exclusive: registered.is_none_or(|r| r.machines() != Machines::Engine),
+            capacity: registered.map_or(Capacity::ONE, Registration::capacity),
         })
     }
 
@@ -245,6 +247,7 @@ fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, D
         runtime_version: fields.with("runtime_version", read::text)?,
         queued: fields.with("queued", read::flag)?.unwrap_or_default(),
         engine: fields.with("engine", read::flag)?.unwrap_or_default(),
+        capacity: fields.with("capacity", capacity::read_capacity)?,
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
@@ -265,6 +268,7 @@ fn write_registration(registration: &Registration) -> Value {
         "runtime_version": registration.runtime_version,
         "queued": registration.queued,
         "engine": registration.engine.then_some(true),
+        "capacity": registration.capacity.as_ref().map(capacity::write_capacity),
         "options": registration.options.to_value(),
     })
 }

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
 
+use super::capacity::{self, Ask};
 use super::extras;
 use super::member::{self, Array, Member};
 use super::options::KindOptions;
@@ -43,6 +44,8 @@ pub struct JobSpec {
     pub monitor: bool,
     /// Pass the number of resumes to the program.
     pub log_stage: bool,
+    /// What it asks of its target beside a place.
+    pub ask: Ask,
     /// What else is asked of it, by the names of its target's kind's own options.
     pub options: KindOptions,
 }
@@ -81,6 +84,8 @@ pub struct StoredSpec {
     pub member: Option<Member>,
     /// What it was to compute on, where a target was chosen for it.
     pub any_of: Option<AnyOf>,
+    /// [`JobSpec::ask`].
+    pub ask: Ask,
     /// [`JobSpec::options`].
     pub options: KindOptions,
 }
@@ -102,6 +107,7 @@ impl JobSpec {
             rules: None,
             monitor: true,
             log_stage: false,
+            ask: Ask::default(),
             options: KindOptions::default(),
         }
     }
@@ -133,6 +139,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         rules: fields.with("rule", read::text)?,
         monitor: fields.with_or("monitor", true, read::flag)?,
         log_stage: fields.with_or("log_stage", false, read::flag)?,
+        ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
@@ -153,6 +160,7 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("notes", json!(spec.notes)),
         ("log_stage", json!(spec.log_stage)),
         ("command", json!(command)),
+        ("ask", capacity::write_ask(&spec.ask)),
         ("options", json!(spec.options.to_value())),
     ];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
@@ -175,6 +183,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         name: fields.with("name", read::text)?,
         member: fields.with("member", member::read_member)?,
         any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
+        ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
@@ -188,6 +197,7 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("name", json!(stored.name)),
         ("member", json!(stored.member.map(member::write_member))),
         ("any_of", json!(any_of)),
+        ("ask", capacity::write_ask(&stored.ask)),
         ("options", json!(options)),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());

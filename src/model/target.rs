@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::capacity::Capacity;
 use super::ids::TargetName;
 use super::options::KindOptions;
 use super::words::words;
@@ -131,6 +132,17 @@ pub enum Machines {
     Engine,
 }
 
+impl Machines {
+    /// What such machines have for jobs where nobody has said it: those of a provider and those at addresses are
+    /// one job's at a time.
+    pub fn usual_capacity(self) -> Capacity {
+        match self {
+            Self::Provided | Self::Fixed => Capacity::ONE,
+            Self::Here | Self::Engine => Capacity::default(),
+        }
+    }
+}
+
 /// How a target is paid for, which decides whether it can be taken away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -196,6 +208,8 @@ pub struct Registration {
     pub queued: bool,
     /// Whether an engine places and runs its jobs, as its kind says.
     pub engine: bool,
+    /// What it has for jobs, where somebody has said so.
+    pub capacity: Option<Capacity>,
     /// What else was said of it, by the names of its kind's own options.
     pub options: KindOptions,
 }
@@ -208,6 +222,11 @@ impl Registration {
             (false, true) => Machines::Provided,
             (false, false) => Machines::Fixed,
         }
+    }
+
+    /// What it has for jobs: as somebody has said, else as its machines are used where nobody says anything.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity.unwrap_or_else(|| self.machines().usual_capacity())
     }
 }
 
@@ -226,8 +245,8 @@ pub struct Target {
     pub accelerator: Option<String>,
     /// Pricing.
     pub pricing: Pricing,
-    /// Whether one live job at most may use it.
-    pub exclusive: bool,
+    /// What it has for jobs.
+    pub capacity: Capacity,
 }
 
 impl Target {
@@ -245,8 +264,13 @@ impl Target {
             zone: None,
             accelerator: None,
             pricing: Pricing::OnDemand,
-            exclusive: false,
+            capacity: Capacity::default(),
         }
+    }
+
+    /// Whether one live job at most may use it.
+    pub fn is_exclusive(&self) -> bool {
+        self.capacity.jobs == Some(1)
     }
 
     /// Whether it is this machine.

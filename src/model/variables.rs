@@ -64,6 +64,10 @@ pub const VARIABLES: [Variable; 19] = [
     claims(variable("TPU_MACHINE", SetBy::Supervisor)),
 ];
 
+/// The GPUs that a program of CUDA sees, by their numbers: none where it is empty (CUDA C++ Programming Guide,
+/// environment variables).
+pub const GPUS: &str = "CUDA_VISIBLE_DEVICES";
+
 /// Of the account's own variables those that say where programs are: a job needs them as well as `tpu` does, and
 /// another machine has its own.
 const PROGRAMS: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];

@@ -35,6 +35,7 @@ pub mod data;
 pub mod dirs;
 pub mod doctor;
 pub mod dry_run;
+pub mod hosts;
 pub mod import;
 pub mod init;
 pub mod locks;

@@ -17,9 +17,9 @@ use crate::runner::{StopPart, Unreached, environment};
 use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
 use super::launch::attempt::{self, Launched};
-use super::launch::check::{self, Provided};
-use super::launch::plan::{LaunchPlan, Parent, Reaction};
-use super::launch::reconcile;
+use super::launch::check;
+use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction};
+use super::launch::{reconcile, room};
 use super::lease::{self, Held};
 use super::printed::reached;
 use super::provision::{self, Wish};
@@ -243,7 +243,16 @@ fn plan_with(
         }
         Provided::Later | Provided::LaterByRule => None,
     };
-    let known_dead = check::free(ctx, &data, &target, Some(id), (provided, request.force))?;
+    let args = stored_args(job);
+    let spec = match &request.target {
+        None => job.spec_with(args.clone()),
+        Some(other) => {
+            let target = TargetRequest::Named(other.clone());
+            JobSpec { target, ..job.spec_with(args.clone()) }
+        }
+    };
+    let known_dead =
+        room::check(ctx, &data, (&target, &spec), Some(id), (provided, request.force))?;
     let (start, code) = successor::of(ctx, user, job, request.how)?;
     if let Some(ResumeFrom::Nothing(looked)) = &start
         && !(request.from_nothing || request.force)
@@ -269,19 +278,12 @@ fn plan_with(
         (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage)),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
-    let args = stored_args(job);
     let roots = check::roots_at(ctx, &data, user, &target)?;
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        spec: match &request.target {
-            None => job.spec_with(args.clone()),
-            Some(other) => JobSpec {
-                target: TargetRequest::Named(other.clone()),
-                ..job.spec_with(args.clone())
-            },
-        },
+        spec,
         dir,
         rules: job.rules.clone(),
         mode,

@@ -64,7 +64,7 @@ pub fn could_begin(
 ) -> Result<Option<ResumeFrom>, Error> {
     let name = &job.tpu;
     let target = data.resolve_target(name.as_str()).ok_or_else(|| unknown_target(job))?;
-    if target.exclusive {
+    if !target.capacity.is_unlimited() {
         board::may_take(data, name, &user.name, ctx.clock.now())?;
     }
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {

@@ -129,7 +129,11 @@ pub fn register(
                 "or leave it whose it is: give the same --provider, --project and options again";
             return Err(in_use(job, &full, or));
         }
-        tx.data.registry_mut().register(full.clone(), registration.clone());
+        // What somebody has set of it stays, whatever else is said anew.
+        let set = tx.data.registration(&full).and_then(|known| known.capacity);
+        let capacity = registration.capacity.or(set);
+        let registration = Registration { capacity, ..registration.clone() };
+        tx.data.registry_mut().register(full.clone(), registration);
         tx.edited(None, format!("{name} is registered"));
         Ok(begun)
     })?;

@@ -165,7 +165,7 @@ fn row(facts: BoardFacts<'_>, fact: TargetFact, is_known: bool) -> Row {
         label: data.target_label(name),
         aliases: aliases.map(|(alias, _)| alias.to_owned()).collect(),
         is_known,
-        is_shared: registered.is_some_and(|target| !target.exclusive),
+        is_shared: registered.is_some_and(|target| !target.is_exclusive()),
         zone: fact.zone.clone(),
         is_guessed: told.is_none(),
         accelerator: told.or_else(|| types::guess(name.as_str())),

@@ -14,4 +14,5 @@ pub mod decide;
 pub mod diagnose;
 pub mod next;
 pub mod resume_from;
+pub mod slots;
 pub mod types;

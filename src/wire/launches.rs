@@ -11,6 +11,7 @@ use crate::ops::kill::Killed;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::group::LaunchedGroup;
 
+use super::hosts::SharePart;
 use super::jobs::JobIdPart;
 use super::words::Word;
 
@@ -34,6 +35,8 @@ pub struct LaunchedPart<'a> {
     pub session: &'a str,
     /// tmux pane, as in %12.
     pub pane: &'a str,
+    /// What it was given of its target; null where nothing is counted there.
+    pub share: Option<SharePart<'a>>,
 }
 
 impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
@@ -45,6 +48,7 @@ impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
                 target: &launched.target,
                 session: &launched.session,
                 pane: &launched.pane,
+                share: launched.share.as_ref().map(SharePart::from),
             },
         }
     }

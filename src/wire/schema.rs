@@ -18,6 +18,7 @@ use super::data::{BegunDocument, ChangedDataDocument, DataDocument, FoundDocumen
 use super::doctor::{FindingsDocument, LockDocument, RestoredDocument};
 use super::errors::ErrorDocument;
 use super::events::{ClearedLogDocument, EventsDocument, NewsDocument};
+use super::hosts::{HostsDocument, HostsSetDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -131,6 +132,8 @@ documents! {
     DescribeMachinesDocument<'_>: "describe";
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
+    HostsDocument<'_>: "hosts";
+    HostsSetDocument<'_>: "hosts";
     SimulatedTargetDocument<'_>: "sim";
     SimulatedEventDocument<'_>: "sim";
     SimulatedStoryDocument: "sim";

@@ -19,5 +19,6 @@ mod regression;
 mod resume;
 mod scripts;
 mod shown;
+mod slots;
 mod started;
 mod supervisors;

@@ -236,12 +236,12 @@ fn targets_are_known_by_alias_zone_and_registration() {
     let target = data.resolve_target("v2-1").unwrap();
     assert_eq!(target.name.as_str(), "lab-tpuvm-v2-32-1");
     assert_eq!(target.zone.as_deref(), Some("us-central1-a"));
-    assert_eq!((target.pricing, target.exclusive), (Pricing::OnDemand, true));
+    assert_eq!((target.pricing, target.is_exclusive()), (Pricing::OnDemand, true));
     let preemptible = data.resolve_target("lab-tpuvm-v2-32-preemptible-1").unwrap();
     assert_eq!((preemptible.pricing, preemptible.zone), (Pricing::Preemptible, None));
     assert_eq!(data.resolve_target("..."), None, "a placeholder is no target");
     assert_eq!(data.resolve_target("v9"), None);
-    assert!(!data.resolve_target("local").unwrap().exclusive);
+    assert!(!data.resolve_target("local").unwrap().is_exclusive());
     assert_eq!(data.target_label(&target.name), "v2-1");
     let later = parse(file("original-later.json"));
     assert_eq!(later.resolve_target("v2-32-p1").unwrap().pricing, Pricing::Preemptible);

@@ -15,6 +15,7 @@ pub(super) mod dirs;
 pub(super) mod doctor;
 pub(super) mod help;
 pub(super) mod history;
+pub(super) mod hosts;
 pub(super) mod init;
 pub(super) mod inventory;
 pub(super) mod kill;

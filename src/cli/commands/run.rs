@@ -5,6 +5,7 @@ use crate::cli::args::Run;
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
+use crate::model::capacity::Ask;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::member::{Array, Member};
@@ -187,6 +188,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
         }
         notes = Some(console::ask("Notes: ")?);
     }
+    let ask = ask(&mut sorted)?;
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let rules = sorted.take("rule");
     let command = (!args.command.is_empty()).then(|| args.command.clone());
@@ -204,10 +206,24 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
         rules,
         monitor,
         log_stage: args.log_stage,
+        ask,
         options: args.of_kind.clone(),
         ..JobSpec::on(target)
     };
     Ok(RunRequest { user, spec, on: None, force: args.force })
+}
+
+/// What is asked of the target beside a place: `gpus=2`, `gpu=0,2`, `cpus=8`, `mem=32G`.
+fn ask(sorted: &mut Sorted) -> Result<Ask, Error> {
+    let mut ask = Ask::default();
+    for key in Ask::KEYS {
+        let Some(value) = sorted.take(key) else { continue };
+        if let Some(Err((expected, example))) = ask.say(key, &value) {
+            return Err(Error::usage(format!("{key}={value} is not {expected}"))
+                .hint(format!("as in {example}")));
+        }
+    }
+    Ok(ask)
 }
 
 /// The one word that is left is the target; the original also knew `tpu=`.

@@ -84,7 +84,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
 /// One target that can be on the board.
 fn target(data: &Data, typed: &str) -> Result<Target, Error> {
     let target = resolve_target(data, typed)?;
-    if !target.exclusive {
+    if target.capacity.is_unlimited() {
         return Err(Error::refused(format!("{} takes any number of jobs", target.name))
             .hint("there is nothing to keep or to free; just: tpu run local -- COMMAND"));
     }

@@ -3,15 +3,17 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
+use crate::model::capacity::list;
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::member::Array;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
-use crate::ops::board::{self, line};
+use crate::model::variables;
+use crate::ops::board::line;
 use crate::ops::lease::Held;
-use crate::ops::{Ctx, Error, names, records, runners, snapshot, stage};
+use crate::ops::{Ctx, Error, names, records, runners, stage};
 use crate::plan::budget;
 use crate::runner::environment::{self, Variables};
 use crate::runner::{Attempt, Ground, Runner};
@@ -19,6 +21,7 @@ use crate::store::Tx;
 
 use super::check::kept_environment;
 use super::plan::{LaunchPlan, Machine, Parent};
+use super::room;
 use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
 
@@ -87,11 +90,19 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         // A resume's own copy is there for certain; the directory it was made from may be gone.
         cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
         words: plan.words(),
-        env: plan.env.clone().unwrap_or_else(|| kept_environment(ctx)),
+        env: with_devices(plan.env.clone().unwrap_or_else(|| kept_environment(ctx)), job),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
         avoid: plan.avoid.iter().map(|(node, _)| node.clone()).collect(),
         at_once: plan.spec.array.as_ref().and_then(Array::at_once),
     }
+}
+
+/// The environment with the GPUs of the job, where they are given out; those of its parent are not its own.
+fn with_devices(mut env: Variables, job: &Job) -> Variables {
+    env.retain(|(name, _)| name != variables::GPUS);
+    let gpus = job.share.as_ref().and_then(|share| share.gpus.as_deref());
+    env.extend(gpus.map(|gpus| (variables::GPUS.into(), list(gpus).into())));
+    env
 }
 
 /// What a claim needs beside the plan.
@@ -112,7 +123,7 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, E
 
 /// What could have changed since the check.
 pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
-    target_still_free(&tx.data, plan, now)?;
+    room::may_take(&tx.data, plan, now)?;
     name_still_free(&tx.data, plan)?;
     if let Some(ticket) = &plan.ticket {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
@@ -139,6 +150,7 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     let window = next_number(tx, plan, claim.highest)?;
     let id = JobId::new(plan.user.clone(), window);
     let mut job = record(plan, &id, (claim.token, claim.now));
+    job.share = room::claim(&tx.data, plan)?;
     job.keep_handle(claim.handle.clone());
     if let Some(parent) = &plan.parent {
         succeed(tx, parent, claim, &mut job)?;
@@ -153,26 +165,6 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     let from = if is_from_nothing { ", resumed from nothing" } else { "" };
     records::note(tx, &id, how, format!("on {}{from}", plan.target.name));
     Ok(job)
-}
-
-/// Nobody has taken the target since the check. A job that has failed since then may still be at work.
-fn target_still_free(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
-    if !plan.target.exclusive || plan.force {
-        return Ok(());
-    }
-    board::may_take(data, &plan.target.name, &plan.user, now)?;
-    let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
-    let taken = data.jobs().find(|job| {
-        job.tpu == plan.target.name
-            && (job.status.is_live() || snapshot::may_be_at_work(job))
-            && !plan.known_dead.contains(&job.id())
-            && Some(job.id()) != parent
-    });
-    match taken {
-        Some(job) => Err(Error::refused(format!("{} is in use by {}", plan.target.name, job.id()))
-            .hint("take another target, or use --force")),
-        None => Ok(()),
-    }
 }
 
 /// Nothing and nobody has come to be called as the job is to be called. What MONITOR brings back keeps its name,

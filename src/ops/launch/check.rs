@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{TargetState, TargetStep};
-use crate::model::ids::{JobId, TargetName};
+use crate::model::ids::TargetName;
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
@@ -17,11 +17,12 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet::AskedOnce;
 use crate::ops::init;
 use crate::ops::names;
-use crate::ops::{Ctx, Error, doors, runners, snapshot};
+use crate::ops::{Ctx, Error, doors, runners};
 use crate::runner::RunError;
 
 use super::RunRequest;
-use super::plan::{LaunchPlan, Machine, Roots};
+use super::plan::{LaunchPlan, Machine, Provided, Roots};
+use super::room;
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
@@ -66,10 +67,13 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let known_dead = target
         .as_ref()
         .and_then(|target| {
-            note(&mut problems, free(ctx, &data, target, None, (provided, request.force)))
+            let asked = (target, spec);
+            note(&mut problems, room::check(ctx, &data, asked, None, (provided, request.force)))
         })
         .unwrap_or_default();
-    if let Some(target) = target.as_ref().filter(|target| target.exclusive && !request.force) {
+    if let Some(target) =
+        target.as_ref().filter(|target| !target.capacity.is_unlimited() && !request.force)
+    {
         note(&mut problems, board::may_take(&data, &target.name, &user.name, ctx.clock.now()));
     }
 
@@ -203,7 +207,8 @@ fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
 }
 
 /// Keys of `run` that are no configs.
-pub const SPECIAL_KEYS: [&str; 5] = ["dir", "tag", "rule", "monitor", "ssn"];
+pub const SPECIAL_KEYS: [&str; 9] =
+    ["dir", "tag", "rule", "monitor", "ssn", "gpus", "gpu", "cpus", "mem"];
 
 /// The rules asked for, else the target's own.
 fn rules(
@@ -265,10 +270,16 @@ fn understood(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
 /// The jobs of a group run side by side: all of them, unless what runs them can keep some back.
 fn takes_several((ctx, data): (&Ctx, &Data), target: &Target, spec: &JobSpec) -> Result<(), Error> {
     let Some(array) = &spec.array else { return Ok(()) };
-    if target.exclusive {
+    if target.is_exclusive() {
         let what = format!("{} takes one job at a time, and no group", target.name);
         let hint = "a group needs a target that takes several, as `local` does";
         return Err(Error::refused(what).hint(hint));
+    }
+    let members = array.indexes().len();
+    if let Some(jobs) = target.capacity.jobs.filter(|jobs| (*jobs as usize) < members) {
+        let what =
+            format!("{} takes {jobs} jobs at a time, and no group of {members}", target.name);
+        return Err(Error::refused(what).hint("a group starts whole: make it smaller"));
     }
     match array.at_once() {
         Some(at_once) if !runners::of_target(ctx, data, target)?.limits_groups() => {
@@ -302,17 +313,6 @@ fn passable(configs: &[String], mode: LaunchMode, force: bool) -> Result<(), Err
         .hint("use --force to pass it as it is, or run a command: tpu run TARGET -- COMMAND")),
         None => Ok(()),
     }
-}
-
-/// Whether a target is made usable after the check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Provided {
-    /// It must be usable as it is.
-    Already,
-    /// Whoever checks makes it usable before anything is started.
-    Later,
-    /// The same, by rules: each lineage from which the target was taken stops what is left of it first.
-    LaterByRule,
 }
 
 /// Jobs can be started on the target, by its control plane's word; native mode also needs a way to its
@@ -369,31 +369,6 @@ pub fn usable(
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);
     Ok(created_at.map(|created_at| Machine { created_at, seen_at: fact.observed_at }))
-}
-
-/// An exclusive target takes one live job. Returns the records that claim it and are dead by the facts.
-/// `but` is the attempt that the new one succeeds.
-pub fn free(
-    ctx: &Ctx,
-    data: &Data,
-    target: &Target,
-    but: Option<&JobId>,
-    (provided, force): (Provided, bool),
-) -> Result<Vec<JobId>, Error> {
-    if !target.exclusive || force {
-        return Ok(Vec::new());
-    }
-    let users = snapshot::users_of_target(ctx, data, &target.name);
-    let left = users.left.iter().filter(|_| provided != Provided::LaterByRule);
-    match users.live.iter().chain(left).find(|job| Some(*job) != but) {
-        Some(job) => {
-            Err(Error::refused(format!("{} is in use by {job}", target.name)).hint(format!(
-                "kill it (tpu kill w={} {}), take another target, or use --force",
-                job.window, job.user
-            )))
-        }
-        None => Ok(users.dead),
-    }
 }
 
 /// The environment that a launch keeps for its job and for its successors: the search path, the Python

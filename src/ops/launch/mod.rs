@@ -8,6 +8,7 @@ pub mod check;
 pub mod group;
 pub mod plan;
 pub mod reconcile;
+pub mod room;
 mod settle;
 mod unsubmitted;
 
@@ -19,9 +20,9 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use super::provision::{self, Wish};
 use super::{Ctx, Error};
 use attempt::Launched;
-use check::Provided;
+
 use group::LaunchedGroup;
-use plan::LaunchPlan;
+use plan::{LaunchPlan, Provided};
 
 /// A job to be started now.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,6 +55,17 @@ pub struct LaunchPlan {
     pub env: Option<Vec<(OsString, OsString)>>,
 }
 
+/// Whether a target is made usable after the check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provided {
+    /// It must be usable as it is.
+    Already,
+    /// Whoever checks makes it usable before anything is started.
+    Later,
+    /// The same, by rules: each lineage from which the target was taken stops what is left of it first.
+    LaterByRule,
+}
+
 /// A machine: another one of the same name was created at another instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {

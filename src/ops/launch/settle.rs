@@ -1,6 +1,7 @@
 //! Writes down what came of submissions, of those of a group in one transaction: an attempt exists, it has failed, or
 //! nobody knows, which is left to the next look.
 
+use crate::model::capacity::Share;
 use crate::model::ids::{JobId, JobNumber, TargetName};
 use crate::model::job::{Handle, Job, Launch};
 use crate::ops::{Ctx, Error, Kind, lease, records};
@@ -22,12 +23,16 @@ pub struct Launched {
     pub target: TargetName,
     /// The attempt it succeeds.
     pub parent: Option<JobNumber>,
+    /// What it was given of its target, where that is counted.
+    pub share: Option<Share>,
 }
 
 impl Launched {
     /// In words: which job has started, on what, and in which window if it has one.
     pub fn in_words(&self) -> String {
-        let started = format!("Started {} on {}", self.job, self.target);
+        let share = self.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
+        let with = share.map(|share| format!(" with {share}")).unwrap_or_default();
+        let started = format!("Started {} on {}{with}", self.job, self.target);
         if self.pane.is_empty() {
             return format!("{started}.");
         }
@@ -95,6 +100,7 @@ impl Came<'_> {
                     pane: submitted.pane.unwrap_or_default(),
                     target: plan.target.name.clone(),
                     parent: plan.parent.as_ref().map(|parent| parent.window),
+                    share: job.share.clone(),
                 })
             }
             Outcome::Unclear(why) => {

@@ -7,7 +7,7 @@
 mod observe;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{JobFacts, diagnose};
+use crate::plan::slots::{self, Tenant};
 use crate::plan::{answer, backoff, next};
 use crate::tmux::Look;
 
@@ -466,17 +467,26 @@ impl Viewer<'_> {
     }
 }
 
-/// Jobs of other lineages whose records claim the target of `job`, if it serves one job at a time.
+/// Jobs of other lineages whose records claim the target of `job`, if they leave it no room.
 fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
-    if !matches!(job.status, Status::Error(_)) || data.target(&job.tpu).is_none_or(|t| !t.exclusive)
-    {
+    if !matches!(job.status, Status::Error(_)) {
         return Vec::new();
     }
-    data.jobs()
+    let Some(target) = data.target(&job.tpu).filter(|target| !target.capacity.is_unlimited())
+    else {
+        return Vec::new();
+    };
+    let tenants: Vec<Tenant<'_>> = data
+        .jobs()
         .filter(|other| other.tpu == job.tpu && other.status.is_live())
         .filter(|other| other.user != job.user || !lineage.contains(&other.windows_id))
-        .map(Job::id)
-        .collect()
+        .map(|other| Tenant { job: other.id(), share: other.share.as_ref() })
+        .collect();
+    let ask = job.spec.as_ref().map(|spec| spec.ask.clone()).unwrap_or_default();
+    match slots::give(&target.capacity, &tenants, &BTreeMap::new(), &ask, false) {
+        Ok(_) => Vec::new(),
+        Err(_) => tenants.into_iter().map(|tenant| tenant.job).collect(),
+    }
 }
 
 fn started_at(job: &Job, zone: &TimeZone) -> Option<Timestamp> {

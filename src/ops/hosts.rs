@@ -1,0 +1,173 @@
+//! Machines that are somebody's own, and this one: what they have for jobs, and who has it.
+
+use crate::model::capacity::{Capacity, Memory, Share};
+use crate::model::data::Data;
+use crate::model::ids::{JobId, TargetName};
+use crate::model::pattern;
+use crate::model::target::{Machines, Registration, Target};
+
+use super::launch::check::resolve_target;
+use super::{Ctx, Error, snapshot};
+
+/// A machine and those who have a place there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// What it is called.
+    pub name: TargetName,
+    /// Where it is reached; nowhere for this machine.
+    pub addresses: Vec<String>,
+    /// What it has for jobs.
+    pub capacity: Capacity,
+    /// Who has a place there, and what each was given.
+    pub jobs: Vec<(JobId, Option<Share>)>,
+}
+
+impl Host {
+    /// How many GPUs are in use, where they are counted.
+    pub fn gpus_in_use(&self) -> usize {
+        let of = |share: &Share| share.gpus.as_ref().map_or(0, Vec::len);
+        self.jobs.iter().filter_map(|(_, share)| share.as_ref()).map(of).sum()
+    }
+}
+
+/// A new limit: so much, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit<T>(pub Option<T>);
+
+/// What is to be changed of a capacity; what is not said stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Jobs at a time.
+    pub jobs: Option<Limit<u32>>,
+    /// GPUs.
+    pub gpus: Option<Limit<u32>>,
+    /// CPUs.
+    pub cpus: Option<Limit<u32>>,
+    /// Memory.
+    pub memory: Option<Limit<Memory>>,
+}
+
+impl Limits {
+    fn of(self, was: Capacity) -> Capacity {
+        fn one<T>(new: Option<Limit<T>>, was: Option<T>) -> Option<T> {
+            new.map_or(was, |Limit(new)| new)
+        }
+        Capacity {
+            jobs: one(self.jobs, was.jobs),
+            gpus: one(self.gpus, was.gpus),
+            cpus: one(self.cpus, was.cpus),
+            memory: one(self.memory, was.memory),
+        }
+    }
+}
+
+/// Reads a limit: a number that is not 0, or `none`.
+pub fn limit(option: &str, text: &str) -> Result<Limit<u32>, Error> {
+    let number = || text.parse().ok().filter(|number| *number > 0).map(Some);
+    match if text == "none" { Some(None) } else { number() } {
+        Some(limit) => Ok(Limit(limit)),
+        None => Err(Error::usage(format!("--{option} {text}: a number, or `none`"))
+            .hint(format!("as in --{option} 2; `none` takes the limit away"))),
+    }
+}
+
+/// Reads an amount of memory, or `none`.
+pub fn memory_limit(text: &str) -> Result<Limit<Memory>, Error> {
+    match if text == "none" { Some(None) } else { Memory::parse(text).map(Some) } {
+        Some(limit) => Ok(Limit(limit)),
+        None => Err(Error::usage(format!("--mem {text}: an amount of memory, or `none`"))
+            .hint("as in --mem 256G")),
+    }
+}
+
+/// Every machine of somebody's own, this one first: by the facts, who is there.
+pub fn list(ctx: &Ctx) -> Result<Vec<Host>, Error> {
+    let data = ctx.data()?;
+    let mut users = snapshot::users_of_targets(ctx, &data, |_| true);
+    let built_in = Target::built_in().into_iter().map(|target| target.name);
+    let names = built_in.chain(data.registry().names());
+    let own = names.filter_map(|name| data.target(&name)).filter(is_own);
+    Ok(own
+        .map(|target| {
+            let present = users.remove(&target.name).unwrap_or_default().present();
+            let share = |id: &JobId| data.job(id).and_then(|job| job.share.clone());
+            Host {
+                addresses: addresses(&data, &target.name),
+                jobs: present.into_iter().map(|id| (id.clone(), share(&id))).collect(),
+                capacity: target.capacity,
+                name: target.name,
+            }
+        })
+        .collect())
+}
+
+fn is_own(target: &Target) -> bool {
+    matches!(target.machines, Machines::Fixed | Machines::Here)
+}
+
+fn addresses(data: &Data, name: &TargetName) -> Vec<String> {
+    data.registration(name).map(|known| known.addresses.clone()).unwrap_or_default()
+}
+
+/// Sets what targets have for jobs: for those that start from then on. The words may be patterns.
+pub fn set(
+    ctx: &Ctx,
+    words: &[String],
+    limits: Limits,
+) -> Result<Vec<(TargetName, Capacity)>, Error> {
+    ctx.transact(|tx| {
+        let mut changed = Vec::new();
+        for target in named(&tx.data, words)? {
+            let capacity = limits.of(target.capacity);
+            if target.machines == Machines::Engine {
+                let what = format!("{} gives out what it has by itself", target.name);
+                return Err(Error::refused(what).hint("its engine knows limits of its own"));
+            }
+            let known = tx.data.registration(&target.name).cloned();
+            let said = known.unwrap_or_else(|| Registration {
+                kind: target.kind.clone(),
+                zone: target.zone.clone(),
+                pricing: target.pricing,
+                ..Registration::default()
+            });
+            let registration = Registration { capacity: Some(capacity), ..said };
+            tx.data.registry_mut().register(target.name.clone(), registration);
+            tx.edited(None, format!("{} takes {}", target.name, in_words(&capacity)));
+            changed.push((target.name, capacity));
+        }
+        Ok(changed)
+    })
+}
+
+/// The targets that words name, each once.
+fn named(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
+    let mut targets: Vec<Target> = Vec::new();
+    for word in words {
+        let names = pattern::names(word).map_err(|error| {
+            Error::usage(format!("'{word}': {error}")).hint("as in gpu[01-04] or a,b")
+        })?;
+        for name in names {
+            let target = resolve_target(data, &name)?;
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// A capacity for people: `2 jobs at a time, 8 GPUs`.
+pub fn in_words(capacity: &Capacity) -> String {
+    let counted = |count: u32, one: &str, many: &str| match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    };
+    let parts = [
+        capacity.jobs.map(|count| counted(count, "job at a time", "jobs at a time")),
+        capacity.gpus.map(|count| counted(count, "GPU", "GPUs")),
+        capacity.cpus.map(|count| counted(count, "CPU", "CPUs")),
+        capacity.memory.map(|memory| format!("{memory} of memory")),
+    ];
+    let said: Vec<String> = parts.into_iter().flatten().collect();
+    if said.is_empty() { "any number of jobs".to_owned() } else { said.join(", ") }
+}

@@ -3,18 +3,13 @@
 //! Nothing here looks at files. What the words mean is decided in `ops::selection`.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
 
-use clap::{
-    ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    ValueEnum,
-};
-
-use crate::model::ids::JobId;
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod board;
 mod callbacks;
 mod daemon;
+mod globals;
 mod hosts;
 mod jobs;
 mod kinds;
@@ -26,6 +21,7 @@ mod workers;
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
+pub use globals::{Color, Globals};
 pub use hosts::{Hosts, HostsStep, SetHosts};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
@@ -62,16 +58,21 @@ struct Root {
 impl Cli {
     /// The definitions of all commands.
     pub fn definitions() -> clap::Command {
+        kinds::with_options(Self::without_kinds())
+    }
+
+    /// The same without what kinds of target bring along.
+    fn without_kinds() -> clap::Command {
         let root = Root::command();
         let about = root.get_about().cloned().unwrap_or_default();
         // The description of the list of commands is no description of the program.
-        kinds::with_options(Command::augment_subcommands(root).about(about))
+        Command::augment_subcommands(root).about(about)
     }
 
     /// The definitions that `words` need: of the one command that some word names, or of all.
     pub fn definitions_for(words: &[OsString]) -> clap::Command {
-        let mut all = Self::definitions();
-        Self::only_named(&mut all, words).unwrap_or(all)
+        let mut all = Self::without_kinds();
+        kinds::with_options(Self::only_named(&mut all, words).unwrap_or(all))
     }
 
     /// Takes out of all definitions those of the one command that some word names. What it accepts, all of
@@ -99,11 +100,11 @@ impl Cli {
             });
             Ok((Self { global, command: command.transpose()? }, name))
         };
-        let mut all = Self::definitions();
+        let mut all = Self::without_kinds();
         match Self::only_named(&mut all, words) {
-            // Messages and help know all commands, so what one does not understand is read once more.
-            Some(one) => read(one).or_else(|_| read(Self::definitions())),
-            None => read(all),
+            // Messages know all commands, so what one does not understand is read once more.
+            Some(one) => read(kinds::with_options(one)).or_else(|_| read(Self::definitions())),
+            None => read(kinds::with_options(all)),
         }
     }
 }
@@ -142,68 +143,6 @@ Learn:    tldr, help COMMAND        a short tour, one command with all its flags
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
           --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,
           --verbose, --version";
-
-/// Flags that stand before or after any command.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Anywhere")]
-pub struct Globals {
-    /// State file [default: settings, else the user's data directory]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub data: Option<PathBuf>,
-    /// Settings file that outranks the usual ones
-    #[arg(long, global = true, value_name = "FILE")]
-    pub settings: Option<PathBuf>,
-    /// Whose jobs, directories and settings
-    #[arg(long, global = true, value_name = "NAME")]
-    pub user: Option<String>,
-    /// tmux server to use (tmux -L NAME)
-    #[arg(long, global = true, value_name = "NAME")]
-    pub tmux_socket: Option<String>,
-    /// Control plane of the targets: none, sim, google
-    #[arg(long, global = true, value_name = "NAME")]
-    pub cloud: Option<String>,
-    /// Print one JSON document on stdout and nothing else
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Answer yes to every question
-    #[arg(short, long, global = true)]
-    pub yes: bool,
-    /// Never ask; questions become errors
-    #[arg(long, global = true)]
-    pub no_input: bool,
-    /// Print what would be done and stop
-    #[arg(long, global = true)]
-    pub dry_run: bool,
-    /// Say on stderr which data file, tmux server, user and cloud hold
-    #[arg(long, global = true)]
-    pub verbose: bool,
-    /// Colours
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_default_value = true
-    )]
-    pub color: Color,
-    /// Print this help
-    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
-    pub help: Option<bool>,
-    /// The job into whose window this process prints, if it is one of its callbacks
-    #[arg(skip)]
-    pub window_of: Option<JobId>,
-}
-
-/// When to colour the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// Words of which each may be a user, a window, a `key=value`, …; sorted out by `ops::selection`.
 #[derive(Debug, Clone, Default, Args)]

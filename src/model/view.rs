@@ -266,3 +266,12 @@ pub struct Snapshot {
     /// Whether MONITOR runs.
     pub monitor: MonitorHealth,
 }
+
+impl Snapshot {
+    /// Whether it matters that no tmux server runs: not to those whose jobs are all at engines, which need none.
+    pub fn misses_tmux(&self) -> bool {
+        self.tmux == TmuxHealth::Down
+            && (self.jobs.is_empty()
+                || self.jobs.iter().any(|job| job.machines != Machines::Engine))
+    }
+}

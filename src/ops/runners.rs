@@ -1,7 +1,7 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
@@ -83,16 +83,21 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
     for (theirs, asked) in here {
         take(theirs, windows(ctx).seeing(tmux).observe(&asked));
     }
-    let left = || deadline.saturating_sub(ctx.clock.monotonic());
-    loop {
-        let mut heard = Err(RecvTimeoutError::Timeout);
-        ctx.threads.wait(left(), &mut |time| {
-            heard = answers.recv_timeout(time);
-            !matches!(heard, Err(RecvTimeoutError::Timeout))
-        });
-        let Ok((theirs, observed)) = heard else { return seen };
+    while let Some((theirs, observed)) = next_of(ctx, &answers, deadline) {
         take(theirs, observed);
     }
+    seen
+}
+
+/// The next answer of those that were asked side by side; `None` when all have answered, or at the deadline.
+fn next_of<T>(ctx: &Ctx, answers: &Receiver<T>, deadline: Duration) -> Option<T> {
+    let left = deadline.saturating_sub(ctx.clock.monotonic());
+    let mut heard = Err(RecvTimeoutError::Timeout);
+    ctx.threads.wait(left, &mut |time| {
+        heard = answers.recv_timeout(time);
+        !matches!(heard, Err(RecvTimeoutError::Timeout))
+    });
+    heard.ok()
 }
 
 /// What an engine has said, with the places of the runs that it is about.
@@ -158,8 +163,7 @@ pub fn outputs(
     for (theirs, asked) in here {
         take(theirs, windows(ctx).reading(look).output(&asked).unwrap_or_default());
     }
-    let left = || deadline.saturating_sub(ctx.clock.monotonic());
-    while let Ok((theirs, read)) = answers.recv_timeout(left()) {
+    while let Some((theirs, read)) = next_of(ctx, &answers, deadline) {
         take(theirs, read);
     }
     Ok(outputs)

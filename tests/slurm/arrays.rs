@@ -98,6 +98,7 @@ fn a_thousand_tasks_are_one_submission_one_line_and_one_question() {
     });
     let shown = lab.tpu("check").exits(0).stdout;
     assert!(shown.contains("1000 members: 8 running, 992 pending"), "{shown}");
+    assert!(!shown.contains("tmux"), "nobody misses a tmux server: {shown}");
     // Every program of Slurm that is started from here on is counted.
     let (bin, calls) = (lab.env.path("bin"), lab.env.path("calls"));
     std::fs::create_dir(&bin).unwrap();

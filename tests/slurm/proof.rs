@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
@@ -14,7 +14,6 @@ use super::cluster::{Listed, Setup};
 use super::lab::{Lab, token_of};
 use crate::common::env::Running;
 use crate::common::sshd::{self, Hosts};
-use crate::common::tmux::write_file;
 use crate::common::wait::{wait_at_most, wait_until};
 
 /// Accidents in a test run.
@@ -95,16 +94,14 @@ impl Proof {
         if !sshd::is_installed() {
             return None;
         }
-        let mut lab = Lab::bare(setup())?;
+        let lab = Lab::bare(setup())?;
         let hosts = Hosts::new(1);
-        let settings =
-            json!({ "stage_root": lab.env.path("stages"), "log_root": lab.env.path("logs") });
-        write_file(&lab.env.path("settings.json"), &settings.to_string());
-        lab.env.set("TPU_SETTINGS", lab.env.path("settings.json"));
         let account = lab.cluster.run(&["id", "-un"]);
         let (address, key) = (hosts.addresses()[0].clone(), hosts.path("client"));
         let login = format!("--login {account}@{address} --login-key {}", key.display());
-        lab.register("gpu", &lab.cluster, &format!("{login} --partition low"));
+        let (stages, logs) = (lab.env.path("stages"), lab.env.path("logs"));
+        let roots = format!("--stage-root {} --log-root {}", stages.display(), logs.display());
+        lab.register("gpu", &lab.cluster, &format!("{login} {roots} --partition low"));
         Some(Self::new(lab, Some(hosts), seed))
     }
 

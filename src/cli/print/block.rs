@@ -44,8 +44,8 @@ pub(in crate::cli) struct Show {
 pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
     let mut text = String::new();
     match &snapshot.tmux {
-        TmuxHealth::Up => {}
-        TmuxHealth::Down => text += "tmux: no server is running\n",
+        TmuxHealth::Down if snapshot.misses_tmux() => text += "tmux: no server is running\n",
+        TmuxHealth::Up | TmuxHealth::Down => {}
         TmuxHealth::Unknown(reason) => text += &format!("tmux: {reason}\n"),
     }
     let everybody = snapshot.whose.only().is_none();

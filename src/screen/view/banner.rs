@@ -19,12 +19,13 @@ pub(super) fn problem(model: &Model) -> Option<Problem> {
     if let Some(problem) = &model.problem {
         return Some(problem.clone());
     }
-    match &model.snapshot.as_ref()?.tmux {
-        TmuxHealth::Up => None,
-        TmuxHealth::Down => Some(Problem::new(
+    let snapshot = model.snapshot.as_ref()?;
+    match &snapshot.tmux {
+        TmuxHealth::Down if snapshot.misses_tmux() => Some(Problem::new(
             "No tmux server is running: what became of jobs in it cannot be told from here.",
             "tpu run, resume and rerun start one.",
         )),
+        TmuxHealth::Up | TmuxHealth::Down => None,
         TmuxHealth::Unknown(reason) => Some(Problem::new(
             format!("tmux does not answer ({}).", reason.trim_end_matches('.')),
             "What is shown about windows is old; it is asked again every second.",

@@ -14,7 +14,11 @@ pub(super) const NOTED_EVERY: Duration = Duration::from_secs(5);
 
 /// What was heard, by cluster.
 #[derive(Debug, Default)]
-pub(super) struct ClusterMemory(Mutex<HashMap<Cluster, HeardOf>>);
+pub(super) struct ClusterMemory {
+    heard: Mutex<HashMap<Cluster, HeardOf>>,
+    /// Held by whoever writes it down.
+    writing: Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct HeardOf {
@@ -31,7 +35,7 @@ struct HeardOf {
 impl ClusterMemory {
     /// What is kept is whole whatever happened to the thread that last held it.
     fn lock(&self) -> MutexGuard<'_, HashMap<Cluster, HeardOf>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps how jobs are now.
@@ -47,14 +51,23 @@ impl ClusterMemory {
         heard.states.extend(states);
     }
 
-    /// Has it written down that a cluster has answered, at most every few seconds and by one thread at a time.
+    /// Has it written down that a cluster has answered, at most every few seconds. Nobody waits for that: who finds
+    /// another one writing leaves it to the next answer.
     pub(super) fn noting(&self, cluster: &Cluster, now: Duration, write: impl FnOnce()) {
-        let mut all = self.lock();
-        let noted = &mut all.entry(cluster.clone()).or_default().noted;
-        if noted.is_none_or(|noted| now.saturating_sub(noted) >= NOTED_EVERY) {
-            *noted = Some(now);
+        let Ok(_writing) = self.writing.try_lock() else { return };
+        if self.is_due(cluster, now) {
             write();
         }
+    }
+
+    fn is_due(&self, cluster: &Cluster, now: Duration) -> bool {
+        let mut all = self.lock();
+        let noted = &mut all.entry(cluster.clone()).or_default().noted;
+        let is_due = noted.is_none_or(|noted| now.saturating_sub(noted) >= NOTED_EVERY);
+        if is_due {
+            *noted = Some(now);
+        }
+        is_due
     }
 
     /// What was last known of a job, in words.

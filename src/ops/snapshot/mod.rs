@@ -6,9 +6,7 @@
 
 mod observe;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,8 +136,7 @@ fn look_once(
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let zone = ctx.env.local_zone();
-    let targets = RefCell::default();
-    let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet, targets };
+    let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
     let links: HashMap<&UserName, Links<'_>> =
         data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
     let lineage = |user: &User, job: &Job| {
@@ -195,8 +192,7 @@ pub(super) fn look_at_and_remember(
         let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let (now, zone) = (ctx.clock.now(), ctx.env.local_zone());
-        let targets = RefCell::default();
-        let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet, targets };
+        let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
         let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
         let (view, _) = viewer.view(job, lineage, seen);
         Ok((view, seen.has_ended(job)))
@@ -345,40 +341,14 @@ struct Viewer<'a> {
     /// The control plane that answered, in words.
     cloud: String,
     fleet: Arc<ProviderFacts>,
-    /// Worked out once, however many jobs are there.
-    targets: RefCell<HashMap<TargetName, Rc<OfTarget>>>,
-}
-
-/// What every job on one target shares.
-struct OfTarget {
-    fact: TargetFact,
-    label: String,
-    zone: Option<String>,
-    /// Why its fact is uncertain.
-    doubt: Option<String>,
 }
 
 impl Viewer<'_> {
-    fn of_target(&self, name: &TargetName) -> Rc<OfTarget> {
-        if let Some(known) = self.targets.borrow().get(name) {
-            return Rc::clone(known);
-        }
-        let fact = self.fleet.fact(self.data, name);
-        let known = Rc::new(OfTarget {
-            label: self.data.target_label(name),
-            zone: self.data.target(name).and_then(|target| target.zone),
-            doubt: self.fleet.doubt(self.data, &fact, self.now),
-            fact,
-        });
-        self.targets.borrow_mut().insert(name.clone(), Rc::clone(&known));
-        known
-    }
-
     /// Puts a record and what was observed together, and decides about it.
     fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
-        let target = self.of_target(&job.tpu);
-        let facts = JobFacts { target: Some(&target.fact), ..seen.facts(now) };
+        let target = self.fleet.fact(data, &job.tpu);
+        let facts = JobFacts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
         let started_at = started_at(job, &self.zone);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
@@ -399,17 +369,21 @@ impl Viewer<'_> {
             jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),
         });
         let decision = self.with_start(job, decision);
-        let next = next::next(&decision, now).map(|next| self.promised(next, job, &target.fact));
+        let next = next::next(&decision, now).map(|next| self.promised(next, job, &target));
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
             dir: (job.job_dir_id, directory(data, job, &lineage).to_owned()),
             lineage,
             target: job.tpu.clone(),
-            target_label: target.label.clone(),
-            target_unknown: target.doubt.clone().filter(|_| shown.status.is_live()),
-            machines: job.engine.as_ref().map_or(target.fact.machines, |_| Machines::Engine),
-            zone: target.zone.clone(),
+            target_label: data.target_label(&job.tpu),
+            target_unknown: if shown.status.is_live() {
+                self.fleet.doubt(data, &target, now)
+            } else {
+                None
+            },
+            machines: job.engine.as_ref().map_or(target.machines, |_| Machines::Engine),
+            zone: data.target(&job.tpu).and_then(|target| target.zone),
             name: job.name().map(str::to_owned),
             member: job.member(),
             tags: job.job_tags.clone(),

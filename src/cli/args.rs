@@ -4,11 +4,12 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod board;
 mod callbacks;
 mod daemon;
+mod deferred;
 mod globals;
 mod hosts;
 mod jobs;
@@ -21,12 +22,14 @@ mod workers;
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
+pub use deferred::Deferred;
 pub use globals::{Color, Globals};
 pub use hosts::{Hosts, HostsStep, SetHosts};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
 };
+pub use kinds::{Brought, OfJob, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub use state::{DataStep, Init, State};
 pub use targets::{
@@ -56,13 +59,15 @@ struct Root {
 }
 
 impl Cli {
-    /// The definitions of all commands.
+    /// The definitions of all commands with all that they take.
     pub fn definitions() -> clap::Command {
-        kinds::with_options(Self::without_kinds())
+        let mut all = Self::commands();
+        all.build();
+        all
     }
 
-    /// The same without what kinds of target bring along.
-    fn without_kinds() -> clap::Command {
+    /// All commands, without what they take as long as nobody asks for it.
+    fn commands() -> clap::Command {
         let root = Root::command();
         let about = root.get_about().cloned().unwrap_or_default();
         // The description of the list of commands is no description of the program.
@@ -71,8 +76,10 @@ impl Cli {
 
     /// The definitions that `words` need: of the one command that some word names, or of all.
     pub fn definitions_for(words: &[OsString]) -> clap::Command {
-        let mut all = Self::without_kinds();
-        kinds::with_options(Self::only_named(&mut all, words).unwrap_or(all))
+        let mut all = Self::commands();
+        let mut needed = Self::only_named(&mut all, words).unwrap_or(all);
+        needed.build();
+        needed
     }
 
     /// Takes out of all definitions those of the one command that some word names. What it accepts, all of
@@ -93,33 +100,15 @@ impl Cli {
             let matches = command.try_get_matches_from(line)?;
             let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
             let global = Globals::from_arg_matches(&matches)?;
-            let command = matches.subcommand().map(|(_, of)| {
-                let mut command = Command::from_arg_matches(&matches)?;
-                command.take_kind_options(of);
-                Ok::<_, clap::Error>(command)
-            });
-            Ok((Self { global, command: command.transpose()? }, name))
+            let named = matches.subcommand().is_some();
+            let command = named.then(|| Command::from_arg_matches(&matches)).transpose()?;
+            Ok((Self { global, command }, name))
         };
-        let mut all = Self::without_kinds();
+        let mut all = Self::commands();
         match Self::only_named(&mut all, words) {
             // Messages know all commands, so what one does not understand is read once more.
-            Some(one) => read(kinds::with_options(one)).or_else(|_| read(Self::definitions())),
-            None => read(kinds::with_options(all)),
-        }
-    }
-}
-
-impl Command {
-    /// Takes over the options that kinds of target bring along, which clap's derive does not know.
-    fn take_kind_options(&mut self, matches: &ArgMatches) {
-        match self {
-            Self::Register(args) => args.of_kind = kinds::said_of_target(matches),
-            Self::Run(args) => args.of_kind = kinds::said_of_job(matches),
-            Self::Targets(Targets { step: Some(TargetsStep::Import(import)), .. }) => {
-                let of = matches.subcommand_matches("import");
-                import.of_kind = of.map(kinds::said_of_target).unwrap_or_default();
-            }
-            _ => {}
+            Some(one) => read(one).or_else(|_| read(Self::commands())),
+            None => read(all),
         }
     }
 }
@@ -163,65 +152,65 @@ pub enum Command {
         rule=RULE (`tpu check-rules` lists them),\n      monitor=false (MONITOR leaves it alone), \
         config aliases (`tpu -sa`), config.…="
     )]
-    Run(Run),
+    Run(Deferred<Run>),
     /// Show every job with its status, progress and evidence
     #[command(
         after_help = "Examples:\n  tpu check alice\n  tpu check status:error tag:sweep\n  tpu check --json | jq '.jobs[].status'"
     )]
-    Check(Check),
+    Check(Deferred<Check>),
     /// Show jobs as a table
     #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
-    CheckSimp(Check),
+    CheckSimp(Deferred<Check>),
     /// Open the full-screen monitor
     #[command(after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts")]
-    Monitor(Check),
+    Monitor(Deferred<Check>),
     /// Show everybody's jobs
     #[command(after_help = "Examples:\n  tpu caj\n  tpu caj -wds")]
-    Caj(Check),
+    Caj(Deferred<Check>),
     /// Show everybody's jobs, again and again
     #[command(after_help = "Examples:\n  tpu maj\n  tpu maj -wts --rounds 3")]
-    Maj(Maj),
+    Maj(Deferred<Maj>),
     /// Continue a job from its last checkpoint
     #[command(after_help = "Examples:\n  tpu resume w=7\n  tpu resume windows=7 tpu=v2-32-6 alice")]
-    Resume(Again),
+    Resume(Deferred<Again>),
     /// Run a job again from scratch
     #[command(after_help = "Examples:\n  tpu rerun w=7\n  tpu rerun 7 tpu=v2-32-6")]
-    Rerun(Again),
+    Rerun(Deferred<Again>),
     /// Stop jobs: their processes, then their windows
     #[command(after_help = "Examples:\n  tpu kill w=7\n  tpu kill 7,9-12 -y\n  tpu kill tag:sweep")]
-    Kill(Kill),
+    Kill(Deferred<Kill>),
     /// Close a window and archive its record (kill is kinder)
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
-    KillWindow(Words),
+    KillWindow(Deferred<Words>),
     /// Close the windows of ended jobs and archive their records
     #[command(after_help = "Examples:\n  tpu clean\n  tpu clean alice -re")]
-    Clean(Clean),
+    Clean(Deferred<Clean>),
     /// Archive finished jobs
     #[command(after_help = "Examples:\n  tpu clear-finished\n  tpu clear-finished alice")]
-    ClearFinished(Clear),
+    ClearFinished(Deferred<Clear>),
     /// Archive jobs that failed or were killed
     #[command(after_help = "Examples:\n  tpu clear-error\n  tpu clear-error alice")]
-    ClearError(Clear),
+    ClearError(Deferred<Clear>),
     /// Archive finished, failed and killed jobs
     #[command(after_help = "Examples:\n  tpu clear-all\n  tpu clear alice")]
-    ClearAll(Clear),
+    ClearAll(Deferred<Clear>),
     /// Close windows that belong to no record (-czw)
     #[command(
         after_help = "Examples:\n  tpu -czw alice\n  tpu -czw alice --force\n\nOnly windows that tpu has marked are closed; others are listed with what runs in them."
     )]
-    ClearZombieWindows(CloseWindows),
+    ClearZombieWindows(Deferred<CloseWindows>),
     /// Archive records whose window is gone for certain (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
-    ClearZombieJobs(Clear),
+    ClearZombieJobs(Deferred<Clear>),
     /// Let a job begin that its engine holds back for a time
     #[command(after_help = "Examples:\n  tpu unhold 7\n  tpu unhold w=7 alice")]
-    Unhold(Words),
+    Unhold(Deferred<Words>),
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
-    AddTag(Words),
+    AddTag(Deferred<Words>),
     /// Say that a job's error is none, until it prints another
     #[command(after_help = "Examples:\n  tpu ignore-error 7\n  tpu ignore-error w=7 alice")]
-    IgnoreError(Words),
+    IgnoreError(Deferred<Words>),
     /// Show the tables behind rule=
     #[command(after_help = "Examples:\n  tpu check-rules\n  tpu check-rules --json")]
     CheckRules,
@@ -229,101 +218,101 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun\n\n`tpu check-rules` lists the rules."
     )]
-    SetRule(Words),
+    SetRule(Deferred<Words>),
     /// Print the stage directory of a job
     #[command(after_help = "Examples:\n  tpu get-stage-dir 7\n  tpu get-stage-dir w=7 alice")]
-    GetStageDir(Words),
+    GetStageDir(Deferred<Words>),
     /// Print what a job has printed
     #[command(after_help = "Examples:\n  tpu logs 7 -n 100\n  tpu logs 7 -f --grep loss")]
-    Logs(Logs),
+    Logs(Deferred<Logs>),
     /// Say why a job has the status it has
     #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
-    Explain(Words),
+    Explain(Deferred<Words>),
     /// Show everything of one job in one place
     #[command(
         visible_alias = "details",
         after_help = "Examples:\n  tpu show 7\n  tpu show w=7 alice --raw"
     )]
-    Show(ShowJob),
+    Show(Deferred<ShowJob>),
     /// Print the script that started a job
     #[command(after_help = "Examples:\n  tpu script 7\n  tpu script w=7 alice > again.sh")]
-    Script(Words),
+    Script(Deferred<Words>),
     /// Show what has happened, newest last
     #[command(after_help = "Examples:\n  tpu history 7 -n 20\n  tpu history alice --since-last")]
-    History(History),
+    History(Deferred<History>),
     /// Go to a job's window
     #[command(after_help = "Examples:\n  tpu attach 7\n  tpu attach w=7 alice")]
-    Attach(Words),
+    Attach(Deferred<Words>),
     /// Wait until jobs have ended
     #[command(
         after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished\n\nExit code: 0 all finished well, 1 not all did, 7 the time is over."
     )]
-    Wait(Wait),
+    Wait(Deferred<Wait>),
 
     // -- users, directories, aliases, settings
     /// Add a user
     #[command(
         after_help = "Examples:\n  tpu add-user alice\n  tpu add-user bob --tmux-name bob --dir /code/bob"
     )]
-    AddUser(AddUser),
+    AddUser(Deferred<AddUser>),
     /// Remove a user who has no live jobs
     #[command(after_help = "Examples:\n  tpu del-user bob\n  tpu del-user bob -y")]
-    DelUser(Words),
+    DelUser(Deferred<Words>),
     /// List the users
     #[command(after_help = "Examples:\n  tpu list-users\n  tpu -lu --json")]
     ListUsers,
     /// Make the current directory a slot
     #[command(after_help = "Examples:\n  tpu set-cur 2\n  tpu set-cur 2 alice")]
-    SetCur(Words),
+    SetCur(Deferred<Words>),
     /// Make a path a slot
     #[command(
         after_help = "Examples:\n  tpu set-dir /code/project 2\n  tpu set-dir /code/project 2 alice"
     )]
-    SetDir(Words),
+    SetDir(Deferred<Words>),
     /// List the directories
     #[command(after_help = "Examples:\n  tpu ls\n  tpu ls alice")]
-    Ls(Words),
+    Ls(Deferred<Words>),
     /// Print the path of a slot
     #[command(after_help = "Examples:\n  tpu get-dir 2\n  tpu get-dir 2 alice")]
-    GetDir(Words),
+    GetDir(Deferred<Words>),
     /// Forget a slot
     #[command(after_help = "Examples:\n  tpu del-dir 2\n  tpu del-dir 2 alice")]
-    DelDir(Words),
+    DelDir(Deferred<Words>),
     /// Exchange two slots
     #[command(after_help = "Examples:\n  tpu swap-dir 1 2\n  tpu swap-dir 1 2 alice")]
-    SwapDir(Words),
+    SwapDir(Deferred<Words>),
     /// Give a config key a short name (-a)
     #[command(
         after_help = "Examples:\n  tpu -a lr config.training.learning_rate\n  tpu add-config-alias bs config.training.batch_size alice"
     )]
-    AddConfigAlias(Words),
+    AddConfigAlias(Deferred<Words>),
     /// List the config aliases (-sa)
     #[command(after_help = "Examples:\n  tpu -sa\n  tpu show-config-alias alice")]
-    ShowConfigAlias(Words),
+    ShowConfigAlias(Deferred<Words>),
     /// Forget a config alias
     #[command(after_help = "Examples:\n  tpu del-config-alias lr\n  tpu del-config-alias lr alice")]
-    DelConfigAlias(Words),
+    DelConfigAlias(Deferred<Words>),
     /// Show the settings
     #[command(after_help = "Examples:\n  tpu get-settings\n  tpu get-settings alice --origin")]
-    GetSettings(GetSettings),
+    GetSettings(Deferred<GetSettings>),
     /// Change a setting
     #[command(
         after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
     )]
-    SetSettings(Words),
+    SetSettings(Deferred<Words>),
     /// Put the settings back to their defaults
     #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings alice")]
-    ResetSettings(Words),
+    ResetSettings(Deferred<Words>),
     /// Set the number of the next window
     #[command(after_help = "Examples:\n  tpu reset-window-num 30\n  tpu reset-window-num 30 alice")]
-    ResetWindowNum(Words),
+    ResetWindowNum(Deferred<Words>),
 
     // -- targets
     /// Give a target a short name (-ta)
     #[command(
         after_help = "Examples:\n  tpu -ta v2-32-p2 lab-tpuvm-v2-32-preemptible-2\n  tpu add-tpu-alias big lab-tpuvm-v4-128-1"
     )]
-    AddTpuAlias(Words),
+    AddTpuAlias(Deferred<Words>),
     /// List the target aliases (-lta)
     #[command(after_help = "Examples:\n  tpu -lta\n  tpu list-tpu-aliases --json")]
     ListTpuAliases,
@@ -331,56 +320,56 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu register lab-tpuvm-v2-32-7 --zone europe-west4-a --type v2-32 --spot\n  tpu register lab-tpuvm-v4-8-1 --zone us-central2-b"
     )]
-    Register(Register),
+    Register(Deferred<Register>),
     /// Forget a target
     #[command(
         after_help = "Examples:\n  tpu del-registered lab-tpuvm-v2-32-7\n  tpu del-reg v2-32-7"
     )]
-    DelRegistered(Words),
+    DelRegistered(Deferred<Words>),
 
     /// Create a target, or wait for one that is on its way
     #[command(
         after_help = "Examples:\n  tpu apply v2-32-p2\n  tpu apply lab-v4-8-1 --type v4-8 --zone us-central2-b --spot"
     )]
-    Apply(Apply),
+    Apply(Deferred<Apply>),
     /// Create a target, asking until there is capacity
     #[command(after_help = "Examples:\n  tpu applyy v2-32-p2\n  tpu applyy v2-32-p2 t=30 m=100")]
-    Applyy(Insist),
+    Applyy(Deferred<Insist>),
     /// Delete a target and create it again
     #[command(after_help = "Examples:\n  tpu reapply v2-32-p2\n  tpu reapply v2-32-p2 --spot -y")]
-    Reapply(Apply),
+    Reapply(Deferred<Apply>),
     /// Delete a target
     #[command(after_help = "Examples:\n  tpu delete v2-32-p2\n  tpu delete v2-32-p2 -y")]
-    Delete(OneTarget),
+    Delete(Deferred<OneTarget>),
     /// Start a stopped target
     #[command(after_help = "Examples:\n  tpu start v2-32-p2\n  tpu start lab-tpuvm-v4-8-1")]
-    Start(OneTarget),
+    Start(Deferred<OneTarget>),
     /// Stop a target; it keeps its disk and its name
     #[command(after_help = "Examples:\n  tpu stop v2-32-p2\n  tpu stop v2-32-p2 -y")]
-    Stop(OneTarget),
+    Stop(Deferred<OneTarget>),
     /// Restart the machines of a target
     #[command(after_help = "Examples:\n  tpu restart v2-32-p2\n  tpu restart v2-32-p2 -y")]
-    Restart(OneTarget),
+    Restart(Deferred<OneTarget>),
     /// Show what the control plane says about targets
     #[command(after_help = "Examples:\n  tpu check-status\n  tpu check-status v2-32-p2")]
-    CheckStatus(CheckStatus),
+    CheckStatus(Deferred<CheckStatus>),
     /// Show all that is known about a target, and who uses it
     #[command(
         after_help = "Examples:\n  tpu describe v2-32-p2\n  tpu describe v2-32-p2 --machines"
     )]
-    Describe(Describe),
+    Describe(Deferred<Describe>),
     /// List all targets, import them, see what they cost
     #[command(
         after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --dry-run"
     )]
-    Targets(Targets),
+    Targets(Deferred<Targets>),
     /// Show one's own machines, who is there, and set limits
-    Hosts(Hosts),
+    Hosts(Deferred<Hosts>),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"
     )]
-    Sim(Sim),
+    Sim(Deferred<Sim>),
 
     /// The board.
     #[command(flatten)]
@@ -394,19 +383,19 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu daemon start\n  tpu daemon status\n  tpu daemon plan --json"
     )]
-    Daemon(Daemon),
+    Daemon(Deferred<Daemon>),
     /// Ask MONITOR to look at once
     #[command(after_help = "Examples:\n  tpu ack\n  tpu ack --json")]
     Ack,
     /// Print what MONITOR has seen and done (-Ml)
     #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
-    MonitorLog(MonitorLog),
+    MonitorLog(Deferred<MonitorLog>),
     /// Begin MONITOR's log anew; the history keeps all (-Mc)
     #[command(after_help = "Examples:\n  tpu -Mc\n  tpu clear-monitor-log")]
     ClearMonitorLog,
     /// Change a setting of MONITOR (-smc)
     #[command(after_help = "Examples:\n  tpu -smc checking_freq 60\n  tpu -smc test_freq 3600")]
-    SetMonitorConfig(Words),
+    SetMonitorConfig(Deferred<Words>),
     /// Show the settings of MONITOR (-gmc)
     #[command(after_help = "Examples:\n  tpu -gmc\n  tpu get-monitor-config --json")]
     GetMonitorConfig,
@@ -416,15 +405,15 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu upd-log alice:7 LOG_DIR STAGE_DIR lab-tpuvm-v2-32-1 TIME\n  tpu upd-log \"$window\" \"$LOGDIR\" \"$STAGEDIR\" \"$VM_NAME\" \"$now\""
     )]
-    UpdLog(Words),
+    UpdLog(Deferred<Words>),
     /// Called by `run_remote.sh`: the job ended well
     #[command(after_help = "Examples:\n  tpu finish-job alice:7\n  tpu finish-job alice:7 --force")]
-    FinishJob(Finish),
+    FinishJob(Deferred<Finish>),
     /// Called by `run_remote.sh`: the job failed
     #[command(
         after_help = "Examples:\n  tpu fail-job alice:7\n  tpu fail-job alice:7 --exit-code 3"
     )]
-    FailJob(Finish),
+    FailJob(Deferred<Finish>),
 
     // -- data, text, help
     /// The state file.
@@ -434,13 +423,13 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json"
     )]
-    Classify(Classify),
+    Classify(Deferred<Classify>),
     /// Look over everything; each problem with its remedy
     #[command(after_help = "Examples:\n  tpu doctor\n  tpu doctor --fix\n  tpu doctor --restore")]
-    Doctor(Doctor),
+    Doctor(Deferred<Doctor>),
     /// Practise on real jobs in a directory of its own
     #[command(after_help = "Examples:\n  tpu demo\n  tpu demo --headless")]
-    Demo(Demo),
+    Demo(Deferred<Demo>),
     /// A page of useful commands
     #[command(after_help = "Examples:\n  tpu tldr\n  tpu tldr --json")]
     Tldr,
@@ -471,7 +460,7 @@ pub enum Command {
     // -- internal
     /// Called by the launcher script in a job's window
     #[command(hide = true)]
-    Launcher(Launcher),
+    Launcher(Deferred<Launcher>),
     /// The training that the demo and the example run
     #[command(hide = true, disable_help_flag = true)]
     DemoTrain {

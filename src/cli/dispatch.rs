@@ -138,8 +138,10 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Monitor(args) => {
             Verb::new(Does::Act, move |app| monitor(app, &screen::scope(&args))).on_terminal()
         }
-        Command::Caj(args) => looks(move |app| check::everybody(app, args)),
-        Command::Maj(args) => looks(move |app| check::again_and_again(app, args)).on_terminal(),
+        Command::Caj(args) => looks(move |app| check::everybody(app, args.into_inner())),
+        Command::Maj(args) => {
+            looks(move |app| check::again_and_again(app, args.into_inner())).on_terminal()
+        }
         Command::Resume(args) => acts(move |app| resume::again(app, &args, Succession::Resume)),
         Command::Rerun(args) => acts(move |app| resume::again(app, &args, Succession::Rerun)),
         Command::Kill(args) => acts(move |app| kill::kill(app, &args)).destroys(),
@@ -239,9 +241,12 @@ pub(super) fn verb(command: Command) -> Verb {
             let serves = matches!(args.event, SimEvent::Serve { .. });
             kind(Box::new(move |app: &App| cloud::sim(app, &args.event))).on_terminal_if(serves)
         }
-        Command::Daemon(args) => Verb::new(Does::Act, move |app| daemon(app, args.step))
-            .destroys_if(args.step == DaemonStep::Stop)
-            .on_terminal_if(args.step == DaemonStep::Run),
+        Command::Daemon(args) => {
+            let step = args.step;
+            Verb::new(Does::Act, move |app| daemon(app, step))
+                .destroys_if(step == DaemonStep::Stop)
+                .on_terminal_if(step == DaemonStep::Run)
+        }
         Command::Ack => changes(monitor_cmds::ack),
         Command::MonitorLog(args) => looks(move |app| monitor_cmds::log(app, &args)),
         Command::ClearMonitorLog => changes(monitor_cmds::clear_log).destroys(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Words;
+use super::{Deferred, Words};
 
 /// The commands about the board.
 #[derive(Debug, Subcommand)]
@@ -13,33 +13,33 @@ pub enum Board {
     #[command(
         after_help = "Examples:\n  tpu find v34 -n\n  tpu find v2-32 --json\n\nTypes: v2, v234, v3+, v*, v2-32, v5e, v5p, v6e; none means all."
     )]
-    Find(Find),
+    Find(Deferred<Find>),
     /// Free a target: reservation, user and notes (rel)
     #[command(after_help = "Examples:\n  tpu release v2-32-p2\n  tpu rel v2-32-p2 alice")]
-    Release(Words),
+    Release(Deferred<Words>),
     /// Keep a target for yourself for a while (zhan)
     #[command(
         after_help = "Examples:\n  tpu reserve v2-32-p2\n  tpu reserve v2-32-p2 alice --for 2h"
     )]
-    Reserve(Reserve),
+    Reserve(Deferred<Reserve>),
     /// Set the notes of a target
     #[command(
         name = "ssn",
         after_help = "Examples:\n  tpu ssn v2-32-p2 long run until Friday\n  tpu ssn v2-32-p2 ''"
     )]
-    SetNotes(Notes),
+    SetNotes(Deferred<Notes>),
     /// Add to the notes of a target
     #[command(
         name = "asn",
         after_help = "Examples:\n  tpu asn v2-32-p2 then bob\n  tpu asn v3-8-1 disk is full"
     )]
-    AddNotes(Notes),
+    AddNotes(Deferred<Notes>),
     /// Take the board out to a spreadsheet, or in from one
     #[command(
         name = "board",
         after_help = "Examples:\n  tpu board export csv > board.csv\n  tpu board import csv board.csv"
     )]
-    Sheet(Sheet),
+    Sheet(Deferred<Sheet>),
 }
 
 /// `tpu find`.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::model::options::KindOptions;
+use super::{Brought, OfJob};
 use clap::{Args, ValueEnum};
 
 /// `tpu run`.
@@ -48,8 +48,8 @@ pub struct Run {
     #[arg(long, value_name = "MEMBERS")]
     pub array: Option<String>,
     /// Options of one kind of target alone, by their names
-    #[arg(skip)]
-    pub of_kind: KindOptions,
+    #[command(flatten)]
+    pub of_kind: Brought<OfJob>,
     /// Run this command instead of staging.sh
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,

@@ -1,9 +1,10 @@
 //! The options that kinds of target bring along: a kind is added to the program, and its options are there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use crate::kinds::{KindOfTarget, KindOption, Kinds};
 use crate::model::options::KindOptions;
@@ -22,30 +23,66 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
     drop(KINDS.set(kinds));
 }
 
-/// Which options of a kind are meant.
-type Of = fn(&dyn KindOfTarget) -> &'static [KindOption];
-
-/// Adds the options that kinds of target bring along: only to the command that is typed, since each costs a start.
-pub(super) fn with_options(all: clap::Command) -> clap::Command {
-    // In place: each stays where it is in the list of all commands.
-    all.mut_subcommands(|command| match command.get_name() {
-        "register" => command.defer(|register| register.args(of_targets())),
-        "targets" => command
-            .defer(|targets| targets.mut_subcommand("import", |import| import.args(of_targets()))),
-        "run" => command.defer(|run| run.args(args(|kind| kind.job_options()))),
-        _ => command,
-    })
+/// What was said by options that kinds of target bring along.
+#[derive(Debug)]
+pub struct Brought<O> {
+    /// What was said.
+    pub said: KindOptions,
+    options: PhantomData<O>,
 }
 
-fn of_targets() -> Vec<Arg> {
-    args(|kind| kind.own_options())
+/// Which options of a kind are meant.
+pub trait OptionsOfKind {
+    /// Those of one kind.
+    fn of(kind: &dyn KindOfTarget) -> &'static [KindOption];
+}
+
+/// Those that describe a target.
+#[derive(Debug)]
+pub struct OfTarget;
+
+impl OptionsOfKind for OfTarget {
+    fn of(kind: &dyn KindOfTarget) -> &'static [KindOption] {
+        kind.own_options()
+    }
+}
+
+/// Those that describe a job.
+#[derive(Debug)]
+pub struct OfJob;
+
+impl OptionsOfKind for OfJob {
+    fn of(kind: &dyn KindOfTarget) -> &'static [KindOption] {
+        kind.job_options()
+    }
+}
+
+impl<O: OptionsOfKind> Args for Brought<O> {
+    fn augment_args(command: Command) -> Command {
+        command.args(args::<O>())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<O: OptionsOfKind> FromArgMatches for Brought<O> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Ok(Self { said: said::<O>(matches), options: PhantomData })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.said = said::<O>(matches);
+        Ok(())
+    }
 }
 
 /// The options of all kinds; one that several have in common is there once.
-fn args(options: Of) -> Vec<Arg> {
+fn args<O: OptionsOfKind>() -> Vec<Arg> {
     let mut by_name: BTreeMap<&str, (&KindOption, Vec<String>)> = BTreeMap::new();
     for kind in kinds().all() {
-        for option in options(kind) {
+        for option in O::of(kind) {
             let (_, words) = by_name.entry(option.name).or_insert((option, Vec::new()));
             words.push(kind.word().to_string());
         }
@@ -58,18 +95,8 @@ fn args(options: Of) -> Vec<Arg> {
     by_name.into_values().map(arg).collect()
 }
 
-/// What was said by the options of a target.
-pub(super) fn said_of_target(matches: &ArgMatches) -> KindOptions {
-    said(matches, |kind| kind.own_options())
-}
-
-/// What was said by the options of a job.
-pub(super) fn said_of_job(matches: &ArgMatches) -> KindOptions {
-    said(matches, |kind| kind.job_options())
-}
-
-fn said(matches: &ArgMatches, options: Of) -> KindOptions {
-    let names: BTreeSet<&str> = kinds().all().flat_map(options).map(|option| option.name).collect();
+fn said<O: OptionsOfKind>(matches: &ArgMatches) -> KindOptions {
+    let names: BTreeSet<&str> = kinds().all().flat_map(O::of).map(|option| option.name).collect();
     let said = names.into_iter().filter_map(|name| {
         let values = matches.try_get_many::<String>(name).ok()??;
         Some(values.map(move |value| (name, value.as_str())))

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::Deferred;
+
 /// The commands about the state file.
 #[derive(Debug, Subcommand)]
 pub enum State {
@@ -11,12 +13,12 @@ pub enum State {
     #[command(
         after_help = "Examples:\n  tpu init\n  tpu init --from /shared/tpu_manager/data.json\n\nWithout a terminal nothing is asked: the flags say it, or the account and the directory do."
     )]
-    Init(Init),
+    Init(Deferred<Init>),
     /// Look up or change data.json by path, safely
     #[command(
         after_help = "Examples:\n  tpu data get users.alice.tmux_name\n  tpu data set conda_env_name NNX\n  tpu data merge more.json --dry-run"
     )]
-    Data(DataEdit),
+    Data(Deferred<DataEdit>),
 }
 
 /// `tpu init`.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::model::options::KindOptions;
+use super::{Brought, OfTarget};
 use clap::{Args, Subcommand};
 
 /// `tpu register`.
@@ -47,8 +47,8 @@ pub struct Register {
     #[arg(short, long)]
     pub force: bool,
     /// Options of one kind of target alone, by their names
-    #[arg(skip)]
-    pub of_kind: KindOptions,
+    #[command(flatten)]
+    pub of_kind: Brought<OfTarget>,
 }
 
 /// `tpu apply`, `tpu reapply`.
@@ -148,8 +148,8 @@ pub struct Import {
     #[arg(long, value_name = "KIND", conflicts_with = "provider")]
     pub kind: Option<String>,
     /// Options of one kind of target alone, by their names
-    #[arg(skip)]
-    pub of_kind: KindOptions,
+    #[command(flatten)]
+    pub of_kind: Brought<OfTarget>,
 }
 
 /// `tpu sim`.

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::Deferred;
+
 /// The commands that reach into machines.
 #[derive(Debug, Subcommand)]
 pub enum Workers {
@@ -12,36 +14,36 @@ pub enum Workers {
         check fails on a worker is set up there. Recipes are in recipes.toml beside\n\
         settings.json; assets/example/recipes.toml shows how one looks."
     )]
-    Solve(OfRecipe),
+    Solve(Deferred<OfRecipe>),
     /// Mount the shared disk on a target's machines
     #[command(
         after_help = "Examples:\n  tpu mount-disk v2-32-p2\n  tpu mount-disk v2-32-p2 --force"
     )]
-    MountDisk(OfRecipe),
+    MountDisk(Deferred<OfRecipe>),
     /// Log a target's machines in to Weights & Biases
     #[command(after_help = "Examples:\n  tpu set-wandb v2-32-p2\n  tpu set-wandb lab-tpuvm-v4-8-1")]
-    SetWandb(OfRecipe),
+    SetWandb(Deferred<OfRecipe>),
     /// Check the Python environment and the devices of a target
     #[command(after_help = "Examples:\n  tpu check-env v2-32-p2\n  tpu check-env lab-tpuvm-v4-8-1")]
-    CheckEnv(OfRecipe),
+    CheckEnv(Deferred<OfRecipe>),
     /// Run a test program on every machine of a target
     #[command(after_help = "Examples:\n  tpu test v2-32-p2\n  tpu test lab-tpuvm-v4-8-1")]
-    Test(OfRecipe),
+    Test(Deferred<OfRecipe>),
     /// Log in to a target's machine or a job's node
     #[command(
         after_help = "Examples:\n  tpu ssh v2-32-p2\n  tpu ssh v2-32-p2 all --command 'df -h'\n  tpu ssh 7 node-12"
     )]
-    Ssh(Ssh),
+    Ssh(Deferred<Ssh>),
     /// End what was left on a target's machines
     #[command(
         after_help = "Examples:\n  tpu kill-remote v2-32-p2\n  tpu kill-remote v2-32-p2 --all-users"
     )]
-    KillRemote(KillRemote),
+    KillRemote(Deferred<KillRemote>),
     /// Copy files to a target's machines, or from them
     #[command(
         after_help = "Examples:\n  tpu cp config.yml v2-32-p2:~/run\n  tpu cp v2-32-p2:/tmp/trace traces --worker 0"
     )]
-    Cp(Copy),
+    Cp(Deferred<Copy>),
 }
 
 /// What the commands that follow a recipe are given.

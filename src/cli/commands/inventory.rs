@@ -145,11 +145,15 @@ fn wish<'a>(app: &App, args: &'a Import) -> Result<inventory::Wish<'a>, Error> {
         project: project.clone(),
         endpoint: endpoint.clone(),
     });
-    let is_of_a_kind = kind.is_some() || !of_kind.is_empty();
+    let is_of_a_kind = kind.is_some() || !of_kind.said.is_empty();
     let like = is_of_a_kind.then(|| {
-        let said: Vec<&str> = of_kind.names().collect();
+        let said: Vec<&str> = of_kind.said.names().collect();
         let kind = targets::kind(app.ctx()?, kind.as_deref(), &said)?;
-        Ok::<_, Error>(Registration { kind, options: of_kind.clone(), ..Registration::default() })
+        Ok::<_, Error>(Registration {
+            kind,
+            options: of_kind.said.clone(),
+            ..Registration::default()
+        })
     });
     Ok(inventory::Wish { provider, like: like.transpose()?, alias: alias.as_deref() })
 }

@@ -207,7 +207,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
         monitor,
         log_stage: args.log_stage,
         ask,
-        options: args.of_kind.clone(),
+        options: args.of_kind.said.clone(),
         ..JobSpec::on(target)
     };
     Ok(RunRequest { user, spec, on: None, force: args.force })

@@ -62,7 +62,7 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         ("ssh-key", args.ssh_key.is_some()),
     ];
     let said = said.into_iter().filter(|(_, is)| *is).map(|(word, _)| word);
-    let said: Vec<&str> = said.chain(args.of_kind.names()).collect();
+    let said: Vec<&str> = said.chain(args.of_kind.said.names()).collect();
     let registration = Registration {
         kind: targets::kind(ctx, args.kind.as_deref(), &said)?,
         provider: args.provider.as_deref().map(ProviderName::new),
@@ -79,7 +79,7 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
         addresses: args.address.clone(),
         ssh_user: args.ssh_user.clone(),
         ssh_key: args.ssh_key.clone(),
-        options: args.of_kind.clone(),
+        options: args.of_kind.said.clone(),
         ..Registration::default()
     };
     let left = targets::register(ctx, &args.name, &registration, args.force)?;

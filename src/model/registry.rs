@@ -115,14 +115,14 @@ impl Registry {
     /// Whether anything but an alias knows a full name, or it is built in.
     pub fn is_known_beside_aliases(&self, name: &TargetName) -> bool {
         let mut lists = self.zones.iter().chain(&self.pre_info);
-        Target::built_in().iter().any(|target| target.name == *name)
+        Target::built_in_of(name).is_some()
             || self.registration(name).is_some()
             || lists.any(|(_, names)| names.contains(name))
     }
 
     /// The target of a full name, if anything here knows it, or it is built in.
     pub fn target(&self, name: &TargetName) -> Option<Target> {
-        if let Some(target) = Target::built_in().into_iter().find(|target| target.name == *name) {
+        if let Some(target) = Target::built_in_of(name) {
             let said = self.registration(name).and_then(|known| known.capacity);
             return Some(Target { capacity: said.unwrap_or(target.capacity), ..target });
         }

@@ -255,6 +255,11 @@ impl Target {
         [Self::local()]
     }
 
+    /// The built-in target of a name, if there is one.
+    pub fn built_in_of(name: &TargetName) -> Option<Self> {
+        (name.as_str() == LOCAL).then(Self::local)
+    }
+
     /// This machine.
     pub fn local() -> Self {
         Self {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState, TargetStep};
 use crate::model::ids::TargetName;
-use crate::model::target::{Machines, ProviderAt};
+use crate::model::target::{Machines, ProviderAt, Target};
 use crate::model::time::{self, Timestamp};
 use crate::provider::none::NoProvider;
 use crate::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
@@ -296,9 +296,13 @@ impl ProviderFacts {
 
     /// What is known of a target.
     pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
-        let target = data.target(name);
-        let machines = target.as_ref().map(|target| target.machines).unwrap_or_default();
-        let fact = match target.as_ref().map(|target| self.places.kinds().of(target)) {
+        self.fact_of(data, name, data.target(name).as_ref())
+    }
+
+    /// The same by whoever knows what the data file says of it.
+    pub fn fact_of(&self, data: &Data, name: &TargetName, target: Option<&Target>) -> TargetFact {
+        let machines = target.map(|target| target.machines).unwrap_or_default();
+        let fact = match target.map(|target| self.places.kinds().of(target)) {
             Some(Err(unknown)) => {
                 let word = unknown.to_string();
                 TargetFact::new(name.clone(), TargetState::Unknown, word, self.asked_at)
@@ -311,7 +315,7 @@ impl ProviderFacts {
             }
             Some(Ok(_)) | None => {
                 let at = self.places.of(data, name);
-                let zone = target.and_then(|target| target.zone);
+                let zone = target.and_then(|target| target.zone.clone());
                 match self.said.iter().find(|said| said.at == *at) {
                     Some(said) => said.fact(name, zone),
                     None if at.name.is_none() => NoProvider::fact(name.clone(), self.asked_at),

@@ -5,20 +5,19 @@
 //! the last look, which a [`LookMemory`] remembers.
 
 mod observe;
+mod records;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
-
 use crate::classify::Input;
 use crate::model::data::{Data, User};
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, RunState, TargetFact, TmuxFact, Verdict};
-use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-use crate::model::job::{Job, Launch, StartTime, Status, StoredVerdict};
-use crate::model::lineage::{self, Lineage, Links};
+use crate::model::ids::{JobId, JobNumber, TargetName};
+use crate::model::job::{Job, Launch, Status, StoredVerdict};
+use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
@@ -32,6 +31,7 @@ use crate::tmux::Look;
 use super::fleet::ProviderFacts;
 use super::{Ctx, Error, lease, orphans, runners, watch, workers};
 use observe::{Seen, observe, runs_and_exits};
+use records::{OfRecord, OfTarget};
 
 pub use observe::LookMemory;
 
@@ -116,7 +116,7 @@ fn look_once(
     ctx: &Ctx,
     memory: &mut LookMemory,
     whose: &Whose,
-    (data, tmux, age): (&Data, &Look<'_>, Duration),
+    (data, tmux, age): (&Arc<Data>, &Look<'_>, Duration),
 ) -> Result<Looked, Error> {
     for name in whose.named() {
         super::ctx::user_of(data, name)?;
@@ -135,21 +135,11 @@ fn look_once(
     let now = ctx.clock.now();
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
-    let zone = ctx.env.local_zone();
-    let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
-    let links: HashMap<&UserName, Links<'_>> =
-        data.users().iter().filter(|u| scope(u)).map(|u| (&u.name, Links::of(u))).collect();
-    let lineage = |user: &User, job: &Job| {
-        links.get(&user.name).and_then(|links| links.lineage(job.windows_id))
-    };
-    let (views, decisions) = jobs
-        .iter()
-        .zip(&seen)
-        .map(|((user, job), seen)| {
-            let windows = lineage(user, job).map(|lineage| lineage.windows).unwrap_or_default();
-            viewer.view(job, windows, seen)
-        })
-        .unzip();
+    let records = memory.records.of(data, whose, &jobs, &ctx.env.local_zone());
+    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
+    let known = jobs.iter().zip(records.iter()).zip(&seen);
+    let (views, decisions) =
+        known.map(|(((_, job), record), seen)| viewer.view(job, record, seen)).unzip();
     let orphans = match &tmux.fact {
         TmuxFact::Up { panes, .. } => {
             orphans::listed(ctx, data, data.users().iter().filter(|u| scope(u)), panes)
@@ -191,10 +181,10 @@ pub(super) fn look_at_and_remember(
         let seen = seen.first().expect("one job in, one observation out");
         let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
-        let (now, zone) = (ctx.clock.now(), ctx.env.local_zone());
-        let viewer = Viewer { ctx, data, now, zone, monitor, cloud, fleet };
-        let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
-        let (view, _) = viewer.view(job, lineage, seen);
+        let now = ctx.clock.now();
+        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
+        let record = OfRecord::of(data, user, job, &ctx.env.local_zone());
+        let (view, _) = viewer.view(job, &record, seen);
         Ok((view, seen.has_ended(job)))
     })
 }
@@ -334,8 +324,6 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
-    /// The zone in which the original wrote down when a job was started.
-    zone: TimeZone,
     /// The MONITOR that runs, as it says of itself.
     monitor: Option<watch::Note>,
     /// The control plane that answered, in words.
@@ -345,20 +333,21 @@ struct Viewer<'a> {
 
 impl Viewer<'_> {
     /// Puts a record and what was observed together, and decides about it.
-    fn view(&self, job: &Job, lineage: Vec<JobNumber>, seen: &Seen) -> (JobView, Decision) {
+    fn view(&self, job: &Job, record: &OfRecord, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
-        let target = self.fleet.fact(data, &job.tpu);
+        let OfRecord { lineage, started_at, target } = record;
+        let OfTarget { known, label } = &**target;
+        let target = self.fleet.fact_of(data, &job.tpu, known.as_ref());
         let facts = JobFacts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
-        let started_at = started_at(job, &self.zone);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
         let decision = decide(&Situation {
             job,
-            lineage: &lineage,
+            lineage,
             shown: &shown,
             facts: &facts,
             looked_at: now,
-            rivals: &rivals(data, job, &lineage),
+            rivals: &rivals(data, job, lineage),
             me: None,
             owners: Owners {
                 lease: job.lease.as_ref().and_then(|l| lease::is_alive(ctx, &l.owner)),
@@ -373,17 +362,17 @@ impl Viewer<'_> {
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
-            dir: (job.job_dir_id, directory(data, job, &lineage).to_owned()),
-            lineage,
+            dir: (job.job_dir_id, directory(data, job, lineage).to_owned()),
+            lineage: lineage.clone(),
             target: job.tpu.clone(),
-            target_label: data.target_label(&job.tpu),
+            target_label: label.clone(),
             target_unknown: if shown.status.is_live() {
                 self.fleet.doubt(data, &target, now)
             } else {
                 None
             },
             machines: job.engine.as_ref().map_or(target.machines, |_| Machines::Engine),
-            zone: data.target(&job.tpu).and_then(|target| target.zone),
+            zone: known.as_ref().and_then(|target| target.zone.clone()),
             name: job.name().map(str::to_owned),
             member: job.member(),
             tags: job.job_tags.clone(),
@@ -393,7 +382,7 @@ impl Viewer<'_> {
             rules: job.rules.clone(),
             monitor: job.monitor,
             next,
-            started_at,
+            started_at: *started_at,
             age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
@@ -460,14 +449,6 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     match slots::give(&target.capacity, &tenants, &BTreeMap::new(), &ask, false) {
         Ok(_) => Vec::new(),
         Err(_) => tenants.into_iter().map(|tenant| tenant.job).collect(),
-    }
-}
-
-fn started_at(job: &Job, zone: &TimeZone) -> Option<Timestamp> {
-    match &job.start_time {
-        StartTime::Unset => None,
-        StartTime::At(instant) => Some(*instant),
-        StartTime::Original(value) => Timestamp::parse_original(value.as_str()?, zone),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::runner::{Observed, OutputMark, OutputWanted, RunRef, Want};
 use crate::text;
 use crate::tmux::Look;
 
+use super::records::Records;
 use super::{reach, read_text};
 
 /// Lines above the screen that are read first.
@@ -58,6 +59,7 @@ pub struct LookMemory {
     fleet: Option<(Duration, Arc<ProviderFacts>)>,
     /// What providers were asked and have not answered yet.
     questions: Vec<Question>,
+    pub(super) records: Records,
 }
 
 impl LookMemory {

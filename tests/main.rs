@@ -11,6 +11,7 @@ mod classify;
 mod cli;
 mod common;
 mod daemon;
+mod hosts;
 mod jobs;
 mod kinds;
 mod plan;

@@ -24,12 +24,12 @@ pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
 pub use globals::{Color, Globals};
-pub use hosts::{Hosts, HostsStep, SetHosts};
+pub use hosts::{AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
 };
-pub use kinds::{Brought, OfJob, OfTarget, OptionsOfKind};
+pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub use state::{DataStep, Init, State};
 pub use targets::{
@@ -365,6 +365,9 @@ pub enum Command {
     Targets(Deferred<Targets>),
     /// Show one's own machines, who is there, and set limits
     Hosts(Deferred<Hosts>),
+    /// Pools of hosts: which there are, open or drained
+    #[command(after_help = "Examples:\n  tpu pools\n  tpu pools deactivate lab")]
+    Pools(Deferred<Pools>),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"

@@ -15,7 +15,7 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Command, DaemonStep, SimEvent, State, Workers};
+use super::args::{Command, DaemonStep, HostsStep, SimEvent, State, Workers};
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
     dirs, doctor, help, history, hosts, init, inventory, kill, logs, news, resume, rules, run,
@@ -222,8 +222,16 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::CheckStatus(args) => looks(move |app| cloud::check_status(app, &args)),
         Command::Describe(of) => looks(move |app| inventory::describe(app, &of)),
         Command::Targets(args) => acts(move |app| inventory::targets(app, &args)),
-        Command::Hosts(args) if args.step.is_none() => looks(move |app| hosts::run(app, &args)),
-        Command::Hosts(args) => changes(move |app| hosts::run(app, &args)),
+        Command::Hosts(args) => {
+            let kind: fn(Borrowing) -> Verb = match &args.step {
+                None | Some(HostsStep::List(_) | HostsStep::Show(_) | HostsStep::Probe(_)) => looks,
+                Some(_) => changes,
+            };
+            let destroys = matches!(&args.step, Some(HostsStep::Remove(_)));
+            kind(Box::new(move |app: &App| hosts::run(app, &args))).destroys_if(destroys)
+        }
+        Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
+        Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
         Command::Board(command) => changes(move |app| board::run(app, &command)),
         Command::Workers(command) => {
             let destroys = matches!(command, Workers::Solve(_) | Workers::KillRemote(_));

@@ -1,9 +1,25 @@
 //! Machines with addresses of their own, reached by OpenSSH: nobody watches them.
 
-use super::{Destination, Door, KindOfTarget, Refusal, Within};
+use super::{Destination, Door, KindOfTarget, KindOption, Refusal, Within};
 use crate::model::target::{Registration, TargetKind};
 use crate::remote::ssh;
 use crate::sys::env::Env;
+
+/// What a person may say of such a machine alone.
+const OPTIONS: [KindOption; 2] = [
+    KindOption {
+        name: "jump",
+        value: "[USER@]HOST",
+        help: "The machine through which it is reached, as ssh -J",
+        is_many: false,
+    },
+    KindOption {
+        name: "identity",
+        value: "any",
+        help: "Whatever machine answers at its address is it; else it is known by its host key",
+        is_many: false,
+    },
+];
 
 /// The kind of targets whose addresses somebody has registered.
 pub struct SshHosts;
@@ -21,6 +37,10 @@ impl KindOfTarget for SshHosts {
         &["address", "ssh-user", "ssh-key", "zone", "type", "pre", "spot"]
     }
 
+    fn own_options(&self) -> &'static [KindOption] {
+        &OPTIONS
+    }
+
     fn register(&self, registration: &mut Registration, _: &Env) -> Result<(), Refusal> {
         registration.kind = self.word();
         if registration.addresses.is_empty() {
@@ -29,11 +49,30 @@ impl KindOfTarget for SshHosts {
                 "as in: tpu register NAME --address HOST[:PORT],…",
             ));
         }
-        Ok(())
+        match registration.options.get("identity") {
+            None | Some("any") => Ok(()),
+            Some(other) => Err(Refusal::new(
+                format!("--identity {other}: it can be 'any' only"),
+                "without it a machine is known by its host key",
+            )),
+        }
     }
 
     fn workers(&self, asked: &Destination<'_>, within: Within<'_>) -> Result<Door, Refusal> {
-        let remote = ssh::open(asked.by_ssh(within, None));
+        let mut config = asked.by_ssh(within, None);
+        let said = |name: &str| asked.registration.and_then(|known| known.options.get(name));
+        let mut options: Vec<String> = Vec::new();
+        if let Some(jump) = said("jump") {
+            options.extend(["-J".to_owned(), jump.to_owned()]);
+        }
+        if said("identity") == Some("any") {
+            let unknown = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null"];
+            options
+                .extend(unknown.iter().flat_map(|option| ["-o".to_owned(), (*option).to_owned()]));
+        }
+        // What comes first wins: what is said of one machine is meant for it.
+        config.options.splice(0..0, options);
+        let remote = ssh::open(config);
         Ok(Door { remote, is_elsewhere: true, is_by_address: true })
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
+use super::words::words;
 
 /// How much there is of everything that jobs share, where somebody has set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +140,39 @@ fn positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number > 0)
 }
 
+/// The makers of accelerators, which each have a variable of their own that says which of them a program sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accelerators {
+    /// NVIDIA's GPUs.
+    #[default]
+    Nvidia,
+    /// AMD's GPUs.
+    Amd,
+    /// TPU chips.
+    Tpu,
+}
+
+words! {
+    /// The spelling in data.json and JSON output.
+    Accelerators {
+        Nvidia: "nvidia",
+        Amd: "amd",
+        Tpu: "tpu",
+    }
+}
+
+impl Accelerators {
+    /// The word, unless it is the usual one, which goes without saying.
+    pub(super) fn unusual(self) -> Option<&'static str> {
+        (self != Self::default()).then(|| self.as_str())
+    }
+
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        let parse = |word: &str| Self::ALL.into_iter().find(|whose| whose.as_str() == word);
+        read::one_of(value, path, parse, "nvidia, amd or tpu")
+    }
+}
+
 /// What a job was given when it was claimed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
@@ -148,6 +182,8 @@ pub struct Share {
     pub cpus: Option<u32>,
     /// Memory; nothing holds the job to it.
     pub memory: Option<Memory>,
+    /// Whose GPUs they are, which says by which variable a program is told of them.
+    pub accelerators: Accelerators,
 }
 
 impl Share {
@@ -174,7 +210,7 @@ fn object<const N: usize>(members: [(&str, Value); N]) -> Value {
     Value::Object(said.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
 }
 
-fn read_memory(value: Json<'_>, path: &Path<'_>) -> Result<Memory, DataError> {
+pub(super) fn read_memory(value: Json<'_>, path: &Path<'_>) -> Result<Memory, DataError> {
     let text = read::text(value, path)?;
     Memory::parse(&text).ok_or_else(|| path.error("an amount of memory such as 256G", Some(value)))
 }
@@ -241,6 +277,7 @@ pub(super) fn read_share(value: Json<'_>, path: &Path<'_>) -> Result<Share, Data
         gpus: fields.with("gpus", read_indices)?,
         cpus: fields.with("cpus", read::number)?,
         memory: fields.with("mem", read_memory)?,
+        accelerators: fields.with("accelerators", Accelerators::read)?.unwrap_or_default(),
     })
 }
 
@@ -250,6 +287,7 @@ pub(super) fn write_share(share: &Share) -> Value {
         ("gpus", json!(share.gpus)),
         ("cpus", json!(share.cpus)),
         ("mem", json!(share.memory.map(|memory| memory.to_string()))),
+        ("accelerators", json!(share.accelerators.unusual())),
     ])
 }
 

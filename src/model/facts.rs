@@ -2,6 +2,7 @@
 //!
 //! Effects produce these values and `plan` reads them; neither knows the other.
 
+mod machine;
 mod room;
 mod run;
 mod target;
@@ -10,6 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use machine::{GpuFact, MachineFact};
 pub use room::Room;
 pub use run::{RunFact, RunState};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};

@@ -212,6 +212,7 @@ impl Job {
             array: None,
             member: stored.member,
             target: stored.any_of.map_or_else(named, TargetRequest::Any),
+            chosen: None,
             dir: self.job_dir_id,
             configs: Vec::new(),
             words,
@@ -241,6 +242,7 @@ impl Job {
                 TargetRequest::Named(_) => None,
                 TargetRequest::Any(any_of) => Some(any_of.clone()),
             },
+            chosen: spec.chosen.clone(),
             ask: spec.ask.clone(),
             options: spec.options.clone(),
         };
@@ -441,7 +443,8 @@ mod tests {
     #[test]
     fn what_a_record_keeps_of_its_specification_gives_it_back() {
         let id = JobId::new(UserName::from("alice"), JobNumber(7));
-        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true) };
+        let any_of =
+            AnyOf { types: vec!["v2-8".to_owned()], reclaimable: Some(true), ..AnyOf::default() };
         let spec = JobSpec {
             name: Some("llama".to_owned()),
             member: Some(Member { group: JobNumber(12), index: 3 }),

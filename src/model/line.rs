@@ -84,17 +84,17 @@ fn write_wish(wish: &WaitingRun) -> Value {
 pub(super) fn write(line: &[Ticket]) -> Value {
     line.iter()
         .map(|ticket| {
-            json!({
-                "id": ticket.id,
-                "user": ticket.user,
-                "types": ticket.any_of.types,
-                "reclaimable": ticket.any_of.reclaimable,
-                "owner": ticket.owner,
-                "since": ticket.since.to_rfc3339(),
-                "seen": ticket.seen.to_rfc3339(),
-                "place": ticket.place,
-                "run": ticket.wish.as_ref().map(write_wish),
-            })
+            let members = [
+                ("id", json!(ticket.id)),
+                ("user", json!(ticket.user)),
+                ("owner", json!(ticket.owner)),
+                ("since", json!(ticket.since.to_rfc3339())),
+                ("seen", json!(ticket.seen.to_rfc3339())),
+                ("place", json!(ticket.place)),
+                ("run", json!(ticket.wish.as_ref().map(write_wish))),
+            ];
+            let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+            Value::Object(spec::write_any_of(&ticket.any_of).into_iter().chain(members).collect())
         })
         .collect()
 }
@@ -104,11 +104,16 @@ mod tests {
     use std::os::unix::ffi::OsStringExt as _;
 
     use super::*;
+    use crate::model::policy::Policy;
 
     #[test]
     fn a_line_reads_back() {
-        let any_of =
-            AnyOf { types: vec!["v2".to_owned(), "v3+".to_owned()], reclaimable: Some(false) };
+        let any_of = AnyOf {
+            types: vec!["v2".to_owned(), "v3+".to_owned()],
+            among: vec!["gpu[1-2]".to_owned()],
+            policy: Some(Policy::Frugal),
+            reclaimable: Some(false),
+        };
         let line = vec![Ticket {
             id: "1f".to_owned(),
             user: UserName::from("alice"),

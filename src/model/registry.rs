@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::capacity::{self, Capacity};
+use super::host;
 use super::ids::TargetName;
 use super::options::KindOptions;
 use super::read::{self, DataError, Fields, Json, Path};
@@ -248,6 +249,7 @@ fn read_registration(value: Json<'_>, path: &Path<'_>) -> Result<Registration, D
         queued: fields.with("queued", read::flag)?.unwrap_or_default(),
         engine: fields.with("engine", read::flag)?.unwrap_or_default(),
         capacity: fields.with("capacity", capacity::read_capacity)?,
+        host: fields.with("host", host::read)?,
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
 }
@@ -269,6 +271,7 @@ fn write_registration(registration: &Registration) -> Value {
         "queued": registration.queued,
         "engine": registration.engine.then_some(true),
         "capacity": registration.capacity.as_ref().map(capacity::write_capacity),
+        "host": registration.host.as_ref().map(host::write),
         "options": registration.options.to_value(),
     })
 }

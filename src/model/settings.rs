@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::policy::Policy;
 use super::prices;
 use super::read::{self, DataError, Json, Path};
 use super::target::ProviderName;
@@ -205,6 +206,8 @@ settings! {
     stage_root: Option<String> = None, maybe_text;
     /// Where jobs log; else below the state directory.
     log_root: Option<String> = None, maybe_text;
+    /// How one of several machines with room is chosen for a job.
+    policy: Policy = Policy::Sequential, Policy::read;
     /// A command that is told what happened.
     notify: Option<Vec<String>> = None, words;
     /// A regular expression for the names of checkpoints, where the usual ones do not fit.

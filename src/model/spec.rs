@@ -13,6 +13,7 @@ use super::capacity::{self, Ask};
 use super::extras;
 use super::member::{self, Array, Member};
 use super::options::KindOptions;
+use super::policy::Policy;
 use super::read::{self, DataError, Fields, Json, Path};
 
 /// What a job is to do.
@@ -26,6 +27,8 @@ pub struct JobSpec {
     pub member: Option<Member>,
     /// What it is to compute on.
     pub target: TargetRequest,
+    /// Why its target was chosen among several, in words.
+    pub chosen: Option<String>,
     /// Slot of the user's working directory; `None` where the directory stands in no slot.
     pub dir: Option<u32>,
     /// `key=value` in order, keys as typed: an alias of the user, or `config.…`.
@@ -64,6 +67,10 @@ pub enum TargetRequest {
 pub struct AnyOf {
     /// The types, as typed; none means any.
     pub types: Vec<String>,
+    /// Machines, pools and patterns of names, as typed; none means that a type decides.
+    pub among: Vec<String>,
+    /// How one of those is chosen, where that is not as the settings say.
+    pub policy: Option<Policy>,
     /// Reclaimable ones only, or on-demand ones only.
     pub reclaimable: Option<bool>,
 }
@@ -71,7 +78,11 @@ pub struct AnyOf {
 impl AnyOf {
     /// What is wished for, in words.
     pub fn in_words(&self) -> String {
-        if self.types.is_empty() { "any type".to_owned() } else { self.types.join(", ") }
+        match (self.among.as_slice(), self.types.as_slice()) {
+            ([], []) => "any type".to_owned(),
+            ([], types) => types.join(", "),
+            (among, _) => among.join(", "),
+        }
     }
 }
 
@@ -84,6 +95,8 @@ pub struct StoredSpec {
     pub member: Option<Member>,
     /// What it was to compute on, where a target was chosen for it.
     pub any_of: Option<AnyOf>,
+    /// Why that target was chosen, in words.
+    pub chosen: Option<String>,
     /// [`JobSpec::ask`].
     pub ask: Ask,
     /// [`JobSpec::options`].
@@ -98,6 +111,7 @@ impl JobSpec {
             array: None,
             member: None,
             target,
+            chosen: None,
             dir: Some(1),
             configs: Vec::new(),
             words: Vec::new(),
@@ -126,6 +140,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         array: fields.with("array", member::read_array)?,
         member: fields.with("member", member::read_member)?,
         target,
+        chosen: None,
         dir: fields.with("dir", read::number)?,
         configs: fields
             .with("configs", |value, path| read::list(value, path, pair))?
@@ -172,8 +187,26 @@ pub(super) fn read_any_of(fields: &Fields<'_>) -> Result<AnyOf, DataError> {
         types: fields
             .with("types", |value, path| read::list(value, path, read::text))?
             .unwrap_or_default(),
+        among: fields
+            .with("among", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
+        policy: fields.with("policy", Policy::read)?,
         reclaimable: fields.with("reclaimable", read::flag)?,
     })
+}
+
+/// What [`read_any_of`] reads: the members that there are.
+pub(super) fn write_any_of(any: &AnyOf) -> Map<String, Value> {
+    let among = Some(&any.among).filter(|among| !among.is_empty());
+    let members = [
+        ("types", json!(any.types)),
+        ("reclaimable", json!(any.reclaimable)),
+        ("among", json!(among)),
+        ("policy", json!(any.policy.map(Policy::as_str))),
+    ];
+    let needed = |key: &str, value: &Value| !value.is_null() || key == "reclaimable";
+    let members = members.into_iter().filter(|(key, value)| needed(key, value));
+    members.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Reads what a record keeps of its specification.
@@ -183,6 +216,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         name: fields.with("name", read::text)?,
         member: fields.with("member", member::read_member)?,
         any_of: fields.with("any_of", |value, path| read_any_of(&Fields::new(value, path)?))?,
+        chosen: fields.with("chosen", read::text)?,
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
     })
@@ -190,13 +224,13 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
 
 /// What a record keeps of its specification, for the file: the members that there are.
 pub(super) fn write_stored(stored: &StoredSpec) -> Value {
-    let any_of = stored.any_of.as_ref();
-    let any_of = any_of.map(|any| json!({ "types": any.types, "reclaimable": any.reclaimable }));
+    let any_of = stored.any_of.as_ref().map(write_any_of);
     let options = stored.options.to_value();
     let members = [
         ("name", json!(stored.name)),
         ("member", json!(stored.member.map(member::write_member))),
         ("any_of", json!(any_of)),
+        ("chosen", json!(stored.chosen)),
         ("ask", capacity::write_ask(&stored.ask)),
         ("options", json!(options)),
     ];

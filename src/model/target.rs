@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::capacity::Capacity;
+use super::host::HostRecord;
 use super::ids::TargetName;
 use super::options::KindOptions;
 use super::words::words;
@@ -210,6 +211,8 @@ pub struct Registration {
     pub engine: bool,
     /// What it has for jobs, where somebody has said so.
     pub capacity: Option<Capacity>,
+    /// What is kept of it as a machine of somebody's own.
+    pub host: Option<HostRecord>,
     /// What else was said of it, by the names of its kind's own options.
     pub options: KindOptions,
 }

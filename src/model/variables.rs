@@ -1,6 +1,8 @@
 //! The environment variables that mean something to this program, its jobs and its scripts: **the one table of
 //! them**. Whoever keeps, hands on or takes away a variable asks here.
 
+use super::capacity::Accelerators;
+
 /// Who gives a variable its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
@@ -64,9 +66,19 @@ pub const VARIABLES: [Variable; 19] = [
     claims(variable("TPU_MACHINE", SetBy::Supervisor)),
 ];
 
-/// The GPUs that a program of CUDA sees, by their numbers: none where it is empty (CUDA C++ Programming Guide,
-/// environment variables).
-pub const GPUS: &str = "CUDA_VISIBLE_DEVICES";
+/// The accelerators that a program sees, by their numbers: none where it is empty (CUDA C++ Programming Guide,
+/// environment variables; the documentation of `ROCm`, GPU isolation; Cloud TPU documentation, several processes).
+pub fn of_devices(whose: Accelerators) -> &'static str {
+    match whose {
+        Accelerators::Nvidia => "CUDA_VISIBLE_DEVICES",
+        Accelerators::Amd => "ROCR_VISIBLE_DEVICES",
+        Accelerators::Tpu => "TPU_VISIBLE_CHIPS",
+    }
+}
+
+/// Has CUDA count GPUs as their driver does, and not the fastest first (CUDA C++ Programming Guide, environment
+/// variables): else one number would be two GPUs.
+pub const DEVICE_ORDER: (&str, &str) = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 
 /// Of the account's own variables those that say where programs are: a job needs them as well as `tpu` does, and
 /// another machine has its own.

@@ -1,5 +1,6 @@
 //! `resume` and `rerun`: a new attempt that succeeds an old one, once.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::model::data::{Data, User};
@@ -16,10 +17,12 @@ use crate::runner::{StopPart, Unreached, environment};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
+use super::hosts::probe;
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction};
-use super::launch::{reconcile, room};
+use super::launch::reconcile;
+use super::launch::room::{self, Applicant};
 use super::lease::{self, Held};
 use super::printed::reached;
 use super::provision::{self, Wish};
@@ -251,8 +254,15 @@ fn plan_with(
             JobSpec { target, ..job.spec_with(args.clone()) }
         }
     };
-    let known_dead =
-        room::check(ctx, &data, (&target, &spec), Some(id), (provided, request.force))?;
+    let busy = match provided {
+        Provided::Already if request.force => {
+            probe::before_start(ctx, &data, &target).unwrap_or_default()
+        }
+        Provided::Already => probe::before_start(ctx, &data, &target)?,
+        Provided::Later | Provided::LaterByRule => BTreeMap::new(),
+    };
+    let applicant = Applicant { target: &target, ask: &spec.ask, busy: &busy, but: Some(id) };
+    let known_dead = room::check(ctx, &data, &applicant, (provided, request.force))?;
     let (start, code) = successor::of(ctx, user, job, request.how)?;
     if let Some(ResumeFrom::Nothing(looked)) = &start
         && !(request.from_nothing || request.force)
@@ -302,6 +312,7 @@ fn plan_with(
         roots,
         force: request.force,
         known_dead,
+        busy,
         machine,
         ticket: None,
         avoid: avoided(job, lost_with, ctx.clock.now()),

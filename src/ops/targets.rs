@@ -63,6 +63,12 @@ pub fn kind(ctx: &Ctx, told: Option<&str>, said: &[&str]) -> Result<TargetKind, 
     }
 }
 
+/// A registration that makes sense, as its kind wants it.
+pub(super) fn checked(ctx: &Ctx, registration: &Registration) -> Result<Registration, Error> {
+    checked_way(registration)?;
+    checked_by_kind(ctx, registration)
+}
+
 /// A registration as its kind wants it.
 fn checked_by_kind(ctx: &Ctx, registration: &Registration) -> Result<Registration, Error> {
     let mut registration = registration.clone();
@@ -87,8 +93,7 @@ pub fn register(
     force: bool,
 ) -> Result<Option<JobId>, Error> {
     checked_name(name)?;
-    checked_way(registration)?;
-    let registration = &checked_by_kind(ctx, registration)?;
+    let registration = &checked(ctx, registration)?;
     let full = TargetName::from(name);
     let is_other_way =
         |data: &Data| doors::are_fixed(data, &full) == registration.addresses.is_empty();
@@ -130,9 +135,11 @@ pub fn register(
             return Err(in_use(job, &full, or));
         }
         // What somebody has set of it stays, whatever else is said anew.
-        let set = tx.data.registration(&full).and_then(|known| known.capacity);
-        let capacity = registration.capacity.or(set);
-        let registration = Registration { capacity, ..registration.clone() };
+        let set = tx.data.registration(&full);
+        let capacity = registration.capacity.or(set.and_then(|known| known.capacity));
+        let kept = || set.and_then(|known| known.host.clone());
+        let host = registration.host.clone().or_else(kept);
+        let registration = Registration { capacity, host, ..registration.clone() };
         tx.data.registry_mut().register(full.clone(), registration);
         tx.edited(None, format!("{name} is registered"));
         Ok(begun)
@@ -181,16 +188,10 @@ fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {
 /// Forgets a target and its aliases. Refused while a record claims it, or a job may live on its workers.
 pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     let data = ctx.data()?;
-    let name = super::launch::check::resolve_target(&data, typed)?.name;
-    if let Some(job) = data.jobs().find(|job| may_be_there(ctx, &data, &name, job)) {
-        return Err(in_use(job, &name, "then repeat the command"));
-    }
+    let target = super::launch::check::resolve_target(&data, typed)?;
+    refuse_forgetting(ctx, &data, &target)?;
     ctx.transact(|tx| {
         let target = super::launch::check::resolve_target(&tx.data, typed)?;
-        if target.is_here() {
-            return Err(Error::refused("`local` is this machine and is always there")
-                .hint("run there with: tpu run local -- COMMAND"));
-        }
         let user = tx.data.jobs().find(|job| job.tpu == target.name && job.status.is_live());
         if let Some(job) = user {
             return Err(Error::refused(format!("{} is in use by {}", target.name, job.id()))
@@ -202,7 +203,19 @@ pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     })
 }
 
-fn checked_name(name: &str) -> Result<(), Error> {
+/// Refuses to forget a target that is always there, and one on whose workers a job may live.
+pub(super) fn refuse_forgetting(ctx: &Ctx, data: &Data, target: &Target) -> Result<(), Error> {
+    if target.is_here() {
+        return Err(Error::refused("`local` is this machine and is always there")
+            .hint("run there with: tpu run local -- COMMAND"));
+    }
+    match data.jobs().find(|job| may_be_there(ctx, data, &target.name, job)) {
+        Some(job) => Err(in_use(job, &target.name, "then repeat the command")),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn checked_name(name: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let is_built_in = Target::built_in().iter().any(|target| target.name.as_str() == name);
     let (own, whose) = name.split_once('@').unwrap_or((name, "-"));

@@ -59,7 +59,7 @@ pub fn give(
         let said = |mib| format!("{} of memory", Memory(mib));
         enough((mib(capacity.memory), mib(ask.memory)), tenants, held, said)?;
     }
-    Ok(Share { gpus, cpus: ask.cpus, memory: ask.memory })
+    Ok(Share { gpus, cpus: ask.cpus, memory: ask.memory, ..Share::default() })
 }
 
 /// Whether one job more may be there.

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::capacity::{Capacity, Share};
+use crate::model::capacity::{Capacity, Memory, Share};
+use crate::model::facts::{GpuFact, MachineFact};
 use crate::model::ids::{JobId, TargetName};
-use crate::ops::hosts::Host;
+use crate::ops::hosts::add::{Added, Asked};
+use crate::ops::hosts::{Host, Pool};
 
 /// Hosts, each with who is there.
 #[derive(Serialize, JsonSchema)]
@@ -29,6 +31,12 @@ pub struct HostPart<'a> {
     pub addresses: &'a [String],
     /// What it has for jobs.
     pub capacity: CapacityPart,
+    /// The pools that it is in.
+    pub pools: &'a [String],
+    /// Words by which it is found.
+    pub tags: &'a [String],
+    /// Whether nothing new begins there.
+    pub drained: bool,
     /// Who has a place there.
     pub jobs: Vec<PlacePart<'a>>,
 }
@@ -43,6 +51,9 @@ impl<'a> From<&'a Host> for HostPart<'a> {
             name: &host.name,
             addresses: &host.addresses,
             capacity: CapacityPart::from(&host.capacity),
+            pools: &host.record.pools,
+            tags: &host.record.tags,
+            drained: host.record.drained.is_some(),
             jobs: host.jobs.iter().map(place).collect(),
         }
     }
@@ -119,4 +130,172 @@ pub struct SetPart<'a> {
     pub target: &'a TargetName,
     /// What it has for jobs.
     pub capacity: CapacityPart,
+}
+
+/// Hosts that were added.
+#[derive(Serialize, JsonSchema)]
+pub struct HostsAddedDocument<'a> {
+    /// Each of them.
+    pub added: Vec<AddedPart<'a>>,
+}
+
+impl<'a> From<&'a [Added]> for HostsAddedDocument<'a> {
+    fn from(added: &'a [Added]) -> Self {
+        let part = |host: &'a Added| AddedPart {
+            name: &host.name,
+            capacity: CapacityPart::from(&host.capacity),
+            machine: host.answer.as_ref().and_then(|a| a.as_ref().ok()).map(MachinePart::from),
+            silent: host.answer.as_ref().and_then(|a| a.as_ref().err()).map(String::as_str),
+        };
+        Self { added: added.iter().map(part).collect() }
+    }
+}
+
+/// A host that was added.
+#[derive(Serialize, JsonSchema)]
+pub struct AddedPart<'a> {
+    /// Its name.
+    pub name: &'a TargetName,
+    /// What it has for jobs.
+    pub capacity: CapacityPart,
+    /// What it says of itself; null where it says nothing or was not asked.
+    pub machine: Option<MachinePart<'a>>,
+    /// Why it does not answer.
+    pub silent: Option<&'a str>,
+}
+
+/// Hosts that were asked.
+#[derive(Serialize, JsonSchema)]
+pub struct HostsAskedDocument<'a> {
+    /// Each of them.
+    pub asked: Vec<AskedPart<'a>>,
+}
+
+impl<'a> From<&'a [Asked]> for HostsAskedDocument<'a> {
+    fn from(asked: &'a [Asked]) -> Self {
+        let part = |(name, answer): &'a Asked| AskedPart {
+            name,
+            machine: answer.as_ref().ok().map(MachinePart::from),
+            silent: answer.as_ref().err().map(String::as_str),
+        };
+        Self { asked: asked.iter().map(part).collect() }
+    }
+}
+
+/// A host that was asked.
+#[derive(Serialize, JsonSchema)]
+pub struct AskedPart<'a> {
+    /// Its name.
+    pub name: &'a TargetName,
+    /// What it says of itself.
+    pub machine: Option<MachinePart<'a>>,
+    /// Why it does not answer.
+    pub silent: Option<&'a str>,
+}
+
+/// What a machine says of itself; null where it says nothing.
+#[derive(Serialize, JsonSchema)]
+pub struct MachinePart<'a> {
+    /// What it calls itself.
+    pub hostname: &'a str,
+    /// CPUs that a program may use.
+    pub cpus: Option<u32>,
+    /// How many programs wanted a CPU at a time, in the last minute.
+    pub load: Option<f64>,
+    /// Memory, in MiB.
+    pub mem_mib: Option<u64>,
+    /// Memory that a program can still have, in MiB.
+    pub free_mib: Option<u64>,
+    /// What is free on the disk of the account's home, in MiB.
+    pub free_disk_mib: Option<u64>,
+    /// Accelerators.
+    pub gpus: Vec<GpuPart<'a>>,
+    /// The version of tmux.
+    pub tmux: Option<&'a str>,
+    /// The version of Python.
+    pub python: Option<&'a str>,
+}
+
+impl<'a> From<&'a MachineFact> for MachinePart<'a> {
+    fn from(fact: &'a MachineFact) -> Self {
+        let mib = |memory: Option<Memory>| memory.map(|Memory(mib)| mib);
+        Self {
+            hostname: &fact.hostname,
+            cpus: fact.cpus,
+            load: fact.load,
+            mem_mib: mib(fact.memory),
+            free_mib: mib(fact.available),
+            free_disk_mib: mib(fact.free_disk),
+            gpus: fact.gpus.iter().map(GpuPart::from).collect(),
+            tmux: fact.tmux.as_deref(),
+            python: fact.python.as_deref(),
+        }
+    }
+}
+
+/// An accelerator; null where it says nothing.
+#[derive(Serialize, JsonSchema)]
+pub struct GpuPart<'a> {
+    /// Its number, as its driver counts.
+    pub index: u32,
+    /// What it is.
+    pub model: Option<&'a str>,
+    /// How much of the last moment it was at work, in per cent.
+    pub use_percent: Option<u32>,
+    /// Its memory that is in use, in MiB.
+    pub used_mib: Option<u64>,
+    /// Its memory, in MiB.
+    pub mem_mib: Option<u64>,
+    /// How hot it is, in degrees Celsius.
+    pub celsius: Option<u32>,
+    /// Accounts whose programs are on it.
+    pub users: Vec<&'a str>,
+}
+
+impl<'a> From<&'a GpuFact> for GpuPart<'a> {
+    fn from(gpu: &'a GpuFact) -> Self {
+        let mib = |memory: Option<Memory>| memory.map(|Memory(mib)| mib);
+        Self {
+            index: gpu.index,
+            model: gpu.model.as_deref(),
+            use_percent: gpu.use_percent,
+            used_mib: mib(gpu.used),
+            mem_mib: mib(gpu.memory),
+            celsius: gpu.celsius,
+            users: gpu.processes.iter().map(|(_, user)| user.as_str()).collect(),
+        }
+    }
+}
+
+/// Hosts that were changed.
+#[derive(Serialize, JsonSchema)]
+pub struct HostsChangedDocument<'a> {
+    /// Their names.
+    pub hosts: &'a [TargetName],
+}
+
+/// Pools of hosts.
+#[derive(Serialize, JsonSchema)]
+pub struct PoolsDocument<'a> {
+    /// Each of them.
+    pub pools: Vec<PoolPart<'a>>,
+}
+
+impl<'a> From<&'a [Pool]> for PoolsDocument<'a> {
+    fn from(pools: &'a [Pool]) -> Self {
+        let part =
+            |pool: &'a Pool| PoolPart { name: &pool.name, open: pool.open, hosts: &pool.hosts };
+        Self { pools: pools.iter().map(part).collect() }
+    }
+}
+
+/// A pool of hosts.
+#[derive(Serialize, JsonSchema)]
+pub struct PoolPart<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// On how many of its hosts jobs may begin.
+    pub open: usize,
+    /// Its hosts.
+    pub hosts: &'a [TargetName],
 }

@@ -15,6 +15,7 @@ use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, S
 use crate::ops::show::Whole;
 
 use super::events::EventPart;
+use super::hosts::SharePart;
 use super::words::{TimePart, Word};
 
 /// All jobs of a user, or of everybody.
@@ -46,6 +47,10 @@ impl<'a> From<&'a Snapshot> for SnapshotDocument<'a> {
 pub struct ExplainDocument<'a> {
     /// The job.
     pub job: JobPart<'a>,
+    /// Why it is on its target and on no other; null where it was named.
+    pub chosen: Option<&'a str>,
+    /// What it was given of its target; null where nothing was counted.
+    pub share: Option<SharePart<'a>>,
 }
 
 /// The jobs that were waited for.

@@ -18,7 +18,10 @@ use super::data::{BegunDocument, ChangedDataDocument, DataDocument, FoundDocumen
 use super::doctor::{FindingsDocument, LockDocument, RestoredDocument};
 use super::errors::ErrorDocument;
 use super::events::{ClearedLogDocument, EventsDocument, NewsDocument};
-use super::hosts::{HostsDocument, HostsSetDocument};
+use super::hosts::{
+    HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
+    PoolsDocument,
+};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -132,8 +135,12 @@ documents! {
     DescribeMachinesDocument<'_>: "describe";
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
+    HostsAddedDocument<'_>: "hosts";
+    HostsAskedDocument<'_>: "hosts";
+    HostsChangedDocument<'_>: "hosts", "pools";
     HostsDocument<'_>: "hosts";
-    HostsSetDocument<'_>: "hosts";
+    HostsSetDocument<'_>: "hosts", "pools";
+    PoolsDocument<'_>: "pools";
     SimulatedTargetDocument<'_>: "sim";
     SimulatedEventDocument<'_>: "sim";
     SimulatedStoryDocument: "sim";

@@ -13,7 +13,7 @@ use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::proc::{self, Spawn};
 use tpu::sys::procs::{self, Process, Signal, Table};
 
-use super::tmux::write_file;
+use super::tmux::{write_file, write_script};
 use super::wait::wait_until;
 
 /// The server, where Debian and others keep it.
@@ -33,8 +33,17 @@ pub(crate) fn is_installed() -> bool {
 pub(crate) struct Hosts {
     dir: tempfile::TempDir,
     servers: Vec<Server>,
-    /// A directory whose contents the hosts do not see.
-    hidden: Option<PathBuf>,
+    world: World,
+}
+
+/// What hosts have of their own, beside an address and a home.
+enum World {
+    /// Nothing: they are this machine under other addresses.
+    Shared,
+    /// A disk in the place of this directory.
+    Disk(PathBuf),
+    /// A name, a boot and GPUs.
+    Machine,
 }
 
 struct Server {
@@ -45,7 +54,7 @@ struct Server {
 impl Hosts {
     /// So many hosts, each with a server and a home of its own.
     pub(crate) fn new(count: usize) -> Self {
-        Self::with(count, None)
+        Self::with(count, World::Shared)
     }
 
     /// The same, on which a directory is on a disk of their own. None where that cannot be, which is said.
@@ -57,10 +66,28 @@ impl Hosts {
             said.unwrap();
             return None;
         }
-        Some(Self::with(count, Some(hidden.to_owned())))
+        Some(Self::with(count, World::Disk(hidden.to_owned())))
     }
 
-    fn with(count: usize, hidden: Option<PathBuf>) -> Self {
+    /// Hosts that take themselves for machines of their own, `h1`, `h2` and so on, each with another boot and with
+    /// four GPUs by the word of an `nvidia-smi`. None where that cannot be, which is said.
+    pub(crate) fn machines(count: usize) -> Option<Self> {
+        let tried = Spawn::new("unshare").args(["-m", "-u", "hostname", "h0"]);
+        if !proc::run(&tried).is_ok_and(|output| output.status.success()) {
+            let said = writeln!(std::io::stderr(), "skipped: no namespaces can be made");
+            said.unwrap();
+            return None;
+        }
+        Some(Self::with(count, World::Machine))
+    }
+
+    /// Has somebody else's process on a GPU of a machine, by the word of its `nvidia-smi`.
+    pub(crate) fn occupy(&self, index: usize, gpu: u32) {
+        let said = format!("GPU-{gpu}, {}\n", std::process::id());
+        write_file(&self.home(index).join("apps"), &said);
+    }
+
+    fn with(count: usize, world: World) -> Self {
         let dir = tempfile::Builder::new().prefix("sshd-").tempdir().unwrap();
         for key in ["host", "client"] {
             let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
@@ -71,7 +98,7 @@ impl Hosts {
         if rustix::process::getuid().is_root() {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
-        let mut hosts = Self { dir, servers: Vec::new(), hidden };
+        let mut hosts = Self { dir, servers: Vec::new(), world };
         for index in 0..count {
             let ip = format!("127.0.0.{}", 11 + index);
             hosts.servers.push(Server { address: ip, child: None });
@@ -129,11 +156,15 @@ impl Hosts {
         };
         let home = self.home(index);
         std::fs::create_dir_all(&home).unwrap();
+        let mut path = "/usr/local/bin:/usr/bin:/bin".to_owned();
+        if matches!(self.world, World::Machine) {
+            path = format!("{}:{path}", self.furnish(index).display());
+        }
         let at = |name: &str| self.path(name).display().to_string();
         let config = format!(
             "Port {port}\nListenAddress {ip}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
              PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-             MaxStartups 1000\nMaxSessions 100\nLogLevel ERROR\nSetEnv HOME={}\n",
+             MaxStartups 1000\nMaxSessions 100\nLogLevel ERROR\nSetEnv HOME={} PATH={path}\n",
             at("host"),
             at("authorized"),
             home.display(),
@@ -141,9 +172,17 @@ impl Hosts {
         let file = self.path(&format!("sshd-{index}.conf"));
         write_file(&file, &config);
         let log = std::fs::File::create(self.path(&format!("sshd-{index}.log"))).unwrap();
-        let mut command = match &self.hidden {
-            None => Command::new(SSHD),
-            Some(hidden) => {
+        let mut command = match &self.world {
+            World::Shared => Command::new(SSHD),
+            World::Machine => {
+                let own = "hostname \"$0\" && mount --bind \"$1\" /proc/sys/kernel/random/boot_id && \
+                           shift && exec \"$@\"";
+                let mut command = Command::new("unshare");
+                command.args(["-m", "-u", "sh", "-c", own, &format!("h{}", index + 1)]);
+                command.arg(home.join("boot")).arg(SSHD);
+                command
+            }
+            World::Disk(hidden) => {
                 let mount = "mount -t tmpfs none \"$0\" && exec \"$@\"";
                 let mut command = Command::new("unshare");
                 command.args(["-m", "sh", "-c", mount]).arg(hidden).arg(SSHD);
@@ -168,6 +207,25 @@ impl Hosts {
             std::net::TcpStream::connect((ip.as_str(), port)).is_ok()
         });
         self.servers[index] = Server { address: format!("{ip}:{port}"), child: Some(child) };
+    }
+
+    /// What makes a host a machine of its own; the directory with its programs.
+    fn furnish(&self, index: usize) -> PathBuf {
+        let (home, boot) = (self.home(index), self.home(index).join("boot"));
+        if !boot.is_file() {
+            write_file(&boot, &format!("boot-{index}\n"));
+        }
+        let programs = home.join("bin");
+        std::fs::create_dir_all(&programs).unwrap();
+        let apps = home.join("apps");
+        let driver = format!(
+            "case $1 in\n\
+             --query-gpu=*) for gpu in 0 1 2 3; do echo \"$gpu, GPU-$gpu, Stand-in, 0, 1, 1024, 40\"; done ;;\n\
+             --query-compute-apps=*) cat '{}' 2>/dev/null ;;\nesac\nexit 0",
+            apps.display()
+        );
+        write_script(&programs.join("nvidia-smi"), &driver);
+        programs
     }
 
     /// The processes that hold the connections of a host, not what runs there.

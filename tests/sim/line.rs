@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tpu::kinds::tpu::sim::Event;
+use tpu::model::capacity::Ask;
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
@@ -128,8 +129,8 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
             number
         };
         let user = UserName::from(USERS.get(person % USERS.len()).copied().unwrap_or("alice"));
-        let any_of = AnyOf { types: vec!["v2-8".to_owned()], reclaimable: None };
-        let wish = Wish { user: user.clone(), any_of: any_of.clone() };
+        let any_of = AnyOf { types: vec!["v2-8".to_owned()], ..AnyOf::default() };
+        let wish = Wish { user: user.clone(), any_of: any_of.clone(), ask: Ask::default() };
         let spec = JobSpec {
             configs: vec![("config.lineage".to_owned(), number.to_string())],
             rules: Some("pass".to_owned()),

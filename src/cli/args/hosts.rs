@@ -1,12 +1,14 @@
-//! `tpu hosts`.
+//! `tpu hosts`, `tpu pools`.
 
 use clap::{Args, Subcommand};
+
+use super::{Brought, OfMachine};
 
 /// `tpu hosts`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  tpu hosts\n  tpu hosts set gpu[01-04] --max-jobs 2 --gpus 8"
+    after_help = "Examples:\n  tpu hosts\n  tpu hosts add gpu[01-04] --max-jobs 2 --gpus 8"
 )]
 pub struct Hosts {
     /// What to do with them
@@ -17,19 +19,52 @@ pub struct Hosts {
 /// What can be done with hosts.
 #[derive(Debug, Subcommand)]
 pub enum HostsStep {
+    /// List them: what each has for jobs, and who has it
+    #[command(after_help = "Examples:\n  tpu hosts list\n  tpu hosts list gpu[01-04]")]
+    List(SomeHosts),
+    /// Show all that is known of one
+    #[command(after_help = "Examples:\n  tpu hosts show gpu01\n  tpu hosts show gpu01 --json")]
+    Show(SomeHosts),
+    /// Make machines known that are reached by ssh
+    #[command(
+        after_help = "Examples:\n  tpu hosts add gpu[01-04].lab --user me --max-jobs 2 --gpus 8\n  tpu hosts add j[1-4] --address juliet[1-4].lab:2222 --pool lab --tag a100"
+    )]
+    Add(AddHosts),
     /// Say what targets have for jobs: it holds for those that start from then on
     #[command(
         after_help = "Examples:\n  tpu hosts set gpu[01-04] --max-jobs 2 --gpus 8\n  tpu hosts set local --max-jobs none"
     )]
     Set(SetHosts),
+    /// Let nothing new begin there; what runs is left alone
+    #[command(
+        after_help = "Examples:\n  tpu hosts drain gpu03 --why 'new disk on Monday'\n  tpu hosts drain gpu[01-04]"
+    )]
+    Drain(DrainHosts),
+    /// Let jobs begin there again
+    #[command(after_help = "Examples:\n  tpu hosts undrain gpu03\n  tpu hosts undrain gpu[01-04]")]
+    Undrain(SomeHosts),
+    /// Forget machines on which nothing runs
+    #[command(after_help = "Examples:\n  tpu hosts remove gpu03\n  tpu hosts remove gpu[01-04]")]
+    Remove(SomeHosts),
+    /// Ask machines how they are
+    #[command(after_help = "Examples:\n  tpu hosts probe gpu[01-04]\n  tpu hosts probe local")]
+    Probe(SomeHosts),
+    /// Ask machines what they have, and keep it as what they have for jobs
+    #[command(after_help = "Examples:\n  tpu hosts detect gpu[01-04]\n  tpu hosts detect local")]
+    Detect(SomeHosts),
 }
 
-/// `tpu hosts set`.
+/// Hosts by their names.
 #[derive(Debug, Args)]
-pub struct SetHosts {
-    /// Targets, or patterns of their names
-    #[arg(value_name = "TARGET", required = true)]
+pub struct SomeHosts {
+    /// Machines, patterns of names, pools, tags
+    #[arg(value_name = "HOST")]
     pub targets: Vec<String>,
+}
+
+/// What machines have for jobs, as typed.
+#[derive(Debug, Args)]
+pub struct HostLimits {
     /// Jobs at a time, or `none` for no limit
     #[arg(long, value_name = "N")]
     pub max_jobs: Option<String>,
@@ -42,4 +77,100 @@ pub struct SetHosts {
     /// Memory to give out, as in 256G, or `none`
     #[arg(long, value_name = "SIZE")]
     pub mem: Option<String>,
+}
+
+/// `tpu hosts add`.
+#[derive(Debug, Args)]
+pub struct AddHosts {
+    /// Names of the machines, or patterns of names
+    #[arg(value_name = "HOST", required = true)]
+    pub targets: Vec<String>,
+    /// Where they are, HOST[:PORT] or patterns, as many as names [default: the names]
+    #[arg(long, value_name = "ADDRESS")]
+    pub address: Vec<String>,
+    /// The account there; --user NAME says the same here
+    #[arg(long, value_name = "NAME")]
+    pub ssh_user: Option<String>,
+    /// The key for it
+    #[arg(long, visible_alias = "key", value_name = "FILE")]
+    pub ssh_key: Option<String>,
+    /// What they have for jobs.
+    #[command(flatten)]
+    pub limits: HostLimits,
+    /// Pools that they are in, by which jobs may ask for one of them
+    #[arg(long, value_name = "NAME")]
+    pub pool: Vec<String>,
+    /// Words by which they are found
+    #[arg(long, value_name = "WORD")]
+    pub tag: Vec<String>,
+    /// Any machine may answer at an address, and one at several (--identity any)
+    #[arg(long)]
+    pub any_identity: bool,
+    /// Do not try whether they answer
+    #[arg(long)]
+    pub no_probe: bool,
+    /// Options of one kind of target alone, by their names
+    #[command(flatten)]
+    pub of_kind: Brought<OfMachine>,
+}
+
+/// `tpu hosts set`.
+#[derive(Debug, Args)]
+pub struct SetHosts {
+    /// Targets, patterns of names, pools, tags
+    #[arg(value_name = "TARGET", required = true)]
+    pub targets: Vec<String>,
+    /// What they have for jobs.
+    #[command(flatten)]
+    pub limits: HostLimits,
+    /// Pools that they are in from now on, or `none`
+    #[arg(long, value_name = "NAME")]
+    pub pool: Vec<String>,
+    /// Words by which they are found from now on, or `none`
+    #[arg(long, value_name = "WORD")]
+    pub tag: Vec<String>,
+}
+
+/// `tpu hosts drain`.
+#[derive(Debug, Args)]
+pub struct DrainHosts {
+    /// Machines, patterns of names, pools, tags
+    #[arg(value_name = "HOST", required = true)]
+    pub targets: Vec<String>,
+    /// What for, in words: whoever is refused a machine reads it
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+}
+
+/// `tpu pools`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Pools {
+    /// What to do with them
+    #[command(subcommand)]
+    pub step: Option<PoolsStep>,
+}
+
+/// What can be done with pools of hosts.
+#[derive(Debug, Subcommand)]
+pub enum PoolsStep {
+    /// Let jobs begin on the machines of a pool again
+    #[command(after_help = "Examples:\n  tpu pools activate lab\n  tpu pools activate lab old")]
+    Activate(SomePools),
+    /// Let nothing new begin on the machines of a pool
+    #[command(after_help = "Examples:\n  tpu pools deactivate lab\n  tpu pools deactivate lab old")]
+    Deactivate(SomePools),
+    /// Say what the machines of a pool have for jobs
+    #[command(
+        after_help = "Examples:\n  tpu pools set lab --max-jobs 2\n  tpu pools set lab --gpus 8"
+    )]
+    Set(SetHosts),
+}
+
+/// Pools by their names.
+#[derive(Debug, Args)]
+pub struct SomePools {
+    /// Pools
+    #[arg(value_name = "POOL", required = true)]
+    pub pools: Vec<String>,
 }

@@ -38,6 +38,10 @@ pub struct Run {
     /// With a type: wait in line until one is free, even across a reboot
     #[arg(long)]
     pub wait: bool,
+    /// Of several machines the first, any, that with most or with least room:
+    /// sequential, random, smart, frugal [default: the setting]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
     /// Pass the number of resumes to the program as --config.stage
     #[arg(long)]
     pub log_stage: bool,

@@ -47,6 +47,16 @@ impl OptionsOfKind for OfTarget {
     }
 }
 
+/// Those that describe a machine with an address.
+#[derive(Debug)]
+pub struct OfMachine;
+
+impl OptionsOfKind for OfMachine {
+    fn of(kind: &dyn KindOfTarget) -> &'static [KindOption] {
+        if kind.options().contains(&"address") { kind.own_options() } else { &[] }
+    }
+}
+
 /// Those that describe a job.
 #[derive(Debug)]
 pub struct OfJob;

@@ -10,6 +10,7 @@ use crate::cli::print::{
     block::{self, Show},
 };
 use crate::cli::print::{Output, table};
+use crate::model::capacity::Share;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::job::Status;
@@ -21,6 +22,7 @@ use crate::ops::selection;
 use crate::ops::whose::Purpose;
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::escape;
+use crate::wire::hosts::SharePart;
 use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
 /// `check`: a block for each job.
@@ -169,9 +171,29 @@ fn ends_in(view: &JobView, ending: Option<&Ending>) -> String {
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let id = app.requester()?.one_job(words, Purpose::Look)?;
-    let view = snapshot::look_at(app.ctx()?, &id)?;
-    let text = explained(app.ctx()?, &view)?;
-    Ok(Output::new(text, &ExplainDocument { job: JobPart::from(&view) }))
+    let ctx = app.ctx()?;
+    let view = snapshot::look_at(ctx, &id)?;
+    let text = explained(ctx, &view)?;
+    let data = ctx.data()?;
+    let record = data.job(&id);
+    let spec = record.and_then(|job| job.spec.as_ref());
+    let document = ExplainDocument {
+        job: JobPart::from(&view),
+        chosen: spec.and_then(|spec| spec.chosen.as_deref()),
+        share: record.and_then(|job| job.share.as_ref()).map(SharePart::from),
+    };
+    Ok(Output::new(text, &document))
+}
+
+/// Why a job is where it is, and what it was given there.
+fn place(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
+    let data = ctx.data()?;
+    let Some(job) = data.job(&view.id) else { return Ok(String::new()) };
+    let chosen = job.spec.as_ref().and_then(|spec| spec.chosen.as_ref());
+    let chosen = chosen.map(|why| format!("target: {}, {why}\n", view.target));
+    let given = job.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
+    let given = given.map(|words| format!("given: {words}\n"));
+    Ok([chosen, given].into_iter().flatten().collect())
 }
 
 /// Why a job has the status it has, for people.
@@ -213,6 +235,7 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
         let whose = if matches!(exit, Exit::Script(_)) { " (the script's)" } else { "" };
         text += &format!("exit code: {}{whose}\n", exit.code());
     }
+    text += &place(ctx, view)?;
     text += &format!("rules: {}\n", view.rules);
     text += &match &view.next {
         Some(next) => format!("next: {}\n", next.reason),

@@ -1,27 +1,102 @@
-//! `hosts`: machines of one's own, what they have for jobs, and who has it.
+//! `hosts`, `pools`: machines of one's own, what they have for jobs, and who has it.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Hosts, HostsStep, SetHosts};
+use crate::cli::args::{
+    AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts,
+};
+use crate::cli::legacy;
 use crate::cli::print::{Output, table};
 use crate::model::capacity::Share;
-use crate::ops::Error;
+use crate::model::facts::MachineFact;
+use crate::model::ids::TargetName;
+use crate::ops::hosts::add::{self, Asked, NewHosts};
 use crate::ops::hosts::{self, Host, Limits};
-use crate::text::escape;
-use crate::wire::hosts::{HostsDocument, HostsSetDocument};
+use crate::ops::{Error, Kind};
+use crate::text::{counted, escape};
+use crate::wire::hosts::{
+    HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
+    PoolsDocument,
+};
 
-/// `hosts`, `hosts set`.
+/// `hosts …`.
 pub(in crate::cli) fn run(app: &App, args: &Hosts) -> Outcome {
+    let ctx = app.ctx()?;
     match &args.step {
-        None => list(app),
+        None => list(app, &[]),
+        Some(HostsStep::List(some)) => list(app, &some.targets),
+        Some(HostsStep::Show(some)) => show(app, &some.targets),
+        Some(HostsStep::Add(args)) => add(app, args),
         Some(HostsStep::Set(args)) => set(app, args),
+        Some(HostsStep::Drain(args)) => drain(app, args),
+        Some(HostsStep::Undrain(some)) => {
+            needed(&some.targets, "undrain")?;
+            Ok(changed(&add::undrain(ctx, &some.targets)?, "takes jobs again"))
+        }
+        Some(HostsStep::Remove(some)) => {
+            needed(&some.targets, "remove")?;
+            Ok(changed(&add::remove(ctx, &some.targets)?, "is forgotten"))
+        }
+        Some(HostsStep::Probe(some)) => {
+            needed(&some.targets, "probe")?;
+            Ok(asked(&add::ask(ctx, &some.targets)?))
+        }
+        Some(HostsStep::Detect(some)) => {
+            needed(&some.targets, "detect")?;
+            Ok(asked(&add::detect(ctx, &some.targets)?))
+        }
     }
 }
 
-fn list(app: &App) -> Outcome {
-    let hosts = hosts::list(app.ctx()?)?;
+/// `pools …`.
+pub(in crate::cli) fn pools(app: &App, args: &Pools) -> Outcome {
+    let ctx = app.ctx()?;
+    match &args.step {
+        None => {
+            let pools = hosts::pools(ctx)?;
+            let row = |pool: &hosts::Pool| {
+                let names: Vec<&str> = pool.hosts.iter().map(TargetName::as_str).collect();
+                let open = format!("{} of {}", pool.open, pool.hosts.len());
+                vec![pool.name.clone(), open, escape(&names.join(", ")).into_owned()]
+            };
+            let rows: Vec<Vec<String>> = pools.iter().map(row).collect();
+            let text = if rows.is_empty() {
+                "No pools. As in: tpu hosts set gpu[01-04] --pool lab".to_owned()
+            } else {
+                table::columns(&["POOL", "OPEN", "HOSTS"], &rows)
+            };
+            Ok(Output::new(text, &PoolsDocument::from(pools.as_slice())))
+        }
+        Some(PoolsStep::Activate(some)) => {
+            hosts::refuse_no_pool(ctx, &some.pools)?;
+            Ok(changed(&add::undrain(ctx, &some.pools)?, "takes jobs again"))
+        }
+        Some(PoolsStep::Deactivate(some)) => {
+            hosts::refuse_no_pool(ctx, &some.pools)?;
+            let why = format!("pool {}", some.pools.join(", "));
+            Ok(changed(&add::drain(ctx, &some.pools, Some(&why))?, "takes no new jobs"))
+        }
+        Some(PoolsStep::Set(args)) => {
+            hosts::refuse_no_pool(ctx, &args.targets)?;
+            set(app, args)
+        }
+    }
+}
+
+fn needed(words: &[String], verb: &str) -> Result<(), Error> {
+    if words.is_empty() {
+        return Err(
+            Error::usage("which machines?").hint(format!("as in: tpu hosts {verb} gpu[01-04]"))
+        );
+    }
+    Ok(())
+}
+
+fn list(app: &App, words: &[String]) -> Outcome {
+    let hosts = hosts::list(app.ctx()?, words)?;
     let rows: Vec<Vec<String>> = hosts.iter().map(row).collect();
-    let text = table::columns(&["HOST", "JOBS", "GPUS", "CPUS", "MEM", "WHO"], &rows);
+    let titles = ["HOST", "JOBS", "GPUS", "CPUS", "MEM", "POOLS", "STATE", "WHO"];
+    let text = table::columns(&titles, &rows);
     Ok(Output::new(text, &HostsDocument::from(hosts.as_slice())))
 }
 
@@ -32,10 +107,9 @@ fn row(host: &Host) -> Vec<String> {
         None => "-".to_owned(),
     };
     let limit = |limit: Option<String>| limit.unwrap_or_else(|| "-".to_owned());
-    let who = host.jobs.iter().map(|(job, share)| {
-        let share = share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
-        share.map_or_else(|| job.to_string(), |share| format!("{job} ({share})"))
-    });
+    let words = |words: &[String]| {
+        if words.is_empty() { "-".to_owned() } else { escape(&words.join(",")).into_owned() }
+    };
     vec![
         escape(host.name.as_str()).into_owned(),
         match capacity.jobs {
@@ -45,27 +119,177 @@ fn row(host: &Host) -> Vec<String> {
         of(host.gpus_in_use(), capacity.gpus),
         limit(capacity.cpus.map(|count| count.to_string())),
         limit(capacity.memory.map(|memory| memory.to_string())),
-        escape(&who.collect::<Vec<_>>().join(", ")).into_owned(),
+        words(&[host.record.pools.clone(), host.record.tags.clone()].concat()),
+        if host.record.drained.is_some() { "drained" } else { "open" }.to_owned(),
+        who(host),
     ]
 }
 
-fn set(app: &App, args: &SetHosts) -> Outcome {
+fn who(host: &Host) -> String {
+    let each = host.jobs.iter().map(|(job, share)| {
+        let share = share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
+        share.map_or_else(|| job.to_string(), |share| format!("{job} ({share})"))
+    });
+    escape(&each.collect::<Vec<_>>().join(", ")).into_owned()
+}
+
+fn show(app: &App, words: &[String]) -> Outcome {
+    needed(words, "show")?;
+    let hosts = hosts::list(app.ctx()?, words)?;
+    let text: Vec<String> = hosts.iter().map(described).collect();
+    Ok(Output::new(text.join("\n"), &HostsDocument::from(hosts.as_slice())))
+}
+
+fn described(host: &Host) -> String {
+    let line = |name: &str, value: &str| format!("{name:<10} {}\n", escape(value));
+    let mut text = line("host", host.name.as_str());
+    if !host.addresses.is_empty() {
+        text += &line("address", &host.addresses.join(", "));
+    }
+    text += &line("takes", &hosts::in_words(&host.capacity));
+    for (name, words) in [("pools", &host.record.pools), ("tags", &host.record.tags)] {
+        if !words.is_empty() {
+            text += &line(name, &words.join(", "));
+        }
+    }
+    if let Some(drained) = &host.record.drained {
+        let why = drained.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let since = drained.since.to_rfc3339();
+        text += &line("drained", &format!("by {} since {since}{why}", drained.by));
+    }
+    if let Some(found) = &host.record.found {
+        let some = [
+            found.cpus.map(|cpus| format!("{cpus} CPUs")),
+            found.memory.map(|memory| format!("{memory} of memory")),
+            found.gpus.map(|gpus| match &found.model {
+                Some(model) => format!("{gpus} × {model}"),
+                None => format!("{gpus} accelerators"),
+            }),
+            found.tmux.as_ref().map(|version| format!("tmux {version}")),
+            found.python.as_ref().map(|version| format!("Python {version}")),
+        ];
+        text += &line("found", &some.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    }
+    text + &line("jobs", &if host.jobs.is_empty() { "none".to_owned() } else { who(host) })
+}
+
+fn limits(said: &HostLimits) -> Result<Limits, Error> {
     let number = |option: &str, text: &Option<String>| {
         text.as_deref().map(|text| hosts::limit(option, text)).transpose()
     };
-    let limits = Limits {
-        jobs: number("max-jobs", &args.max_jobs)?,
-        gpus: number("gpus", &args.gpus)?,
-        cpus: number("cpus", &args.cpus)?,
-        memory: args.mem.as_deref().map(hosts::memory_limit).transpose()?,
+    Ok(Limits {
+        jobs: number("max-jobs", &said.max_jobs)?,
+        gpus: number("gpus", &said.gpus)?,
+        cpus: number("cpus", &said.cpus)?,
+        memory: said.mem.as_deref().map(hosts::memory_limit).transpose()?,
+    })
+}
+
+fn add(app: &App, args: &AddHosts) -> Outcome {
+    let mut options = args.of_kind.said.clone();
+    if args.any_identity {
+        options.say("identity", "any");
+    }
+    let said = NewHosts {
+        addresses: args.address.clone(),
+        user: args.ssh_user.clone().or_else(|| app.global.user.clone()),
+        key: args.ssh_key.clone(),
+        options,
+        limits: limits(&args.limits)?,
+        pools: args.pool.clone(),
+        tags: args.tag.clone(),
     };
-    if limits == Limits::default() {
+    let commands = legacy::command_words();
+    let added = add::add(app.ctx()?, &args.targets, &said, (!args.no_probe, &commands))?;
+    let mut notes = Vec::new();
+    let mut text = String::new();
+    for host in &added {
+        let name = escape(host.name.as_str());
+        text += &format!("{name} takes {}.", hosts::in_words(&host.capacity));
+        match &host.answer {
+            Some(Ok(fact)) => text += &format!(" {}\n", machine(fact)),
+            Some(Err(why)) => {
+                text.push('\n');
+                notes.push(format!("{name} does not answer: {why}; it is added all the same"));
+            }
+            None => text.push('\n'),
+        }
+    }
+    Ok(Output::new(text, &HostsAddedDocument::from(added.as_slice())).notes(notes))
+}
+
+fn set(app: &App, args: &SetHosts) -> Outcome {
+    let ctx = app.ctx()?;
+    let limits = limits(&args.limits)?;
+    let words = |said: &[String]| -> Option<Vec<String>> {
+        let all = || said.iter().filter(|word| *word != "none").cloned().collect();
+        (!said.is_empty()).then(all)
+    };
+    let (pools, tags) = (words(&args.pool), words(&args.tag));
+    let is_sorted = pools.is_some() || tags.is_some();
+    if limits == Limits::default() && !is_sorted {
         return Err(Error::usage("what is to be set?")
             .hint("as in: tpu hosts set local --max-jobs 2 --gpus 8"));
     }
-    let changed = hosts::set(app.ctx()?, &args.targets, limits)?;
+    let changed = hosts::set(ctx, &args.targets, limits)?;
+    if is_sorted {
+        let names: Vec<String> = changed.iter().map(|(name, _)| name.as_str().to_owned()).collect();
+        add::sort_into(ctx, &names, (pools.as_deref(), tags.as_deref()))?;
+    }
     let lines = changed.iter().map(|(name, capacity)| {
         format!("{} takes {}.\n", escape(name.as_str()), hosts::in_words(capacity))
     });
     Ok(Output::new(lines.collect::<String>(), &HostsSetDocument::from(changed.as_slice())))
+}
+
+fn drain(app: &App, args: &DrainHosts) -> Outcome {
+    let drained = add::drain(app.ctx()?, &args.targets, args.why.as_deref())?;
+    Ok(changed(&drained, "takes no new jobs"))
+}
+
+fn changed(names: &[TargetName], how: &str) -> Output {
+    let lines = names.iter().map(|name| format!("{} {how}.\n", escape(name.as_str())));
+    Output::new(lines.collect::<String>(), &HostsChangedDocument { hosts: names })
+}
+
+fn asked(all: &[Asked]) -> Output {
+    let line = |(name, answer): &Asked| {
+        let said = match answer {
+            Ok(fact) => machine(fact),
+            Err(why) => format!("does not answer: {}", escape(why)),
+        };
+        format!("{}: {said}\n", escape(name.as_str()))
+    };
+    let silent = all.iter().filter(|(_, answer)| answer.is_err()).count();
+    let notes: Vec<String> = (silent > 0)
+        .then(|| format!("{} did not answer", counted(silent, "machine")))
+        .into_iter()
+        .collect();
+    let text: String = all.iter().map(line).collect();
+    let code = if silent > 0 { Kind::Unreachable.exit_code() } else { 0 };
+    Output::new(text, &HostsAskedDocument::from(all)).notes(notes).code(code)
+}
+
+/// What a machine says of itself, in a line.
+fn machine(fact: &MachineFact) -> String {
+    let of = |what: &str, part: String, whole: Option<String>| match whole {
+        Some(whole) => format!("{what} {part} of {whole}"),
+        None => format!("{what} {part}"),
+    };
+    let mut parts = vec![escape(&fact.hostname).into_owned()];
+    parts.extend(fact.load.map(|load| {
+        of("load", format!("{load:.1}"), fact.cpus.map(|cpus| format!("{cpus} CPUs")))
+    }));
+    let memory = fact.memory.map(|memory| memory.to_string());
+    parts.extend(fact.available.map(|free| of("memory", format!("{free} free"), memory)));
+    parts.extend(fact.free_disk.map(|free| format!("disk {free} free")));
+    if !fact.gpus.is_empty() {
+        let busy = fact.busy();
+        let free = fact.gpus.len().saturating_sub(busy.len());
+        let who: Vec<String> =
+            busy.iter().map(|(gpu, user)| format!("GPU {gpu} {}", escape(user))).collect();
+        let by = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
+        parts.push(format!("{free} of {} GPUs idle{by}", fact.gpus.len()));
+    }
+    parts.join(", ")
 }

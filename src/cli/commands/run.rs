@@ -143,14 +143,21 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     let mut sorted = selection::sort(&args.words, data)?;
     sorted.no_selector()?;
     let types = choose::types(args, &mut sorted, data);
+    let policy = args.policy.as_deref().map(choose::policy).transpose()?;
+    let among = choose::among(args, &mut sorted, data)?;
     let reclaimable = match (args.norm, args.pre) {
         (true, _) => Some(false),
         (_, true) => Some(true),
         _ => None,
     };
-    let target = match types {
-        Some(types) if sorted.rest.is_empty() => TargetRequest::Any(AnyOf { types, reclaimable }),
-        Some(_) | None => TargetRequest::Named(target(&mut sorted, data)?),
+    let target = match (types, among) {
+        (_, Some(among)) => {
+            TargetRequest::Any(AnyOf { among, policy, reclaimable, ..AnyOf::default() })
+        }
+        (Some(types), None) if sorted.rest.is_empty() => {
+            TargetRequest::Any(AnyOf { types, reclaimable, ..AnyOf::default() })
+        }
+        (Some(_) | None, None) => TargetRequest::Named(target(&mut sorted, data)?),
     };
     let user = app.user(data, sorted.user.take())?;
     if let TargetRequest::Named(target) = &target

@@ -11,20 +11,25 @@
 //! machine goes down, and nobody can tell that from a kill: so a place is not cleared away before it has
 //! been silent for [`SILENT_S`], and who is killed so shortly before a restart is waited on for as well.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::time::Duration;
 
+use crate::model::capacity::Ask;
 use crate::model::data::Data;
-use crate::model::ids::UserName;
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::line::{Ticket, WaitingRun};
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::time;
 use crate::ops::ctx::user_of;
+use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, RunRequest, check};
+use crate::ops::launch::{self, Assignment, RunRequest, check};
 use crate::ops::{Ctx, Error, Kind, lease, watch};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
+use crate::plan::choice::{Candidate, Ranking, Unfit};
+use crate::plan::slots::Short;
 use crate::plan::types::TypeExpr;
 
 /// Whoever waits says so once in so many seconds.
@@ -43,6 +48,8 @@ pub struct Wish {
     pub user: UserName,
     /// Among which targets one is chosen.
     pub any_of: AnyOf,
+    /// What the job asks of it.
+    pub ask: Ask,
 }
 
 impl Wish {
@@ -51,7 +58,8 @@ impl Wish {
         match &request.spec.target {
             TargetRequest::Named(_) => None,
             TargetRequest::Any(any_of) => {
-                Some(Self { user: request.user.clone(), any_of: any_of.clone() })
+                let ask = request.spec.ask.clone();
+                Some(Self { user: request.user.clone(), any_of: any_of.clone(), ask })
             }
         }
     }
@@ -62,7 +70,8 @@ impl Wish {
     }
 
     fn of_ticket(ticket: &Ticket) -> Self {
-        Self { user: ticket.user.clone(), any_of: ticket.any_of.clone() }
+        let ask = ticket.wish.as_ref().map(|wish| wish.spec.ask.clone()).unwrap_or_default();
+        Self { user: ticket.user.clone(), any_of: ticket.any_of.clone(), ask }
     }
 }
 
@@ -83,16 +92,65 @@ pub fn is_type(data: &Data, word: &str) -> bool {
 pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, Error> {
     let data = ctx.data()?;
     user_of(&data, &wish.user)?;
-    let mut rows = super::look(ctx)?.targets;
-    for before in data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket) {
-        if !counts(ctx, before) {
-            continue;
-        }
-        if let Some(first) = choose(&data, &rows, &Wish::of_ticket(before))?.into_iter().next() {
-            rows.retain(|row| row.target != first.target);
+    let waiting = data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket);
+    let before: Vec<Wish> =
+        waiting.filter(|other| counts(ctx, other)).map(Wish::of_ticket).collect();
+    let all: Vec<&Wish> = before.iter().chain([wish]).collect();
+    let mut field = Field::of(ctx, &data, &all)?;
+    for earlier in &before {
+        if let Some(first) = field.picks(earlier)?.into_iter().next() {
+            field.take(earlier, &first.target);
         }
     }
-    choose(&data, &rows, wish)
+    field.picks(wish)
+}
+
+/// What can be had while those who wait choose one after the other.
+struct Field<'a> {
+    ctx: &'a Ctx,
+    data: &'a Data,
+    /// Whole targets, for those who wish for a type.
+    rows: Vec<Row>,
+    /// Machines with room for several, for those who wish for one of some.
+    hosts: Vec<Candidate>,
+}
+
+impl<'a> Field<'a> {
+    /// What is to be had by the facts; only what somebody of these wishes for is looked at.
+    fn of(ctx: &'a Ctx, data: &'a Data, wishes: &[&Wish]) -> Result<Self, Error> {
+        let is_of_hosts = |wish: &&&Wish| !wish.any_of.among.is_empty();
+        let rows = if wishes.iter().all(|wish| is_of_hosts(&wish)) {
+            Vec::new()
+        } else {
+            super::look(ctx)?.targets
+        };
+        let among = wishes.iter().filter(is_of_hosts).flat_map(|wish| wish.any_of.among.clone());
+        let hosts = hosts::candidates(ctx, data, &among.collect::<Vec<_>>())?;
+        Ok(Self { ctx, data, rows, hosts })
+    }
+
+    fn picks(&self, wish: &Wish) -> Result<Vec<Pick>, Error> {
+        if wish.any_of.among.is_empty() {
+            return choose(self.data, &self.rows, wish);
+        }
+        self.among(wish).map(|ranking| ranking.picks)
+    }
+
+    fn among(&self, wish: &Wish) -> Result<Ranking, Error> {
+        let AnyOf { among, policy, .. } = &wish.any_of;
+        let wanted =
+            hosts::HostRequest { user: &wish.user, among, policy: *policy, ask: &wish.ask };
+        hosts::among(self.ctx, self.data, &self.hosts, &wanted)
+    }
+
+    /// One who came earlier has chosen.
+    fn take(&mut self, wish: &Wish, target: &TargetName) {
+        self.rows.retain(|row| row.target != *target);
+        if let Some(host) = self.hosts.iter_mut().find(|host| host.target == *target) {
+            // Nobody has a number yet who only waits.
+            host.take(JobId::new(wish.user.clone(), JobNumber(0)), &wish.ask);
+        }
+    }
 }
 
 fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
@@ -120,6 +178,10 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
 /// Says why nothing can be had.
 pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
     let what = wish.what();
+    if !wish.any_of.among.is_empty() {
+        return Error::refused(format!("none of {what} has room{}", holders(ctx, wish)))
+            .hint("wait until one has: the same with --wait; `tpu hosts` says who has what");
+    }
     let waiting = waiting(ctx);
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };
     let types = wish.any_of.types.join(" ");
@@ -139,6 +201,12 @@ pub fn waiting(ctx: &Ctx) -> usize {
 /// Who has the first of what is wished for: `: v2-32-p1 alice, v2-32-p2 bob`.
 pub fn holders(ctx: &Ctx, wish: &Wish) -> String {
     const SHOWN: usize = 4;
+    if !wish.any_of.among.is_empty() {
+        let data = ctx.data();
+        let of = |data: &Data| Field::of(ctx, data, &[wish])?.among(wish);
+        let ranking = data.and_then(|data| of(&data));
+        return ranking.map(|ranking| told(&ranking.unfit)).unwrap_or_default();
+    }
     let types: Vec<TypeExpr> =
         wish.any_of.types.iter().filter_map(|w| TypeExpr::parse(w)).collect();
     let Ok(board) = super::look(ctx) else { return String::new() };
@@ -259,8 +327,17 @@ pub fn take(
     request: &RunRequest,
     ticket: Option<&str>,
 ) -> Result<Option<(Launched, Pick)>, Error> {
+    let mut passed_over = Vec::new();
     for pick in picks(ctx, wish, ticket)? {
-        let request = request.on(&pick.target);
+        let busy = match usable(ctx, wish, &pick) {
+            Ok(busy) => busy,
+            Err(why) => {
+                passed_over.push(format!("{}: {why}", pick.target));
+                continue;
+            }
+        };
+        let Pick { target, reason } = pick.clone();
+        let request = request.on(&Assignment { target, reason, busy });
         let launched = match ticket {
             None => launch::launch(ctx, &request),
             Some(ticket) => {
@@ -271,7 +348,10 @@ pub fn take(
             }
         };
         match launched {
-            Ok(launched) => return Ok(Some((launched, pick))),
+            Ok(launched) => {
+                ctx.warn(passed_over);
+                return Ok(Some((launched, pick)));
+            }
             // Somebody was faster, if it is not to be had any more.
             Err(error) if error.kind == Kind::Refused => {
                 let now = picks(ctx, wish, ticket)?;
@@ -282,7 +362,48 @@ pub fn take(
             Err(error) => return Err(error),
         }
     }
-    Ok(None)
+    if passed_over.is_empty() || ticket.is_some() {
+        return never(ctx, wish);
+    }
+    let what = format!("none of {} can be used: {}", wish.what(), passed_over.join("; "));
+    Err(Error::refused(what).hint("wait until one can be: the same with --wait"))
+}
+
+/// What is known of a machine just before a job begins there; why it is passed over. Whole targets of a type say how
+/// they are by their control plane.
+fn usable(ctx: &Ctx, wish: &Wish, pick: &Pick) -> Result<Option<BTreeMap<u32, String>>, String> {
+    if wish.any_of.among.is_empty() {
+        return Ok(None);
+    }
+    let data = ctx.data().map_err(|error| error.message)?;
+    hosts::is_usable(ctx, &data, &pick.target, &wish.ask).map(Some)
+}
+
+/// Nothing can be had now; an error where it never can, however long somebody waits.
+fn never<T>(ctx: &Ctx, wish: &Wish) -> Result<Option<T>, Error> {
+    if wish.any_of.among.is_empty() {
+        return Ok(None);
+    }
+    let data = ctx.data()?;
+    let Ranking { picks, unfit } = Field::of(ctx, &data, &[wish])?.among(wish)?;
+    let lacks = |(_, why): &(TargetName, Unfit)| matches!(why, Unfit::Short(Short::Lacks { .. }));
+    if !picks.is_empty() || !unfit.iter().all(lacks) {
+        return Ok(None);
+    }
+    let what = format!("no machine of {} could ever run it{}", wish.what(), told(&unfit));
+    Err(Error::usage(what).hint("ask for less; `tpu hosts` says what each has"))
+}
+
+/// Why machines are not taken: `: gpu1: it has alice/7; gpu2: drained by bob`.
+fn told(unfit: &[(TargetName, Unfit)]) -> String {
+    const SHOWN: usize = 4;
+    let each = |(name, why): &(TargetName, Unfit)| format!("{name}: {}", hosts::in_words(why));
+    let shown: Vec<String> = unfit.iter().take(SHOWN).map(each).collect();
+    match (shown.is_empty(), unfit.len().saturating_sub(SHOWN)) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {}", shown.join("; ")),
+        (false, more) => format!(": {}; and {more} more", shown.join("; ")),
+    }
 }
 
 /// How somebody waits.

@@ -3,7 +3,7 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
-use crate::model::capacity::list;
+use crate::model::capacity::{Accelerators, list};
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
@@ -99,9 +99,23 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
 
 /// The environment with the GPUs of the job, where they are given out; those of its parent are not its own.
 fn with_devices(mut env: Variables, job: &Job) -> Variables {
-    env.retain(|(name, _)| name != variables::GPUS);
-    let gpus = job.share.as_ref().and_then(|share| share.gpus.as_deref());
-    env.extend(gpus.map(|gpus| (variables::GPUS.into(), list(gpus).into())));
+    let given = job.share.as_ref().and_then(|share| Some((share, share.gpus.as_deref()?)));
+    let (order, by_driver) = variables::DEVICE_ORDER;
+    // A person may say which chips of a TPU VM are meant, where nobody gives them out.
+    let is_meant = |whose: Accelerators| whose == Accelerators::Tpu && given.is_none();
+    let set_by_us: Vec<&str> = Accelerators::ALL
+        .into_iter()
+        .filter(|whose| !is_meant(*whose))
+        .map(variables::of_devices)
+        .chain([order])
+        .collect();
+    env.retain(|(name, _)| set_by_us.iter().all(|set| name != set));
+    if let Some((share, gpus)) = given {
+        env.push((variables::of_devices(share.accelerators).into(), list(gpus).into()));
+        if share.accelerators == Accelerators::Nvidia {
+            env.push((order.into(), by_driver.into()));
+        }
+    }
     env
 }
 

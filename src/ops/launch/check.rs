@@ -15,6 +15,7 @@ use crate::ops::board;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet::AskedOnce;
+use crate::ops::hosts::probe;
 use crate::ops::init;
 use crate::ops::names;
 use crate::ops::{Ctx, Error, doors, runners};
@@ -22,7 +23,7 @@ use crate::runner::RunError;
 
 use super::RunRequest;
 use super::plan::{LaunchPlan, Machine, Provided, Roots};
-use super::room;
+use super::room::{self, Applicant};
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
@@ -64,11 +65,18 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         .flatten(),
         (None, _) | (_, Provided::Later | Provided::LaterByRule) => None,
     };
+    let asked = target.as_ref().filter(|_| provided == Provided::Already);
+    let asked = asked.and_then(|target| {
+        let known = request.on.as_ref().and_then(|chosen| chosen.busy.clone());
+        let busy = known.map_or_else(|| probe::before_start(ctx, &data, target), Ok);
+        if request.force { busy.ok() } else { note(&mut problems, busy) }
+    });
+    let busy = asked.unwrap_or_default();
     let known_dead = target
         .as_ref()
         .and_then(|target| {
-            let asked = (target, spec);
-            note(&mut problems, room::check(ctx, &data, asked, None, (provided, request.force)))
+            let applicant = Applicant { target, ask: &spec.ask, busy: &busy, but: None };
+            note(&mut problems, room::check(ctx, &data, &applicant, (provided, request.force)))
         })
         .unwrap_or_default();
     if let Some(target) =
@@ -88,7 +96,10 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        spec: spec.clone(),
+        spec: JobSpec {
+            chosen: request.on.as_ref().map(|chosen| chosen.reason.clone()),
+            ..spec.clone()
+        },
         dir,
         rules,
         mode,
@@ -101,6 +112,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         roots,
         force: request.force,
         known_dead,
+        busy,
         machine,
         ticket: None,
         avoid: Vec::new(),

@@ -12,6 +12,7 @@ pub mod room;
 mod settle;
 mod unsubmitted;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use crate::model::ids::{TargetName, UserName};
@@ -24,6 +25,17 @@ use attempt::Launched;
 use group::LaunchedGroup;
 use plan::{LaunchPlan, Provided};
 
+/// A target that was chosen for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its full name.
+    pub target: TargetName,
+    /// Why it and no other one, in words.
+    pub reason: String,
+    /// GPUs on which somebody else is at work there, with whom; `None` where nobody has asked yet.
+    pub busy: Option<BTreeMap<u32, String>>,
+}
+
 /// A job to be started now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
@@ -32,7 +44,7 @@ pub struct RunRequest {
     /// What it is to do.
     pub spec: JobSpec,
     /// The target that was chosen for it, where the specification names none.
-    pub on: Option<TargetName>,
+    pub on: Option<Assignment>,
     /// Go on where a check would refuse.
     pub force: bool,
 }
@@ -41,7 +53,7 @@ impl RunRequest {
     /// The target, as typed or as chosen.
     pub fn target(&self) -> &str {
         match (&self.on, &self.spec.target) {
-            (Some(chosen), _) => chosen.as_str(),
+            (Some(chosen), _) => chosen.target.as_str(),
             (None, TargetRequest::Named(name)) => name,
             (None, TargetRequest::Any(_)) => "",
         }
@@ -49,8 +61,8 @@ impl RunRequest {
 
     /// The same with the target that was chosen for it.
     #[must_use]
-    pub fn on(&self, target: &TargetName) -> Self {
-        Self { on: Some(target.clone()), ..self.clone() }
+    pub fn on(&self, chosen: &Assignment) -> Self {
+        Self { on: Some(chosen.clone()), ..self.clone() }
     }
 }
 

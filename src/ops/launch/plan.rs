@@ -1,5 +1,6 @@
 //! Everything that is known about an attempt before anything is created: what `--dry-run` prints.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 use crate::model::facts::{ErrorKind, Progress};
@@ -45,6 +46,8 @@ pub struct LaunchPlan {
     pub force: bool,
     /// Records that claim the target and look live, but are dead by the facts.
     pub known_dead: Vec<JobId>,
+    /// GPUs of the target on which somebody else is at work, with whom.
+    pub busy: BTreeMap<u32, String>,
     /// The machine that the target was when it was looked at.
     pub machine: Option<Machine>,
     /// The place in the line that it has waited in, and that it gives up when it is claimed.

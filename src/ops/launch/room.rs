@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::capacity::{Capacity, Share};
+use crate::model::capacity::{Ask, Capacity, Share};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
-use crate::model::spec::JobSpec;
 use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
 use crate::ops::{Ctx, Error, board, snapshot};
@@ -15,35 +14,53 @@ use crate::plan::slots::{self, Short, Tenant};
 
 use super::plan::{LaunchPlan, Provided};
 
+/// A job that wants a place on a target.
+#[derive(Clone, Copy)]
+pub struct Applicant<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// What the job asks of it.
+    pub ask: &'a Ask,
+    /// GPUs on which somebody else is at work, with whom.
+    pub busy: &'a BTreeMap<u32, String>,
+    /// The attempt that the new one succeeds.
+    pub but: Option<&'a JobId>,
+}
+
 /// Refuses a job that a target has no room for. Returns the records that claim it and are dead by the facts.
-/// `but` is the attempt that the new one succeeds.
 pub fn check(
     ctx: &Ctx,
     data: &Data,
-    (target, spec): (&Target, &JobSpec),
-    but: Option<&JobId>,
+    applicant: &Applicant<'_>,
     (provided, force): (Provided, bool),
 ) -> Result<Vec<JobId>, Error> {
+    let target = applicant.target;
+    if !force {
+        may_begin(data, target)?;
+    }
     if target.capacity.is_unlimited() {
-        return give(target, &target.capacity, &[], spec, force).map(|_| Vec::new());
+        return give(applicant, &target.capacity, &[], force).map(|_| Vec::new());
     }
     let users = snapshot::users_of_target(ctx, data, &target.name);
     let left = users.left.iter().filter(|_| provided != Provided::LaterByRule);
-    let present = users.live.iter().chain(left).filter(|job| Some(*job) != but);
-    let tenants: Vec<Tenant<'_>> = present
-        .map(|id| Tenant {
-            job: id.clone(),
-            share: data.job(id).and_then(|job| job.share.as_ref()),
-        })
-        .collect();
-    give(target, &target.capacity, &tenants, spec, force)?;
+    let present = users.live.iter().chain(left).filter(|job| Some(*job) != applicant.but);
+    let tenants: Vec<Tenant<'_>> = present.map(|id| tenant(data, id)).collect();
+    give(applicant, &target.capacity, &tenants, force)?;
     Ok(if force { Vec::new() } else { users.dead })
+}
+
+/// A job with what it was given.
+pub fn tenant<'a>(data: &'a Data, job: &JobId) -> Tenant<'a> {
+    Tenant { job: job.clone(), share: data.job(job).and_then(|job| job.share.as_ref()) }
 }
 
 /// The same in the transaction that claims the job: what it is given. A job that has failed since the check may
 /// still be at work.
 pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Error> {
     let name = &plan.target.name;
+    if !plan.force {
+        may_begin(data, &plan.target)?;
+    }
     // The limits of now: somebody may have set others since the check.
     let capacity = data.target(name).map_or(plan.target.capacity, |target| target.capacity);
     if capacity.is_unlimited() {
@@ -56,8 +73,33 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
         .filter(|job| !plan.known_dead.contains(&job.id()))
         .map(|job| Tenant { job: job.id(), share: job.share.as_ref() })
         .collect();
-    give(&plan.target, &capacity, &tenants, &plan.spec, plan.force)
-        .map(|share| Some(share).filter(|share| *share != Share::default()))
+    let ask = &plan.spec.ask;
+    let applicant = Applicant { target: &plan.target, ask, busy: &plan.busy, but: None };
+    let share = give(&applicant, &capacity, &tenants, plan.force)?;
+    let found = data.registration(name).and_then(|known| known.host.as_ref()?.found.as_ref());
+    let accelerators = found.map(|found| found.accelerators).unwrap_or_default();
+    Ok(Some(Share { accelerators, ..share }).filter(|share| *share != Share::default()))
+}
+
+/// Refuses a target on which nothing new is to begin.
+fn may_begin(data: &Data, target: &Target) -> Result<(), Error> {
+    match why_drained(data, target) {
+        None => Ok(()),
+        Some(why) => {
+            Err(Error::refused(format!("{} takes no new jobs: {why}", target.name)).hint(format!(
+                "take another one, or open it: tpu hosts undrain {}; --force passes over it",
+                target.name
+            )))
+        }
+    }
+}
+
+/// Why nothing new is to begin on a target: who has said so, and what for.
+pub fn why_drained(data: &Data, target: &Target) -> Option<String> {
+    let drained = data.registration(&target.name)?.host.as_ref()?.drained.as_ref()?;
+    let why = drained.why.iter().map(|why| format!(": {why}"));
+    let said = format!("drained by {}", drained.by);
+    Some(std::iter::once(said).chain(why).collect())
 }
 
 /// Nobody keeps the target for himself.
@@ -74,22 +116,21 @@ pub(crate) fn holds(job: &Job) -> bool {
 }
 
 fn give(
-    target: &Target,
+    applicant: &Applicant<'_>,
     capacity: &Capacity,
     tenants: &[Tenant<'_>],
-    spec: &JobSpec,
     force: bool,
 ) -> Result<Share, Error> {
+    let Applicant { target, ask, busy, .. } = applicant;
     if target.machines == Machines::Engine {
-        return engine(target, spec);
+        return engine(target, ask);
     }
-    slots::give(capacity, tenants, &BTreeMap::new(), &spec.ask, force)
-        .map_err(|short| refusal(target, short))
+    slots::give(capacity, tenants, busy, ask, force).map_err(|short| refusal(target, short))
 }
 
 /// An engine gives out what it has by itself, in words of its own.
-fn engine(target: &Target, spec: &JobSpec) -> Result<Share, Error> {
-    if spec.ask.is_empty() {
+fn engine(target: &Target, ask: &Ask) -> Result<Share, Error> {
+    if ask.is_empty() {
         return Ok(Share::default());
     }
     let what = format!("{} gives out GPUs, CPUs and memory by itself", target.name);
@@ -123,6 +164,16 @@ fn refusal(target: &Target, short: Short) -> Error {
         }
         Short::Lacks { what } => Error::usage(format!("{name} cannot run it: {what}"))
             .hint(format!("ask for less; `tpu show-target {name}` says what it has")),
+    }
+}
+
+/// Why a target has no room, in short.
+pub fn in_words(short: &Short) -> String {
+    match short {
+        Short::Jobs { held } => format!("it has {}", list(held)),
+        Short::Taken { what, by } if by.is_empty() => what.clone(),
+        Short::Taken { what, by } => format!("{what}; {} has the rest", list(by)),
+        Short::Lacks { what } => what.clone(),
     }
 }
 

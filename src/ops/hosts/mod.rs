@@ -1,13 +1,21 @@
 //! Machines that are somebody's own, and this one: what they have for jobs, and who has it.
 
+use std::collections::BTreeMap;
+
 use crate::model::capacity::{Capacity, Memory, Share};
 use crate::model::data::Data;
+use crate::model::host::HostRecord;
 use crate::model::ids::{JobId, TargetName};
-use crate::model::pattern;
 use crate::model::target::{Machines, Registration, Target};
 
-use super::launch::check::resolve_target;
+use super::error::did_you_mean;
 use super::{Ctx, Error, snapshot};
+use named::named;
+
+pub mod add;
+pub mod choose;
+pub mod named;
+pub mod probe;
 
 /// A machine and those who have a place there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +26,8 @@ pub struct Host {
     pub addresses: Vec<String>,
     /// What it has for jobs.
     pub capacity: Capacity,
+    /// What is kept of it.
+    pub record: HostRecord,
     /// Who has a place there, and what each was given.
     pub jobs: Vec<(JobId, Option<Share>)>,
 }
@@ -48,6 +58,7 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What a target has for jobs then.
     fn of(self, was: Capacity) -> Capacity {
         fn one<T>(new: Option<Limit<T>>, was: Option<T>) -> Option<T> {
             new.map_or(was, |Limit(new)| new)
@@ -80,14 +91,19 @@ pub fn memory_limit(text: &str) -> Result<Limit<Memory>, Error> {
     }
 }
 
-/// Every machine of somebody's own, this one first: by the facts, who is there.
-pub fn list(ctx: &Ctx) -> Result<Vec<Host>, Error> {
+/// Machines by what is typed, or every one of somebody's own, this one first: by the facts, who is there.
+pub fn list(ctx: &Ctx, words: &[String]) -> Result<Vec<Host>, Error> {
     let data = ctx.data()?;
     let mut users = snapshot::users_of_targets(ctx, &data, |_| true);
-    let built_in = Target::built_in().into_iter().map(|target| target.name);
-    let names = built_in.chain(data.registry().names());
-    let own = names.filter_map(|name| data.target(&name)).filter(is_own);
-    Ok(own
+    let targets = if words.is_empty() {
+        let built_in = Target::built_in().into_iter().map(|target| target.name);
+        let names = built_in.chain(data.registry().names());
+        names.filter_map(|name| data.target(&name)).filter(is_own).collect()
+    } else {
+        named(&data, words)?
+    };
+    Ok(targets
+        .into_iter()
         .map(|target| {
             let present = users.remove(&target.name).unwrap_or_default().present();
             let share = |id: &JobId| data.job(id).and_then(|job| job.share.clone());
@@ -95,14 +111,72 @@ pub fn list(ctx: &Ctx) -> Result<Vec<Host>, Error> {
                 addresses: addresses(&data, &target.name),
                 jobs: present.into_iter().map(|id| (id.clone(), share(&id))).collect(),
                 capacity: target.capacity,
+                record: record(&data, &target.name),
                 name: target.name,
             }
         })
         .collect())
 }
 
+/// Some machines that go by one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// The name.
+    pub name: String,
+    /// The machines.
+    pub hosts: Vec<TargetName>,
+    /// On how many of them jobs may begin.
+    pub open: usize,
+}
+
+/// Every pool, in the order of their names.
+pub fn pools(ctx: &Ctx) -> Result<Vec<Pool>, Error> {
+    let data = ctx.data()?;
+    let mut pools: BTreeMap<&str, Pool> = BTreeMap::new();
+    for (name, registration) in data.registry().registrations() {
+        let Some(host) = &registration.host else { continue };
+        for word in &host.pools {
+            let new = || Pool { name: word.clone(), hosts: Vec::new(), open: 0 };
+            let pool = pools.entry(word).or_insert_with(new);
+            pool.hosts.push(name.clone());
+            pool.open += usize::from(host.drained.is_none());
+        }
+    }
+    Ok(pools.into_values().collect())
+}
+
+/// Refuses words that are no pools.
+pub fn refuse_no_pool(ctx: &Ctx, words: &[String]) -> Result<(), Error> {
+    let pools = pools(ctx)?;
+    let known = || pools.iter().map(|pool| pool.name.as_str());
+    match words.iter().find(|word| known().all(|pool| pool != word.as_str())) {
+        None => Ok(()),
+        Some(word) => {
+            let hint = did_you_mean(word, known()).unwrap_or_else(|| {
+                "`tpu pools` lists them; `tpu hosts set HOST --pool NAME`".to_owned()
+            });
+            Err(Error::not_found(format!("no pool '{word}'")).hint(hint))
+        }
+    }
+}
+
 fn is_own(target: &Target) -> bool {
     matches!(target.machines, Machines::Fixed | Machines::Here)
+}
+
+fn record(data: &Data, name: &TargetName) -> HostRecord {
+    data.registration(name).and_then(|known| known.host.clone()).unwrap_or_default()
+}
+
+/// The registration of a target, or the one that says what is known of it so far.
+fn registration(data: &Data, target: &Target) -> Registration {
+    let known = data.registration(&target.name).cloned();
+    known.unwrap_or_else(|| Registration {
+        kind: target.kind.clone(),
+        zone: target.zone.clone(),
+        pricing: target.pricing,
+        ..Registration::default()
+    })
 }
 
 fn addresses(data: &Data, name: &TargetName) -> Vec<String> {
@@ -123,13 +197,7 @@ pub fn set(
                 let what = format!("{} gives out what it has by itself", target.name);
                 return Err(Error::refused(what).hint("its engine knows limits of its own"));
             }
-            let known = tx.data.registration(&target.name).cloned();
-            let said = known.unwrap_or_else(|| Registration {
-                kind: target.kind.clone(),
-                zone: target.zone.clone(),
-                pricing: target.pricing,
-                ..Registration::default()
-            });
+            let said = registration(&tx.data, &target);
             let registration = Registration { capacity: Some(capacity), ..said };
             tx.data.registry_mut().register(target.name.clone(), registration);
             tx.edited(None, format!("{} takes {}", target.name, in_words(&capacity)));
@@ -137,23 +205,6 @@ pub fn set(
         }
         Ok(changed)
     })
-}
-
-/// The targets that words name, each once.
-fn named(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
-    let mut targets: Vec<Target> = Vec::new();
-    for word in words {
-        let names = pattern::names(word).map_err(|error| {
-            Error::usage(format!("'{word}': {error}")).hint("as in gpu[01-04] or a,b")
-        })?;
-        for name in names {
-            let target = resolve_target(data, &name)?;
-            if !targets.contains(&target) {
-                targets.push(target);
-            }
-        }
-    }
-    Ok(targets)
 }
 
 /// A capacity for people: `2 jobs at a time, 8 GPUs`.

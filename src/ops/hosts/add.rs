@@ -1,0 +1,294 @@
+//! Makes machines known as hosts, takes them out again, and keeps what is said of them.
+
+use std::collections::BTreeMap;
+
+use crate::model::capacity::Capacity;
+use crate::model::data::Data;
+use crate::model::facts::MachineFact;
+use crate::model::host::{Drained, HostRecord};
+use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
+use crate::model::target::{Machines, Registration, Target};
+use crate::ops::names::refuse_taken;
+use crate::ops::targets;
+use crate::ops::{Ctx, Error};
+
+use super::Limits;
+use super::named::{expanded, named};
+use super::probe::{self, PATIENCE};
+
+/// What is said of machines, beside their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewHosts {
+    /// Where they are, as patterns: as many as there are names. Without one a machine is where its name leads.
+    pub addresses: Vec<String>,
+    /// The account there.
+    pub user: Option<String>,
+    /// The key for it.
+    pub key: Option<String>,
+    /// What else their kind wants to know.
+    pub options: KindOptions,
+    /// What they have for jobs.
+    pub limits: Limits,
+    /// Pools that they are to be in.
+    pub pools: Vec<String>,
+    /// Words by which they are to be found.
+    pub tags: Vec<String>,
+}
+
+/// A machine that was added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Added {
+    /// What it is called.
+    pub name: TargetName,
+    /// What it has for jobs.
+    pub capacity: Capacity,
+    /// What it says of itself, or why it says nothing; `None` where nobody asked.
+    pub answer: Option<Result<MachineFact, String>>,
+}
+
+/// Makes machines known. Each is asked once, side by side, unless `is_asked` says otherwise; one that does not answer
+/// is added all the same. `commands` are words that no name may be.
+pub fn add(
+    ctx: &Ctx,
+    words: &[String],
+    said: &NewHosts,
+    (is_asked, commands): (bool, &[String]),
+) -> Result<Vec<Added>, Error> {
+    let new = registrations(ctx, words, said)?;
+    let data = ctx.data()?;
+    for (name, _) in &new {
+        refuse_known(&data, name, commands)?;
+    }
+    let answers: Vec<Option<Result<MachineFact, String>>> = if is_asked {
+        let with_them = with(&data, &new);
+        let there: Vec<Target> =
+            new.iter().filter_map(|(name, _)| with_them.target(name)).collect();
+        probe::machines(ctx, &with_them, &there, PATIENCE).into_iter().map(Some).collect()
+    } else {
+        vec![None; new.len()]
+    };
+    refuse_one_machine_twice(&new, &answers)?;
+    ctx.transact(|tx| {
+        for (name, registration) in &new {
+            refuse_known(&tx.data, name, commands)?;
+            tx.data.registry_mut().register(name.clone(), registration.clone());
+            tx.edited(None, format!("{name} is a host"));
+        }
+        Ok(())
+    })?;
+    let added = new.into_iter().zip(answers);
+    Ok(added
+        .map(|((name, registration), answer)| Added {
+            name,
+            capacity: registration.capacity(),
+            answer,
+        })
+        .collect())
+}
+
+/// The machines that are to be added, as they are to be registered.
+fn registrations(
+    ctx: &Ctx,
+    words: &[String],
+    said: &NewHosts,
+) -> Result<Vec<(TargetName, Registration)>, Error> {
+    let names = each_once(words)?;
+    let addresses = addresses_of(&said.addresses)?;
+    let addresses = if addresses.is_empty() { names.clone() } else { addresses };
+    if addresses.len() != names.len() {
+        let what = format!("{} names and {} addresses", names.len(), addresses.len());
+        return Err(Error::usage(what).hint("give as many addresses as names, or none"));
+    }
+    let one = |(name, address): (&String, String)| {
+        targets::checked_name(name)?;
+        let registration = Registration {
+            kind: targets::kind(ctx, None, &["address"])?,
+            addresses: vec![address],
+            ssh_user: said.user.clone(),
+            ssh_key: said.key.clone(),
+            origin: Some("host".to_owned()),
+            capacity: Some(said.limits.of(Capacity::ONE)),
+            host: Some(HostRecord {
+                pools: said.pools.clone(),
+                tags: said.tags.clone(),
+                ..HostRecord::default()
+            }),
+            options: said.options.clone(),
+            ..Registration::default()
+        };
+        targets::checked(ctx, &registration)
+            .map(|checked| (TargetName::from(name.as_str()), checked))
+    };
+    names.iter().zip(addresses).map(one).collect()
+}
+
+/// Addresses may come twice, with the ports of several machines behind one; brackets around one of version 6 are no
+/// pattern.
+fn addresses_of(words: &[String]) -> Result<Vec<String>, Error> {
+    let mut all = Vec::new();
+    for word in words {
+        let is_v6 = word.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        if is_v6.is_some_and(|(inner, _)| inner.contains(':')) {
+            all.push(word.clone());
+        } else {
+            all.extend(expanded(word)?);
+        }
+    }
+    Ok(all)
+}
+
+fn each_once(words: &[String]) -> Result<Vec<String>, Error> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        for name in expanded(word)? {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The data with them in it, for whoever asks them before they are added.
+fn with(data: &Data, new: &[(TargetName, Registration)]) -> Data {
+    let mut data = data.clone();
+    for (name, registration) in new {
+        data.registry_mut().register(name.clone(), registration.clone());
+    }
+    data
+}
+
+fn refuse_known(data: &Data, name: &TargetName, commands: &[String]) -> Result<(), Error> {
+    if data.registration(name).is_some() || Target::built_in_of(name).is_some() {
+        return Err(Error::refused(format!("{name} is known already")).hint(format!(
+            "change it: tpu hosts set {name} …; or first: tpu hosts remove {name}"
+        )));
+    }
+    refuse_taken(data, name.as_str(), commands)
+}
+
+/// Two names of one machine would give its GPUs out twice. A machine names the time since it was started, which no
+/// other one does.
+fn refuse_one_machine_twice(
+    new: &[(TargetName, Registration)],
+    answers: &[Option<Result<MachineFact, String>>],
+) -> Result<(), Error> {
+    let mut by_boot: BTreeMap<&str, &TargetName> = BTreeMap::new();
+    for ((name, registration), answer) in new.iter().zip(answers) {
+        let Some(Ok(fact)) = answer else { continue };
+        let Some(boot) = fact.boot.as_deref().filter(|_| !is_any_machine(registration)) else {
+            continue;
+        };
+        if let Some(other) = by_boot.insert(boot, name) {
+            let what =
+                format!("{other} and {name} are one machine, which calls itself {}", fact.hostname);
+            return Err(Error::refused(what)
+                .hint("give each machine one name; --any-identity adds them as they are"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether any machine may be behind the address.
+fn is_any_machine(registration: &Registration) -> bool {
+    registration.options.get("identity") == Some("any")
+}
+
+/// Changes what is kept of machines. Those of other kinds become hosts by it.
+fn change(
+    ctx: &Ctx,
+    words: &[String],
+    what: impl Fn(&mut HostRecord, &TargetName),
+    in_words: &str,
+) -> Result<Vec<TargetName>, Error> {
+    ctx.transact(|tx| {
+        let mut changed = Vec::new();
+        for target in named(&tx.data, words)? {
+            if target.machines == Machines::Engine {
+                let refusal =
+                    format!("{} has an engine, which knows its own machines", target.name);
+                return Err(Error::refused(refusal).hint("its administrators drain its nodes"));
+            }
+            let mut registration = super::registration(&tx.data, &target);
+            what(registration.host.get_or_insert_default(), &target.name);
+            tx.data.registry_mut().register(target.name.clone(), registration);
+            tx.edited(None, format!("{} {in_words}", target.name));
+            changed.push(target.name);
+        }
+        Ok(changed)
+    })
+}
+
+/// Lets nothing new begin on machines. What is at work there is left alone.
+pub fn drain(ctx: &Ctx, words: &[String], why: Option<&str>) -> Result<Vec<TargetName>, Error> {
+    let drained =
+        Drained { by: ctx.actor.clone(), since: ctx.clock.now(), why: why.map(str::to_owned) };
+    change(ctx, words, |host, _| host.drained = Some(drained.clone()), "takes no new jobs")
+}
+
+/// Lets jobs begin on machines again.
+pub fn undrain(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
+    change(ctx, words, |host, _| host.drained = None, "takes jobs again")
+}
+
+/// Puts machines into pools and gives them tags; each list replaces the one before, where one is said.
+pub fn sort_into(
+    ctx: &Ctx,
+    words: &[String],
+    (pools, tags): (Option<&[String]>, Option<&[String]>),
+) -> Result<Vec<TargetName>, Error> {
+    let sort = |host: &mut HostRecord, _: &TargetName| {
+        if let Some(pools) = pools {
+            host.pools = pools.to_vec();
+        }
+        if let Some(tags) = tags {
+            host.tags = tags.to_vec();
+        }
+    };
+    change(ctx, words, sort, "is sorted anew")
+}
+
+/// Forgets machines. Refused while a job may be at work on one of them; none is forgotten then.
+pub fn remove(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
+    let data = ctx.data()?;
+    let targets = named(&data, words)?;
+    for target in &targets {
+        targets::refuse_forgetting(ctx, &data, target)?;
+    }
+    targets.iter().map(|target| targets::forget(ctx, target.name.as_str())).collect()
+}
+
+/// What a machine was asked about itself, and what it said.
+pub type Asked = (TargetName, Result<MachineFact, String>);
+
+/// Asks machines about themselves, and changes nothing.
+pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
+    let data = ctx.data()?;
+    let targets = named(&data, words)?;
+    let answers = probe::machines(ctx, &data, &targets, PATIENCE);
+    Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
+}
+
+/// Asks machines what they have, and keeps it: CPUs, memory and GPUs as what they have for jobs, all else for people.
+pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
+    let asked = ask(ctx, words)?;
+    ctx.transact(|tx| {
+        for (name, answer) in &asked {
+            let (Ok(fact), Some(target)) = (answer, tx.data.target(name)) else { continue };
+            let found = fact.found();
+            let mut registration = super::registration(&tx.data, &target);
+            registration.capacity = Some(Capacity {
+                jobs: target.capacity.jobs,
+                gpus: found.gpus.or(target.capacity.gpus),
+                cpus: found.cpus.or(target.capacity.cpus),
+                memory: found.memory.or(target.capacity.memory),
+            });
+            registration.host.get_or_insert_default().found = Some(found);
+            tx.data.registry_mut().register(name.clone(), registration);
+            tx.edited(None, format!("what {name} has was found out"));
+        }
+        Ok(())
+    })?;
+    Ok(asked)
+}

@@ -1,0 +1,109 @@
+//! One of several machines for a job: who is where is found out here, `plan::choice` decides.
+
+use std::collections::BTreeMap;
+
+use crate::model::capacity::Ask;
+use crate::model::data::Data;
+use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::policy::Policy;
+use crate::model::target::{Machines, Target};
+use crate::ops::ctx::user_of;
+use crate::ops::launch::room;
+use crate::ops::{Ctx, Error, board, snapshot};
+use crate::plan::choice::{self, Candidate, Ranking, Unfit};
+
+use super::named::named;
+use super::probe;
+
+/// The machines that words name, each with who is there by the facts.
+pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candidate>, Error> {
+    let targets = named(data, words)?;
+    if let Some(engine) = targets.iter().find(|target| target.machines == Machines::Engine) {
+        let what = format!("{} queues its jobs by itself", engine.name);
+        return Err(Error::usage(what).hint("name it alone, as in: tpu run NAME -- COMMAND"));
+    }
+    let mut users = snapshot::users_of_targets(ctx, data, |job| {
+        targets.iter().any(|target| target.name == job.tpu)
+    });
+    let candidate = |target: Target| {
+        let present = users.remove(&target.name).unwrap_or_default().present();
+        let share = |job: JobId| {
+            let share = data.job(&job).and_then(|record| record.share.clone());
+            (job, share)
+        };
+        Candidate {
+            tenants: present.into_iter().map(share).collect(),
+            capacity: target.capacity,
+            busy: BTreeMap::new(),
+            closed: room::why_drained(data, &target),
+            target: target.name,
+        }
+    };
+    Ok(targets.into_iter().map(candidate).collect())
+}
+
+/// Who wants one of some machines.
+#[derive(Clone, Copy)]
+pub struct HostRequest<'a> {
+    /// For whom.
+    pub user: &'a UserName,
+    /// The machines, as typed.
+    pub among: &'a [String],
+    /// How one of them is chosen; `None`: as the settings say.
+    pub policy: Option<Policy>,
+    /// What the job asks of it.
+    pub ask: &'a Ask,
+}
+
+/// Those of the candidates that are wanted, in the order in which they are to be tried.
+pub fn among(
+    ctx: &Ctx,
+    data: &Data,
+    candidates: &[Candidate],
+    wanted: &HostRequest<'_>,
+) -> Result<Ranking, Error> {
+    let named = named(data, wanted.among)?;
+    let policy = match wanted.policy {
+        Some(policy) => policy,
+        None => ctx.settings(Some(user_of(data, wanted.user)?))?.policy,
+    };
+    let of = |target: &Target| candidates.iter().find(|known| known.target == target.name);
+    let open = |candidate: &Candidate| {
+        let may = board::may_take(data, &candidate.target, wanted.user, ctx.clock.now());
+        let kept = may.err().map(|error| error.message);
+        Candidate { closed: candidate.closed.clone().or(kept), ..candidate.clone() }
+    };
+    let candidates: Vec<Candidate> = named.iter().filter_map(of).map(open).collect();
+    let mut draw = |below: usize| {
+        let number = u64::from_str_radix(&ctx.random.hex(8), 16).unwrap_or_default();
+        usize::try_from(number % (below.max(1) as u64)).unwrap_or_default()
+    };
+    Ok(choice::choose(&candidates, wanted.ask, policy, &mut draw))
+}
+
+/// Whether a job can begin on a machine by that machine's own word; then the GPUs on which somebody else is at
+/// work, with whom. Otherwise why not.
+pub fn is_usable(
+    ctx: &Ctx,
+    data: &Data,
+    name: &TargetName,
+    ask: &Ask,
+) -> Result<BTreeMap<u32, String>, String> {
+    let target = data.target(name).ok_or_else(|| "it is not known any more".to_owned())?;
+    let busy = probe::before_start(ctx, data, &target).map_err(|error| error.message)?;
+    let candidates = candidates(ctx, data, &[name.as_str().to_owned()]);
+    let candidate = candidates.map_err(|error| error.message)?.pop();
+    let with_them = candidate.map(|candidate| Candidate { busy: busy.clone(), ..candidate });
+    match with_them.map(|candidate| candidate.give(ask)) {
+        None | Some(Ok(_)) => Ok(busy),
+        Some(Err(why)) => Err(in_words(&why)),
+    }
+}
+
+/// Why a machine is not taken, for people.
+pub fn in_words(why: &Unfit) -> String {
+    match why {
+        Unfit::Closed(why) => why.clone(),
+        Unfit::Short(short) => room::in_words(short),
+    }
+}

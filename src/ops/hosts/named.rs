@@ -1,0 +1,51 @@
+//! Which machines are meant: by their names, their aliases, patterns of names, their pools and their tags.
+
+use crate::model::data::Data;
+use crate::model::pattern;
+use crate::model::target::Target;
+use crate::ops::Error;
+use crate::ops::launch::check::resolve_target;
+
+/// The names that a pattern stands for.
+pub fn expanded(word: &str) -> Result<Vec<String>, Error> {
+    pattern::names(word)
+        .map_err(|error| Error::usage(format!("'{word}': {error}")).hint("as in gpu[01-04] or a,b"))
+}
+
+/// The targets that words name, each once, in their order.
+pub fn named(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
+    let mut targets: Vec<Target> = Vec::new();
+    for word in words {
+        for name in expanded(word)? {
+            for target in called(data, &name)? {
+                if !targets.iter().any(|known| known.name == target.name) {
+                    targets.push(target);
+                }
+            }
+        }
+    }
+    Ok(targets)
+}
+
+/// Whether a word stands for several machines: a pattern, a pool or a tag, and no target of that very name.
+pub fn is_of_several(data: &Data, word: &str) -> bool {
+    data.resolve_target(word).is_none()
+        && (pattern::is_pattern(word) || !members(data, word).is_empty())
+}
+
+/// The target of a name, or those in a pool or with a tag of that name.
+fn called(data: &Data, name: &str) -> Result<Vec<Target>, Error> {
+    if let Some(target) = data.resolve_target(name) {
+        return Ok(vec![target]);
+    }
+    let members = members(data, name);
+    if members.is_empty() { resolve_target(data, name).map(|one| vec![one]) } else { Ok(members) }
+}
+
+/// The machines in a pool, or with a tag, in the order in which they were added.
+pub fn members(data: &Data, word: &str) -> Vec<Target> {
+    let all = data.registry().registrations();
+    let called =
+        all.filter(|(_, known)| known.host.as_ref().is_some_and(|host| host.is_called(word)));
+    called.filter_map(|(name, _)| data.target(name)).collect()
+}

@@ -1,0 +1,148 @@
+//! Asks machines about themselves: all side by side, and nobody is waited for longer than is said.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use crate::model::data::Data;
+use crate::model::facts::MachineFact;
+use crate::model::target::{Machines, Target};
+use crate::ops::fleet::AskedOnce;
+use crate::ops::{Ctx, Error, doors};
+use crate::remote::{Ask, End, Remote, Reply, Worker};
+use crate::sys::env::Env;
+use crate::sys::proc::{self, Spawn};
+
+/// What a machine is asked by.
+const SCRIPT: &str = include_str!("../../../assets/probe.sh");
+
+/// How long a machine may take to answer somebody who waits for a job to begin.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Less than this on its disk, in MiB, and a job could not even log.
+const LEAST_DISK: u64 = 64;
+
+/// The way to one machine.
+enum Way {
+    Here(Env),
+    There(Box<dyn Remote>, Worker),
+}
+
+/// What these machines say of themselves, in their order; of one that has not said anything in time, why.
+pub fn machines(
+    ctx: &Ctx,
+    data: &Data,
+    targets: &[Target],
+    patience: Duration,
+) -> Vec<Result<MachineFact, String>> {
+    let late = || format!("no answer within {} s", patience.as_secs());
+    let mut said: Vec<Result<MachineFact, String>> = targets.iter().map(|_| Err(late())).collect();
+    let (say, answers) = channel();
+    let deadline = ctx.clock.monotonic() + patience;
+    for (place, target) in targets.iter().enumerate() {
+        match way(ctx, data, target) {
+            Err(error) => {
+                if let Some(said) = said.get_mut(place) {
+                    *said = Err(error.message);
+                }
+            }
+            Ok(way) => {
+                let say = say.clone();
+                ctx.threads.spawn(Box::new(move || {
+                    // Nobody hears it any more where the time is over.
+                    drop(say.send((place, ask(&way, patience))));
+                }));
+            }
+        }
+    }
+    drop(say);
+    loop {
+        let left = deadline.saturating_sub(ctx.clock.monotonic());
+        let mut heard = Err(RecvTimeoutError::Timeout);
+        ctx.threads.wait(left, &mut |time| {
+            heard = answers.recv_timeout(time);
+            !matches!(heard, Err(RecvTimeoutError::Timeout))
+        });
+        let Ok((place, answer)) = heard else { return said };
+        if let Some(said) = said.get_mut(place) {
+            *said = answer;
+        }
+    }
+}
+
+fn way(ctx: &Ctx, data: &Data, target: &Target) -> Result<Way, Error> {
+    if target.is_here() {
+        return Ok(Way::Here(ctx.env.clone()));
+    }
+    let asked = AskedOnce::new(ctx, data, &target.name);
+    let door = doors::to(ctx, &asked)?;
+    let mut workers = doors::workers(ctx, &asked)?.into_iter();
+    match workers.next() {
+        Some(worker) => Ok(Way::There(door.remote, worker)),
+        None => Err(Error::unreachable(format!("{} has no address", target.name))),
+    }
+}
+
+fn ask(way: &Way, patience: Duration) -> Result<MachineFact, String> {
+    let text = match way {
+        Way::Here(env) => here(env, patience)?,
+        Way::There(remote, worker) => there(&**remote, worker)?,
+    };
+    MachineFact::read(&text).ok_or_else(|| "its answer broke off".to_owned())
+}
+
+fn here(env: &Env, patience: Duration) -> Result<String, String> {
+    let mut ask = Spawn::new("bash").args(["-c", SCRIPT]).timeout(patience).env_clear();
+    for (name, value) in &env.vars {
+        ask = ask.env(name, value);
+    }
+    proc::run(&ask).map(|output| output.text()).map_err(|error| error.to_string())
+}
+
+fn there(remote: &dyn Remote, worker: &Worker) -> Result<String, String> {
+    let ask = Ask { command: SCRIPT.to_owned(), input: None };
+    let mut text = Vec::new();
+    for (_, reply) in remote.ask(std::slice::from_ref(worker), &ask) {
+        match reply {
+            Reply::Out(line) => text.extend(line),
+            Reply::Err(_) => {}
+            Reply::End(End::Exit(_)) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Reply::End(End::Lost(why)) => return Err(why),
+        }
+    }
+    Err("it did not answer".to_owned())
+}
+
+/// Whether a machine is asked before a job begins there: one that somebody has added as a host, and one whose GPUs
+/// are given out, on which somebody else may be.
+fn is_asked(data: &Data, target: &Target) -> bool {
+    let is_host = data.registration(&target.name).is_some_and(|known| known.host.is_some());
+    match target.machines {
+        Machines::Fixed => is_host || target.capacity.gpus.is_some(),
+        Machines::Here => target.capacity.gpus.is_some(),
+        Machines::Provided | Machines::Engine => false,
+    }
+}
+
+/// Whether a job can begin on a machine by its own word, and on which of its GPUs somebody is at work.
+pub fn before_start(
+    ctx: &Ctx,
+    data: &Data,
+    target: &Target,
+) -> Result<BTreeMap<u32, String>, Error> {
+    if !is_asked(data, target) {
+        return Ok(BTreeMap::new());
+    }
+    let name = &target.name;
+    let answer = machines(ctx, data, std::slice::from_ref(target), PATIENCE).pop();
+    let fact = answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {
+        Error::unreachable(format!("{name} cannot be used now: {why}")).hint(format!(
+            "take another one, or look: tpu hosts probe {name}; nothing new begins there after: tpu hosts drain {name}"
+        ))
+    })?;
+    if let Some(left) = fact.free_disk.filter(|left| left.0 < LEAST_DISK) {
+        let what = format!("the disk of {name} is full: {left} are free");
+        return Err(Error::unreachable(what).hint(format!("make room there: tpu ssh {name}")));
+    }
+    Ok(fact.busy())
+}

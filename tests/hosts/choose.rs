@@ -1,0 +1,70 @@
+//! One of several machines is chosen as the policy says, the reason is kept, a machine that cannot be used is passed
+//! over, and whoever waits gets what becomes free.
+
+use serde_json::json;
+
+use crate::common::wait::wait_until;
+
+use super::Lab;
+
+#[test]
+fn each_policy_chooses_as_it_says_and_the_reason_is_kept() {
+    let Some(lab) = Lab::with(3, "--max-jobs 4 --gpus 4") else { return };
+    let run = |words: &str| {
+        let line = format!("run {words} -q --json -- sleep 1000");
+        let job = lab.env.tpu(&line).exits(0).json()["launched"].clone();
+        (job["target"].as_str().unwrap().to_owned(), job["window"].as_u64().unwrap())
+    };
+    let on = |words: &str| run(words).0;
+    assert_eq!(on("h2 gpus=1"), "h2");
+    assert_eq!(on("h[1-3] gpus=2"), "h1", "the first with room");
+    assert_eq!(on("h[1-3] gpus=1 --policy smart"), "h3", "4 of 4 are free there");
+    assert_eq!(on("h[1-3] gpus=2 --policy frugal"), "h1", "2 of 4 are left there");
+    assert_eq!(on("h[1-3] gpus=3 --policy frugal"), "h2", "the only ones with 3, and h2 is first");
+    assert!(["h1", "h2", "h3"].contains(&on("h[1-3] --policy random").as_str()));
+    drop(lab.env.tpu("set-settings policy smart").exits(0));
+    let (target, window) = run("h3,h1 gpus=1");
+    assert_eq!(target, "h3", "by the setting, in the order as typed");
+    let said = lab.env.tpu(&format!("explain {window}")).exits(0).stdout;
+    assert!(said.contains("GPUs free"), "{said}");
+    let said = lab.env.tpu("run h[1-3] --policy best -- true").exits(2).stderr;
+    assert!(said.contains("--policy best: no such policy"), "{said}");
+}
+
+#[test]
+fn a_machine_that_does_not_answer_or_whose_gpus_others_use_is_passed_over() {
+    let Some(mut lab) = Lab::with(3, "--max-jobs 2 --gpus 4") else { return };
+    lab.hosts.shut(0);
+    lab.hosts.occupy(1, 0);
+    let line = "run h[1-3] gpus=4 -q --json -- sleep 1000";
+    let said = lab.env.tpu(line).exits(0);
+    assert_eq!(said.json()["launched"]["target"], "h3", "{}", said.report());
+    assert!(said.stderr.contains("h1: h1 cannot be used now"), "{}", said.report());
+    assert!(said.stderr.contains("h2: 3 of 4 GPUs are free"), "{}", said.report());
+    // None is left: said for each, and nothing has begun.
+    let said = lab.env.tpu(line).exits(4).stderr;
+    assert!(said.contains("none of h[1-3] can be used"), "{said}");
+    assert_eq!(lab.env.jobs("alice").len(), 1);
+    // A job that names one machine is told the same of it.
+    assert!(lab.env.tpu("run h1 -q -- true").exits(6).stderr.contains("h1 cannot be used now"));
+    let said = lab.env.tpu("run h2 gpu=0 -q -- true").exits(4).stderr;
+    assert!(said.contains("GPU 0 is in use by"), "{said}");
+}
+
+#[test]
+fn whoever_waits_begins_when_there_is_room_and_never_where_there_can_be_none() {
+    let Some(lab) = Lab::with(2, "--max-jobs 1 --gpus 4") else { return };
+    let said = lab.env.tpu("run h[1-2] gpus=5 --wait -q -- true").exits(2).stderr;
+    assert!(said.contains("could ever run it"), "{said}");
+    for host in ["h1", "h2"] {
+        drop(lab.env.tpu(&format!("run {host} -q -- sleep 1000")).exits(0));
+    }
+    let said = lab.env.tpu("run h[1-2] -q -- true").exits(4).stderr;
+    assert!(said.contains("none of h[1-2] has room") && said.contains("alice/1"), "{said}");
+    let waiting = lab.env.start_tpu("run h[1-2] gpus=2 --wait -q -- sleep 1000", &[]);
+    wait_until("it waits", || !lab.env.data()["waiting"].as_array().is_none_or(Vec::is_empty));
+    drop(lab.env.tpu("kill 2 -y").exits(0));
+    assert_eq!(waiting.wait(), 0);
+    let job = lab.env.job("alice", 3);
+    assert_eq!((&job["tpu"], &job["extra_msgs"]["share"]["gpus"]), (&json!("h2"), &json!([0, 1])));
+}

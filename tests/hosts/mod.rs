@@ -1,0 +1,48 @@
+//! A lab's own machines: made known by patterns, chosen by policies, given out slot by slot.
+
+mod add;
+mod choose;
+
+use serde_json::{Value, json};
+
+use crate::common::env::TestEnv;
+use crate::common::sshd::{Hosts, is_installed};
+use crate::common::tmux::write_file;
+
+/// Real machines of somebody's own, and a `tpu` that reaches them.
+pub(crate) struct Lab {
+    pub(crate) env: TestEnv,
+    pub(crate) hosts: Hosts,
+}
+
+impl Lab {
+    /// So many machines, none of them known yet. None where there can be none, which is said.
+    pub(crate) fn new(count: usize) -> Option<Self> {
+        let hosts = is_installed().then(|| Hosts::machines(count)).flatten()?;
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        env.set("TPU_SSH_DIR", hosts.path("s"));
+        let settings = json!({ "ssh_options": hosts.options(), "ssh_key": hosts.path("client") });
+        write_file(&env.path("settings.json"), &settings.to_string());
+        env.set("TPU_SETTINGS", env.path("settings.json"));
+        Some(Self { env, hosts })
+    }
+
+    /// The same, with all of them known as `h1`, `h2` and so on.
+    pub(crate) fn with(count: usize, limits: &str) -> Option<Self> {
+        let lab = Self::new(count)?;
+        drop(lab.add(&format!("h[1-{count}] {limits}")).exits(0));
+        Some(lab)
+    }
+
+    /// `hosts add` with the addresses of all machines.
+    pub(crate) fn add(&self, said: &str) -> crate::common::env::CommandOutput {
+        let addresses = self.hosts.addresses().join(",");
+        self.env.tpu(&format!("hosts add {said} --address {addresses} --json"))
+    }
+
+    /// What `hosts` says of one.
+    pub(crate) fn host(&self, name: &str) -> Value {
+        self.env.tpu(&format!("hosts list {name} --json")).exits(0).json()["hosts"][0].clone()
+    }
+}

@@ -72,6 +72,18 @@ start() { # BYTES of the wrapper, of the words, of the environment, of the direc
     esac
 }
 
+# Why nothing is left of a command that has not told its end.
+why_gone() {
+    local was=- now=-
+    read -r was 2>/dev/null <"$run/boot"
+    read -r now 2>/dev/null </proc/sys/kernel/random/boot_id
+    if [ "$was" != - ] && [ "$now" != - ] && [ "$was" != "$now" ]; then
+        echo "the machine was started anew"
+    else
+        echo "its processes are gone, and no exit code was recorded"
+    fi
+}
+
 # The output goes to stdout as it is, and the end of it to stderr.
 follow() { # OFFSET
     local over nap=0.05 code= i
@@ -99,7 +111,7 @@ follow() { # OFFSET
     if [ -n "$code" ]; then
         echo "tpu: exit $code" >&2
     else
-        echo "tpu: lost its processes are gone, and no exit code was recorded" >&2
+        echo "tpu: lost $(why_gone)" >&2
     fi
 }
 

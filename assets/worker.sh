@@ -6,7 +6,7 @@
 #   env     NAME=VALUE to export, each ending in NUL
 #   dir     the directory to work in, ending in NUL (may be missing)
 # and becomes RUN, which nobody else can then be. It writes there: guard and pid (process and its start
-# time), out (everything the command says), exit (its exit code). Ends with 0 when the command is
+# time), boot (which start of the machine it was), out (everything the command says), exit (its exit code). Ends with 0 when the command is
 # started, with 3 when the machine is down, with 4 when RUN was there: the command is never started
 # again.
 #
@@ -83,6 +83,8 @@ guard() {
 mv -T -- "$new" "$run" 2>/dev/null || exit 4
 # Each background command gets a process group of its own.
 set -m
+# Another one than this says later that the machine was started anew.
+read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id && printf '%s\n' "$boot" >"$run/boot"
 guard </dev/null >"$run/out" 2>&1 &
 record "$run/guard" "$!"
 exit 0

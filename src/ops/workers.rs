@@ -22,7 +22,7 @@ use crate::model::job::Job;
 use crate::model::variables;
 use crate::remote::{Ask, End, Output, Remote, RemoteError, Reply, Stopped, Work, Worker};
 use crate::runner::environment;
-use crate::runner::window::beside;
+use crate::runner::window::{beside, silence};
 use crate::sys::proc::Feed;
 use crate::sys::pty;
 
@@ -37,7 +37,8 @@ mod print;
 /// Exit code of a worker that was lost, as that of a broken ssh.
 const LOST: i32 = 255;
 
-/// A worker that cannot be reached for so long is lost.
+/// A worker of a provider that cannot be reached for so long is lost. One's own machine is waited for: that it does not
+/// answer says nothing about what runs there.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// For so long a worker is waited for that cannot be reached before anything was started.
@@ -194,6 +195,9 @@ pub fn attend(
         });
         let ends: Vec<Option<i32>> =
             listeners.into_iter().map(|thread| thread.join().unwrap_or(None)).collect();
+        for worker in &workers {
+            silence::ends(&ctx.effects, token, worker.index);
+        }
         if ends.iter().all(Option::is_some) && is_clear(&*door, &workers, token) {
             beside::forget_workers(ctx, &id);
         }
@@ -408,6 +412,9 @@ impl Listener<'_> {
         let mut wait = FIRST_WAIT;
         let mut heard = BTreeMap::new();
         loop {
+            if silent_since.is_some() && self.answers() {
+                silence::ends(&self.ctx.effects, self.token, self.worker.index);
+            }
             let reason = if let Some(reason) = self.start_or_reason() {
                 reason
             } else {
@@ -430,7 +437,7 @@ impl Listener<'_> {
             if is_over
                 || self.control.has_switched_off(self.worker)
                 || self.stopping.load(Ordering::Relaxed)
-                || now > since + PATIENCE
+                || now > since + PATIENCE && !self.control.is_fixed
             {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
                 return is_over.then_some(LOST);
@@ -438,10 +445,20 @@ impl Listener<'_> {
             if is_new {
                 self.note(&format!("worker {} does not answer: {reason}", self.worker.index));
                 self.control.tell();
+                // Of machines that a provider watches it is the provider who knows more.
+                if self.control.is_fixed {
+                    silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
+                }
             }
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
         }
+    }
+
+    /// Whether the worker can be reached, whatever runs there. A command that prints nothing would not show it.
+    fn answers(&self) -> bool {
+        let answer = self.door.probe(std::slice::from_ref(self.worker)).pop();
+        answer.is_some_and(|(_, found)| found.is_ok())
     }
 
     /// Hands on what the worker says over one connection, from where the last one ended.

@@ -68,6 +68,11 @@ impl Paths {
         self.state().join("jobs").join(user).join(id.window.to_string())
     }
 
+    /// Machines that do not answer those who attend to a job there, one file for each.
+    pub fn silences(&self) -> PathBuf {
+        self.state().join("silences")
+    }
+
     /// The journal.
     pub fn events(&self) -> PathBuf {
         self.state().join("events.jsonl")

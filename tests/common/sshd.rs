@@ -81,6 +81,13 @@ impl Hosts {
         Some(Self::with(count, World::Machine))
     }
 
+    /// Lets a host be started anew as far as one can see: another boot, and nothing of before runs.
+    pub(crate) fn reboot(&mut self, index: usize) {
+        self.kill(index);
+        write_file(&self.home(index).join("boot"), &format!("boot-{index}-after\n"));
+        self.begin(index);
+    }
+
     /// Has somebody else's process on a GPU of a machine, by the word of its `nvidia-smi`.
     pub(crate) fn occupy(&self, index: usize, gpu: u32) {
         let said = format!("GPU-{gpu}, {}\n", std::process::id());

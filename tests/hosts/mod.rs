@@ -2,6 +2,7 @@
 
 mod add;
 mod choose;
+mod lost;
 
 use serde_json::{Value, json};
 

@@ -12,6 +12,7 @@ pub mod place;
 pub mod processes;
 pub mod relay;
 mod script;
+pub mod silence;
 
 use std::borrow::Cow;
 
@@ -31,6 +32,7 @@ use super::{
     StopOrder, StopOutcome, StopPart, Submitted, Unreached, Want,
 };
 use place::{Indexed, Window};
+use silence::Silences;
 
 /// Lines of history that a job's window keeps at least.
 pub const HISTORY: u32 = 10_000;
@@ -81,7 +83,12 @@ impl<'a> WindowRunner<'a> {
         }
     }
 
-    fn observed(&self, job: &Job, window: &Window<'_>, server: u32) -> Observed {
+    fn observed(
+        &self,
+        job: &Job,
+        window: &Window<'_>,
+        (server, silences): (u32, &Silences),
+    ) -> Observed {
         let pane = match window {
             Window::Here(pane) => Some(*pane),
             _ => None,
@@ -92,7 +99,7 @@ impl<'a> WindowRunner<'a> {
             .or_else(by_record)
             .or_else(|| if is_open(job) { beside::recorded_exit(self.effects, job) } else { None });
         Observed {
-            run: window.fact(job, exit),
+            run: silences.over(job, window.fact(job, exit), self.effects.clock.now()),
             pane: pane.map(|pane| pane.pane_id.clone()),
             printed: pane.map(|pane| printed(server, pane)),
         }
@@ -231,8 +238,10 @@ impl Runner for WindowRunner<'_> {
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         let tmux = self.look();
         let (panes, server) = (Indexed::new(&tmux), server(&tmux));
-        let of =
-            |run: &RunRef<'_>| self.observed(run.job, &panes.find(run.job, run.session), server);
+        let silences = Silences::read(self.effects);
+        let of = |run: &RunRef<'_>| {
+            self.observed(run.job, &panes.find(run.job, run.session), (server, &silences))
+        };
         runs.iter().map(of).collect()
     }
 

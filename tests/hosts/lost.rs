@@ -1,0 +1,58 @@
+//! A machine that is unplugged leaves its jobs unknown and is followed on; one that was started anew has lost them,
+//! and they come back elsewhere by their rule.
+
+use serde_json::{Value, json};
+
+use crate::common::wait::wait_until;
+
+use super::Lab;
+
+/// Counts up and leaves a checkpoint, on a disk that every machine sees, where it is told.
+const TRAINS: &str = "i=0; while :; do i=$((i+1)); echo \"step $i loss 0.5\"; \
+                      mkdir \"$TPU_LOG_DIR/.new\"; echo 1 >\"$TPU_LOG_DIR/.new/weights\"; \
+                      mv \"$TPU_LOG_DIR/.new\" \"$TPU_LOG_DIR/checkpoint_$i\"; sleep 0.1; done";
+
+fn shown(lab: &Lab, window: u64) -> Value {
+    lab.env.tpu(&format!("check alice w={window} --json")).exits(0).json()["jobs"][0].clone()
+}
+
+#[test]
+fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
+    let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].as_u64() > Some(1));
+    lab.hosts.shut(0);
+    wait_until("it is unknown", || {
+        let job = shown(&lab, 1);
+        assert!(!job["status"].as_str().unwrap().starts_with("error"), "{job}");
+        job["unknown"].is_string()
+    });
+    let before = shown(&lab, 1)["progress"]["step"].as_u64().unwrap_or(0);
+    lab.hosts.begin(0);
+    wait_until("it is followed on", || {
+        let job = shown(&lab, 1);
+        job["unknown"].is_null() && job["progress"]["step"].as_u64() > Some(before)
+    });
+    assert_eq!(shown(&lab, 1)["status"], "running");
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+}
+
+#[test]
+fn one_that_was_started_anew_has_lost_its_jobs() {
+    let Some(mut lab) = Lab::with(2, "--max-jobs 2") else { return };
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].as_u64() > Some(1));
+    lab.hosts.reboot(0);
+    wait_until("it is lost", || {
+        let job = shown(&lab, 1);
+        job["status"] == "error" && job["error"] == "lost"
+    });
+    let job = shown(&lab, 1);
+    assert_eq!(job["evidence"]["rule"], "host.restarted", "{job}");
+    // The machines share a disk: it goes on from its checkpoint on another one.
+    drop(lab.env.tpu("resume 1 tpu=h2").exits(0));
+    wait_until("it goes on", || shown(&lab, 2)["progress"]["step"].as_u64() > Some(1));
+    let next = lab.env.job("alice", 2);
+    assert_eq!((&next["tpu"], &next["stage"]), (&json!("h2"), &json!(1)), "{next}");
+    drop(lab.env.tpu("kill 2 -y").exits(0));
+}

@@ -3,6 +3,7 @@
 mod add;
 mod choose;
 mod lost;
+mod proof;
 
 use serde_json::{Value, json};
 

@@ -411,15 +411,12 @@ pub struct Place {
 pub struct PaneFact {
     /// Session name.
     pub session: String,
-    /// Window index in that session.
+    /// Window index in that session. Both together are one window in one look; a window that is linked to several
+    /// places is listed at each of them.
     pub window_index: u32,
-    /// Window id, `@12`. Unique while the server lives.
-    pub window_id: String,
     /// Pane id, `%34`. Unique while the server lives.
     pub pane_id: String,
-    /// Process id of the pane's own program.
-    pub pane_pid: u32,
-    /// Whether that program has ended.
+    /// Whether the pane's own program has ended.
     pub dead: bool,
     /// When the window was last active, seconds since the epoch.
     pub activity: u64,

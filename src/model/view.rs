@@ -171,8 +171,6 @@ pub struct Orphan {
     pub session: String,
     /// Window index.
     pub window: u32,
-    /// Window id, `@12`.
-    pub window_id: String,
 }
 
 /// How the tmux server is, for the header and for errors.

@@ -227,11 +227,7 @@ pub(super) fn listed<'a>(
     let windows = users.flat_map(|user| lone(ctx, &claims, user, panes));
     let told = windows.filter_map(|window| {
         let first = kept(&window, &[]).first().copied()?;
-        Some(Orphan {
-            session: first.session.clone(),
-            window: first.window_index,
-            window_id: first.window_id.clone(),
-        })
+        Some(Orphan { session: first.session.clone(), window: first.window_index })
     });
     told.collect()
 }
@@ -375,9 +371,10 @@ fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closin
     let unmarked: Vec<&PaneFact> = window.unmarked().collect();
     let occupants = ctx.tmux.occupants()?;
     let what = left(&unmarked, &occupants).map(|left| left.in_words()).unwrap_or_default();
-    let ids = unmarked.first().map(|pane| pane.window_id.clone()).unwrap_or_default();
+    // The window of that pane, which a number may miss: tmux takes that for the start of a name, too.
+    let of = unmarked.first().map(|pane| pane.pane_id.clone()).unwrap_or_default();
     Err(Error::refused(format!("{what} is no job's: a person or the original has opened it"))
-        .hint(format!("look at it; `tmux kill-window -t {ids}` closes it")))
+        .hint(format!("look at it; `tmux kill-window -t {of}` closes it")))
 }
 
 /// tmux gives no answer: nothing is removed.

@@ -58,9 +58,15 @@ fn index_target(session: &str, index: u32) -> String {
     format!("={session}:{index}")
 }
 
-/// The pane by its ids, in its session.
-fn pane_target(pane: &PaneFact) -> String {
-    format!("={}:{}.{}", pane.session, pane.window_id, pane.pane_id)
+/// The pane in the session of exactly this name, wherever it is there: it may be in others, too.
+fn pane_in_session(pane: &PaneFact) -> String {
+    format!("{}.{}", session_target(&pane.session), pane.pane_id)
+}
+
+/// The pane at its index. Exact only where [`Guard::in_place`] looks: tmux takes the index for the start of a name as
+/// well, and does not look whether the pane is in that window (seen on tmux 3.3a).
+fn pane_in_place(pane: &PaneFact) -> String {
+    format!("{}.{}", index_target(&pane.session, pane.window_index), pane.pane_id)
 }
 
 /// A command as tmux reads it in a file or in an argument of `if-shell`.
@@ -234,10 +240,7 @@ pub(super) fn capture_known(
     capture: &Capture,
     refusal: &str,
 ) -> Chain {
-    let mut conditions = identity(pane, server_pid);
-    conditions.push(equal("session_name", &pane.session));
-    conditions.push(equal("window_index", &pane.window_index.to_string()));
-    only_if(conditions, pane, &[capture_joined(capture)], refusal)
+    Guard::in_place(pane, server_pid).around(&[capture_joined(capture)], refusal)
 }
 
 /// Reads a pane with wrapped lines joined.
@@ -264,16 +267,22 @@ pub(super) fn occupants() -> Chain {
     Chain::new(&ListPanes::new().all().format(formats::OCCUPANT).build())
 }
 
-/// Closes the pane's window, if it is what it was at the last look ([`identity`]).
+/// Closes the pane, if it is what it was at the last look ([`Guard::still_it`]).
 pub(super) fn close_pane(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
-    only_if(identity(pane, server_pid), pane, &close(pane), refusal)
+    Guard::still_it(pane, server_pid).around(&close(pane), refusal)
 }
 
 /// The same, and only if nobody looks at the window.
 pub(super) fn close_unwatched(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
-    let mut conditions = identity(pane, server_pid);
-    conditions.push(equal("window_active_clients", "0"));
-    only_if(conditions, pane, &close(pane), refusal)
+    let guard = Guard::still_it(pane, server_pid);
+    guard.and(equal("window_active_clients", "0")).around(&close(pane), refusal)
+}
+
+/// Prints the process id of the pane's program, if the pane is what it was at the last look.
+pub(super) fn process(pane: &PaneFact, server_pid: u32, refusal: &str) -> Chain {
+    let print = DisplayMessage::new().print().target_pane(pane.pane_id.as_str());
+    let print = print.message(formats::PROCESS).build();
+    Guard::still_it(pane, server_pid).around(&[print], refusal)
 }
 
 fn close(pane: &PaneFact) -> [TmuxCommand<'_>; 2] {
@@ -288,43 +297,65 @@ fn close(pane: &PaneFact) -> [TmuxCommand<'_>; 2] {
     [keep_numbers, close]
 }
 
-/// What tells that server, window and launch are still those of the last look.
-fn identity(pane: &PaneFact, server_pid: u32) -> Vec<String> {
-    let launch = pane.launch.as_ref().map_or("", |token| token.as_str());
-    vec![
-        equal("pid", &server_pid.to_string()),
-        equal("pane_id", &pane.pane_id),
-        equal("window_id", &pane.window_id),
-        equal("@tpu_launch", launch),
-    ]
+/// What must hold for something to be done to a pane. The server decides and acts in one go, so nothing can come
+/// between.
+struct Guard {
+    /// Where the conditions are looked at. If it is not found, tmux looks at them somewhere else, and then they fail.
+    target: String,
+    conditions: Vec<String>,
+}
+
+impl Guard {
+    /// Server, pane and launch are still those of the last look. A pane without a launch of ours is known by its
+    /// place alone: it must still be there.
+    fn still_it(pane: &PaneFact, server_pid: u32) -> Self {
+        match &pane.launch {
+            Some(_) => Self::same_pane(pane, server_pid),
+            None => Self::in_place(pane, server_pid),
+        }
+    }
+
+    /// The same, and any pane must still be at its place.
+    fn in_place(pane: &PaneFact, server_pid: u32) -> Self {
+        let same = Self { target: pane_in_place(pane), ..Self::same_pane(pane, server_pid) };
+        same.and(equal("session_name", &pane.session))
+            .and(equal("window_index", &pane.window_index.to_string()))
+            .and(format!("#{{m:* {} *, #{{P:#{{pane_id}} }}}}", pane.pane_id))
+    }
+
+    fn same_pane(pane: &PaneFact, server_pid: u32) -> Self {
+        let launch = pane.launch.as_ref().map_or("", |token| token.as_str());
+        let conditions = vec![
+            equal("pid", &server_pid.to_string()),
+            equal("pane_id", &pane.pane_id),
+            equal("@tpu_launch", launch),
+        ];
+        Self { target: pane.pane_id.clone(), conditions }
+    }
+
+    fn and(mut self, condition: String) -> Self {
+        self.conditions.push(condition);
+        self
+    }
+
+    /// Does something if all conditions hold; prints `refusal` otherwise.
+    fn around(self, then: &[TmuxCommand<'_>], refusal: &str) -> Chain {
+        let all = self.conditions.into_iter().reduce(|all, one| format!("#{{&&:{all},{one}}}"));
+        let then: Vec<String> = then.iter().map(line).collect();
+        let mut command = IfShell::new()
+            .not_execute()
+            .target_pane(self.target)
+            .shell_command(all.unwrap_or_default())
+            .command(then.join(" ; "))
+            .build();
+        command.push_param(line(&say(refusal)));
+        Chain::new(&command)
+    }
 }
 
 /// The condition that a format variable has this value.
 fn equal(name: &str, value: &str) -> String {
     format!("#{{==:#{{{name}}},{}}}", quote::in_format(value))
-}
-
-/// Does something to a pane if all conditions hold there; prints `refusal` otherwise. The server decides and
-/// acts in one go, so nothing can come between.
-fn only_if(
-    conditions: Vec<String>,
-    pane: &PaneFact,
-    then: &[TmuxCommand<'_>],
-    refusal: &str,
-) -> Chain {
-    let all = conditions
-        .into_iter()
-        .reduce(|all, one| format!("#{{&&:{all},{one}}}"))
-        .unwrap_or_default();
-    let then: Vec<String> = then.iter().map(line).collect();
-    let mut command = IfShell::new()
-        .not_execute()
-        .target_pane(pane.pane_id.as_str())
-        .shell_command(all)
-        .command(then.join(" ; "))
-        .build();
-    command.push_param(line(&DisplayMessage::new().print().message(refusal).build()));
-    Chain::new(&command)
 }
 
 /// Ends the server, if it is the one with this pid.
@@ -341,7 +372,7 @@ pub(super) fn end_server(server_pid: u32) -> Chain {
 /// The whole command line that shows a pane to a person. `inside` says whether the caller's terminal is
 /// a tmux client, and if so whether one of this very server.
 pub(super) fn attach(pane: &PaneFact, socket: &str, inside: Option<bool>) -> Vec<String> {
-    let target = pane_target(pane);
+    let target = pane_in_session(pane);
     let tmux = ["tmux", "-u", "-L", socket];
     let (start, command) = match inside {
         Some(true) => (&[][..], SwitchClient::new().target_session(target).build()),

@@ -1,7 +1,7 @@
 //! The tmux server: sessions, windows, panes, and nothing about jobs.
 //!
 //! [`Tmux`] is the door; [`oneshot::OneShot`] is the real one: one `tmux` process per call, several
-//! commands in one. Panes are addressed by the ids of one look (`%12`, `@7`) and acted on only if the server
+//! commands in one. Panes are addressed by the ids of one look (`%12`) and acted on only if the server
 //! still agrees about whose they are: a target such as `=alice:42` may resolve to a window *named* `420run`
 //! (seen on tmux 3.3a) and serves only to create.
 
@@ -171,7 +171,6 @@ pub trait Tmux: Send + Sync {
         let changed = || TmuxError::Changed { pane: pane.pane_id.clone() };
         let is_it = |seen: &PaneFact| {
             seen.pane_id == pane.pane_id
-                && seen.window_id == pane.window_id
                 && seen.launch == pane.launch
                 && (&seen.session, seen.window_index) == (&pane.session, pane.window_index)
         };
@@ -206,9 +205,14 @@ pub trait Tmux: Send + Sync {
         hasher.finish()
     }
 
-    /// Closes the pane, and with its last pane its window, if the server's pid, the window, and the pane's `@tpu_launch` are still
-    /// those of `pane` — checked by the server in the same command, so nobody can come between.
+    /// Closes the pane, and with its last pane its window, if it is still the one: server and pane are those of `pane`,
+    /// and so is `@tpu_launch`. A pane without a launch is known by its place, and must be there still. `Changed` if
+    /// not: the server looks in the same command, so nobody can come between.
     fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError>;
+
+    /// The process id of the pane's own program, if the pane is still the one as for [`Tmux::close_pane`]; `Changed`
+    /// if not, and `None` if that program has ended.
+    fn process(&self, pane: &PaneFact, server_pid: u32) -> Result<Option<u32>, TmuxError>;
 
     /// What runs in each pane and how many clients look at its window now, by the pane's id. For a person
     /// who decides about a window; nothing is concluded from it.

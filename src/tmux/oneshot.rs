@@ -184,13 +184,13 @@ impl OneShot {
     }
 
     /// Runs a guarded command; `Changed` if the guard refused.
-    fn act(&self, pane: &PaneFact, chain: Chain) -> Result<(), TmuxError> {
+    fn act(&self, pane: &PaneFact, chain: Chain) -> Result<Output, TmuxError> {
         self.check_version()?;
         let output = self.call(chain)?;
         if output.text().trim() == self.mark {
             return Err(TmuxError::Changed { pane: pane.pane_id.clone() });
         }
-        Ok(())
+        Ok(output)
     }
 }
 
@@ -310,7 +310,13 @@ impl Tmux for OneShot {
     }
 
     fn close_pane(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
-        self.act(pane, commands::close_pane(pane, server_pid, &self.mark))
+        self.act(pane, commands::close_pane(pane, server_pid, &self.mark)).map(drop)
+    }
+
+    fn process(&self, pane: &PaneFact, server_pid: u32) -> Result<Option<u32>, TmuxError> {
+        let output = self.act(pane, commands::process(pane, server_pid, &self.mark))?;
+        formats::process(output.text().trim_end_matches('\n'))
+            .map_err(|problem| self.unreadable("display-message", &problem))
     }
 
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
@@ -324,7 +330,7 @@ impl Tmux for OneShot {
     }
 
     fn close_unwatched(&self, pane: &PaneFact, server_pid: u32) -> Result<(), TmuxError> {
-        self.act(pane, commands::close_unwatched(pane, server_pid, &self.mark))
+        self.act(pane, commands::close_unwatched(pane, server_pid, &self.mark)).map(drop)
     }
 
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {

@@ -306,6 +306,25 @@ fn a_record_without_its_window_is_settled_and_ended_windows_without_records_are_
 }
 
 #[test]
+fn a_window_that_is_linked_to_several_places_is_one() {
+    let env = lab();
+    env.start("exec sleep 100000", &[""; 0]);
+    env.wait_status(1, "running");
+    env.tmux().run(&["new-session", "-d", "-s", "a-person", "exec sleep 100000"]);
+    env.tmux().run(&["link-window", "-d", "-s", "=alice:1", "-t", "=a-person:4"]);
+    env.tmux().run(&["link-window", "-d", "-s", "=alice:1", "-t", "=alice:9"]);
+    let said = env.tpu("doctor").report();
+    assert!(!said.contains("shows the same launch"), "{said}");
+    // Another window that shows the same is another one, and so is told once.
+    env.tmux().run(&["new-window", "-d", "-t", "=alice:30", "exec sleep 100000"]);
+    let token = env.tmux().run(&["show-options", "-pv", "-t", "=alice:1", "@tpu_launch"]);
+    env.tmux().run(&["set-option", "-p", "-t", "=alice:30", "@tpu_launch", token.trim()]);
+    let said = env.tpu("doctor").report();
+    assert_eq!(said.matches("shows the same launch").count(), 1, "{said}");
+    assert!(said.contains("window alice:30 shows the same launch as a-person:4"), "{said}");
+}
+
+#[test]
 fn copies_of_code_that_belong_to_nothing_are_put_aside() {
     let mut env = lab();
     env.code("alice", "train.sh", "exit 0");

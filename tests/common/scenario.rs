@@ -237,9 +237,7 @@ fn pane(session: &str, index: u32, token: Option<&str>) -> PaneFact {
     PaneFact {
         session: session.to_owned(),
         window_index: index,
-        window_id: format!("@{index}"),
         pane_id: format!("%{index}"),
-        pane_pid: 20,
         dead: false,
         activity: 0,
         history_size: 0,

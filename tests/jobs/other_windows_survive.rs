@@ -348,7 +348,8 @@ fn a_named_window_is_closed_only_as_far_as_it_is_a_job_s() {
     let beside = own_pane(&env, &env.pane_id("alice", 1).unwrap(), &["-b"], "beside");
     let own_one = own_window(&env, "=alice:7", "editor");
     for command in ["kill-window 7 alice", "kill-window 7 alice --dry-run"] {
-        drop(env.tpu(command).exits(4).says(&["window 7 of alice (sleep)", "tmux kill-window"]));
+        let by_hand = format!("`tmux kill-window -t {}`", env.pane_id("alice", 7).unwrap());
+        drop(env.tpu(command).exits(4).says(&["window 7 of alice (sleep)", &by_hand]));
     }
     drop(env.tpu("kill-window 1 alice").exits(0).says(&["1 pane in windows that stay"]));
     // The window of an original's job, split: which pane is the job's?

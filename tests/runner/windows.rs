@@ -78,6 +78,11 @@ impl Tmux for Door {
         self.tmux.close_pane(pane, server_pid)
     }
 
+    fn process(&self, pane: &PaneFact, server_pid: u32) -> Result<Option<u32>, TmuxError> {
+        self.broken()?;
+        self.tmux.process(pane, server_pid)
+    }
+
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {
         self.tmux.occupants()
     }

@@ -337,10 +337,11 @@ fn close_by_hand(world: &World, host: usize, draw: u64) {
     let jobs: Vec<_> = panes.iter().filter(|pane| pane.window_index != 0).collect();
     let Some(index) = draw.checked_rem(jobs.len() as u64) else { return };
     let Some(pane) = jobs.get(usize::try_from(index).unwrap_or(0)) else { return };
+    let pid = tmux.process_id(&pane.pane_id);
     tmux.close_by_hand(&pane.session, pane.window_index);
     let mut state = world.state();
     state.note(None, &format!("a person closes {}:{}", pane.session, pane.window_index));
-    state.window_closed(None, host, pane);
+    state.window_closed(None, host, (pane, pid));
 }
 
 /// All windows of a machine go.
@@ -349,7 +350,8 @@ fn windows_go(world: &World, host: usize) {
     if let TmuxFact::Up { panes, .. } = tmux.look() {
         let mut state = world.state();
         for pane in &panes {
-            state.window_closed(None, host, pane);
+            let pid = state.process_of(host, pane);
+            state.window_closed(None, host, (pane, pid));
         }
     }
 }

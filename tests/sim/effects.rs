@@ -425,15 +425,21 @@ impl Tmux for Me {
             TmuxFact::Up { panes, .. } => panes.into_iter().find(|p| p.pane_id == pane.pane_id),
             TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => None,
         };
+        let pid = self.world.state().process_of(self.pid.host, pane);
         self.tmux().close_pane(pane, server_pid)?;
         if let Some(closed) = now {
             let mut state = self.world.state();
-            state.window_closed(Some(self.pid), self.pid.host, &closed);
+            state.window_closed(Some(self.pid), self.pid.host, (&closed, pid));
         }
         if self.answer_is_lost() {
             return Err(Self::lost("kill-window"));
         }
         Ok(())
+    }
+
+    fn process(&self, pane: &PaneFact, server_pid: u32) -> Result<Option<u32>, TmuxError> {
+        self.step(&format!("the process of {}", pane.pane_id));
+        self.tmux().process(pane, server_pid)
     }
 
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {

@@ -33,9 +33,13 @@ pub(crate) struct Habits {
 
 /// The shell of a new window begins.
 pub(crate) fn begin(world: &Arc<World>, opener: Pid, window: &NewWindow, pane: &PaneFact) {
-    let Some(shell) = world.state().spawn(opener.host, Role::Launcher, Some(pane.pane_pid)) else {
+    let mut state = world.state();
+    let pid = state.process_of(opener.host, pane);
+    let Some(shell) = pid.and_then(|pid| state.spawn(opener.host, Role::Launcher, Some(pid)))
+    else {
         return;
     };
+    drop(state);
     let me = Me { world: Arc::clone(world), pid: shell };
     let launch = Launcher {
         me,

@@ -294,14 +294,20 @@ impl State {
         true
     }
 
-    /// A window has been closed, by a process or by hand.
-    pub(crate) fn window_closed(&mut self, by: Option<Pid>, host: usize, pane: &PaneFact) {
-        let shell = self.hosts.get(host).and_then(|machine| {
-            machine.procs.get(&pane.pane_pid).map(|(start, _)| Pid {
-                host,
-                pid: pane.pane_pid,
-                start: *start,
-            })
+    /// The process id of what runs in a pane that is there.
+    pub(crate) fn process_of(&self, host: usize, pane: &PaneFact) -> Option<u32> {
+        self.hosts.get(host)?.tmux.process_id(&pane.pane_id)
+    }
+
+    /// The window of a pane has been closed, by a process or by hand, and with it the process of that id.
+    pub(crate) fn window_closed(
+        &mut self,
+        by: Option<Pid>,
+        host: usize,
+        (pane, pid): (&PaneFact, Option<u32>),
+    ) {
+        let shell = self.hosts.get(host).zip(pid).and_then(|(machine, pid)| {
+            machine.procs.get(&pid).map(|(start, _)| Pid { host, pid, start: *start })
         });
         let token = pane.launch.as_ref().map(|token| token.as_str().to_owned());
         let program = token.and_then(|token| {

@@ -1,7 +1,7 @@
 //! What processes that are dead have left behind: leases, actions that nobody completes, windows, copies of
 //! code. Found here once; `look` tells of it and `fix` sets it right.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,10 @@ pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<SpareWindow> {
         .orphans
         .iter()
         .map(|orphan| {
-            let of_it = || panes.iter().filter(|pane| pane.window_id == orphan.window_id);
+            let is_of_it = |pane: &&PaneFact| {
+                (&pane.session, pane.window_index) == (&orphan.session, orphan.window)
+            };
+            let of_it = || panes.iter().filter(is_of_it);
             let is_ours = of_it().any(|pane| pane.launch.is_some());
             let (by_whom, flag) = if is_ours { ("", "") } else { (BY_HAND, " --force") };
             SpareWindow {
@@ -103,15 +106,16 @@ pub(super) fn windows(tmux: &TmuxFact, seen: &Snapshot) -> Vec<SpareWindow> {
             }
         })
         .collect();
-    let mut by_launch: BTreeMap<&str, BTreeMap<&str, &PaneFact>> = BTreeMap::new();
-    for pane in panes {
+    // The first place at which a pane is listed stands for its window, which may be linked to several.
+    let mut listed = BTreeSet::new();
+    let mut by_launch: BTreeMap<&str, BTreeSet<(&str, u32)>> = BTreeMap::new();
+    for pane in panes.iter().filter(|pane| listed.insert(&pane.pane_id)) {
         if let Some(token) = pane.launch.as_ref().map(LaunchToken::as_str) {
-            by_launch.entry(token).or_default().insert(&pane.window_id, pane);
+            by_launch.entry(token).or_default().insert((&pane.session, pane.window_index));
         }
     }
     for windows in by_launch.values().filter(|windows| windows.len() > 1) {
-        let mut places =
-            windows.values().map(|pane| format!("{}:{}", pane.session, pane.window_index));
+        let mut places = windows.iter().map(|(session, window)| format!("{session}:{window}"));
         let Some(first) = places.next() else { continue };
         found.extend(places.map(|place| SpareWindow {
             is_closed_by_fix: false,

@@ -109,12 +109,12 @@ impl<'a> WindowRunner<'a> {
     fn stop_program(
         &self,
         job: &Job,
-        pane: Option<&PaneFact>,
+        shell: Option<u32>,
         unreached: Unreached,
     ) -> Result<usize, RunError> {
         let is_known = !beside::workers(self.effects, job).is_empty();
         let mut stopped = self.workers.stop(job, unreached)?;
-        stopped += processes::stop_here(self.effects, job, pane)?;
+        stopped += processes::stop_here(self.effects, job, shell)?;
         if !is_known {
             // What attended to them may have begun since we looked.
             stopped += self.workers.stop(job, unreached)?;
@@ -137,12 +137,24 @@ impl<'a> WindowRunner<'a> {
             && beside::workers(self.effects, job).is_empty()
     }
 
-    /// Whether a server answers and the pane is not there, or is not this job's any more.
+    /// The process below which a job of the original runs: that of its pane. `None` if that has ended, or has gone
+    /// with its window since we looked; not to be told is an error.
+    fn shell(&self, job: &Job, pane: &PaneFact, server: u32) -> Result<Option<u32>, RunError> {
+        match self.effects.tmux.process(pane, server) {
+            Err(TmuxError::Changed { .. }) if self.has_gone(job, pane) => Ok(None),
+            other => Ok(other?),
+        }
+    }
+
+    /// Whether a server answers and the pane is not there, or does not carry the mark of this job any more. One
+    /// without a mark that is now somewhere else has not gone.
     fn has_gone(&self, job: &Job, pane: &PaneFact) -> bool {
+        let is_it = |now: &PaneFact| {
+            place::is_window_of(job, &pane.session, now)
+                || pane.launch.is_none() && now.pane_id == pane.pane_id
+        };
         match self.effects.tmux.look() {
-            TmuxFact::Up { panes, .. } => {
-                !panes.iter().any(|now| place::is_window_of(job, &pane.session, now))
-            }
+            TmuxFact::Up { panes, .. } => !panes.iter().any(is_it),
             TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => false,
         }
     }
@@ -309,7 +321,10 @@ impl Runner for WindowRunner<'_> {
         }
         let tmux = self.look();
         match place::find(run.job, run.session, &tmux) {
-            Window::Here(pane) => processes::of_job(self.effects, run.job, Some(pane)),
+            Window::Here(pane) => {
+                let shell = self.shell(run.job, pane, server(&tmux))?;
+                processes::of_job(self.effects, run.job, shell)
+            }
             _ => Ok(Vec::new()),
         }
     }
@@ -331,8 +346,11 @@ impl Runner for WindowRunner<'_> {
             }
             StopPart::Program => {
                 let tmux = self.look();
-                let pane = pane_of(run, &tmux)?.map(|(pane, _)| pane);
-                self.stop_program(job, pane, stop.unreached).map(only)
+                let shell = match pane_of(run, &tmux)? {
+                    Some((pane, server)) => self.shell(job, pane, server)?,
+                    None => None,
+                };
+                self.stop_program(job, shell, stop.unreached).map(only)
             }
             StopPart::Whole => {
                 let tmux = self.look();
@@ -368,16 +386,15 @@ impl Runner for WindowRunner<'_> {
         let tmux = self.look();
         let window = place::find(run.job, run.session, &tmux);
         let said = match window {
-            Window::Here(pane) => format!(
-                "window {}:{} ({}), pane {}, {} lines above, process {}{}",
-                pane.session,
-                pane.window_index,
-                pane.window_id,
-                pane.pane_id,
-                pane.history_size,
-                pane.pane_pid,
-                if pane.dead { ", which has ended" } else { "" },
-            ),
+            Window::Here(pane) => {
+                let process = match self.effects.tmux.process(pane, server(&tmux))? {
+                    Some(pid) => format!("process {pid}"),
+                    None => "whose program has ended".to_owned(),
+                };
+                let (session, index) = (&pane.session, pane.window_index);
+                let above = format!("{} lines above", pane.history_size);
+                format!("window {session}:{index}, pane {}, {above}, {process}", pane.pane_id)
+            }
             Window::Gone => "no window of this server carries its mark".to_owned(),
             Window::Lost(reason) => reason.to_string(),
             Window::Elsewhere(reason) => reason,
@@ -386,10 +403,10 @@ impl Runner for WindowRunner<'_> {
             }
         };
         let of = run.job.place.as_ref();
-        let server = of.map(|at| {
+        let at = of.map(|at| {
             format!("\ntmux server {} on {}, socket {}", at.server_pid, at.host, at.socket)
         });
-        Ok(said + &server.unwrap_or_default())
+        Ok(said + &at.unwrap_or_default())
     }
 
     fn attach(&self, RunRef { job, session }: RunRef<'_>) -> Result<Vec<String>, RunError> {

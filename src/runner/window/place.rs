@@ -212,9 +212,8 @@ pub fn beside<'a>(pane: &'a PaneFact, tmux: &'a TmuxFact) -> impl Iterator<Item 
         TmuxFact::Up { panes, .. } => panes.as_slice(),
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
     };
-    panes
-        .iter()
-        .filter(move |other| other.window_id == pane.window_id && other.pane_id != pane.pane_id)
+    let of = |pane: &'a PaneFact| (&pane.session, pane.window_index);
+    panes.iter().filter(move |other| of(other) == of(pane) && other.pane_id != pane.pane_id)
 }
 
 /// Whether `pane` is the window of `job`.
@@ -251,9 +250,7 @@ mod tests {
         PaneFact {
             session: session.to_owned(),
             window_index: index,
-            window_id: "@1".to_owned(),
             pane_id: "%1".to_owned(),
-            pane_pid: 20,
             dead: false,
             activity: 0,
             history_size: 0,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::effects::Effects;
-use crate::model::facts::PaneFact;
 use crate::model::job::Job;
 use crate::remote::Worker;
 use crate::runner::RunError;
@@ -17,16 +16,13 @@ use super::beside;
 /// The live processes of a job.
 ///
 /// A job of ours: its recorded process group (if pid and start time still agree), every process that carries its
-/// launch token, and what is below these. A job of the original: what runs below its pane's shell.
-pub fn of_job(
-    effects: &Effects,
-    job: &Job,
-    pane: Option<&PaneFact>,
-) -> Result<Vec<Process>, RunError> {
-    look(effects, job, pane).map_err(|e| unreadable(&e))
+/// launch token, and what is below these. A job of the original: what runs below its pane's shell, if it has one
+/// still.
+pub fn of_job(effects: &Effects, job: &Job, shell: Option<u32>) -> Result<Vec<Process>, RunError> {
+    look(effects, job, shell).map_err(|e| unreadable(&e))
 }
 
-fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec<Process>> {
+fn look(effects: &Effects, job: &Job, shell: Option<u32>) -> io::Result<Vec<Process>> {
     let table = effects.procs.table()?;
     let mut found: BTreeMap<u32, Process> = BTreeMap::new();
     let is_live = |process: &&Process| !process.zombie && process.pid != effects.env.pid;
@@ -34,7 +30,7 @@ fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec
         let live = processes.into_iter().filter(is_live);
         found.extend(live.map(|process| (process.pid, process.clone())));
     };
-    match (&job.launch, pane) {
+    match (&job.launch, shell) {
         (Some(launch), _) => {
             let far = on_machines(effects, job, &table);
             let here = table.with_token(launch.token.as_str(), effects.env.uid);
@@ -50,7 +46,7 @@ fn look(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> io::Result<Vec
             let below = table.below(known).into_iter();
             found.extend(below.filter(is_live).map(|process| (process.pid, process.clone())));
         }
-        (None, Some(pane)) => add(table.descendants(pane.pane_pid)),
+        (None, Some(shell)) => add(table.descendants(shell)),
         (None, None) => {}
     }
     Ok(found.into_values().collect())
@@ -65,8 +61,8 @@ fn on_machines(effects: &Effects, job: &Job, table: &Table) -> BTreeSet<u32> {
 }
 
 /// Stops those on this machine alone, and says how many there were.
-pub fn stop_here(effects: &Effects, job: &Job, pane: Option<&PaneFact>) -> Result<usize, RunError> {
-    let stopped = stop::stop((&*effects.clock, &*effects.procs), || look(effects, job, pane));
+pub fn stop_here(effects: &Effects, job: &Job, shell: Option<u32>) -> Result<usize, RunError> {
+    let stopped = stop::stop((&*effects.clock, &*effects.procs), || look(effects, job, shell));
     stopped.map_err(|error| match error {
         StopError::Look(e) => unreadable(&e),
         StopError::Signal { .. } => RunError::refused(

@@ -36,6 +36,8 @@ struct Server {
 struct Window {
     name: String,
     fact: PaneFact,
+    /// The process id of the pane's program.
+    pid: u32,
     options: BTreeMap<String, String>,
     text: Vec<u8>,
     opened: Option<NewWindow>,
@@ -143,6 +145,21 @@ impl FakeTmux {
         free
     }
 
+    /// Somebody moves a window to a number of its session that is free.
+    pub(crate) fn move_by_hand(&self, session: &str, index: u32, to: u32) {
+        let mut server = self.server();
+        let Some(windows) = server.sessions.get_mut(session) else { return };
+        if let Some(mut window) = windows.remove(&index) {
+            window.fact.window_index = to;
+            windows.entry(to).or_insert(window);
+        }
+    }
+
+    /// The process id of a pane's program, also of one that has ended.
+    pub(crate) fn process_id(&self, pane_id: &str) -> Option<u32> {
+        Some(self.server().window_of_pane(pane_id)?.pid)
+    }
+
     /// Somebody renames a window.
     pub(crate) fn rename_window(&self, session: &str, index: u32, name: &str) {
         if let Some(window) = self.server().window(session, index) {
@@ -200,9 +217,7 @@ impl Server {
         let fact = PaneFact {
             session: session.to_owned(),
             window_index: index,
-            window_id: format!("@{id}"),
             pane_id: format!("%{id}"),
-            pane_pid: self.next_pid,
             dead: false,
             activity: now,
             history_size: 0,
@@ -215,6 +230,7 @@ impl Server {
         let window = Window {
             name: name.to_owned(),
             fact,
+            pid: self.next_pid,
             options: BTreeMap::new(),
             text: Vec::new(),
             opened: None,
@@ -257,9 +273,10 @@ impl Server {
         let same_server = self.place.server_pid == server_pid;
         self.window_of_pane(&pane.pane_id)
             .filter(|window| {
+                let place = |pane: &PaneFact| (pane.session.clone(), pane.window_index);
                 same_server
-                    && window.fact.window_id == pane.window_id
                     && window.fact.launch == pane.launch
+                    && (pane.launch.is_some() || place(&window.fact) == place(pane))
             })
             .ok_or_else(|| TmuxError::Changed { pane: pane.pane_id.clone() })
     }
@@ -335,6 +352,12 @@ impl Tmux for FakeTmux {
         let fact = server.guarded("kill-window", pane, server_pid)?.fact.clone();
         server.close(&fact.session, fact.window_index);
         Ok(())
+    }
+
+    fn process(&self, pane: &PaneFact, server_pid: u32) -> Result<Option<u32>, TmuxError> {
+        let mut server = self.server();
+        let window = server.guarded("display-message", pane, server_pid)?;
+        Ok((!window.fact.dead).then_some(window.pid))
     }
 
     fn occupants(&self) -> Result<BTreeMap<String, Occupant>, TmuxError> {

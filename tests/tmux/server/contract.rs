@@ -22,6 +22,7 @@ trait World {
     /// False when the number is in use.
     fn open_by_hand(&self, session: &str, index: u32, name: &str) -> bool;
     fn close_by_hand(&self, session: &str, index: u32);
+    fn move_by_hand(&self, session: &str, index: u32, to: u32);
     fn rename_window(&self, session: &str, index: u32, name: &str);
     fn show(&self, pane: &PaneFact, text: &str);
     /// The program in a pane sets an option of it.
@@ -47,6 +48,11 @@ impl World for Real {
 
     fn close_by_hand(&self, session: &str, index: u32) {
         self.server.run(&["kill-window", "-t", &format!("={session}:{index}")]);
+    }
+
+    fn move_by_hand(&self, session: &str, index: u32, to: u32) {
+        let [from, to] = [index, to].map(|index| format!("={session}:{index}"));
+        self.server.run(&["move-window", "-d", "-s", &from, "-t", &to]);
     }
 
     fn rename_window(&self, session: &str, index: u32, name: &str) {
@@ -88,6 +94,10 @@ impl World for Fake {
 
     fn close_by_hand(&self, session: &str, index: u32) {
         self.0.close_by_hand(session, index);
+    }
+
+    fn move_by_hand(&self, session: &str, index: u32, to: u32) {
+        self.0.move_by_hand(session, index, to);
     }
 
     fn rename_window(&self, session: &str, index: u32, name: &str) {
@@ -135,6 +145,8 @@ promises! {
     windows_named_like_numbers_are_left_alone,
     a_window_is_never_put_in_the_place_of_another,
     a_window_is_closed_only_if_it_is_still_the_one,
+    a_window_without_a_mark_is_closed_only_where_it_was,
+    the_process_of_a_pane_is_told_only_while_it_is_the_one,
     an_exit_is_read_of_the_pane_where_it_was_set,
     panes_are_read_together_and_the_gone_do_not_spoil_it,
     a_capture_goes_as_far_back_as_asked,
@@ -165,9 +177,7 @@ pub(super) fn some_pane() -> PaneFact {
     PaneFact {
         session: "alice".to_owned(),
         window_index: 1,
-        window_id: "@1".to_owned(),
         pane_id: "%1".to_owned(),
-        pane_pid: 1,
         dead: false,
         activity: 0,
         history_size: 0,
@@ -207,8 +217,6 @@ fn a_window_is_opened_where_asked_and_marked(world: &dyn World) {
     assert!(!pane.dead && pane.exit.is_none());
     let (_, panes) = up(tmux);
     let seen = panes.iter().find(|seen| seen.pane_id == pane.pane_id).unwrap();
-    assert_eq!(seen.window_id, pane.window_id);
-    assert_eq!(seen.pane_pid, pane.pane_pid);
     assert_eq!((&seen.job, &seen.launch), (&pane.job, &pane.launch));
     assert_eq!(windows(tmux), ["alice:0", "alice:7"]);
 }
@@ -283,7 +291,6 @@ fn misunderstandings(pane: &PaneFact, server_pid: u32, other: &PaneFact) -> Vec<
         (PaneFact { launch: Some(LaunchToken::from("another")), ..pane.clone() }, server_pid),
         (PaneFact { launch: Some(LaunchToken::from("a,b}#{pid}")), ..pane.clone() }, server_pid),
         (PaneFact { launch: None, ..pane.clone() }, server_pid),
-        (PaneFact { window_id: other.window_id.clone(), ..pane.clone() }, server_pid),
         (PaneFact { pane_id: other.pane_id.clone(), ..pane.clone() }, server_pid),
         (PaneFact { pane_id: "%99".to_owned(), ..pane.clone() }, server_pid),
     ]
@@ -302,6 +309,7 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     }
     // A new name, and another place in the list of windows, do not make it another window.
     world.rename_window("alice", 7, "8");
+    world.move_by_hand("alice", 7, 12);
     tmux.close_pane(&pane, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
     // A window that somebody opened has no mark; that it has none must still be so.
@@ -309,6 +317,63 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     let unmarked = up(tmux).1.into_iter().find(|pane| pane.window_index == 9).unwrap();
     tmux.close_pane(&unmarked, pid).unwrap();
     assert_eq!(windows(tmux), ["alice:0", "alice:8"]);
+}
+
+fn a_window_without_a_mark_is_closed_only_where_it_was(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    for (index, name) in [(7, "mine"), (8, "7")] {
+        assert!(world.open_by_hand("alice", index, name));
+    }
+    let (place, panes) = up(tmux);
+    let pid = place.server_pid;
+    let seven = panes.iter().find(|pane| pane.window_index == 7).unwrap();
+    let elsewhere = [
+        PaneFact { window_index: 8, ..seven.clone() },
+        PaneFact { window_index: 99, ..seven.clone() },
+        PaneFact { session: "bob".to_owned(), ..seven.clone() },
+        PaneFact { session: "ali".to_owned(), ..seven.clone() },
+    ];
+    let is_refused = |wrong: &PaneFact| {
+        let refused = [tmux.close_pane(wrong, pid), tmux.close_unwatched(wrong, pid)];
+        refused.iter().all(|refused| matches!(refused, Err(TmuxError::Changed { .. })))
+    };
+    for wrong in &elsewhere {
+        assert!(is_refused(wrong), "{wrong:?}");
+    }
+    world.move_by_hand("alice", 7, 12);
+    assert!(is_refused(seven), "its place was what it is known by");
+    world.move_by_hand("alice", 8, 7);
+    assert!(is_refused(seven), "and there is another now");
+    assert_eq!(windows(tmux), ["alice:0", "alice:12", "alice:7"]);
+    let now = up(tmux).1.into_iter().find(|pane| pane.pane_id == seven.pane_id).unwrap();
+    tmux.close_unwatched(&now, pid).unwrap();
+    assert_eq!(windows(tmux), ["alice:0", "alice:7"]);
+}
+
+fn the_process_of_a_pane_is_told_only_while_it_is_the_one(world: &dyn World) {
+    let tmux = world.tmux();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
+    let other = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
+    assert!(world.open_by_hand("alice", 9, "by hand"));
+    let (place, panes) = up(tmux);
+    let pid = place.server_pid;
+    let unmarked = panes.iter().find(|pane| pane.window_index == 9).unwrap();
+    let told = [&pane, &other, unmarked].map(|pane| tmux.process(pane, pid).unwrap().unwrap());
+    assert!(told.iter().all(|pid| *pid > 1) && told[0] != told[1] && told[1] != told[2]);
+    let is_changed = |asked| matches!(asked, Err(TmuxError::Changed { .. }));
+    for (wrong, pid) in misunderstandings(&pane, pid, &other) {
+        assert!(is_changed(tmux.process(&wrong, pid)), "{wrong:?} {pid}");
+    }
+    world.move_by_hand("alice", 7, 12);
+    world.move_by_hand("alice", 9, 13);
+    assert_eq!(tmux.process(&pane, pid).unwrap(), Some(told[0]), "it is known by its mark");
+    assert!(is_changed(tmux.process(unmarked, pid)), "it was known by its place");
+    world.close_by_hand("alice", 12);
+    assert!(is_changed(tmux.process(&pane, pid)));
+    world.stop();
+    assert!(matches!(tmux.process(&other, pid), Err(TmuxError::NoServer { .. })));
 }
 
 fn an_exit_is_read_of_the_pane_where_it_was_set(world: &dyn World) {
@@ -481,7 +546,7 @@ fn after_a_restart_the_old_panes_are_never_meant(world: &dyn World) {
     tmux.ensure_session("alice", 10_000).unwrap();
     let new = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let (after, _) = up(tmux);
-    assert_eq!((&old.pane_id, &old.window_id), (&new.pane_id, &new.window_id), "ids come again");
+    assert_eq!(old.pane_id, new.pane_id, "ids come again");
     assert_ne!(before, after);
     assert_eq!(before.socket, after.socket);
     assert!(matches!(tmux.close_pane(&old, before.server_pid), Err(TmuxError::Changed { .. })));
@@ -516,6 +581,8 @@ fn names_that_no_session_can_have_are_refused(world: &dyn World) {
         tmux.ensure_session(name, 10_000).unwrap();
         let pane = tmux.open_window(&job_window(name, 5, "alice", "t")).unwrap();
         assert_eq!((pane.session.as_str(), pane.window_index), (name, 5));
+        let pid = up(tmux).0.server_pid;
+        assert_eq!(tmux.capture_known(&pane, pid, &all_of(&pane)).unwrap(), "", "{name}");
     }
     assert_eq!(up(tmux).1.len(), 18);
 }

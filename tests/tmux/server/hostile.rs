@@ -145,7 +145,7 @@ fn an_index_without_a_window_is_not_taken_for_a_name() {
     let taken = server.run(&["display-message", "-p", "-t", "=alice:42", "#{window_name}"]);
     assert_eq!(taken, "420run");
     let pane = tmux.open_window(&job_window("alice", 42, "alice", "t42")).unwrap();
-    server.run(&["kill-window", "-t", &pane.window_id]);
+    server.run(&["kill-window", "-t", &pane.pane_id]);
     let pid = up(&tmux).0.server_pid;
     assert!(matches!(tmux.close_pane(&pane, pid), Err(TmuxError::Changed { .. })));
     assert_eq!(windows(&tmux), ["alice:0", "alice:7"]);

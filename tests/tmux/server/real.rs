@@ -108,10 +108,11 @@ fn a_program_starts_in_exactly_the_given_directory() {
         let window = NewWindow { cwd: cwd.clone(), ..job_window("alice", index, "alice", "t") };
         let pane = tmux.open_window(&window).unwrap();
         // A new process first changes its directory and then becomes the program.
+        let pid = tmux.process(&pane, up(&tmux).0.server_pid).unwrap().unwrap();
         wait_until("the program runs", || {
-            procs::Process::read(pane.pane_pid).is_some_and(|process| process.name == "sleep")
+            procs::Process::read(pid).is_some_and(|process| process.name == "sleep")
         });
-        let link = format!("/proc/{}/cwd", pane.pane_pid);
+        let link = format!("/proc/{pid}/cwd");
         assert_eq!(std::fs::read_link(link).unwrap(), cwd);
     }
     let before = windows(&tmux);
@@ -366,13 +367,73 @@ fn a_socket_of_somebody_else_is_unknown() {
 }
 
 #[test]
+fn a_window_that_is_linked_to_several_places_is_at_each_of_them() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    for session in ["alice", "bob"] {
+        tmux.ensure_session(session, 10_000).unwrap();
+    }
+    server.run(&["new-window", "-d", "-t", "=alice:7", "sleep", "100000"]);
+    tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
+    for (from, to) in [("7", "alice:5"), ("7", "bob:3"), ("8", "alice:6"), ("8", "bob:2")] {
+        server.run(&["link-window", "-d", "-s", &format!("=alice:{from}"), "-t", to]);
+    }
+    let (place, panes) = up(&tmux);
+    let pid = place.server_pid;
+    let linked: Vec<&PaneFact> = panes.iter().filter(|pane| pane.window_index > 0).collect();
+    assert_eq!(linked.len(), 6);
+    for pane in &linked {
+        let target = tmux.attach_argv(pane, None).pop().unwrap();
+        let shown = ["display-message", "-p", "-t", &target, "#{session_name} #{pane_id}"];
+        assert_eq!(server.run(&shown), format!("{} {}", pane.session, pane.pane_id));
+        assert_eq!(tmux.capture_known(pane, pid, &all_of(pane)).unwrap(), "", "{pane:?}");
+        assert!(tmux.process(pane, pid).unwrap().is_some(), "{pane:?}");
+    }
+    // The lower of its two numbers is the one that tmux itself would take.
+    let at = |index| linked.iter().find(|pane| pane.window_index == index).unwrap();
+    tmux.close_unwatched(at(7), pid).unwrap();
+    assert_eq!(windows(&tmux), ["alice:0", "alice:6", "alice:8", "bob:0", "bob:2"]);
+    tmux.close_pane(at(2), pid).unwrap();
+    assert_eq!(windows(&tmux), ["alice:0", "bob:0"]);
+}
+
+#[test]
+fn a_pane_that_was_put_into_another_window_is_not_where_it_was() {
+    let server = PrivateTmux::new("");
+    let tmux = server.one_shot();
+    tmux.ensure_session("alice", 10_000).unwrap();
+    for index in [7, 8] {
+        server.run(&["new-window", "-d", "-t", &format!("=alice:{index}"), "sleep", "100000"]);
+    }
+    let marked = tmux.open_window(&job_window("alice", 9, "alice", "t9")).unwrap();
+    let (place, panes) = up(&tmux);
+    let pid = place.server_pid;
+    let seven = panes.iter().find(|pane| pane.window_index == 7).unwrap();
+    // Both windows are where they were, and what is in them is not.
+    server.run(&["swap-pane", "-d", "-s", "=alice:7", "-t", "=alice:8"]);
+    server.run(&["join-pane", "-d", "-s", "=alice:9", "-t", "=alice:8"]);
+    server.run(&["new-window", "-d", "-t", "=alice:9", "sleep", "100000"]);
+    let is_changed = |refused: &TmuxError| matches!(refused, TmuxError::Changed { .. });
+    assert!(is_changed(&tmux.close_pane(seven, pid).unwrap_err()));
+    assert!(is_changed(&tmux.close_unwatched(seven, pid).unwrap_err()));
+    assert!(is_changed(&tmux.process(seven, pid).unwrap_err()));
+    for pane in [seven, &marked] {
+        assert!(is_changed(&tmux.capture_known(pane, pid, &all_of(pane)).unwrap_err()));
+    }
+    assert_eq!(up(&tmux).1.len(), 5);
+    // One with a mark is known by that, and goes alone.
+    tmux.close_pane(&marked, pid).unwrap();
+    assert_eq!(windows(&tmux), ["alice:0", "alice:7", "alice:8", "alice:9"]);
+}
+
+#[test]
 fn attaching_depends_on_where_the_person_is() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
     tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t")).unwrap();
     let (place, _) = up(&tmux);
-    let target = format!("=alice:{}.{}", pane.window_id, pane.pane_id);
+    let target = format!("=alice:.{}", pane.pane_id);
     let base = ["tmux", "-u", "-L", server.socket()];
     let outside = tmux.attach_argv(&pane, None);
     assert_eq!(outside, [&base[..], &["attach-session", "-t", &target]].concat());

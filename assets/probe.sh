@@ -3,7 +3,7 @@
 # --help-query-gpu` and `--help-query-compute-apps`, and `rocm-smi --csv`.
 
 quick() { # COMMAND: a driver that hangs keeps nobody waiting
-    if command -v timeout >/dev/null; then timeout 4 "$@"; else "$@"; fi 2>/dev/null
+    if command -v timeout >/dev/null; then timeout 1 "$@"; else "$@"; fi 2>/dev/null
 }
 
 user_of() { # PID
@@ -24,8 +24,8 @@ df -Pk -- "${HOME:-/}" 2>/dev/null | {
     read -r _
     read -r _ _ _ free _ && echo "disk $free"
 }
-command -v tmux >/dev/null && echo "tmux $(tmux -V 2>/dev/null)"
-command -v python3 >/dev/null && echo "python $(python3 -V 2>&1)"
+command -v tmux >/dev/null && echo "tmux $(quick tmux -V)"
+command -v python3 >/dev/null && echo "python $(quick python3 -V)"
 
 if command -v nvidia-smi >/dev/null; then
     columns=index,uuid,name,utilization.gpu,memory.used,memory.total,temperature.gpu

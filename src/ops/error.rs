@@ -87,12 +87,14 @@ pub struct Error {
     pub hint: Option<String>,
     /// Where several problems were found together, each with its own advice; else empty.
     pub parts: Vec<Self>,
+    /// Whether it ends by itself: others are in the way, who will be gone.
+    pub passes: bool,
 }
 
 impl Error {
     /// An error without advice yet.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, parts: Vec::new() }
+        Self { kind, message: message.into(), hint: None, parts: Vec::new(), passes: false }
     }
 
     /// The same error with advice.
@@ -100,6 +102,12 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same error, which ends by itself: others are in the way.
+    #[must_use]
+    pub fn passing(self) -> Self {
+        Self { passes: true, ..self }
     }
 
     /// The same once more, for several that it is about.
@@ -150,7 +158,8 @@ impl Error {
         }
         let hint = (!hints.is_empty()).then(|| hints.join("\n"));
         let message = messages.join("\n");
-        Some(Self { kind, message, hint, parts: problems })
+        let passes = problems.iter().all(|problem| problem.passes);
+        Some(Self { kind, message, hint, parts: problems, passes })
     }
 
     /// The problems one by one, in the order in which they were found.

@@ -167,6 +167,8 @@ fn what_happened_since_last_time_is_told_once() {
     let env = TestEnv::new();
     let window = env.start("true", &[] as &[&str]);
     env.wait_status(window, "finished");
+    // What happened is told just behind the change.
+    wait_until("its end is told", || env.tpu("history alice").exits(0).stdout.contains("finished"));
     drop(env.tpu("history alice --since-last --dry-run").exits(0).says(&["alice/1"]));
     drop(env.tpu("history alice --since-last").exits(0).says(&["alice/1"]));
     drop(env.tpu("history alice --since-last").exits(0).says(&["Nothing has happened"]));

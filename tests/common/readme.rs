@@ -7,6 +7,9 @@ const README: &str = include_str!("../../README.md");
 /// The section whose examples need a cluster.
 pub(crate) const SLURM: &str = "On a Slurm cluster";
 
+/// The section whose examples need machines with GPUs.
+pub(crate) const HOSTS: &str = "On your own machines";
+
 /// What `python3` does in the README: a training with checkpoints, and a program that fails.
 pub(crate) const PYTHON: &str = r#"
 case "$1" in

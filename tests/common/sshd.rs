@@ -42,8 +42,8 @@ enum World {
     Shared,
     /// A disk in the place of this directory.
     Disk(PathBuf),
-    /// A name, a boot and GPUs.
-    Machine,
+    /// A name that begins so, a boot and GPUs.
+    Machine(&'static str),
 }
 
 struct Server {
@@ -69,16 +69,16 @@ impl Hosts {
         Some(Self::with(count, World::Disk(hidden.to_owned())))
     }
 
-    /// Hosts that take themselves for machines of their own, `h1`, `h2` and so on, each with another boot and with
-    /// four GPUs by the word of an `nvidia-smi`. None where that cannot be, which is said.
-    pub(crate) fn machines(count: usize) -> Option<Self> {
+    /// Hosts that take themselves for machines of their own, `h1`, `h2` and so on for the name `h`, each with another
+    /// boot and with four GPUs by the word of an `nvidia-smi`. None where that cannot be, which is said.
+    pub(crate) fn machines(count: usize, name: &'static str) -> Option<Self> {
         let tried = Spawn::new("unshare").args(["-m", "-u", "hostname", "h0"]);
         if !proc::run(&tried).is_ok_and(|output| output.status.success()) {
             let said = writeln!(std::io::stderr(), "skipped: no namespaces can be made");
             said.unwrap();
             return None;
         }
-        Some(Self::with(count, World::Machine))
+        Some(Self::with(count, World::Machine(name)))
     }
 
     /// Lets a host be started anew as far as one can see: another boot, and nothing of before runs.
@@ -164,7 +164,7 @@ impl Hosts {
         let home = self.home(index);
         std::fs::create_dir_all(&home).unwrap();
         let mut path = "/usr/local/bin:/usr/bin:/bin".to_owned();
-        if matches!(self.world, World::Machine) {
+        if matches!(self.world, World::Machine(_)) {
             path = format!("{}:{path}", self.furnish(index).display());
         }
         let at = |name: &str| self.path(name).display().to_string();
@@ -181,11 +181,11 @@ impl Hosts {
         let log = std::fs::File::create(self.path(&format!("sshd-{index}.log"))).unwrap();
         let mut command = match &self.world {
             World::Shared => Command::new(SSHD),
-            World::Machine => {
+            World::Machine(name) => {
                 let own = "hostname \"$0\" && mount --bind \"$1\" /proc/sys/kernel/random/boot_id && \
                            shift && exec \"$@\"";
                 let mut command = Command::new("unshare");
-                command.args(["-m", "-u", "sh", "-c", own, &format!("h{}", index + 1)]);
+                command.args(["-m", "-u", "sh", "-c", own, &format!("{name}{}", index + 1)]);
                 command.arg(home.join("boot")).arg(SSHD);
                 command
             }

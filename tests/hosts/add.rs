@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::Lab;
+use crate::common::tmux::write_script;
 
 #[test]
 fn machines_are_added_by_a_pattern_and_tried_once() {
@@ -70,6 +71,17 @@ fn what_a_machine_has_is_found_and_becomes_what_it_has_for_jobs() {
     assert!(shown.contains("4 × Stand-in"), "{shown}");
     // Of one that did not answer nothing is known, and nothing is taken away.
     assert_eq!(lab.host("h2")["capacity"]["gpus"], json!(null));
+}
+
+#[test]
+fn a_program_that_hangs_keeps_no_machine_from_answering() {
+    let Some(lab) = Lab::new(1) else { return };
+    let hangs = "exec sleep 1000";
+    for program in ["python3", "tmux"] {
+        write_script(&lab.hosts.home(0).join("bin").join(program), hangs);
+    }
+    let said = lab.add("h1").exits(0).json();
+    assert_eq!(said["added"][0]["machine"]["gpus"].as_array().unwrap().len(), 4, "{said}");
 }
 
 #[test]

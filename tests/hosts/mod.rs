@@ -4,6 +4,7 @@ mod add;
 mod choose;
 mod lost;
 mod proof;
+mod readme;
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ pub(crate) struct Lab {
 impl Lab {
     /// So many machines, none of them known yet. None where there can be none, which is said.
     pub(crate) fn new(count: usize) -> Option<Self> {
-        let hosts = is_installed().then(|| Hosts::machines(count)).flatten()?;
+        let hosts = is_installed().then(|| Hosts::machines(count, "h")).flatten()?;
         let mut env = TestEnv::new();
         env.set("TPU_USER", "alice");
         env.set("TPU_SSH_DIR", hosts.path("s"));

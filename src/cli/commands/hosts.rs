@@ -7,7 +7,7 @@ use crate::cli::args::{
 };
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use crate::model::capacity::Share;
+use crate::model::capacity::{Memory, Share};
 use crate::model::facts::MachineFact;
 use crate::model::ids::TargetName;
 use crate::ops::hosts::add::{self, Asked, NewHosts};
@@ -205,14 +205,14 @@ fn add(app: &App, args: &AddHosts) -> Outcome {
     let mut text = String::new();
     for host in &added {
         let name = escape(host.name.as_str());
-        text += &format!("{name} takes {}.", hosts::in_words(&host.capacity));
+        text += &format!("{name} takes {}", hosts::in_words(&host.capacity));
         match &host.answer {
-            Some(Ok(fact)) => text += &format!(" {}\n", machine(fact)),
+            Some(Ok(fact)) => text += &format!(": {}\n", machine(host.name.as_str(), fact)),
             Some(Err(why)) => {
-                text.push('\n');
+                text.push_str(".\n");
                 notes.push(format!("{name} does not answer: {why}; it is added all the same"));
             }
-            None => text.push('\n'),
+            None => text.push_str(".\n"),
         }
     }
     Ok(Output::new(text, &HostsAddedDocument::from(added.as_slice())).notes(notes))
@@ -255,7 +255,7 @@ fn changed(names: &[TargetName], how: &str) -> Output {
 fn asked(all: &[Asked]) -> Output {
     let line = |(name, answer): &Asked| {
         let said = match answer {
-            Ok(fact) => machine(fact),
+            Ok(fact) => machine(name.as_str(), fact),
             Err(why) => format!("does not answer: {}", escape(why)),
         };
         format!("{}: {said}\n", escape(name.as_str()))
@@ -270,19 +270,22 @@ fn asked(all: &[Asked]) -> Output {
     Output::new(text, &HostsAskedDocument::from(all)).notes(notes).code(code)
 }
 
-/// What a machine says of itself, in a line.
-fn machine(fact: &MachineFact) -> String {
-    let of = |what: &str, part: String, whole: Option<String>| match whole {
-        Some(whole) => format!("{what} {part} of {whole}"),
-        None => format!("{what} {part}"),
-    };
-    let mut parts = vec![escape(&fact.hostname).into_owned()];
-    parts.extend(fact.load.map(|load| {
-        of("load", format!("{load:.1}"), fact.cpus.map(|cpus| format!("{cpus} CPUs")))
-    }));
-    let memory = fact.memory.map(|memory| memory.to_string());
-    parts.extend(fact.available.map(|free| of("memory", format!("{free} free"), memory)));
-    parts.extend(fact.free_disk.map(|free| format!("disk {free} free")));
+/// An amount of memory in GiB, as people read it.
+fn gib(Memory(mib): Memory) -> String {
+    let (whole, tenths) = (mib / 1024, mib % 1024 * 10 / 1024);
+    format!("{whole}.{tenths}")
+}
+
+/// What a machine says of itself, in a line; what it calls itself only where that is not what we call it.
+fn machine(name: &str, fact: &MachineFact) -> String {
+    let own = (fact.hostname != name).then(|| escape(&fact.hostname).into_owned());
+    let mut parts: Vec<String> = own.into_iter().collect();
+    let load = fact.load.zip(fact.cpus);
+    parts.extend(load.map(|(load, cpus)| format!("load {load:.1} of {cpus} CPUs")));
+    let memory = fact.available.zip(fact.memory);
+    parts
+        .extend(memory.map(|(free, all)| format!("memory {} of {} GiB free", gib(free), gib(all))));
+    parts.extend(fact.free_disk.map(|free| format!("disk {} GiB free", gib(free))));
     if !fact.gpus.is_empty() {
         let busy = fact.busy();
         let free = fact.gpus.len().saturating_sub(busy.len());

@@ -352,7 +352,9 @@ pub fn take(
                 ctx.warn(passed_over);
                 return Ok(Some((launched, pick)));
             }
-            // Somebody was faster, if it is not to be had any more.
+            // Somebody was faster, also where there is room again by now.
+            Err(error) if error.passes => {}
+            // The same, if it is not to be had any more.
             Err(error) if error.kind == Kind::Refused => {
                 let now = picks(ctx, wish, ticket)?;
                 if now.iter().any(|other| other.target == pick.target) {

@@ -149,7 +149,7 @@ fn refusal(target: &Target, short: Short) -> Error {
                 [_] if most == 1 => format!("{name} is in use by {list}"),
                 _ => format!("{name} takes {most} jobs at a time, and has {list}"),
             };
-            Error::refused(what).hint(match held.first() {
+            Error::refused(what).passing().hint(match held.first() {
                 Some(job) => {
                     format!("kill it (tpu kill w={} {}), {others}", job.window, job.user)
                 }
@@ -160,6 +160,7 @@ fn refusal(target: &Target, short: Short) -> Error {
             let of =
                 if by.is_empty() { String::new() } else { format!("; {} has the rest", list(&by)) };
             Error::refused(format!("{name} has no room: {what}{of}"))
+                .passing()
                 .hint("wait for those, ask for less, or take another target")
         }
         Short::Lacks { what } => Error::usage(format!("{name} cannot run it: {what}"))

@@ -116,33 +116,55 @@ fn numbers(list: &str, at: usize) -> Result<Vec<String>, BadPattern> {
 mod tests {
     use super::*;
 
+    /// What python-hostlist makes of them, from which people know these patterns.
     #[test]
     fn a_pattern_stands_for_its_names_in_order_and_each_once() {
         let all = |pattern| names(pattern).unwrap().join(" ");
-        assert_eq!(all("llama"), "llama");
-        assert_eq!(all("job[0-2,5]"), "job0 job1 job2 job5");
-        assert_eq!(all("gpu[08-10].lab"), "gpu08.lab gpu09.lab gpu10.lab");
-        assert_eq!(all("a[1-2]b[3-4]"), "a1b3 a1b4 a2b3 a2b4");
-        assert_eq!(all("z,a[1,1],z"), "z a1");
+        for (pattern, expected) in [
+            ("llama", "llama"),
+            ("job[0-5]", "job0 job1 job2 job3 job4 job5"),
+            ("z[0-1]", "z0 z1"),
+            ("a,b", "a b"),
+            ("123,345", "123 345"),
+            ("job[01-04]", "job01 job02 job03 job04"),
+            ("job[08-11]", "job08 job09 job10 job11"),
+            ("job[1-3,7,9-10]", "job1 job2 job3 job7 job9 job10"),
+            ("a[1-2]b[3-4]", "a1b3 a1b4 a2b3 a2b4"),
+            ("n[0-1],n[1-2]", "n0 n1 n2"),
+            ("job[1,1,2]", "job1 job2"),
+            ("job[1-3]-x", "job1-x job2-x job3-x"),
+            ("[1-3]", "1 2 3"),
+            ("gpu[08-10].lab", "gpu08.lab gpu09.lab gpu10.lab"),
+            ("z,a[1,1],z", "z a1"),
+        ] {
+            assert_eq!(all(pattern), expected, "{pattern}");
+        }
         assert_eq!(all("n[18446744073709551614-18446744073709551615]").len(), 43);
+        assert_eq!(names("a[1-100000]").unwrap().len(), MOST);
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_column() {
-        for (pattern, column) in [
-            ("a[", 2),
-            ("a]", 2),
-            ("a[[1]]", 3),
-            ("a[]", 3),
-            ("a[1,x]", 5),
-            ("a[3-1]", 3),
-            ("a,,b", 3),
-            ("", 1),
-            ("a[0-99999999]", 3),
-            ("a[0-999]b[0-999]", 3),
-            ("a[1-99999999999999999999]", 3),
+        for (pattern, column, what) in [
+            ("job[5-3]", 5, "5 comes after 3"),
+            ("job[]", 5, "'' is no number and no range such as 0-3"),
+            ("job[1-", 4, "it is never closed"),
+            ("x[a-c]", 3, "'a-c' is no number and no range such as 0-3"),
+            ("job[1- 3]", 5, "'1- 3' is no number and no range such as 0-3"),
+            ("a[1-100001]", 3, "more than 100000 names"),
+            ("a[0-999]b[0-999]", 3, "more than 100000 names"),
+            ("a[0-99999999]", 3, "more than 100000 names"),
+            ("", 1, "a name is missing"),
+            ("a,,b", 3, "a name is missing"),
+            ("a]", 2, "nothing to close"),
+            ("a[[1]]", 3, "a bracket within brackets"),
+            ("a[1,x]", 5, "'x' is no number and no range such as 0-3"),
+            ("a[1-99999999999999999999]", 3, "'1-99999999999999999999' is too large"),
         ] {
-            assert_eq!(names(pattern).unwrap_err().column, column, "{pattern}");
+            let said = names(pattern).unwrap_err();
+            assert_eq!((said.column, said.what.as_str()), (column, what), "{pattern}");
         }
+        let halves = "a[1-60000],b[1-60000]";
+        assert_eq!(names(halves).unwrap_err().column, 12, "together too many");
     }
 }

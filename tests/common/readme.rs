@@ -1,6 +1,14 @@
 //! The examples of the README: its blocks of the kind `console`, in the order of the text.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use regex::Regex;
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::proc;
+
+use super::env::{TPU, TestEnv};
+use super::tmux::{write_file, write_script};
 
 const README: &str = include_str!("../../README.md");
 
@@ -76,4 +84,70 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
     lines.join("\n")
+}
+
+/// A newcomer who types what the README shows, in a directory with code of his own.
+pub(crate) struct Newcomer {
+    pub(crate) env: TestEnv,
+    pub(crate) home: String,
+    code: PathBuf,
+    /// The first place where programs are looked for.
+    pub(crate) bin: PathBuf,
+}
+
+impl Newcomer {
+    /// With nothing but the program and the example's code; `ssh` knows what this configuration says.
+    pub(crate) fn new(ssh_config: &str) -> Self {
+        let mut env = TestEnv::new();
+        let home = env.path("root").to_str().unwrap().to_owned();
+        let code = PathBuf::from(format!("{home}/home/alice/digits"));
+        std::fs::create_dir_all(&code).unwrap();
+        write_file(&code.join("train.py"), include_str!("../../assets/example/train.py"));
+        let bin = env.path("bin");
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(TPU, bin.join("tpu")).unwrap();
+        let config = env.path("ssh-config");
+        write_file(&config, ssh_config);
+        write_script(
+            &bin.join("ssh"),
+            &format!("exec /usr/bin/ssh -F {} \"$@\"", config.display()),
+        );
+        env.set("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+        for (name, value) in [("USER", "alice"), ("LOGNAME", "alice")] {
+            env.set(name, value);
+        }
+        env.set("HOME", format!("{home}/home/alice"));
+        std::fs::remove_file(env.data_path()).unwrap();
+        Self { env, home, code, bin }
+    }
+
+    /// Types a command in the directory of the code; what is printed.
+    #[track_caller]
+    pub(crate) fn typed(&self, command: &str) -> String {
+        let spawn = self.env.spawn_program("bash", &["-c", command]).cwd(&self.code);
+        let output = proc::run(&spawn).unwrap();
+        let text = format!("{}\n{}", output.text(), output.complaint());
+        assert!(output.status.success(), "{command}\n{text}");
+        text
+    }
+
+    /// Types an example as `command`, and again if it is a look, until it shows what the README shows.
+    #[track_caller]
+    pub(crate) fn follow(&self, example: &Example, command: &str) {
+        let Example { line, printed, .. } = example;
+        let wanted = plain(&printed.join("\n"), &self.home);
+        let is_look = command.starts_with("tpu check") || command == "tpu hosts";
+        let clock = SystemClock::new();
+        loop {
+            let said = plain(&self.typed(command), &self.home);
+            if printed.is_empty() || said == wanted {
+                return;
+            }
+            let is_late = clock.monotonic() > Duration::from_secs(60);
+            let differs =
+                format!("README.md:{line}: {command}\nshows\n{wanted}\nand printed\n{said}");
+            assert!(is_look && !is_late, "{differs}");
+            clock.sleep(Duration::from_millis(20));
+        }
+    }
 }

@@ -255,6 +255,37 @@ pub fn stop(
     Ok(of(ctx, job).stop(run(data, job)?, StopOrder { part, unreached })?)
 }
 
+/// Stops jobs that one runner has, or a part of each; the result keeps their order.
+pub fn stop_all(
+    ctx: &Ctx,
+    data: &Data,
+    jobs: &[&Job],
+    (part, unreached): (StopPart, Unreached),
+) -> Vec<Result<StopOutcome, Error>> {
+    let Some(first) = jobs.first() else { return Vec::new() };
+    let runs: Result<Vec<RunRef<'_>>, Error> = jobs.iter().map(|job| run(data, job)).collect();
+    match runs {
+        Ok(runs) => {
+            let mut said =
+                of(ctx, first).stop_all(&runs, StopOrder { part, unreached }).into_iter();
+            let unsaid = || Err(Error::failed("what runs it does not say whether it is stopped"));
+            jobs.iter().map(|_| said.next().map_or_else(unsaid, |outcome| Ok(outcome?))).collect()
+        }
+        Err(error) => jobs.iter().map(|_| Err(error.again())).collect(),
+    }
+}
+
+/// A part of what jobs have printed that one runner has; the result keeps their order. What cannot be read is none.
+pub fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
+    let Some(first) = jobs.first() else { return Vec::new() };
+    let wanted: Result<Vec<_>, Error> = jobs
+        .iter()
+        .map(|job| Ok(OutputWanted { run: run(data, job)?, seen: None, want }))
+        .collect();
+    let read = wanted.ok().and_then(|wanted| of(ctx, first).output(&wanted).ok());
+    read.unwrap_or_else(|| jobs.iter().map(|_| None).collect())
+}
+
 /// A part of what a job has printed.
 pub fn output(ctx: &Ctx, data: &Data, job: &Job, want: Want) -> Result<Option<Chunk>, Error> {
     let wanted = OutputWanted { run: run(data, job)?, seen: None, want };

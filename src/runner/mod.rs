@@ -86,6 +86,12 @@ pub trait Runner: Send + Sync {
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
 
+    /// Stops some runs, exactly these, each as by [`Runner::stop`], with as few questions as it takes for all of
+    /// them; the result keeps their order. One that cannot be stopped keeps none of the others from it.
+    fn stop_all(&self, runs: &[RunRef<'_>], stop: StopOrder) -> Vec<Result<StopOutcome, RunError>> {
+        runs.iter().map(|run| self.stop(*run, stop)).collect()
+    }
+
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 

@@ -213,6 +213,32 @@ fn exactly_one_is_stopped(world: &impl World) {
     assert!(world.has_bystander());
 }
 
+/// Exactly those are stopped together; what keeps one of them from it keeps none of the others.
+fn several_are_stopped_together(world: &impl World) {
+    let jobs: Vec<Job> = (1..=4).map(|number| started(world, number)).collect();
+    let [one, over, two, other] = &jobs[..] else { panic!() };
+    world.open_bystander();
+    stop(world, over, StopPart::Whole).unwrap();
+    let mut another = two.clone();
+    another.launch.as_mut().unwrap().token = "another".into();
+    let order = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
+    let runs = [run(one), run(over), run(&another), run(two)];
+    world.set_silent(true);
+    let unheard = world.runner().stop_all(&runs, order);
+    assert_eq!(unheard.iter().map(Result::is_err).collect::<Vec<_>>(), [true; 4]);
+    world.set_silent(false);
+    assert!([one, two].iter().all(|job| fact(world, job).state == RunState::Running));
+    let stopped = world.runner().stop_all(&runs, order);
+    let stopped: Vec<StopOutcome> = stopped.into_iter().map(Result::unwrap).collect();
+    let nothing = StopOutcome::default();
+    let was_stopped: Vec<bool> = stopped.iter().map(|one| *one != nothing).collect();
+    assert_eq!(was_stopped, [true, false, false, true], "in their order: {stopped:?}");
+    assert!([one, over, two].iter().all(|job| fact(world, job).is_over()));
+    assert_eq!(fact(world, other).state, RunState::Running);
+    assert!(world.has_bystander());
+    assert_eq!(world.runner().stop_all(&[], order).len(), 0);
+}
+
 /// A question that failed makes those unknown about whom it was asked; nothing is done to them.
 fn silence_makes_unknown_and_nothing_else(world: &impl World) {
     let (job, other) = (started(world, 1), started(world, 2));
@@ -280,6 +306,12 @@ macro_rules! runners {
             fn exactly_one_is_stopped() {
                 let Some(world) = $world else { return };
                 super::exactly_one_is_stopped(&world);
+            }
+
+            #[test]
+            fn several_are_stopped_together() {
+                let Some(world) = $world else { return };
+                super::several_are_stopped_together(&world);
             }
 
             #[test]

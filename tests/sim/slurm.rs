@@ -19,7 +19,7 @@ use super::effects::Me;
 use super::lies;
 use super::observer::Cause;
 use super::world::{TrueTime, World};
-use crate::slurm::sim::{Loss, MESSAGE_TIMEOUT, SimCluster, SimJob};
+use crate::slurm::sim::{Cancelled, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob};
 
 /// The targets that are partitions of it.
 pub(crate) const TARGETS: [&str; 2] = ["gpu", "gpu-2"];
@@ -204,13 +204,8 @@ impl Door<'_> {
     /// What is cancelled is one that somebody wants to end, or whose record is over.
     fn cancels(&self, call: &ProgramCall) {
         let before = self.site.cluster.jobs();
-        let Some(id) = call.args.last() else { return };
-        let hit = |job: &&SimJob| {
-            (job.id.to_string() == *id || job.base.to_string() == *id) && !job.is_over()
-        };
-        let named = call.args.iter().find_map(|arg| arg.strip_prefix("--name="));
-        let hit = |job: &&SimJob| hit(job) && named.is_none_or(|name| job.name == name);
-        for job in before.iter().filter(hit) {
+        let Some(cancelled) = Cancelled::of(call) else { return };
+        for job in before.iter().filter(|job| cancelled.has(job) && !job.is_over()) {
             let data = actors::data(&self.me.world);
             let record = data.as_ref().and_then(|data| {
                 data.jobs().find(|record| token_in(record) == Some(token_of(&job.name)))

@@ -16,6 +16,7 @@ use tpu::kinds::slurm::cluster::Cluster;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::Clock;
 
+pub(crate) use words::Cancelled;
 use words::{Order, option, order, refused, row, said, shown, written};
 
 /// How long a program of Slurm tries to reach a controller that is away.
@@ -326,12 +327,18 @@ impl SimCluster {
                 }
                 None => refused("Batch job submission failed: Unspecified error"),
             },
-            ("scancel", [.., id]) => {
-                let name = option(&words, "--name");
-                let now = self.clock.now();
-                self.world().cancel(id, name.as_deref(), now);
-                said("")
-            }
+            ("scancel", _) => match Cancelled::of(call) {
+                Some(cancelled) => {
+                    let now = self.clock.now();
+                    let mut world = self.world();
+                    let meant = |job: &&mut SimJob| cancelled.has(job) && !job.is_over();
+                    for job in world.jobs.iter_mut().filter(meant) {
+                        job.finish("CANCELLED", 15, now);
+                    }
+                    said("")
+                }
+                None => refused("Invalid job id specified"),
+            },
             ("sacct", _) => refused("Slurm accounting storage is disabled"),
             _ => refused("it does not play that"),
         }
@@ -486,23 +493,6 @@ impl World {
             return refused("slurm_load_jobs error: Invalid job id specified");
         }
         said(&text)
-    }
-
-    fn cancel(&mut self, id: &str, name: Option<&str>, now: Timestamp) {
-        let (base, task) = match id.split_once('_') {
-            Some((base, task)) => (base, task.parse::<u32>().ok()),
-            None => (id, None),
-        };
-        for job in &mut self.jobs {
-            // A number alone is that of an array, or the own number of one task.
-            let is_meant = match task {
-                Some(task) => job.base.to_string() == base && job.task == Some(task),
-                None => job.base.to_string() == base || job.id.to_string() == base,
-            };
-            if is_meant && name.is_none_or(|name| job.name == name) && !job.is_over() {
-                job.finish("CANCELLED", 15, now);
-            }
-        }
     }
 }
 

@@ -275,6 +275,27 @@ pub fn stop_all(
     }
 }
 
+/// Gives up launches that never reached what was to run them, with as few questions as it takes. Whether each is given
+/// up by that; the result keeps their order.
+pub fn give_up(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Result<bool, Error>> {
+    let unsaid = || Err(Error::failed("what was to run it does not say whether it is given up"));
+    let mut given_up: Vec<Result<bool, Error>> = jobs.iter().map(|_| unsaid()).collect();
+    for (first, theirs) in by_engine(jobs.iter().copied()) {
+        let runs = theirs.iter().filter_map(|index| jobs.get(*index));
+        let runs: Result<Vec<RunRef<'_>>, Error> = runs.map(|job| run(data, job)).collect();
+        let said = match runs {
+            Ok(runs) => of(ctx, first).give_up(&runs).into_iter().map(|said| Ok(said?)).collect(),
+            Err(error) => theirs.iter().map(|_| Err(error.again())).collect::<Vec<_>>(),
+        };
+        for (index, said) in theirs.into_iter().zip(said) {
+            if let Some(place) = given_up.get_mut(index) {
+                *place = said;
+            }
+        }
+    }
+    given_up
+}
+
 /// A part of what jobs have printed that one runner has; the result keeps their order. What cannot be read is none.
 pub fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
     let Some(first) = jobs.first() else { return Vec::new() };

@@ -92,6 +92,14 @@ pub trait Runner: Send + Sync {
         runs.iter().map(|run| self.stop(*run, stop)).collect()
     }
 
+    /// Sees to it that runs which never reached what runs them begin nothing should they reach it later: whoever was
+    /// to submit one may have stood still. Whether each of them is given up by that, in their order; one that has
+    /// been found meanwhile is not, and stands.
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        // What opens windows asks for itself whether its launch stands before anything begins there.
+        runs.iter().map(|_| Ok(true)).collect()
+    }
+
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 

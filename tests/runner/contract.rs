@@ -68,7 +68,7 @@ fn identity(handle: Option<Handle>) -> Option<Handle> {
     })
 }
 
-fn run(job: &Job) -> RunRef<'_> {
+pub(super) fn run(job: &Job) -> RunRef<'_> {
     RunRef { job, session: "alice" }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tpu::kinds::KindOfTarget as _;
 use tpu::kinds::slurm::Slurm;
+use tpu::model::facts::{ErrorKind, RunState};
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{Job, Launch, LaunchMode};
 use tpu::model::target::{Registration, TargetKind};
@@ -17,7 +18,7 @@ use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
 use tpu::sys::random::{OsRandom, Random as _};
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
+use super::contract::{Cut, EXIT, LAST, LINES, World, first_output, run};
 use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
@@ -276,4 +277,36 @@ impl World for SlurmWorld {
         let lines = printed.split_inclusive(|byte| *byte == b'\n');
         lines.take_while(|line| !line.starts_with(b"srun: error: ")).flatten().copied().collect()
     }
+}
+
+/// Whoever was about to submit it stood still until it was given up.
+#[test]
+fn what_was_given_up_before_it_is_submitted_runs_nothing() {
+    let Some(world) = SlurmWorld::real() else { return };
+    let fact = |job: &Job| world.runner().observe(&[run(job)]).remove(0).run;
+    let [late, there, unmarked] = [1, 2, 3].map(|number| world.claim(number));
+    assert!(matches!(world.runner().give_up(&[run(&late)])[..], [Ok(true)]));
+    world.submit(&late, None).unwrap();
+    wait_until("its end", || fact(&late).is_over());
+    let fate = fact(&late);
+    assert_eq!((fate.state, fate.cause), (RunState::Ended, Some(ErrorKind::Launch)), "{fate:?}");
+    assert!(fate.why().contains("given up"), "{fate:?}");
+    assert!(!world.file("ran", &late).exists(), "its program has begun");
+    // One that has come before stands, whoever is given up with it.
+    world.submit(&there, None).unwrap();
+    world.begun(&there);
+    let [given_up, stands] = &world.runner().give_up(&[run(&unmarked), run(&there)])[..] else {
+        panic!()
+    };
+    assert!(matches!((given_up, stands), (Ok(true), Ok(false))), "{given_up:?} {stands:?}");
+    assert_eq!(fact(&there).state, RunState::Running);
+    // Where it cannot be marked, or nobody answers, nothing is given up.
+    let fourth = world.claim(4);
+    let log = fourth.log_dir.as_deref().unwrap();
+    std::fs::remove_dir(log).unwrap();
+    write_file(log.as_ref(), "");
+    assert!(matches!(world.runner().give_up(&[run(&fourth)])[..], [Err(_)]));
+    world.set_silent(true);
+    assert!(matches!(world.runner().give_up(&[run(&unmarked)])[..], [Err(_)]));
+    world.set_silent(false);
 }

@@ -409,6 +409,11 @@ impl Runner for Engine<'_> {
         stop::stop_all(&self.controller, &jobs, stop)
     }
 
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::give_up(&self.controller, &jobs)
+    }
+
     fn files(&self) -> Box<dyn Files + '_> {
         self.controller.client.disk()
     }

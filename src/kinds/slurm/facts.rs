@@ -14,6 +14,9 @@ use super::states::{self, JobStage};
 /// The signal by which Slurm, and our script, end what cannot begin: its directories are not seen where it runs.
 pub(super) const UNSEEN: i32 = 53;
 
+/// The signal by which our script ends what was given up before it was submitted.
+pub(super) const GIVEN_UP: i32 = 54;
+
 /// How a job has ended, whoever says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct JobEnd {
@@ -118,6 +121,11 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
                 "{on} does not see {log} or {code}: log_root and stage_root must lie on a disk that the nodes share"
             );
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
+        }
+        JobStage::Failed if end.signal == GIVEN_UP => {
+            let why =
+                "its launch was given up before it was submitted, so it ran nothing".to_owned();
+            RunFact { exit: None, ..over(Some(ErrorKind::Launch), Some(why)) }
         }
         JobStage::Failed if exit.is_none() || is_unstarted(&end.reason) => {
             let why = reasons::sentence(&end.reason);
@@ -243,6 +251,7 @@ mod tests {
             ("PREEMPTED", 15, Some(ErrorKind::Preempted), "higher rank"),
             ("NODE_FAIL", 0, Some(ErrorKind::Lost), "node n1 failed"),
             ("FAILED", UNSEEN, Some(ErrorKind::Setup), "/logs/7"),
+            ("FAILED", GIVEN_UP, Some(ErrorKind::Launch), "given up"),
         ] {
             let fact = row(state, "None", status);
             assert_eq!(

@@ -66,7 +66,26 @@ pub(super) fn stop_all(
     outcomes.into_values().collect()
 }
 
-/// The jobs that Slurm has and that are not over, with their rows.
+/// Gives up launches that Slurm has never had. Whether each is given up by that: one that has come meanwhile is not.
+pub(super) fn give_up(controller: &Controller<'_>, jobs: &[&Job]) -> Vec<Result<bool, RunError>> {
+    let marked: Vec<Result<(), String>> =
+        jobs.iter().map(|job| settle::mark_given_up(controller, job)).collect();
+    // In this order: what comes after this question finds the mark.
+    let known: Vec<JobRef> = jobs.iter().map(|job| JobRef::of(job)).collect();
+    let mut look = Look::at(controller, known.first().filter(|_| known.len() == 1));
+    let given_up = |((job, known), marked): ((&&Job, &JobRef), Result<(), String>)| {
+        let silent = |why: &String| controller.silent(why);
+        marked.map_err(|why| silent(&why))?;
+        let look = look.as_mut().map_err(|why| silent(why))?;
+        Ok(match look.find(job, known)? {
+            Found::There(_) | Found::Over => false,
+            Found::Unsent | Found::NeverCame => true,
+        })
+    };
+    jobs.iter().zip(&known).zip(marked).map(given_up).collect()
+}
+
+/// The jobs that Slurm has and that are not over, with their rows. What it has never had is given up first.
 fn still_there<'a>(
     controller: &Controller<'_>,
     jobs: &[&'a Job],
@@ -75,18 +94,44 @@ fn still_there<'a>(
     let all = jobs.iter().enumerate();
     let all: Vec<Target<'a>> =
         all.map(|(place, job)| Target { place, job, known: JobRef::of(job) }).collect();
-    let mut look = match Look::at(controller, only(&all)) {
+    let mut never_came = Vec::new();
+    let mut found = look_for(controller, all, outcomes, &mut never_came);
+    never_came.retain(|target| match settle::mark_given_up(controller, target.job) {
+        Ok(()) => true,
+        Err(why) => {
+            outcomes.insert(target.place, Err(controller.silent(&why)));
+            false
+        }
+    });
+    // What comes after this question finds the mark.
+    found.extend(look_for(controller, never_came, outcomes, &mut Vec::new()));
+    found
+}
+
+/// Those of some jobs that are there and not over, by one question; those that never came are put aside.
+fn look_for<'a>(
+    controller: &Controller<'_>,
+    targets: Vec<Target<'a>>,
+    outcomes: &mut Outcomes,
+    never_came: &mut Vec<Target<'a>>,
+) -> Vec<(Target<'a>, JobRow)> {
+    if targets.is_empty() {
+        return Vec::new();
+    }
+    let mut look = match Look::at(controller, only(&targets)) {
         Ok(look) => look,
         Err(why) => {
-            outcomes.extend(all.iter().map(|one| (one.place, Err(controller.silent(&why)))));
+            outcomes.extend(targets.iter().map(|one| (one.place, Err(controller.silent(&why)))));
             return Vec::new();
         }
     };
     let mut found = Vec::new();
-    for target in all {
-        match look.row(target.job, &target.known) {
-            Ok(Some(row)) if !states::stage(&row.state).is_over() => found.push((target, row)),
-            Ok(_) => {}
+    for target in targets {
+        match look.find(target.job, &target.known) {
+            Ok(Found::There(row)) if states::stage(&row.state).is_over() => {}
+            Ok(Found::There(row)) => found.push((target, row)),
+            Ok(Found::Over | Found::Unsent) => {}
+            Ok(Found::NeverCame) => never_came.push(target),
             Err(error) => drop(outcomes.insert(target.place, Err(error))),
         }
     }
@@ -115,6 +160,18 @@ pub(super) fn id(known: &JobRef, row: &JobRow) -> SlurmId {
     SlurmId { base: row.base, task }
 }
 
+/// Where a job is.
+enum Found {
+    /// In this row.
+    There(JobRow),
+    /// Nowhere any more.
+    Over,
+    /// Nowhere: nobody has begun to submit it.
+    Unsent,
+    /// Nowhere, and of its submission nobody has heard: who was about to submit it may have stood still since.
+    NeverCame,
+}
+
 /// One look at what Slurm has, for jobs that are to be stopped.
 struct Look<'c> {
     controller: &'c Controller<'c>,
@@ -135,24 +192,25 @@ impl<'c> Look<'c> {
         Ok(Self { controller, table, asked_at, budget, is_whole: BTreeMap::new() })
     }
 
-    /// The row of a job; `None` where it is not there, for certain.
-    fn row(&mut self, job: &Job, known: &JobRef) -> Result<Option<JobRow>, RunError> {
+    /// Where a job is, for certain.
+    fn find(&mut self, job: &Job, known: &JobRef) -> Result<Found, RunError> {
         if let Some(row) = self.table.find(known) {
-            return Ok(Some(row.clone()));
+            return Ok(Found::There(row.clone()));
         }
         if job.launch.as_ref().is_none_or(|launch| launch.ended.is_some()) {
-            return Ok(None);
+            return Ok(Found::Over);
         }
         let controller = self.controller;
         let note = note::read(controller.effects, &known.name).map_err(|e| {
             controller.silent(&format!("the note of its submission cannot be read: {e}"))
         })?;
         match note {
-            None => Ok(None),
+            // Whoever writes it looks at the record afterwards.
+            None => Ok(Found::Unsent),
             // It was there, and is not any more.
             Some(note) if known.id.is_some() || note.id.is_some() => {
                 match self.is_whole(&note.controller) {
-                    Ok(true) => Ok(None),
+                    Ok(true) => Ok(Found::Over),
                     Ok(false) => {
                         Err(controller.silent("it was started anew and lists no job at all"))
                     }
@@ -161,7 +219,13 @@ impl<'c> Look<'c> {
             }
             Some(note) => {
                 match settle::absence(controller, job, &note, (self.asked_at, self.budget)) {
-                    Presence::Absent | Presence::Over | Presence::Forgotten => Ok(None),
+                    Presence::Over => Ok(Found::Over),
+                    Presence::Absent => Ok(Found::NeverCame),
+                    Presence::Forgotten => match settle::has_begun(controller, job) {
+                        Ok(true) => Ok(Found::Over),
+                        Ok(false) => Ok(Found::NeverCame),
+                        Err(why) => Err(controller.silent(&why)),
+                    },
                     Presence::There(_) | Presence::OnItsWay(_) => {
                         Err(controller.silent("its submission may still be on its way"))
                     }
@@ -347,12 +411,13 @@ fn late(known: &JobRef, row: &JobRow) -> RunError {
 pub(super) fn unhold(controller: &Controller<'_>, job: &Job) -> Result<(), RunError> {
     let known = JobRef::of(job);
     let look = Look::at(controller, Some(&known)).map_err(|why| controller.silent(&why));
-    let row = look?.row(job, &known)?;
-    let row =
-        row.filter(|row| states::stage(&row.state) == JobStage::Waiting).ok_or_else(|| {
+    let row = match look?.find(job, &known)? {
+        Found::There(row) if states::stage(&row.state) == JobStage::Waiting => row,
+        Found::There(_) | Found::Over | Found::Unsent | Found::NeverCame => {
             let what = format!("{} does not wait at Slurm", job.id());
-            RunError::refused(what, "`tpu check` shows how it is")
-        })?;
+            return Err(RunError::refused(what, "`tpu check` shows how it is"));
+        }
+    };
     refuse_others(controller)?;
     let id = id(&known, &row).to_string();
     let is_held =

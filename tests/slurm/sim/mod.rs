@@ -161,6 +161,12 @@ impl SimCluster {
         self.world().job(id).finish(state, code << 8, now);
     }
 
+    /// A job ends by this signal.
+    pub(crate) fn end_by(&self, id: u32, signal: i32) {
+        let now = self.clock.now();
+        self.world().job(id).finish("FAILED", signal, now);
+    }
+
     /// Somebody of higher rank takes its place: it is over, or Slurm starts it again.
     pub(crate) fn preempt(&self, id: u32, is_requeued: bool) {
         let (now, begin) = (self.clock.now(), self.clock.monotonic() + BEGIN_TIME);

@@ -1,7 +1,7 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
@@ -18,6 +18,7 @@ use crate::runner::{
     StopPart, Unreached, Want,
 };
 use crate::sys::procs::Process;
+use crate::sys::threads;
 use crate::tmux::Look;
 
 use super::ctx::user_of;
@@ -92,12 +93,7 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
 /// The next answer of those that were asked side by side; `None` when all have answered, or at the deadline.
 fn next_of<T>(ctx: &Ctx, answers: &Receiver<T>, deadline: Duration) -> Option<T> {
     let left = deadline.saturating_sub(ctx.clock.monotonic());
-    let mut heard = Err(RecvTimeoutError::Timeout);
-    ctx.threads.wait(left, &mut |time| {
-        heard = answers.recv_timeout(time);
-        !matches!(heard, Err(RecvTimeoutError::Timeout))
-    });
-    heard.ok()
+    threads::next_of(&*ctx.threads, answers, left).ok()
 }
 
 /// What an engine has said, with the places of the runs that it is about.

@@ -1,15 +1,18 @@
 //! The contract of [`Runner`], which every runner passes: one that joins is one line at the end.
 
 use tpu::model::facts::{RunFact, RunState};
-use tpu::model::ids::UserName;
-use tpu::model::job::{EngineRun, Handle, Job};
+use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
+use tpu::ops::Ctx;
 use tpu::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart,
     Submitted, Unreached, Want,
 };
+use tpu::sys::random::{OsRandom, Random as _};
 
 use super::slurm::SlurmWorld;
 use super::windows::Windows;
+use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
 /// Lines that every program prints at once: `line 0`, …
@@ -56,6 +59,23 @@ pub(super) trait World {
     fn of_program(&self, printed: &[u8]) -> Vec<u8> {
         printed.to_vec()
     }
+}
+
+/// A new attempt of alice on a target, claimed now. It has no directories yet, and lies in no record.
+pub(super) fn claimed(
+    world: &impl World,
+    (env, ctx): (&TestEnv, &Ctx),
+    (target, number): (&str, u32),
+) -> Job {
+    // Every process of this machine that carries it is the job's.
+    let token = LaunchToken::new(OsRandom.hex(16));
+    let ground = world.runner().ground("alice", &token).unwrap();
+    let id = JobId::new(UserName::from("alice"), JobNumber(number));
+    let code = env.path("code-alice").to_str().unwrap().to_owned();
+    let mut job = Job::new(&id, TargetName::from(target), code);
+    job.launch = Some(Launch::claimed(token, LaunchMode::Native, ctx.clock.now()));
+    job.keep_handle(ground.handle);
+    job
 }
 
 /// What of a handle says which run it is. An engine gives its own number to what it has accepted.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tpu::kinds::KindOfTarget as _;
 use tpu::kinds::slurm::Slurm;
 use tpu::model::facts::{ErrorKind, RunState};
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::model::ids::TargetName;
+use tpu::model::job::Job;
 use tpu::model::target::{Registration, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
@@ -16,14 +16,13 @@ use tpu::runner::window::{FarWorkers, WindowRunner};
 use tpu::runner::{Attempt, RunError, Runner, Submitted, Unreached};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
-use tpu::sys::random::{OsRandom, Random as _};
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, first_output, run};
+use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output, run};
 use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 use crate::slurm::cluster::{Cluster, Setup, is_installed};
-use crate::slurm::sim::{Loss, SimClients, SimCluster, Weather};
+use crate::slurm::sim::{Loss, PlayedClients, SimCluster, Weather};
 
 /// What runs on a node: it says that it has begun, prints, waits, and prints once more.
 const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; done; \
@@ -85,7 +84,7 @@ impl SlurmWorld {
     }
 
     fn played(cluster: Arc<SimCluster>) -> Self {
-        let slurm = Slurm::with(Arc::new(SimClients(Arc::clone(&cluster))));
+        let slurm = Slurm::with(Arc::new(PlayedClients(Arc::clone(&cluster))));
         Self::on(Machine::Simulated(cluster), slurm, &[])
     }
 
@@ -157,26 +156,12 @@ impl World for SlurmWorld {
     }
 
     fn claim(&self, number: u32) -> Job {
-        let token = LaunchToken::new(OsRandom.hex(16));
-        let ground = self.runner().ground("alice", &token).unwrap();
-        let id = JobId::new(UserName::from("alice"), JobNumber(number));
-        let code = self.env.path("code-alice").to_str().unwrap().to_owned();
-        let mut job = Job::new(&id, TargetName::from("gpu"), code.clone());
-        job.launch = Some(Launch {
-            token,
-            mode: LaunchMode::Native,
-            at: self.ctx.clock.now(),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
-        job.keep_handle(ground.handle);
+        let mut job = claimed(self, (&self.env, &self.ctx), ("gpu", number));
         let log = self.env.path(&format!("log-{number}"));
         std::fs::create_dir_all(&log).unwrap();
         job.log_dir = Some(log.display().to_string());
-        job.stage_dir = Some(code);
-        self.env.change(|data| data.user_mut(&id.user).unwrap().push_job(job.clone()));
+        job.stage_dir = Some(self.env.path("code-alice").display().to_string());
+        self.env.change(|data| data.user_mut(&job.user).unwrap().push_job(job.clone()));
         job
     }
 

@@ -215,31 +215,15 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("gpu"), "/d".to_owned());
         job.log_dir = Some("/logs/7".to_owned());
         job.launch = Some(Launch {
-            token: "t".into(),
-            mode: LaunchMode::Native,
-            at: Timestamp::from_second(0),
             confirmed: true,
-            exit: None,
-            ended: None,
-            machine: None,
+            ..Launch::claimed("t", LaunchMode::Native, Timestamp::from_second(0))
         });
         job
     }
 
     fn row(state: &str, reason: &str, status: i32) -> RunFact {
-        let row = JobRow {
-            raw_id: 5,
-            base: 5,
-            tasks: super::super::array::Tasks::NoArray,
-            state: state.to_owned(),
-            reason: reason.to_owned(),
-            start: None,
-            end: None,
-            restarts: 0,
-            status,
-            nodes: "n1".to_owned(),
-            name: "tpu-t".to_owned(),
-        };
+        let (state, reason) = (state.to_owned(), reason.to_owned());
+        let row = JobRow { state, reason, status, nodes: "n1".to_owned(), ..JobRow::default() };
         of_row(&job(), &row)
     }
 
@@ -300,20 +284,9 @@ mod tests {
     #[test]
     fn a_restart_of_slurms_own_is_said() {
         let waits = |restarts| {
-            let base = JobRow {
-                raw_id: 5,
-                base: 5,
-                tasks: super::super::array::Tasks::NoArray,
-                state: "PENDING".to_owned(),
-                reason: "BeginTime".to_owned(),
-                start: Some(Timestamp::from_second(99)),
-                end: None,
-                restarts,
-                status: 0,
-                nodes: String::new(),
-                name: "tpu-t".to_owned(),
-            };
-            of_row(&job(), &base)
+            let (state, reason) = ("PENDING".to_owned(), "BeginTime".to_owned());
+            let start = Some(Timestamp::from_second(99));
+            of_row(&job(), &JobRow { state, reason, start, restarts, ..JobRow::default() })
         };
         assert_eq!((waits(0).restarts, waits(2).restarts), (0, 2));
         assert_eq!(waits(1).expected, Some(Timestamp::from_second(99)));

@@ -143,15 +143,7 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("gpu"), "/d".to_owned());
         job.log_dir = Some(format!("/logs/{number}"));
         job.stage_dir = Some(format!("/stage/{number}"));
-        job.launch = Some(Launch {
-            token: "t".into(),
-            mode: LaunchMode::Native,
-            at: Timestamp::from_second(0),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
+        job.launch = Some(Launch::claimed("t", LaunchMode::Native, Timestamp::from_second(0)));
         let member = member.map(|index| Member { group: JobNumber(5), index });
         job.spec = Some(StoredSpec { member, ..StoredSpec::default() });
         job

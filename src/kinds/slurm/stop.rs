@@ -442,19 +442,8 @@ mod tests {
     use super::*;
 
     fn row(raw_id: u64, tasks: &str, name: &str) -> JobRow {
-        JobRow {
-            raw_id,
-            base: 21,
-            tasks: Tasks::parse(tasks).unwrap(),
-            state: "PENDING".to_owned(),
-            reason: "None".to_owned(),
-            start: None,
-            end: None,
-            restarts: 0,
-            status: 0,
-            nodes: String::new(),
-            name: name.to_owned(),
-        }
+        let (tasks, name) = (Tasks::parse(tasks).unwrap(), name.to_owned());
+        JobRow { raw_id, base: 21, tasks, name, ..JobRow::default() }
     }
 
     #[test]

@@ -502,20 +502,32 @@ impl World {
     }
 }
 
-/// What opens it, whatever cluster is wanted.
-pub(crate) struct SimClients(pub(crate) Arc<SimCluster>);
+/// A cluster whose programs are played, and whose nodes see the disk of this machine.
+pub(crate) trait Played: Send + Sync {
+    /// What a program says.
+    fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence>;
+}
 
-impl Clients for SimClients {
-    fn open<'a>(&self, _: &Cluster, _: &'a Effects) -> Box<dyn Client + 'a> {
-        Box::new(SimClient(Arc::clone(&self.0)))
+impl Played for SimCluster {
+    fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
+        self.answer(call, &*self.clock)
     }
 }
 
-struct SimClient(Arc<SimCluster>);
+/// What opens it, whatever cluster is wanted.
+pub(crate) struct PlayedClients<P>(pub(crate) Arc<P>);
 
-impl Client for SimClient {
+impl<P: Played + 'static> Clients for PlayedClients<P> {
+    fn open<'a>(&self, _: &Cluster, _: &'a Effects) -> Box<dyn Client + 'a> {
+        Box::new(PlayedClient(Arc::clone(&self.0)))
+    }
+}
+
+struct PlayedClient<P>(Arc<P>);
+
+impl<P: Played> Client for PlayedClient<P> {
     fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
-        self.0.answer(call, &*self.0.clock)
+        self.0.run(call)
     }
 
     fn disk(&self) -> Box<dyn ClusterDisk + '_> {

@@ -3,7 +3,6 @@
 
 use serde_json::json;
 
-use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
 use super::cluster::Listed;
@@ -23,15 +22,11 @@ impl Lab {
 
     /// From here on every program of Slurm that the user starts is noted.
     fn count_calls(&mut self) {
-        let (bin, calls) = (self.env.path("bin"), self.env.path("calls"));
-        std::fs::create_dir(&bin).unwrap();
+        let calls = self.env.path("calls").display().to_string();
         for name in ["squeue", "sacct", "scontrol", "sinfo", "scancel", "sbatch"] {
-            let script =
-                format!("echo {name} \"$@\" >>{}\nexec /usr/bin/{name} \"$@\"", calls.display());
-            write_script(&bin.join(name), &script);
+            let script = format!("echo {name} \"$@\" >>{calls}\nexec /usr/bin/{name} \"$@\"");
+            self.replace(name, &script);
         }
-        let path = self.env.variables()[std::ffi::OsStr::new("PATH")].to_str().unwrap().to_owned();
-        self.env.set("PATH", format!("{}:{path}", bin.display()));
     }
 
     /// The calls that were noted, oldest first.
@@ -136,10 +131,12 @@ fn a_group_is_killed_by_one_call_for_those_that_wait_and_one_for_those_that_run(
     let script = "[ $TPU_MEMBER != 3 ] || exit 7; sleep 1000";
     let group = lab.array("0-199%8", "", script);
     let task = |lab: &Lab, task: &str| lab.cluster.jobs().into_iter().find(|j| j.tasks == task);
-    wait_until("one has ended, and eight are running", || {
-        let running = lab.cluster.jobs().iter().filter(|job| job.state == "RUNNING").count();
-        running == 8 && task(&lab, "3").is_some_and(|job| job.state == "FAILED")
-    });
+    // The first eight, and then another one in the place of what has ended.
+    for (number, state) in [("3", "FAILED"), ("7", "RUNNING"), ("8", "RUNNING")] {
+        wait_until(&format!("task {number} is {state}"), || {
+            task(&lab, number).is_some_and(|job| job.state == state)
+        });
+    }
     let one = task(&lab, "5").unwrap();
     for id in [one.id.to_string(), format!("{}_150", one.submitted)] {
         lab.cluster.run(&["scontrol", "update", &format!("jobid={id}"), "jobname=theirs"]);

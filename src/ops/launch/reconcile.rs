@@ -78,6 +78,10 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
 
 /// Leaves out those that cannot be given up, or that have been found since: the next look says how they are.
 fn keep_what_stands(ctx: &Ctx, data: &Data, cures: &mut Vec<Cure>) {
+    // What was to run them would be told for good.
+    if ctx.store.is_dry_run() {
+        return;
+    }
     let given_up = |cure: &Cure| match cure {
         Cure::GiveUp(id, _) => data.job(id),
         Cure::Adopt(_) | Cure::Keep(..) | Cure::Ended(..) => None,

@@ -47,3 +47,11 @@ pub struct Launch {
     /// target of the same name that was created at another instant is another machine.
     pub machine: Option<Timestamp>,
 }
+
+impl Launch {
+    /// One that was claimed then, and of which nothing else is known yet.
+    pub fn claimed(token: impl Into<LaunchToken>, mode: LaunchMode, at: Timestamp) -> Self {
+        let token = token.into();
+        Self { token, mode, at, confirmed: false, exit: None, ended: None, machine: None }
+    }
+}

@@ -18,6 +18,7 @@ use crate::model::target::{Machines, ProviderAt, Target};
 use crate::model::time::{self, Timestamp};
 use crate::provider::none::NoProvider;
 use crate::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
+use crate::sys::threads::{self, Threads};
 
 use super::heard::{Heard, HeardOf};
 use super::providers::{Numbered, Places};
@@ -58,8 +59,12 @@ impl Question {
     }
 
     /// The answer, waited for so long at most.
-    fn wait(&mut self, patience: Duration) -> Result<Vec<ZoneAnswer>, RecvTimeoutError> {
-        self.late.take().map_or_else(|| self.answer.recv_timeout(patience), Ok)
+    fn wait(
+        &mut self,
+        threads: &dyn Threads,
+        patience: Duration,
+    ) -> Result<Vec<ZoneAnswer>, RecvTimeoutError> {
+        self.late.take().map_or_else(|| threads::next_of(threads, &self.answer, patience), Ok)
     }
 
     fn is_to(&self, provider: &Numbered) -> bool {
@@ -174,7 +179,7 @@ impl ProviderFacts {
             };
             let left = deadline.saturating_sub(ctx.clock.monotonic());
             let mut question = questions.swap_remove(asked);
-            match question.wait(left) {
+            match question.wait(&*ctx.threads, left) {
                 Ok(answers) => {
                     said.push(Said::of(provider, answers, question.asked_at));
                     continue;
@@ -529,6 +534,7 @@ impl From<ProviderError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::threads::OsThreads;
 
     #[test]
     fn an_answer_that_comes_late_is_noticed_and_kept_for_the_next_look() {
@@ -536,10 +542,10 @@ mod tests {
         let (at, asked_at) = (ProviderAt::default(), Timestamp::from_second(5));
         let mut question = Question { at, number: 0, asked_at, answer, late: None };
         assert!(!question.is_answered());
-        assert!(question.wait(Duration::ZERO).is_err());
+        assert!(question.wait(&OsThreads, Duration::ZERO).is_err());
         say.send(silence("a word")).unwrap();
         assert!(question.is_answered());
         assert!(question.is_answered(), "however often it is asked");
-        assert_eq!(question.wait(Duration::ZERO).unwrap(), silence("a word"));
+        assert_eq!(question.wait(&OsThreads, Duration::ZERO).unwrap(), silence("a word"));
     }
 }

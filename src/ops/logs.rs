@@ -66,9 +66,13 @@ pub fn has_engine(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
 
 /// What the job has printed into its window, if its window can be read; `reach` characters of it at least.
 pub fn pane_text(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
-    let want = Want::Shown { above: Some(LINES.max(reach)), colours: false };
     let data = ctx.data().ok()?;
-    Some(runners::output(ctx, &data, job, want).ok()??.bytes.into())
+    Some(runners::output(ctx, &data, job, shown(reach)).ok()??.bytes.into())
+}
+
+/// What is shown of a job, `reach` characters of it at least.
+pub fn shown(reach: u32) -> Want {
+    Want::Shown { above: Some(LINES.max(reach)), colours: false }
 }
 
 /// `<log_dir>/output.log`.
@@ -78,7 +82,13 @@ pub fn log_file(job: &Job) -> Option<PathBuf> {
 
 /// The end of what is kept of a job's output, if this launch has written any; `reach` characters of it at least.
 pub fn tail_of_output(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
-    last_bytes(ctx, job, TAIL_BYTES.max(u64::from(reach) * MOST_BYTES))
+    let data = ctx.data().ok()?;
+    Some(runners::output(ctx, &data, job, kept_end(reach)).ok()??.bytes.into())
+}
+
+/// The end of what is kept of a job's output, `reach` characters of it at least.
+pub fn kept_end(reach: u32) -> Want {
+    Want::KeptEnd { bytes: TAIL_BYTES.max(u64::from(reach) * MOST_BYTES) }
 }
 
 /// So many bytes of it at most.

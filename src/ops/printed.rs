@@ -1,11 +1,16 @@
 //! What a job has printed by its end: why it ended, and how far it came.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::classify::before_end;
+use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Progress, Verdict};
+use crate::model::ids::UserName;
 use crate::model::job::Job;
 use crate::model::view::JobView;
 use crate::plan::diagnose::kind_by_text;
+use crate::runner::Chunk;
 
 use super::ctx::{job_of, user_of};
 use super::{Ctx, Error, logs, runners, snapshot};
@@ -18,20 +23,43 @@ impl Printed {
     /// Reads what a job has printed that has come to this end. Its log is read where its window shows no
     /// failure: a script may have printed into the one alone.
     pub fn before(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Self {
-        let data = ctx.data();
-        let user = data.as_ref().ok().and_then(|data| data.user(&job.user));
-        let reach = user.map_or(0, |user| snapshot::reach(ctx, user));
-        let read = |text: Vec<u8>| snapshot::read_text(ctx, job, &text, (exit, reach));
-        let mut printed = Self(logs::pane_text(ctx, job, reach).map(read).into_iter().collect());
-        if printed.failure().is_none() {
-            printed.0.extend(logs::tail_of_output(ctx, job, reach).map(read));
-        }
-        printed
+        let Ok(data) = ctx.data() else { return Self(Vec::new()) };
+        Self::all_before(ctx, &data, &[(job, exit)]).pop().unwrap_or_else(|| Self(Vec::new()))
     }
 
     /// The same for a job that is ending, as far as is known how.
     pub fn by_now(ctx: &Ctx, job: &Job) -> Self {
         Self::before(ctx, job, runners::exit_of(ctx, job))
+    }
+
+    /// The same for jobs that one runner has; the result keeps their order.
+    pub fn all_by_now(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Self> {
+        let ending = jobs.iter().map(|job| (*job, runners::exit_of(ctx, job)));
+        Self::all_before(ctx, data, &ending.collect::<Vec<_>>())
+    }
+
+    fn all_before(ctx: &Ctx, data: &Data, ending: &[(&Job, Option<Exit>)]) -> Vec<Self> {
+        let users: BTreeSet<&UserName> = ending.iter().map(|(job, _)| &job.user).collect();
+        let reach = |user| data.user(user).map_or(0, |user| snapshot::reach(ctx, user));
+        let reaches: BTreeMap<&UserName, u32> =
+            users.into_iter().map(|user| (user, reach(user))).collect();
+        let most = reaches.values().copied().max().unwrap_or(0);
+        let read = |(job, exit): (&Job, Option<Exit>), chunk: Option<Chunk>| {
+            let reach = reaches.get(&job.user).copied().unwrap_or(0);
+            chunk.map(|chunk| snapshot::read_text(ctx, job, &chunk.bytes, (exit, reach)))
+        };
+        let jobs: Vec<&Job> = ending.iter().map(|(job, _)| *job).collect();
+        let shown = runners::outputs_of(ctx, data, &jobs, logs::shown(most));
+        let shown = ending.iter().zip(shown).map(|(one, chunk)| read(*one, chunk));
+        let mut printed: Vec<Self> = shown.map(|one| Self(one.into_iter().collect())).collect();
+        let open: Vec<_> =
+            printed.iter_mut().zip(ending).filter(|(one, _)| one.failure().is_none()).collect();
+        let jobs: Vec<&Job> = open.iter().map(|(_, (job, _))| *job).collect();
+        let kept = runners::outputs_of(ctx, data, &jobs, logs::kept_end(most));
+        for ((printed, one), chunk) in open.into_iter().zip(kept) {
+            printed.0.extend(read(*one, chunk));
+        }
+        printed
     }
 
     /// The failure that it shows, and its line.

@@ -86,6 +86,9 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         return changes;
     }
     match (&job.status, &view.shown.status) {
+        // What never reached its engine is given up by who settles launches, and there.
+        (stored, Status::Error(ErrorKind::Launch))
+            if stored.is_live() && job.engine.is_some() && is_unconfirmed(job) => {}
         (stored, Status::Error(kind)) if stored.is_live() => {
             let by_fact =
                 view.shown.evidence.as_ref().is_some_and(|evidence| match evidence.source {
@@ -117,6 +120,10 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         changes.push(Change::Stopped(decision.reason.clone()));
     }
     changes
+}
+
+fn is_unconfirmed(job: &Job) -> bool {
+    job.launch.as_ref().is_some_and(|launch| !launch.confirmed)
 }
 
 /// The first answer after an end settles it; what becomes of the target later does not matter.

@@ -1,7 +1,7 @@
 //! Which runner an attempt has, and what our runners need from the use cases.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
@@ -18,6 +18,7 @@ use crate::runner::{
     StopPart, Unreached, Want,
 };
 use crate::sys::procs::Process;
+use crate::sys::threads;
 use crate::tmux::Look;
 
 use super::ctx::user_of;
@@ -92,12 +93,7 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
 /// The next answer of those that were asked side by side; `None` when all have answered, or at the deadline.
 fn next_of<T>(ctx: &Ctx, answers: &Receiver<T>, deadline: Duration) -> Option<T> {
     let left = deadline.saturating_sub(ctx.clock.monotonic());
-    let mut heard = Err(RecvTimeoutError::Timeout);
-    ctx.threads.wait(left, &mut |time| {
-        heard = answers.recv_timeout(time);
-        !matches!(heard, Err(RecvTimeoutError::Timeout))
-    });
-    heard.ok()
+    threads::next_of(&*ctx.threads, answers, left).ok()
 }
 
 /// What an engine has said, with the places of the runs that it is about.
@@ -253,6 +249,58 @@ pub fn stop(
     (part, unreached): (StopPart, Unreached),
 ) -> Result<StopOutcome, Error> {
     Ok(of(ctx, job).stop(run(data, job)?, StopOrder { part, unreached })?)
+}
+
+/// Stops jobs that one runner has, or a part of each; the result keeps their order.
+pub fn stop_all(
+    ctx: &Ctx,
+    data: &Data,
+    jobs: &[&Job],
+    (part, unreached): (StopPart, Unreached),
+) -> Vec<Result<StopOutcome, Error>> {
+    let Some(first) = jobs.first() else { return Vec::new() };
+    let runs: Result<Vec<RunRef<'_>>, Error> = jobs.iter().map(|job| run(data, job)).collect();
+    match runs {
+        Ok(runs) => {
+            let mut said =
+                of(ctx, first).stop_all(&runs, StopOrder { part, unreached }).into_iter();
+            let unsaid = || Err(Error::failed("what runs it does not say whether it is stopped"));
+            jobs.iter().map(|_| said.next().map_or_else(unsaid, |outcome| Ok(outcome?))).collect()
+        }
+        Err(error) => jobs.iter().map(|_| Err(error.again())).collect(),
+    }
+}
+
+/// Gives up launches that never reached what was to run them, with as few questions as it takes. Whether each is given
+/// up by that; the result keeps their order.
+pub fn give_up(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Result<bool, Error>> {
+    let unsaid = || Err(Error::failed("what was to run it does not say whether it is given up"));
+    let mut given_up: Vec<Result<bool, Error>> = jobs.iter().map(|_| unsaid()).collect();
+    for (first, theirs) in by_engine(jobs.iter().copied()) {
+        let runs = theirs.iter().filter_map(|index| jobs.get(*index));
+        let runs: Result<Vec<RunRef<'_>>, Error> = runs.map(|job| run(data, job)).collect();
+        let said = match runs {
+            Ok(runs) => of(ctx, first).give_up(&runs).into_iter().map(|said| Ok(said?)).collect(),
+            Err(error) => theirs.iter().map(|_| Err(error.again())).collect::<Vec<_>>(),
+        };
+        for (index, said) in theirs.into_iter().zip(said) {
+            if let Some(place) = given_up.get_mut(index) {
+                *place = said;
+            }
+        }
+    }
+    given_up
+}
+
+/// A part of what jobs have printed that one runner has; the result keeps their order. What cannot be read is none.
+pub fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
+    let Some(first) = jobs.first() else { return Vec::new() };
+    let wanted: Result<Vec<_>, Error> = jobs
+        .iter()
+        .map(|job| Ok(OutputWanted { run: run(data, job)?, seen: None, want }))
+        .collect();
+    let read = wanted.ok().and_then(|wanted| of(ctx, first).output(&wanted).ok());
+    read.unwrap_or_else(|| jobs.iter().map(|_| None).collect())
 }
 
 /// A part of what a job has printed.

@@ -157,7 +157,7 @@ pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgem
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+    use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode, Status};
 
     #[test]
@@ -167,13 +167,9 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
         job.status = Status::Error(crate::model::facts::ErrorKind::Unknown);
         let mut launch = Launch {
-            token: LaunchToken::from("t1"),
-            mode: LaunchMode::Script,
-            at: at(5_000),
             confirmed: true,
             exit: Some(255),
-            ended: None,
-            machine: None,
+            ..Launch::claimed("t1", LaunchMode::Script, at(5_000))
         };
         job.launch = Some(launch.clone());
         let fact = TargetFact::new("n1".into(), TargetState::Preempted, "PREEMPTED", at(1_500));
@@ -191,13 +187,8 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
         job.status = Status::Running;
         job.launch = Some(Launch {
-            token: LaunchToken::from("t1"),
-            mode: LaunchMode::Native,
-            at: at(1_000),
             confirmed: true,
-            exit: None,
-            ended: None,
-            machine: None,
+            ..Launch::claimed("t1", LaunchMode::Native, at(1_000))
         });
         let first = |created: i64| {
             let fact = TargetFact::new("n1".into(), TargetState::Ready, "READY", at(2_000));

@@ -200,7 +200,7 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+    use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode};
 
     /// A child that lived for so many seconds, whose lineage has been through `recovery`.
@@ -209,15 +209,9 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned());
         let at = Timestamp::from_second(1_000);
         job.father = Some(JobNumber(6));
-        job.launch = Some(Launch {
-            token: LaunchToken::from("t7"),
-            mode: LaunchMode::Native,
-            at,
-            confirmed: true,
-            exit: None,
-            ended: lasted_s.map(|seconds| at.plus_seconds(seconds)),
-            machine: None,
-        });
+        let ended = lasted_s.map(|seconds| at.plus_seconds(seconds));
+        let claimed = Launch::claimed("t7", LaunchMode::Native, at);
+        job.launch = Some(Launch { confirmed: true, ended, ..claimed });
         job.recovery = Some(recovery);
         job
     }

@@ -86,6 +86,20 @@ pub trait Runner: Send + Sync {
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
 
+    /// Stops some runs, exactly these, each as by [`Runner::stop`], with as few questions as it takes for all of
+    /// them; the result keeps their order. One that cannot be stopped keeps none of the others from it.
+    fn stop_all(&self, runs: &[RunRef<'_>], stop: StopOrder) -> Vec<Result<StopOutcome, RunError>> {
+        runs.iter().map(|run| self.stop(*run, stop)).collect()
+    }
+
+    /// Sees to it that runs which never reached what runs them begin nothing should they reach it later: whoever was
+    /// to submit one may have stood still. Whether each of them is given up by that, in their order; one that has
+    /// been found meanwhile is not, and stands.
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        // What opens windows asks for itself whether its launch stands before anything begins there.
+        runs.iter().map(|_| Ok(true)).collect()
+    }
+
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 

@@ -1,5 +1,6 @@
 //! Doing something beside what is being done. A simulation decides itself who goes on when.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 /// The door to threads.
@@ -11,6 +12,20 @@ pub trait Threads: Send + Sync {
     fn wait(&self, limit: Duration, hear: &mut dyn FnMut(Duration) -> bool) -> bool {
         hear(limit)
     }
+}
+
+/// The next of what such work says, waited for so long at most.
+pub fn next_of<T>(
+    threads: &dyn Threads,
+    said: &Receiver<T>,
+    limit: Duration,
+) -> Result<T, RecvTimeoutError> {
+    let mut heard = Err(RecvTimeoutError::Timeout);
+    threads.wait(limit, &mut |time| {
+        heard = said.recv_timeout(time);
+        !matches!(heard, Err(RecvTimeoutError::Timeout))
+    });
+    heard
 }
 
 /// The machine's own threads.

@@ -58,6 +58,35 @@ fn its_members_start_together_and_one_that_is_preempted_comes_back_as_itself() {
     drop(lab.tpu("wait 1 --timeout 20s").exits(1).says(&["alice/6 is killed"]));
 }
 
+/// What keeps one of them from ending keeps none of the others, and the wish to end it stands.
+#[test]
+fn its_members_are_stopped_together_and_one_that_cannot_be_stays_by_itself() {
+    let lab = Lab::new();
+    run(&lab, "");
+    for window in 2..=5 {
+        lab.says(window, "running n7");
+    }
+    let in_the_way = lab.place(4).join("stopped");
+    std::fs::create_dir(&in_the_way).unwrap();
+    // Two transactions: what is wished for, and what came of it. A third one would end the program.
+    let points = ("FAILPOINTS", "txn-read=2*off->panic(a third transaction)");
+    let kill = |lab: &Lab| {
+        let words = ["kill", "1", "-y"];
+        lab.env.output(&lab.env.spawn_program(&program(), &words).env(points.0, points.1))
+    };
+    drop(kill(&lab).exits(1).says(&["alice/2", "alice/3", "alice/5"]));
+    let state = |window| std::fs::read_to_string(lab.place(window).join("state")).unwrap();
+    assert_eq!([2, 3, 4, 5].map(state), ["stopped", "stopped", "running n7", "stopped"]);
+    let job = |window| lab.env.job("alice", window);
+    assert_eq!([2, 3, 5].map(|window| job(window)["status"].clone()), ["killed"; 3]);
+    assert_eq!(job(4)["extra_msgs"]["intent"]["action"], "killing", "{}", job(4));
+    assert_ne!(job(4)["status"], "killed");
+    // Nobody is at it any more: MONITOR would go on, and so does who repeats it.
+    std::fs::remove_dir(in_the_way).unwrap();
+    drop(kill(&lab).exits(0).says(&["alice/4"]));
+    assert_eq!((state(4).as_str(), &job(4)["status"]), ("stopped", &json!("killed")));
+}
+
 #[test]
 fn its_members_run_from_one_copy_of_the_code_until_one_is_run_anew() {
     let lab = Lab::new();

@@ -1,15 +1,18 @@
 //! The contract of [`Runner`], which every runner passes: one that joins is one line at the end.
 
 use tpu::model::facts::{RunFact, RunState};
-use tpu::model::ids::UserName;
-use tpu::model::job::{EngineRun, Handle, Job};
+use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
+use tpu::ops::Ctx;
 use tpu::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart,
     Submitted, Unreached, Want,
 };
+use tpu::sys::random::{OsRandom, Random as _};
 
 use super::slurm::SlurmWorld;
 use super::windows::Windows;
+use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
 /// Lines that every program prints at once: `line 0`, …
@@ -58,6 +61,23 @@ pub(super) trait World {
     }
 }
 
+/// A new attempt of alice on a target, claimed now. It has no directories yet, and lies in no record.
+pub(super) fn claimed(
+    world: &impl World,
+    (env, ctx): (&TestEnv, &Ctx),
+    (target, number): (&str, u32),
+) -> Job {
+    // Every process of this machine that carries it is the job's.
+    let token = LaunchToken::new(OsRandom.hex(16));
+    let ground = world.runner().ground("alice", &token).unwrap();
+    let id = JobId::new(UserName::from("alice"), JobNumber(number));
+    let code = env.path("code-alice").to_str().unwrap().to_owned();
+    let mut job = Job::new(&id, TargetName::from(target), code);
+    job.launch = Some(Launch::claimed(token, LaunchMode::Native, ctx.clock.now()));
+    job.keep_handle(ground.handle);
+    job
+}
+
 /// What of a handle says which run it is. An engine gives its own number to what it has accepted.
 fn identity(handle: Option<Handle>) -> Option<Handle> {
     handle.map(|handle| match handle {
@@ -68,7 +88,7 @@ fn identity(handle: Option<Handle>) -> Option<Handle> {
     })
 }
 
-fn run(job: &Job) -> RunRef<'_> {
+pub(super) fn run(job: &Job) -> RunRef<'_> {
     RunRef { job, session: "alice" }
 }
 
@@ -213,6 +233,32 @@ fn exactly_one_is_stopped(world: &impl World) {
     assert!(world.has_bystander());
 }
 
+/// Exactly those are stopped together; what keeps one of them from it keeps none of the others.
+fn several_are_stopped_together(world: &impl World) {
+    let jobs: Vec<Job> = (1..=4).map(|number| started(world, number)).collect();
+    let [one, over, two, other] = &jobs[..] else { panic!() };
+    world.open_bystander();
+    stop(world, over, StopPart::Whole).unwrap();
+    let mut another = two.clone();
+    another.launch.as_mut().unwrap().token = "another".into();
+    let order = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
+    let runs = [run(one), run(over), run(&another), run(two)];
+    world.set_silent(true);
+    let unheard = world.runner().stop_all(&runs, order);
+    assert_eq!(unheard.iter().map(Result::is_err).collect::<Vec<_>>(), [true; 4]);
+    world.set_silent(false);
+    assert!([one, two].iter().all(|job| fact(world, job).state == RunState::Running));
+    let stopped = world.runner().stop_all(&runs, order);
+    let stopped: Vec<StopOutcome> = stopped.into_iter().map(Result::unwrap).collect();
+    let nothing = StopOutcome::default();
+    let was_stopped: Vec<bool> = stopped.iter().map(|one| *one != nothing).collect();
+    assert_eq!(was_stopped, [true, false, false, true], "in their order: {stopped:?}");
+    assert!([one, over, two].iter().all(|job| fact(world, job).is_over()));
+    assert_eq!(fact(world, other).state, RunState::Running);
+    assert!(world.has_bystander());
+    assert_eq!(world.runner().stop_all(&[], order).len(), 0);
+}
+
 /// A question that failed makes those unknown about whom it was asked; nothing is done to them.
 fn silence_makes_unknown_and_nothing_else(world: &impl World) {
     let (job, other) = (started(world, 1), started(world, 2));
@@ -280,6 +326,12 @@ macro_rules! runners {
             fn exactly_one_is_stopped() {
                 let Some(world) = $world else { return };
                 super::exactly_one_is_stopped(&world);
+            }
+
+            #[test]
+            fn several_are_stopped_together() {
+                let Some(world) = $world else { return };
+                super::several_are_stopped_together(&world);
             }
 
             #[test]

@@ -127,13 +127,8 @@ fn lab(env: &TestEnv) -> Ctx {
             job.status = Status::Starting;
             let token = LaunchToken::new(format!("t{number}"));
             job.launch = Some(Launch {
-                token: token.clone(),
-                mode: LaunchMode::Native,
-                at,
                 confirmed: true,
-                exit: None,
-                ended: None,
-                machine: None,
+                ..Launch::claimed(token.clone(), LaunchMode::Native, at)
             });
             if target == "gpu" {
                 let (kind, id) = (TargetKind::new("echo"), Some(number.to_string()));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tpu::kinds::KindOfTarget as _;
 use tpu::kinds::slurm::Slurm;
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::model::facts::{ErrorKind, RunState};
+use tpu::model::ids::TargetName;
+use tpu::model::job::Job;
 use tpu::model::target::{Registration, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::ops::Ctx;
@@ -15,14 +16,13 @@ use tpu::runner::window::{FarWorkers, WindowRunner};
 use tpu::runner::{Attempt, RunError, Runner, Submitted, Unreached};
 use tpu::sys::clock::ManualClock;
 use tpu::sys::env::Env;
-use tpu::sys::random::{OsRandom, Random as _};
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
+use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output, run};
 use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 use crate::slurm::cluster::{Cluster, Setup, is_installed};
-use crate::slurm::sim::{Loss, SimClients, SimCluster, Weather};
+use crate::slurm::sim::{Loss, PlayedClients, SimCluster, Weather};
 
 /// What runs on a node: it says that it has begun, prints, waits, and prints once more.
 const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; done; \
@@ -84,7 +84,7 @@ impl SlurmWorld {
     }
 
     fn played(cluster: Arc<SimCluster>) -> Self {
-        let slurm = Slurm::with(Arc::new(SimClients(Arc::clone(&cluster))));
+        let slurm = Slurm::with(Arc::new(PlayedClients(Arc::clone(&cluster))));
         Self::on(Machine::Simulated(cluster), slurm, &[])
     }
 
@@ -156,26 +156,12 @@ impl World for SlurmWorld {
     }
 
     fn claim(&self, number: u32) -> Job {
-        let token = LaunchToken::new(OsRandom.hex(16));
-        let ground = self.runner().ground("alice", &token).unwrap();
-        let id = JobId::new(UserName::from("alice"), JobNumber(number));
-        let code = self.env.path("code-alice").to_str().unwrap().to_owned();
-        let mut job = Job::new(&id, TargetName::from("gpu"), code.clone());
-        job.launch = Some(Launch {
-            token,
-            mode: LaunchMode::Native,
-            at: self.ctx.clock.now(),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
-        job.keep_handle(ground.handle);
+        let mut job = claimed(self, (&self.env, &self.ctx), ("gpu", number));
         let log = self.env.path(&format!("log-{number}"));
         std::fs::create_dir_all(&log).unwrap();
         job.log_dir = Some(log.display().to_string());
-        job.stage_dir = Some(code);
-        self.env.change(|data| data.user_mut(&id.user).unwrap().push_job(job.clone()));
+        job.stage_dir = Some(self.env.path("code-alice").display().to_string());
+        self.env.change(|data| data.user_mut(&job.user).unwrap().push_job(job.clone()));
         job
     }
 
@@ -276,4 +262,36 @@ impl World for SlurmWorld {
         let lines = printed.split_inclusive(|byte| *byte == b'\n');
         lines.take_while(|line| !line.starts_with(b"srun: error: ")).flatten().copied().collect()
     }
+}
+
+/// Whoever was about to submit it stood still until it was given up.
+#[test]
+fn what_was_given_up_before_it_is_submitted_runs_nothing() {
+    let Some(world) = SlurmWorld::real() else { return };
+    let fact = |job: &Job| world.runner().observe(&[run(job)]).remove(0).run;
+    let [late, there, unmarked] = [1, 2, 3].map(|number| world.claim(number));
+    assert!(matches!(world.runner().give_up(&[run(&late)])[..], [Ok(true)]));
+    world.submit(&late, None).unwrap();
+    wait_until("its end", || fact(&late).is_over());
+    let fate = fact(&late);
+    assert_eq!((fate.state, fate.cause), (RunState::Ended, Some(ErrorKind::Launch)), "{fate:?}");
+    assert!(fate.why().contains("given up"), "{fate:?}");
+    assert!(!world.file("ran", &late).exists(), "its program has begun");
+    // One that has come before stands, whoever is given up with it.
+    world.submit(&there, None).unwrap();
+    world.begun(&there);
+    let [given_up, stands] = &world.runner().give_up(&[run(&unmarked), run(&there)])[..] else {
+        panic!()
+    };
+    assert!(matches!((given_up, stands), (Ok(true), Ok(false))), "{given_up:?} {stands:?}");
+    assert_eq!(fact(&there).state, RunState::Running);
+    // Where it cannot be marked, or nobody answers, nothing is given up.
+    let fourth = world.claim(4);
+    let log = fourth.log_dir.as_deref().unwrap();
+    std::fs::remove_dir(log).unwrap();
+    write_file(log.as_ref(), "");
+    assert!(matches!(world.runner().give_up(&[run(&fourth)])[..], [Err(_)]));
+    world.set_silent(true);
+    assert!(matches!(world.runner().give_up(&[run(&unmarked)])[..], [Err(_)]));
+    world.set_silent(false);
 }

@@ -6,17 +6,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use tpu::model::facts::{PaneFact, TmuxFact};
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::model::job::Job;
 use tpu::ops::{Ctx, runners};
 use tpu::runner::{Attempt, RunError, Runner, Submitted};
 use tpu::sys::clock::SystemClock;
 use tpu::sys::env::Env;
-use tpu::sys::random::{OsRandom, Random as _};
 use tpu::tmux::oneshot::OneShot;
 use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, first_output};
+use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output};
 use crate::common::env::TestEnv;
 use crate::common::fakes::tmux::FakeTmux;
 use crate::common::wait::wait_until;
@@ -168,25 +166,10 @@ impl World for Windows {
     }
 
     fn claim(&self, number: u32) -> Job {
-        // Every process of this machine that carries it is the job's.
-        let token = LaunchToken::new(OsRandom.hex(16));
-        let ground = self.runner().ground("alice", &token).unwrap();
-        let id = JobId::new(UserName::from("alice"), JobNumber(number));
-        let code = self.env.path("code-alice").to_str().unwrap().to_owned();
-        let mut job = Job::new(&id, TargetName::from("local"), code);
-        job.launch = Some(Launch {
-            token,
-            mode: LaunchMode::Native,
-            at: self.ctx.clock.now(),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
-        job.keep_handle(ground.handle);
+        let mut job = claimed(self, (&self.env, &self.ctx), ("local", number));
         job.log_dir = Some(format!("{}/log-{number}", self.env.root()));
         job.stage_dir = Some(format!("{}/stage-{number}", self.env.root()));
-        self.env.change(|data| data.user_mut(&id.user).unwrap().push_job(job.clone()));
+        self.env.change(|data| data.user_mut(&job.user).unwrap().push_job(job.clone()));
         job
     }
 

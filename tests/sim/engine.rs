@@ -69,6 +69,11 @@ fn work(world: &World, site: &Site, (job, passed): (&SimJob, f64)) {
     let log = order.log.clone();
     let key = (job.name.clone(), job.restarts);
     let Some((number, mut fresh)) = site.begun().get(&key).copied() else {
+        if site.is_given_up(job) {
+            // As the batch script does.
+            site.cluster.end_by(job.id, 54);
+            return;
+        }
         let number = world.state().program_begins(Program {
             token: token_of(&job.name).to_owned(),
             lineage: order.lineage,

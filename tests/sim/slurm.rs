@@ -12,6 +12,7 @@ use tpu::kinds::slurm::client::{
 };
 use tpu::kinds::slurm::cluster::Cluster;
 use tpu::model::job::Job;
+use tpu::runner::files::Files as _;
 
 use super::actors;
 use super::cluster_disk::MemoryDisk;
@@ -19,7 +20,7 @@ use super::effects::Me;
 use super::lies;
 use super::observer::Cause;
 use super::world::{TrueTime, World};
-use crate::slurm::sim::{Loss, MESSAGE_TIMEOUT, SimCluster, SimJob};
+use crate::slurm::sim::{Cancelled, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob};
 
 /// The targets that are partitions of it.
 pub(crate) const TARGETS: [&str; 2] = ["gpu", "gpu-2"];
@@ -93,6 +94,14 @@ impl Site {
         self.orders().get(name).cloned()
     }
 
+    /// Whether a job will end before it begins, because its launch was given up before it was submitted.
+    pub(crate) fn is_given_up(&self, job: &SimJob) -> bool {
+        let Some(order) = self.order(&job.name) else { return false };
+        let mark = order.log.parent().map(|dir| dir.join("slurm-given-up"));
+        let has_begun = self.begun().contains_key(&(job.name.clone(), job.restarts));
+        !has_begun && mark.is_some_and(|mark| self.disk.is_dir(&mark).unwrap_or_default())
+    }
+
     /// Jobs of ours that are not over.
     pub(crate) fn live(&self) -> Vec<SimJob> {
         let mut jobs = self.cluster.jobs();
@@ -105,7 +114,8 @@ impl Site {
         self.live().iter().any(|job| token_of(&job.name) == token)
     }
 
-    /// Of one launch there is one submission, and of one lineage one job that is not over.
+    /// Of one launch there is one submission, and of one lineage one job that is not over, beside those that will
+    /// run nothing.
     pub(crate) fn hold(&self, world: &World) {
         self.bury(world);
         let mut at_work: BTreeMap<u32, SimJob> = BTreeMap::new();
@@ -113,7 +123,9 @@ impl Site {
             if self.cluster.accepted(&job.name) > 1 {
                 world.state().violation(format!("1: {} was submitted twice", job.name));
             }
-            let Some(order) = self.order(&job.name) else { continue };
+            let Some(order) = self.order(&job.name).filter(|_| !self.is_given_up(&job)) else {
+                continue;
+            };
             if let Some(other) = at_work.insert(order.lineage, job.clone()) {
                 let text = format!(
                     "1: lineage {} is at Slurm twice: {} {} and {} {}",
@@ -204,13 +216,8 @@ impl Door<'_> {
     /// What is cancelled is one that somebody wants to end, or whose record is over.
     fn cancels(&self, call: &ProgramCall) {
         let before = self.site.cluster.jobs();
-        let Some(id) = call.args.last() else { return };
-        let hit = |job: &&SimJob| {
-            (job.id.to_string() == *id || job.base.to_string() == *id) && !job.is_over()
-        };
-        let named = call.args.iter().find_map(|arg| arg.strip_prefix("--name="));
-        let hit = |job: &&SimJob| hit(job) && named.is_none_or(|name| job.name == name);
-        for job in before.iter().filter(hit) {
+        let Some(cancelled) = Cancelled::of(call) else { return };
+        for job in before.iter().filter(|job| cancelled.has(job) && !job.is_over()) {
             let data = actors::data(&self.me.world);
             let record = data.as_ref().and_then(|data| {
                 data.jobs().find(|record| token_in(record) == Some(token_of(&job.name)))
@@ -240,13 +247,7 @@ impl Door<'_> {
 impl Client for Door<'_> {
     fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
         let what = format!("slurm: {} {}", call.program, shown(call));
-        if call.program == "sbatch" {
-            // Whoever stands still between his last look and this, for longer than somebody on another machine waits,
-            // submits what was given up, and stops it when he has heard of it: on a node nothing asks back.
-            self.me.world.step_at_once(self.me.pid, &what);
-        } else {
-            self.me.world.step(self.me.pid, &what);
-        }
+        self.me.world.step(self.me.pid, &what);
         match call.program {
             "sbatch" => self.submits(call),
             "scancel" => self.cancels(call),

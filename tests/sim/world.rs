@@ -276,15 +276,6 @@ impl World {
     /// A moment of `me`: others may go on, the process may stand still or die, and only then `what`
     /// happens.
     pub(crate) fn step(&self, me: Pid, what: &str) {
-        self.moment(me, what, true);
-    }
-
-    /// The same for one who does not stand still at this very moment.
-    pub(crate) fn step_at_once(&self, me: Pid, what: &str) {
-        self.moment(me, what, false);
-    }
-
-    fn moment(&self, me: Pid, what: &str, may_freeze: bool) {
         let wait = {
             let mut state = self.state();
             if state.over || !state.is_alive(me) {
@@ -303,7 +294,7 @@ impl World {
                 drop(state);
                 die();
             }
-            let frozen = if may_freeze { state.freezes(me) } else { Duration::ZERO };
+            let frozen = state.freezes(me);
             state.wake = state.now + frozen;
             frozen > Duration::ZERO || state.rng.below(3) == 0
         };

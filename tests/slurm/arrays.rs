@@ -3,9 +3,9 @@
 
 use serde_json::json;
 
-use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
+use super::cluster::Listed;
 use super::lab::Lab;
 
 impl Lab {
@@ -18,6 +18,21 @@ impl Lab {
         let said = self.env.tpu_words(&words).exits(0).stdout;
         let (_, rest) = said.split_once("group alice/").unwrap_or_else(|| panic!("{said}"));
         rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    }
+
+    /// From here on every program of Slurm that the user starts is noted.
+    fn count_calls(&mut self) {
+        let calls = self.env.path("calls").display().to_string();
+        for name in ["squeue", "sacct", "scontrol", "sinfo", "scancel", "sbatch"] {
+            let script = format!("echo {name} \"$@\" >>{calls}\nexec /usr/bin/{name} \"$@\"");
+            self.replace(name, &script);
+        }
+    }
+
+    /// The calls that were noted, oldest first.
+    fn calls(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.env.path("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// How a member is shown.
@@ -99,22 +114,74 @@ fn a_thousand_tasks_are_one_submission_one_line_and_one_question() {
     let shown = lab.tpu("check").exits(0).stdout;
     assert!(shown.contains("1000 members: 8 running, 992 pending"), "{shown}");
     assert!(!shown.contains("tmux"), "nobody misses a tmux server: {shown}");
-    // Every program of Slurm that is started from here on is counted.
-    let (bin, calls) = (lab.env.path("bin"), lab.env.path("calls"));
-    std::fs::create_dir(&bin).unwrap();
-    for name in ["squeue", "sacct", "scontrol", "sinfo", "scancel", "sbatch"] {
-        let script =
-            format!("echo {name} \"$@\" >>{}\nexec /usr/bin/{name} \"$@\"", calls.display());
-        write_script(&bin.join(name), &script);
-    }
-    let path = lab.env.variables()[std::ffi::OsStr::new("PATH")].to_str().unwrap().to_owned();
-    lab.env.set("PATH", format!("{}:{path}", bin.display()));
+    lab.count_calls();
     let shown = lab.tpu(&format!("check {group}_[0-999] --json")).exits(0).json();
     let jobs = shown["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 1000);
     let count = |status: &str| jobs.iter().filter(|job| job["status"] == status).count();
     assert_eq!((count("running"), count("pending")), (8, 992));
-    let asked = std::fs::read_to_string(&calls).unwrap();
-    assert_eq!(asked.lines().filter(|call| call.starts_with("squeue ")).count(), 1, "{asked}");
-    assert_eq!(asked.lines().count(), 1, "nobody else is asked: {asked}");
+    let asked = lab.calls();
+    assert!(matches!(&asked[..], [one] if one.starts_with("squeue ")), "nobody else: {asked:?}");
+}
+
+/// Exactly its tasks, and each of them: one has ended, two have another name by now, and others have its name.
+#[test]
+fn a_group_is_killed_by_one_call_for_those_that_wait_and_one_for_those_that_run() {
+    let Some(mut lab) = Lab::new() else { return };
+    let script = "[ $TPU_MEMBER != 3 ] || exit 7; sleep 1000";
+    let group = lab.array("0-199%8", "", script);
+    let task = |lab: &Lab, task: &str| lab.cluster.jobs().into_iter().find(|j| j.tasks == task);
+    // The first eight, and then another one in the place of what has ended.
+    for (number, state) in [("3", "FAILED"), ("7", "RUNNING"), ("8", "RUNNING")] {
+        wait_until(&format!("task {number} is {state}"), || {
+            task(&lab, number).is_some_and(|job| job.state == state)
+        });
+    }
+    let one = task(&lab, "5").unwrap();
+    for id in [one.id.to_string(), format!("{}_150", one.submitted)] {
+        lab.cluster.run(&["scontrol", "update", &format!("jobid={id}"), "jobname=theirs"]);
+    }
+    let name = format!("--job-name={}", one.name);
+    let theirs = [
+        lab.cluster.submit(&[&name, "--hold"], "true"),
+        lab.cluster.submit(&[&name, "--hold", "--array=0-9"], "true"),
+        lab.cluster.submit(&["--hold"], "true"),
+    ];
+    lab.count_calls();
+
+    // Into silence: the wish stands in every record, and nothing else has changed.
+    // By their numbers: what has ended is meant as well.
+    let kill = format!("kill {}-{} -y", group + 1, group + 200);
+    lab.cluster.hold_controller(true);
+    drop(lab.tpu(&kill).exits(6).says(&["counts as being killed"]));
+    lab.cluster.hold_controller(false);
+    let jobs = lab.env.jobs("alice");
+    assert!(jobs.iter().all(|job| job["extra_msgs"]["intent"]["action"] == "killing"));
+    assert!(jobs.iter().all(|job| job["status"] != "killed"));
+    let cancels = |lab: &Lab| {
+        let calls = lab.calls();
+        calls.into_iter().filter(|call| call.starts_with("scancel ")).collect::<Vec<_>>()
+    };
+    assert_eq!(cancels(&lab), Vec::<String>::new());
+
+    // Two transactions: what is wished for, and what came of it. A third one would end the program.
+    let points = ("FAILPOINTS", "txn-read=2*off->panic(a third transaction)");
+    let words: Vec<&str> = kill.split(' ').collect();
+    let killed = lab.env.spawn(&words).env(points.0, points.1);
+    let killed = lab.env.output(&killed).exits(0);
+    assert_eq!(killed.stdout.lines().count(), 200, "{}", killed.stdout);
+    let cancels = cancels(&lab);
+    let base = one.submitted;
+    assert_eq!(cancels.len(), 2, "{cancels:?}");
+    assert_eq!(cancels[0], format!("scancel {base}_[9-149,151-199]"));
+    assert!(cancels[1].starts_with(&format!("scancel --name={} ", one.name)), "{cancels:?}");
+    assert_eq!(cancels[1].split(' ').count(), 2 + 7, "{cancels:?}");
+    let jobs = lab.env.jobs("alice");
+    assert!(jobs.iter().all(|job| job["status"] == "killed"));
+    assert!(jobs.iter().all(|job| job["extra_msgs"]["intent"].is_null()));
+    let is_open = |job: &&Listed| ["PENDING", "RUNNING"].contains(&job.state.as_str());
+    let left: Vec<Listed> = lab.cluster.jobs().iter().filter(is_open).cloned().collect();
+    assert!(left.iter().all(|job| job.name == "theirs" || theirs.contains(&job.submitted)));
+    assert_eq!(left.iter().filter(|job| job.name == "theirs").count(), 2, "{left:?}");
+    assert_eq!(left.iter().filter(|job| theirs.contains(&job.submitted)).count(), 3, "{left:?}");
 }

@@ -1,6 +1,7 @@
 //! A user of a real cluster: a home with a target that is one of its partitions, and programs that do what a test
 //! tells them.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tpu::sys::procs::Table;
 
 use super::cluster::{Cluster, Listed, Setup, is_installed};
 use crate::common::env::{CommandOutput, Running, TestEnv};
-use crate::common::tmux::write_file;
+use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::{wait_for, wait_until};
 
 /// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and
@@ -64,6 +65,16 @@ impl Lab {
     #[must_use = "say how it should have ended: .exits(0)"]
     pub(super) fn tpu(&self, line: &str) -> CommandOutput {
         self.env.tpu(line)
+    }
+
+    /// Puts a script in the place of a program, for whatever the user starts from now on.
+    pub(super) fn replace(&mut self, program: &str, script: &str) {
+        let bin = self.env.path("bin");
+        if std::fs::create_dir(&bin).is_ok() {
+            let path = self.env.variables()[OsStr::new("PATH")].to_str().unwrap().to_owned();
+            self.env.set("PATH", format!("{}:{path}", bin.display()));
+        }
+        write_script(&bin.join(program), script);
     }
 
     // -- jobs

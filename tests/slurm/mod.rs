@@ -8,7 +8,6 @@ mod lab;
 mod leaves_nothing;
 mod login;
 mod never;
-mod once;
 mod options;
 mod preempted;
 mod proof;

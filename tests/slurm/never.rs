@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::cluster::{Cluster, Setup};
 use super::lab::Lab;
-use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
 /// The cluster was set up anew, and gives the numbers of ours to others.
@@ -129,11 +128,8 @@ fn what_ran_unseen_is_not_said_never_to_have_begun() {
     let setup =
         Setup { min_job_age: 2, keeps_ended: false, message_timeout: 2, ..Setup::default() };
     let Some(mut lab) = Lab::with(setup) else { return };
-    let bin = lab.env.path("bin");
-    std::fs::create_dir(&bin).unwrap();
-    write_script(&bin.join("sbatch"), "/usr/bin/sbatch \"$@\" >/dev/null; exec sleep 1000");
-    let path = lab.env.variables()[OsStr::new("PATH")].to_str().unwrap().to_owned();
-    lab.env.set("PATH", format!("{}:{path}", bin.display()));
+    let path = lab.env.variables()[OsStr::new("PATH")].clone();
+    lab.replace("sbatch", "/usr/bin/sbatch \"$@\" >/dev/null; exec sleep 1000");
     let run = lab.env.start_tpu("run gpu rule=pass -q -- true", &[]);
     wait_until("it is submitted", || !lab.cluster.submissions().is_empty());
     run.kill();

@@ -234,6 +234,10 @@ impl Proof {
             let job = owned.get(&token_of(&record));
             let never_began = record["error"] == "launch";
             assert_eq!(job.is_none(), never_began, "round {round}: {record:#}\n{job:?}");
+            let Some(job) = job else { continue };
+            let known = record["extra_msgs"]["engine"]["id"].as_str().unwrap_or_default();
+            let is_its = known.starts_with(&format!("{}@", job.id)) || known.starts_with("tpu-");
+            assert!(is_its, "round {round}: {known} is {job:?}");
         }
     }
 }

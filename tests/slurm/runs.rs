@@ -1,6 +1,8 @@
 //! A partition is a target as any other: what runs there is started, watched, stopped, brought back and cleared away by
 //! the commands that do so with windows.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::cluster::{Cluster, Setup};
@@ -228,4 +230,25 @@ fn code_that_the_node_does_not_see_is_a_failed_set_up() {
     assert!(text.contains(&staged) && text.contains("stage_root"), "{shown}");
     drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["does not see the copy"]));
     assert!(lab.starts("a").is_empty());
+}
+
+/// What is given up is marked where its nodes see it, so that it runs nothing should it come all the same. A dry run
+/// marks nothing.
+#[test]
+fn a_launch_that_never_came_is_given_up_where_its_nodes_see_it() {
+    let Some(mut lab) = Lab::with(Setup { message_timeout: 2, ..Setup::default() }) else { return };
+    // Ended before anything is heard of it.
+    lab.replace("sbatch", "kill -9 $$");
+    drop(lab.tpu("run gpu alice -q -- true").exits(6));
+    lab.a_minute_later();
+    let mark = Path::new(&lab.log_dir(1)).join("slurm-given-up");
+    drop(lab.tpu("check alice").exits(0));
+    drop(lab.tpu("kill 1 --dry-run"));
+    assert!(!mark.exists(), "nobody has given it up");
+    wait_until("it is given up", || {
+        drop(lab.tpu("clear-finished bob"));
+        lab.env.job("alice", 1)["error"] == "launch"
+    });
+    assert!(mark.is_dir());
+    assert!(lab.cluster.submissions().is_empty());
 }

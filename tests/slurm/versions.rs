@@ -4,13 +4,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tpu::effects::Effects;
 use tpu::kinds::KindOfTarget as _;
 use tpu::kinds::slurm::Slurm;
-use tpu::kinds::slurm::client::{
-    Client, Clients, ClusterDisk, HereDisk, ProgramAnswer, ProgramCall, Silence,
-};
-use tpu::kinds::slurm::cluster::Cluster;
+use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall, Silence};
 use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, RunFact, RunState};
 use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
@@ -21,6 +17,7 @@ use tpu::ops::Ctx;
 use tpu::runner::RunRef;
 use tpu::sys::env::Env;
 
+use super::sim::{Played, PlayedClients};
 use crate::common::env::TestEnv;
 
 /// How the field `exit_code` of `squeue` shows a code and a signal.
@@ -83,33 +80,10 @@ impl Canned {
     }
 }
 
-struct Doors(Arc<Canned>);
-
-impl Clients for Doors {
-    fn open<'a>(&self, _: &Cluster, _: &'a Effects) -> Box<dyn Client + 'a> {
-        Box::new(Door(Arc::clone(&self.0)))
-    }
-}
-
-struct Door(Arc<Canned>);
-
-impl Client for Door {
+impl Played for Canned {
     fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
-        let Self(canned) = self;
-        canned.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
-        Ok(canned.answer(call))
-    }
-
-    fn disk(&self) -> Box<dyn ClusterDisk + '_> {
-        Box::new(HereDisk)
-    }
-
-    fn at_terminal(&self, words: &[String]) -> Vec<String> {
-        words.to_vec()
-    }
-
-    fn is_here(&self) -> bool {
-        true
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        Ok(self.answer(call))
     }
 }
 
@@ -127,21 +101,15 @@ impl Viewer {
         let env = TestEnv::new();
         let vars = env.variables().clone();
         let ctx = env.ctx(Env { vars, home: env.path("."), ..Env::read() });
-        let slurm = Slurm::with(Arc::new(Doors(Arc::clone(canned))));
+        let slurm = Slurm::with(Arc::new(PlayedClients(Arc::clone(canned))));
         let cluster = format!("uid={}", ctx.env.uid);
         let run = EngineRun { kind: TargetKind::new("slurm"), cluster, id: None };
         let job = |(number, token): (u32, &&str)| {
             let id = JobId::new(UserName::from("alice"), JobNumber(number));
             let mut job = Job::new(&id, TargetName::from("gpu"), "/code".to_owned());
-            job.launch = Some(Launch {
-                token: (**token).into(),
-                mode: LaunchMode::Native,
-                at: Timestamp::from_second(1_800_000_000),
-                confirmed: true,
-                exit: None,
-                ended: None,
-                machine: None,
-            });
+            let at = Timestamp::from_second(1_800_000_000);
+            let claimed = Launch::claimed(*token, LaunchMode::Native, at);
+            job.launch = Some(Launch { confirmed: true, ..claimed });
             job.engine = Some(EngineRun { id: Some(format!("tpu-{token}")), ..run.clone() });
             job
         };

@@ -98,7 +98,7 @@ impl Cluster {
     }
 }
 
-/// `conf=/etc/slurm/slurm.conf uid=1000`, `login=alice@login1 key=/home/alice/.ssh/lab`, `usual`.
+/// `conf=/etc/slurm/slurm.conf uid=1000`, `login=alice@login1 key=~/.ssh/lab`, `usual`.
 impl fmt::Display for Cluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let login = self.login.as_ref();

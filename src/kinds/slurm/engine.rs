@@ -400,7 +400,18 @@ impl Runner for Engine<'_> {
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {
-        stop::stop(&self.controller, run.job, stop)
+        let stopped = stop::stop_all(&self.controller, &[run.job], stop).pop();
+        stopped.unwrap_or_else(|| Err(self.controller.silent("nothing was said of it")))
+    }
+
+    fn stop_all(&self, runs: &[RunRef<'_>], stop: StopOrder) -> Vec<Result<StopOutcome, RunError>> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::stop_all(&self.controller, &jobs, stop)
+    }
+
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::give_up(&self.controller, &jobs)
     }
 
     fn files(&self) -> Box<dyn Files + '_> {

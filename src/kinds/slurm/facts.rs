@@ -14,6 +14,9 @@ use super::states::{self, JobStage};
 /// The signal by which Slurm, and our script, end what cannot begin: its directories are not seen where it runs.
 pub(super) const UNSEEN: i32 = 53;
 
+/// The signal by which our script ends what was given up before it was submitted.
+pub(super) const GIVEN_UP: i32 = 54;
+
 /// How a job has ended, whoever says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct JobEnd {
@@ -119,6 +122,11 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
             );
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
         }
+        JobStage::Failed if end.signal == GIVEN_UP => {
+            let why =
+                "its launch was given up before it was submitted, so it ran nothing".to_owned();
+            RunFact { exit: None, ..over(Some(ErrorKind::Launch), Some(why)) }
+        }
         JobStage::Failed if exit.is_none() || is_unstarted(&end.reason) => {
             let why = reasons::sentence(&end.reason);
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
@@ -207,31 +215,15 @@ mod tests {
         let mut job = Job::new(&id, TargetName::from("gpu"), "/d".to_owned());
         job.log_dir = Some("/logs/7".to_owned());
         job.launch = Some(Launch {
-            token: "t".into(),
-            mode: LaunchMode::Native,
-            at: Timestamp::from_second(0),
             confirmed: true,
-            exit: None,
-            ended: None,
-            machine: None,
+            ..Launch::claimed("t", LaunchMode::Native, Timestamp::from_second(0))
         });
         job
     }
 
     fn row(state: &str, reason: &str, status: i32) -> RunFact {
-        let row = JobRow {
-            raw_id: 5,
-            base: 5,
-            tasks: super::super::array::Tasks::NoArray,
-            state: state.to_owned(),
-            reason: reason.to_owned(),
-            start: None,
-            end: None,
-            restarts: 0,
-            status,
-            nodes: "n1".to_owned(),
-            name: "tpu-t".to_owned(),
-        };
+        let (state, reason) = (state.to_owned(), reason.to_owned());
+        let row = JobRow { state, reason, status, nodes: "n1".to_owned(), ..JobRow::default() };
         of_row(&job(), &row)
     }
 
@@ -243,6 +235,7 @@ mod tests {
             ("PREEMPTED", 15, Some(ErrorKind::Preempted), "higher rank"),
             ("NODE_FAIL", 0, Some(ErrorKind::Lost), "node n1 failed"),
             ("FAILED", UNSEEN, Some(ErrorKind::Setup), "/logs/7"),
+            ("FAILED", GIVEN_UP, Some(ErrorKind::Launch), "given up"),
         ] {
             let fact = row(state, "None", status);
             assert_eq!(
@@ -291,20 +284,9 @@ mod tests {
     #[test]
     fn a_restart_of_slurms_own_is_said() {
         let waits = |restarts| {
-            let base = JobRow {
-                raw_id: 5,
-                base: 5,
-                tasks: super::super::array::Tasks::NoArray,
-                state: "PENDING".to_owned(),
-                reason: "BeginTime".to_owned(),
-                start: Some(Timestamp::from_second(99)),
-                end: None,
-                restarts,
-                status: 0,
-                nodes: String::new(),
-                name: "tpu-t".to_owned(),
-            };
-            of_row(&job(), &base)
+            let (state, reason) = ("PENDING".to_owned(), "BeginTime".to_owned());
+            let start = Some(Timestamp::from_second(99));
+            of_row(&job(), &JobRow { state, reason, start, restarts, ..JobRow::default() })
         };
         assert_eq!((waits(0).restarts, waits(2).restarts), (0, 2));
         assert_eq!(waits(1).expected, Some(Timestamp::from_second(99)));

@@ -102,15 +102,7 @@ mod tests {
     fn job(token: &str, id: Option<&str>, member: Option<u32>) -> Job {
         let number = JobId::new(UserName::from("alice"), JobNumber(7));
         let mut job = Job::new(&number, TargetName::from("gpu"), "/d".to_owned());
-        job.launch = Some(Launch {
-            token: token.into(),
-            mode: LaunchMode::Native,
-            at: Timestamp::from_second(0),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
+        job.launch = Some(Launch::claimed(token, LaunchMode::Native, Timestamp::from_second(0)));
         let kind = TargetKind::new("slurm");
         let id = id.map(str::to_owned);
         job.engine = Some(EngineRun { kind, cluster: "usual".to_owned(), id });

@@ -48,7 +48,7 @@ pub(super) fn question(account: Option<u32>, names: Option<&str>, limit: Duratio
 }
 
 /// One row: a job, a task of an array, or the tasks of an array that wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct JobRow {
     /// The number by which its steps are found; each task that has begun has one of its own.
     pub(super) raw_id: u64,

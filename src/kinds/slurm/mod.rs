@@ -234,10 +234,7 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
             Some(_) => None,
         };
         if let Some(what) = problem {
-            return Err(Refusal::new(
-                what,
-                "as in: --login alice@login1 --login-key /home/alice/.ssh/lab",
-            ));
+            return Err(Refusal::new(what, "as in: --login alice@login1 --login-key ~/.ssh/lab"));
         }
     }
     if let (None, None, Some(conf)) =

@@ -11,7 +11,8 @@ use crate::model::variables;
 use crate::runner::{Attempt, environment};
 
 use super::ended::EXIT_FILE;
-use super::facts::UNSEEN;
+use super::facts::{GIVEN_UP, UNSEEN};
+use super::settle::GIVEN_UP as MARK;
 
 /// What differs between the members of a group.
 const OF_MEMBER: [&str; 4] = ["TPU_JOB", "TPU_MEMBER", "TPU_LOG_DIR", "TPU_STAGE_DIR"];
@@ -43,6 +44,8 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     text += &shown(format!("{} on {}", first.job.id(), first.job.tpu));
     // Nodes that do not see the directories end the job by a signal that nothing else does.
     text += &format!("[ -d \"$TPU_LOG_DIR\" ] || kill -{UNSEEN} $$\n");
+    // Whoever submits it may have stood still until it was given up, and its lineage brought back.
+    text += &format!("[ ! -d \"$TPU_LOG_DIR/{MARK}\" ] || kill -{GIVEN_UP} $$\n");
     if attempts.len() > 1 {
         text += "exec >>\"$TPU_LOG_DIR/output.log\" 2>&1\n";
     }
@@ -133,22 +136,14 @@ mod tests {
     use crate::model::member::Member;
     use crate::model::spec::StoredSpec;
     use crate::model::time::Timestamp;
-    use crate::sys::proc::{self, Spawn};
+    use crate::sys::proc::{self, ProcessStatus, Spawn};
 
     fn job(number: u32, member: Option<u32>) -> Job {
         let id = JobId::new(UserName::from("alice"), JobNumber(number));
         let mut job = Job::new(&id, TargetName::from("gpu"), "/d".to_owned());
         job.log_dir = Some(format!("/logs/{number}"));
         job.stage_dir = Some(format!("/stage/{number}"));
-        job.launch = Some(Launch {
-            token: "t".into(),
-            mode: LaunchMode::Native,
-            at: Timestamp::from_second(0),
-            confirmed: false,
-            exit: None,
-            ended: None,
-            machine: None,
-        });
+        job.launch = Some(Launch::claimed("t", LaunchMode::Native, Timestamp::from_second(0)));
         let member = member.map(|index| Member { group: JobNumber(5), index });
         job.spec = Some(StoredSpec { member, ..StoredSpec::default() });
         job
@@ -232,5 +227,30 @@ mod tests {
         assert_eq!(told("4"), "alice/9 4 5 /logs/9\n");
         assert_eq!(told("0"), "alice/8 0 5 /logs/8\n");
         assert_eq!(told("1"), "", "none of this group");
+    }
+
+    #[test]
+    fn only_the_member_that_was_given_up_ends_before_it_begins() {
+        let root = tempfile::tempdir().unwrap();
+        let jobs = [(8, 0), (9, 4)].map(|(number, task)| {
+            let mut job = job(number, Some(task));
+            let dir = root.path().join(number.to_string());
+            std::fs::create_dir(&dir).unwrap();
+            job.log_dir = Some(dir.display().to_string());
+            job
+        });
+        std::fs::create_dir(root.path().join("9").join(MARK)).unwrap();
+        let attempts: Vec<Attempt<'_>> =
+            jobs.iter().map(|job| attempt(job, &[OsStr::new("true")])).collect();
+        let text = of(&attempts, true);
+        let until = text.find("exec >>").unwrap();
+        let told = |task: &str| {
+            let script = format!("{}\necho begins", &text[..until]);
+            let bash = Spawn::new("bash").args(["-c", &script]).env("SLURM_ARRAY_TASK_ID", task);
+            let output = proc::run(&bash).unwrap();
+            (output.text(), output.status)
+        };
+        assert_eq!(told("0"), ("begins\n".to_owned(), ProcessStatus::Code(0)));
+        assert_eq!(told("4"), (String::new(), ProcessStatus::Signal(GIVEN_UP)));
     }
 }

@@ -3,6 +3,7 @@
 //! That counts only when no `sbatch` of ours can be at work any more, no message of it can be on its way, and every
 //! list of Slurm's has been asked since and has not got it. A question that fails says nothing.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::model::job::Job;
@@ -106,6 +107,19 @@ pub(super) fn is_memory_whole(
 fn is_remembered(controller: &Controller<'_>, note: &SubmissionNote, asked_at: Timestamp) -> bool {
     let keeps_accounts = controller.heard.has_accounting(&controller.cluster);
     keeps_accounts || asked_at < note.remembered_until()
+}
+
+/// What lies in the log directory of a launch that was given up: its batch script looks for it, and runs nothing then.
+/// Whoever stood still between his last look at the record and `sbatch` submits what was given up meanwhile.
+pub(super) const GIVEN_UP: &str = "slurm-given-up";
+
+/// Marks a launch as given up, where its nodes see it. What is submitted from now on runs nothing; whether it was
+/// submitted before is to be asked afterwards.
+pub(super) fn mark_given_up(controller: &Controller<'_>, job: &Job) -> Result<(), String> {
+    let Some(dir) = &job.log_dir else { return Ok(()) };
+    let mark = Path::new(dir).join(GIVEN_UP);
+    let made = controller.client.disk().make_dir(&mark);
+    made.map_err(|e| format!("it cannot be given up: {}: {e}", mark.display()))
 }
 
 /// Whether a job has begun, by its own log.

@@ -262,7 +262,8 @@ fn submit(
 }
 
 /// Whether any of these launches still stands. From its note on nobody gives up what we are about to submit; who has
-/// done so before may have brought its lineage back already, if we stood still for long enough.
+/// done so before may have brought its lineage back already, if we stood still for long enough. Who stands still after
+/// this submits what finds on its node that it was given up, and runs nothing.
 fn stands(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Result<bool, RunError> {
     let data = controller.effects.data()?;
     let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());

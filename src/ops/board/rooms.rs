@@ -11,6 +11,7 @@ use crate::model::target::{Machines, Registration, TargetKind};
 use crate::ops::runners::PATIENCE;
 use crate::ops::{Ctx, Error};
 use crate::runner::RunError;
+use crate::sys::threads;
 
 use super::Board;
 
@@ -24,7 +25,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
     let mut board = super::look(ctx)?;
     loop {
         let left = deadline.saturating_sub(ctx.clock.monotonic());
-        let (name, room) = match answers.recv_timeout(left) {
+        let (name, room) = match threads::next_of(&*ctx.threads, &answers, left) {
             Ok(answer) => answer,
             Err(RecvTimeoutError::Disconnected) => return Ok(board),
             Err(RecvTimeoutError::Timeout) => break,

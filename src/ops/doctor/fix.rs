@@ -12,7 +12,6 @@ use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
 use crate::ops::board::line;
-use crate::ops::kill::Unreached;
 use crate::ops::launch::reconcile;
 use crate::ops::orphans::{self, Unmarked, Which};
 use crate::ops::snapshot::{self, LookMemory};
@@ -135,9 +134,9 @@ fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
 fn complete_kills(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
     let data = ctx.data()?;
     let is_left = |job: &&Job| job.is_being_killed() && left::intent(ctx, job) == Begun::Abandoned;
-    for job in data.jobs().filter(is_left) {
-        let id = job.id();
-        match kill::kill_one(ctx, &id, Unreached::Refuse) {
+    let left: Vec<JobId> = data.jobs().filter(is_left).map(Job::id).collect();
+    for (id, result) in kill::kill(ctx, &left, false) {
+        match result {
             Ok(_) => done.push(format!("completed the kill of {id}")),
             // It stays as it is, and is told with what to do.
             Err(error) => ctx.warn([format!("{id} could not be killed: {error}")]),

@@ -286,15 +286,8 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
             job.stage_dir = Some(stage_dir(plan, &name));
         }
     }
-    job.launch = Some(Launch {
-        token: token.clone(),
-        mode: plan.mode,
-        at: now,
-        confirmed: false,
-        exit: None,
-        ended: None,
-        machine: plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at),
-    });
+    let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
+    job.launch = Some(Launch { machine, ..Launch::claimed(token.clone(), plan.mode, now) });
     job
 }
 

@@ -32,7 +32,9 @@ enum Cure {
 /// Adopts launches whose window exists, gives up those that never got one, and writes down ends.
 pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
     let data = ctx.data()?;
-    for cure in cures(ctx, &data) {
+    let mut cures = cures(ctx, &data);
+    keep_what_stands(ctx, &data, &mut cures);
+    for cure in cures {
         let cured = match cure {
             Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code),
             Cure::Adopt(id) => ctx.transact(|tx| {
@@ -72,6 +74,22 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Leaves out those that cannot be given up, or that have been found since: the next look says how they are.
+fn keep_what_stands(ctx: &Ctx, data: &Data, cures: &mut Vec<Cure>) {
+    // What was to run them would be told for good.
+    if ctx.store.is_dry_run() {
+        return;
+    }
+    let given_up = |cure: &Cure| match cure {
+        Cure::GiveUp(id, _) => data.job(id),
+        Cure::Adopt(_) | Cure::Keep(..) | Cure::Ended(..) => None,
+    };
+    let jobs: Vec<&Job> = cures.iter().filter_map(given_up).collect();
+    let mut said = runners::give_up(ctx, data, &jobs).into_iter();
+    cures
+        .retain(|cure| given_up(cure).is_none() || said.next().is_some_and(|s| s.unwrap_or(false)));
 }
 
 /// Whether nobody clears the record away any more: whoever began is dead, or elsewhere and overdue.

@@ -268,13 +268,8 @@ mod tests {
         if let Some(token) = token {
             job.place = Some(place());
             job.launch = Some(Launch {
-                token: LaunchToken::from(token),
-                mode: LaunchMode::Native,
-                at: Timestamp::from_second(0),
                 confirmed: true,
-                exit: None,
-                ended: None,
-                machine: None,
+                ..Launch::claimed(token, LaunchMode::Native, Timestamp::from_second(0))
             });
         }
         job

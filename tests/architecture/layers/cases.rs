@@ -200,6 +200,17 @@ fn pure_modules_have_no_door_to_the_world() {
 }
 
 #[test]
+fn use_cases_wait_for_threads_as_a_simulation_plays_them() {
+    let body = "fn f(said: Receiver<u8>) { loop { drop(said.recv_timeout(left)); } }";
+    for path in ["src/ops/fleet.rs", "src/ops/board/rooms.rs"] {
+        fails(path, body, "calls `.recv_timeout()`");
+    }
+    for path in ["src/sys/threads.rs", "src/screen/run.rs", "src/ops/workers/print.rs"] {
+        passes(path, body);
+    }
+}
+
+#[test]
 fn what_is_allowed_passes() {
     for (path, body) in [
         ("src/plan/decide.rs", "use crate::model::{facts::*, job::Job};\nuse crate::text;"),

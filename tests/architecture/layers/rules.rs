@@ -7,7 +7,7 @@ use super::mentions::{self, How, Mention, Mentions};
 use super::shape;
 use super::table::{
     EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, KNOW_A_KIND, LAYERS, LONG_TABLES, Layer,
-    MAKE_NO_JSON, MAX_LINES, PURE, ROOTS,
+    MAKE_NO_JSON, MAX_LINES, PURE, ROOTS, WAIT_FOR_REAL_THREADS,
 };
 
 /// One breach of one rule.
@@ -138,6 +138,17 @@ fn check_layer(
                 *line,
                 "calls `json!`".to_owned(),
                 "what leaves as JSON is a document of `wire`, which has a schema".to_owned(),
+            );
+        }
+    }
+    let waits = |(method, _): &&(String, usize)| method == "recv_timeout";
+    if name == "ops" && !WAIT_FOR_REAL_THREADS.contains(&path) {
+        for (method, line) in found.methods.iter().filter(waits) {
+            report(
+                *line,
+                format!("calls `.{method}()`"),
+                "waits for threads go by `sys::threads::next_of`, which a simulation plays"
+                    .to_owned(),
             );
         }
     }

@@ -134,6 +134,11 @@ pub(super) const IO_METHODS: &[&str] = &[
     "try_exists",
 ];
 
+/// What of `ops` waits for real threads, which a simulation has none of: the readers of workers' shells, and what runs
+/// beside a copy through a slow door. Everybody else waits by `sys::threads::next_of`, so that one can play it.
+pub(super) const WAIT_FOR_REAL_THREADS: &[&str] =
+    &["src/ops/workers/print.rs", "src/ops/launch/unsubmitted.rs"];
+
 /// The ways in. What leaves through them as JSON is a document of `wire`, so that each is written once and its schema
 /// is derived.
 pub(super) const MAKE_NO_JSON: &[&str] = &["cli", "screen", "daemon", "demo"];

@@ -16,6 +16,7 @@ use tpu::kinds::slurm::cluster::Cluster;
 use tpu::model::time::Timestamp;
 use tpu::sys::clock::Clock;
 
+pub(crate) use words::Cancelled;
 use words::{Order, option, order, refused, row, said, shown, written};
 
 /// How long a program of Slurm tries to reach a controller that is away.
@@ -158,6 +159,12 @@ impl SimCluster {
         let state = if code == 0 { "COMPLETED" } else { "FAILED" };
         let now = self.clock.now();
         self.world().job(id).finish(state, code << 8, now);
+    }
+
+    /// A job ends by this signal.
+    pub(crate) fn end_by(&self, id: u32, signal: i32) {
+        let now = self.clock.now();
+        self.world().job(id).finish("FAILED", signal, now);
     }
 
     /// Somebody of higher rank takes its place: it is over, or Slurm starts it again.
@@ -326,12 +333,18 @@ impl SimCluster {
                 }
                 None => refused("Batch job submission failed: Unspecified error"),
             },
-            ("scancel", [.., id]) => {
-                let name = option(&words, "--name");
-                let now = self.clock.now();
-                self.world().cancel(id, name.as_deref(), now);
-                said("")
-            }
+            ("scancel", _) => match Cancelled::of(call) {
+                Some(cancelled) => {
+                    let now = self.clock.now();
+                    let mut world = self.world();
+                    let meant = |job: &&mut SimJob| cancelled.has(job) && !job.is_over();
+                    for job in world.jobs.iter_mut().filter(meant) {
+                        job.finish("CANCELLED", 15, now);
+                    }
+                    said("")
+                }
+                None => refused("Invalid job id specified"),
+            },
             ("sacct", _) => refused("Slurm accounting storage is disabled"),
             _ => refused("it does not play that"),
         }
@@ -487,39 +500,34 @@ impl World {
         }
         said(&text)
     }
+}
 
-    fn cancel(&mut self, id: &str, name: Option<&str>, now: Timestamp) {
-        let (base, task) = match id.split_once('_') {
-            Some((base, task)) => (base, task.parse::<u32>().ok()),
-            None => (id, None),
-        };
-        for job in &mut self.jobs {
-            // A number alone is that of an array, or the own number of one task.
-            let is_meant = match task {
-                Some(task) => job.base.to_string() == base && job.task == Some(task),
-                None => job.base.to_string() == base || job.id.to_string() == base,
-            };
-            if is_meant && name.is_none_or(|name| job.name == name) && !job.is_over() {
-                job.finish("CANCELLED", 15, now);
-            }
-        }
+/// A cluster whose programs are played, and whose nodes see the disk of this machine.
+pub(crate) trait Played: Send + Sync {
+    /// What a program says.
+    fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence>;
+}
+
+impl Played for SimCluster {
+    fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
+        self.answer(call, &*self.clock)
     }
 }
 
 /// What opens it, whatever cluster is wanted.
-pub(crate) struct SimClients(pub(crate) Arc<SimCluster>);
+pub(crate) struct PlayedClients<P>(pub(crate) Arc<P>);
 
-impl Clients for SimClients {
+impl<P: Played + 'static> Clients for PlayedClients<P> {
     fn open<'a>(&self, _: &Cluster, _: &'a Effects) -> Box<dyn Client + 'a> {
-        Box::new(SimClient(Arc::clone(&self.0)))
+        Box::new(PlayedClient(Arc::clone(&self.0)))
     }
 }
 
-struct SimClient(Arc<SimCluster>);
+struct PlayedClient<P>(Arc<P>);
 
-impl Client for SimClient {
+impl<P: Played> Client for PlayedClient<P> {
     fn run(&self, call: &ProgramCall) -> Result<ProgramAnswer, Silence> {
-        self.0.answer(call, &*self.0.clock)
+        self.0.run(call)
     }
 
     fn disk(&self) -> Box<dyn ClusterDisk + '_> {

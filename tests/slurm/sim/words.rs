@@ -27,16 +27,56 @@ pub(super) fn order(call: &ProgramCall) -> Option<Order> {
         None => (Vec::new(), usize::MAX),
         Some(array) => {
             let (tasks, most) = array.split_once('%').unwrap_or((&array, ""));
-            let range = |part: &str| {
-                let (first, last) = part.split_once('-').unwrap_or((part, part));
-                Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
-            };
-            let tasks: Option<Vec<_>> = tasks.split(',').map(range).collect();
-            (tasks?.into_iter().flatten().collect(), most.parse().unwrap_or(usize::MAX))
+            (indexes(tasks)?, most.parse().unwrap_or(usize::MAX))
         }
     };
     let output = option(&words, "--output").filter(|_| tasks.is_empty());
     Some(Order { name, tasks, at_once, is_held: words.contains(&"--hold"), output })
+}
+
+/// The tasks in `0-9,12`.
+fn indexes(text: &str) -> Option<Vec<u32>> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+    Some(ranges?.into_iter().flatten().collect())
+}
+
+/// What a call of `scancel` is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cancelled {
+    /// Only jobs of this name.
+    name: Option<String>,
+    /// Numbers, each with the tasks of it that are meant, where not all are.
+    ids: Vec<(u32, Option<Vec<u32>>)>,
+}
+
+impl Cancelled {
+    /// Reads `--name=a 12 21_7 21_[0-4,9]`.
+    pub(crate) fn of(call: &ProgramCall) -> Option<Self> {
+        let words: Vec<&str> = call.args.iter().map(String::as_str).collect();
+        let id = |word: &&&str| match word.split_once('_') {
+            None => Some((word.parse().ok()?, None)),
+            Some((base, tasks)) => {
+                let tasks = tasks.trim_start_matches('[').trim_end_matches(']');
+                Some((base.parse().ok()?, Some(indexes(tasks)?)))
+            }
+        };
+        let ids: Option<Vec<_>> =
+            words.iter().filter(|word| !word.starts_with('-')).map(|word| id(&word)).collect();
+        Some(Self { name: option(&words, "--name"), ids: ids? })
+    }
+
+    /// Whether a job is meant. A number alone is that of an array, or the own number of one task.
+    pub(crate) fn has(&self, job: &SimJob) -> bool {
+        let is_meant = |(base, tasks): &(u32, Option<Vec<u32>>)| match tasks {
+            Some(tasks) => *base == job.base && job.task.is_some_and(|task| tasks.contains(&task)),
+            None => *base == job.base || *base == job.id,
+        };
+        self.name.as_ref().is_none_or(|name| job.name == *name) && self.ids.iter().any(is_meant)
+    }
 }
 
 /// The value of an option, in either spelling.

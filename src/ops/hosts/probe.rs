@@ -1,7 +1,7 @@
 //! Asks machines about themselves: all side by side, and nobody is waited for longer than is said.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::model::data::Data;
@@ -12,6 +12,7 @@ use crate::ops::{Ctx, Error, doors};
 use crate::remote::{Ask, End, Remote, Reply, Worker};
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
+use crate::sys::threads::next_of;
 
 /// What a machine is asked by.
 const SCRIPT: &str = include_str!("../../../assets/probe.sh");
@@ -56,18 +57,13 @@ pub fn machines(
         }
     }
     drop(say);
-    loop {
-        let left = deadline.saturating_sub(ctx.clock.monotonic());
-        let mut heard = Err(RecvTimeoutError::Timeout);
-        ctx.threads.wait(left, &mut |time| {
-            heard = answers.recv_timeout(time);
-            !matches!(heard, Err(RecvTimeoutError::Timeout))
-        });
-        let Ok((place, answer)) = heard else { return said };
+    let left = || deadline.saturating_sub(ctx.clock.monotonic());
+    while let Ok((place, answer)) = next_of(&*ctx.threads, &answers, left()) {
         if let Some(said) = said.get_mut(place) {
             *said = answer;
         }
     }
+    said
 }
 
 fn way(ctx: &Ctx, data: &Data, target: &Target) -> Result<Way, Error> {

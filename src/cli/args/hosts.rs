@@ -85,7 +85,7 @@ pub struct AddHosts {
     /// Names of the machines, or patterns of names
     #[arg(value_name = "HOST", required = true)]
     pub targets: Vec<String>,
-    /// Where they are, HOST[:PORT] or patterns, as many as names [default: the names]
+    /// Where they are: hosts, with ports if need be, or patterns; as many as names [default: the names]
     #[arg(long, value_name = "ADDRESS")]
     pub address: Vec<String>,
     /// The account there; --user NAME says the same here

@@ -6,9 +6,9 @@
 #   env     NAME=VALUE to export, each ending in NUL
 #   dir     the directory to work in, ending in NUL (may be missing)
 # and becomes RUN, which nobody else can then be. It writes there: guard and pid (process and its start
-# time), boot (which start of the machine it was), out (everything the command says), exit (its exit code). Ends with 0 when the command is
-# started, with 3 when the machine is down, with 4 when RUN was there: the command is never started
-# again.
+# time), boot (which start of the machine it was), out (everything the command says), exit (its exit
+# code). Ends with 0 when the command is started, with 3 when the machine is down, with 4 when RUN was
+# there: the command is never started again.
 #
 # A simulated machine is up while `environment` lies two directories above RUN; `last-words` and
 # `refusal` beside it are an exit code and a text, with which a program ends that was broken or refused.

@@ -68,3 +68,26 @@ fn whoever_waits_begins_when_there_is_room_and_never_where_there_can_be_none() {
     let job = lab.env.job("alice", 3);
     assert_eq!((&job["tpu"], &job["extra_msgs"]["share"]["gpus"]), (&json!("h2"), &json!([0, 1])));
 }
+
+#[test]
+fn a_machine_that_is_forgotten_ends_the_wait_for_it_alone_and_holds_nobody_up() {
+    let Some(lab) = Lab::with(2, "--max-jobs 1") else { return };
+    for host in ["h1", "h2"] {
+        drop(lab.env.tpu(&format!("run {host} -q -- sleep 1000")).exits(0));
+    }
+    let waits = |words: &str, count: usize| {
+        let waiting = lab.env.start_tpu(&format!("run {words} --wait -q -- sleep 1000"), &[]);
+        let in_line = || lab.env.data()["waiting"].as_array().map_or(0, Vec::len);
+        wait_until("it waits", || in_line() == count);
+        waiting
+    };
+    let (first, second) = (waits("h1 gpus=0", 1), waits("h2 gpus=0", 2));
+    // As if the first had waited for one that is not known any more, and had not looked yet.
+    lab.env.change(|data| data.waiting_mut()[0].any_of.among = vec!["gone[1-2]".to_owned()]);
+    drop(lab.env.tpu("kill 2 -y").exits(0));
+    assert_eq!(second.wait(), 0, "whoever stands behind begins");
+    // Forgotten by hand: `hosts remove` refuses while a job is there.
+    lab.env.change(|data| assert!(data.registry_mut().forget(&"h1".into())));
+    assert_eq!(first.wait(), 3, "what he waits for is not there any more");
+    assert!(lab.env.data()["waiting"].as_array().is_none_or(Vec::is_empty));
+}

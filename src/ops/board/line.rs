@@ -24,6 +24,7 @@ use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::time;
 use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
+use crate::ops::hosts::named::named;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, Assignment, RunRequest, check};
 use crate::ops::{Ctx, Error, Kind, lease, watch};
@@ -90,19 +91,28 @@ pub fn is_type(data: &Data, word: &str) -> bool {
 /// What the wish may have now, the best first: what is left when everybody who came before has chosen.
 /// `ticket` is the wish's own place in the line; without one it stands at the end.
 pub fn picks(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Vec<Pick>, Error> {
+    ranking(ctx, wish, ticket).map(|ranking| ranking.picks)
+}
+
+/// The same with why each other machine is not taken.
+fn ranking(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Ranking, Error> {
     let data = ctx.data()?;
     user_of(&data, &wish.user)?;
     let waiting = data.waiting().iter().take_while(|other| Some(other.id.as_str()) != ticket);
-    let before: Vec<Wish> =
-        waiting.filter(|other| counts(ctx, other)).map(Wish::of_ticket).collect();
+    // What somebody waits for may have been forgotten since: he hears of it, and nobody else.
+    let before: Vec<Wish> = waiting
+        .filter(|other| counts(ctx, other))
+        .map(Wish::of_ticket)
+        .filter(|wish| named(&data, &wish.any_of.among).is_ok())
+        .collect();
     let all: Vec<&Wish> = before.iter().chain([wish]).collect();
     let mut field = Field::of(ctx, &data, &all)?;
     for earlier in &before {
-        if let Some(first) = field.picks(earlier)?.into_iter().next() {
+        if let Some(first) = field.ranking(earlier)?.picks.into_iter().next() {
             field.take(earlier, &first.target);
         }
     }
-    field.picks(wish)
+    field.ranking(wish)
 }
 
 /// What can be had while those who wait choose one after the other.
@@ -129,14 +139,11 @@ impl<'a> Field<'a> {
         Ok(Self { ctx, data, rows, hosts })
     }
 
-    fn picks(&self, wish: &Wish) -> Result<Vec<Pick>, Error> {
+    fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
         if wish.any_of.among.is_empty() {
-            return choose(self.data, &self.rows, wish);
+            let picks = choose(self.data, &self.rows, wish)?;
+            return Ok(Ranking { picks, unfit: Vec::new() });
         }
-        self.among(wish).map(|ranking| ranking.picks)
-    }
-
-    fn among(&self, wish: &Wish) -> Result<Ranking, Error> {
         let AnyOf { among, policy, .. } = &wish.any_of;
         let wanted =
             hosts::HostRequest { user: &wish.user, among, policy: *policy, ask: &wish.ask };
@@ -203,7 +210,7 @@ pub fn holders(ctx: &Ctx, wish: &Wish) -> String {
     const SHOWN: usize = 4;
     if !wish.any_of.among.is_empty() {
         let data = ctx.data();
-        let of = |data: &Data| Field::of(ctx, data, &[wish])?.among(wish);
+        let of = |data: &Data| Field::of(ctx, data, &[wish])?.ranking(wish);
         let ranking = data.and_then(|data| of(&data));
         return ranking.map(|ranking| told(&ranking.unfit)).unwrap_or_default();
     }
@@ -328,7 +335,11 @@ pub fn take(
     ticket: Option<&str>,
 ) -> Result<Option<(Launched, Pick)>, Error> {
     let mut passed_over = Vec::new();
-    for pick in picks(ctx, wish, ticket)? {
+    let Ranking { picks: all, unfit } = ranking(ctx, wish, ticket)?;
+    if all.is_empty() {
+        never(wish, &unfit)?;
+    }
+    for pick in all {
         let busy = match usable(ctx, wish, &pick) {
             Ok(busy) => busy,
             Err(why) => {
@@ -365,7 +376,7 @@ pub fn take(
         }
     }
     if passed_over.is_empty() || ticket.is_some() {
-        return never(ctx, wish);
+        return Ok(None);
     }
     let what = format!("none of {} can be used: {}", wish.what(), passed_over.join("; "));
     Err(Error::refused(what).hint("wait until one can be: the same with --wait"))
@@ -381,18 +392,13 @@ fn usable(ctx: &Ctx, wish: &Wish, pick: &Pick) -> Result<Option<BTreeMap<u32, St
     hosts::is_usable(ctx, &data, &pick.target, &wish.ask).map(Some)
 }
 
-/// Nothing can be had now; an error where it never can, however long somebody waits.
-fn never<T>(ctx: &Ctx, wish: &Wish) -> Result<Option<T>, Error> {
-    if wish.any_of.among.is_empty() {
-        return Ok(None);
-    }
-    let data = ctx.data()?;
-    let Ranking { picks, unfit } = Field::of(ctx, &data, &[wish])?.among(wish)?;
+/// An error where nothing can ever be had, however long somebody waits.
+fn never(wish: &Wish, unfit: &[(TargetName, Unfit)]) -> Result<(), Error> {
     let lacks = |(_, why): &(TargetName, Unfit)| matches!(why, Unfit::Short(Short::Lacks { .. }));
-    if !picks.is_empty() || !unfit.iter().all(lacks) {
-        return Ok(None);
+    if unfit.is_empty() || !unfit.iter().all(lacks) {
+        return Ok(());
     }
-    let what = format!("no machine of {} could ever run it{}", wish.what(), told(&unfit));
+    let what = format!("no machine of {} could ever run it{}", wish.what(), told(unfit));
     Err(Error::usage(what).hint("ask for less; `tpu hosts` says what each has"))
 }
 

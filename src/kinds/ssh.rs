@@ -49,6 +49,16 @@ impl KindOfTarget for SshHosts {
                 "as in: tpu register NAME --address HOST[:PORT],…",
             ));
         }
+        // It becomes a word of ssh's, and of the shell by which ssh reaches it.
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@:,[]%".contains(c);
+        let jump = registration.options.get("jump");
+        if let Some(jump) = jump.filter(|jump| jump.starts_with('-') || !jump.chars().all(is_plain))
+        {
+            return Err(Refusal::new(
+                format!("--jump {jump}: no machine to go through"),
+                "as in --jump me@login1, or login1,login2 one behind the other",
+            ));
+        }
         match registration.options.get("identity") {
             None | Some("any") => Ok(()),
             Some(other) => Err(Refusal::new(

@@ -39,6 +39,7 @@ fn a_known_name_a_bad_pattern_and_a_wrong_count_are_refused_and_nothing_is_half_
     assert!(said.contains("3 names and 2 addresses"), "{said}");
     assert!(tpu("hosts add local --no-probe", 2).contains("local"));
     assert!(tpu("hosts add g1 --gpus 0 --no-probe", 2).contains("--gpus 0"));
+    assert!(tpu("hosts add g1 --jump=-oProxyCommand=id --no-probe", 4).contains("--jump"));
     assert!(tpu("hosts show g1", 3).contains("no target 'g1'"));
     let known = lab.env.tpu("hosts --json").exits(0).json();
     assert_eq!(known["hosts"].as_array().unwrap().len(), 2, "{known}");

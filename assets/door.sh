@@ -72,12 +72,27 @@ start() { # BYTES of the wrapper, of the words, of the environment, of the direc
     esac
 }
 
-# Why nothing is left of a command that has not told its end.
-why_gone() {
+# Whether the machine was started anew since the command began there.
+restarted() {
     local was=- now=-
     read -r was 2>/dev/null <"$run/boot"
     read -r now 2>/dev/null </proc/sys/kernel/random/boot_id
-    if [ "$was" != - ] && [ "$now" != - ] && [ "$was" != "$now" ]; then
+    [ "$was" != - ] && [ "$now" != - ] && [ "$was" != "$now" ]
+}
+
+# Its exit code as `code`; empty where none is written, or one that is not of its own making: hangup, kill
+# and terminate are what a machine sends to all that runs before it goes down.
+own_end() {
+    code=
+    [ ! -s "$run/exit" ] || read -r code <"$run/exit"
+    case $code in
+    129 | 137 | 143) ! restarted || code= ;;
+    esac
+}
+
+# Why nothing is left of a command that has not told its end.
+why_gone() {
+    if restarted; then
         echo "the machine was started anew"
     else
         echo "its processes are gone, and no exit code was recorded"
@@ -107,7 +122,7 @@ follow() { # OFFSET
         pause "$nap" || return
         nap=0.1
     done
-    [ ! -s "$run/exit" ] || read -r code <"$run/exit"
+    own_end
     if [ -n "$code" ]; then
         echo "tpu: exit $code" >&2
     else
@@ -285,10 +300,11 @@ probe() {
     done <<<"$found"
     for dir in "$base/runs/"*".$index"; do
         ours "$dir" && [ ! -e "$dir/stopped" ] || continue
-        t=${dir##*/} t=${t%.*} code=- run=$dir guard=
+        t=${dir##*/} t=${t%.*} run=$dir guard=
         # In this order: a guard that has gone meanwhile has written it down.
         ! watched || read -r guard _ <"$dir/guard"
-        [ ! -s "$dir/exit" ] || read -r code <"$dir/exit"
+        own_end
+        code=${code:--}
         # Its processes are gone, and it still has to write down how: it is not over.
         [ "$code${pids[$t]}" != - ] || [ -z "$guard" ] || pids[$t]=" $guard"
         echo "tpu: run $t $code${pids[$t]}"

@@ -1,12 +1,14 @@
 //! Real hosts: an OpenSSH server of a test's own on each of some loopback addresses, with keys, ports and
 //! homes in a temporary directory. Ended by their process ids, with everything that ran on them.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, kill_process};
 use tpu::remote::Worker;
 use tpu::remote::ssh::SshConfig;
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -86,6 +88,16 @@ impl Hosts {
         self.kill(index);
         write_file(&self.home(index).join("boot"), &format!("boot-{index}-after\n"));
         self.begin(index);
+    }
+
+    /// The same, when it is shut down by somebody: whatever runs is asked to end and has the time to.
+    pub(crate) fn shut_down(&mut self, index: usize) {
+        self.shut(index);
+        for process in self.commands(index) {
+            drop(procs::signal(&process, Signal::Terminate));
+        }
+        wait_until("what ran has ended", || self.commands(index).is_empty());
+        self.reboot(index);
     }
 
     /// Has somebody else's process on a GPU of a machine, by the word of its `nvidia-smi`.
@@ -270,10 +282,26 @@ impl Hosts {
         }
     }
 
-    /// Ends a host with everything that runs there.
+    /// Ends a host with everything that runs there, at one stroke as a loss of power does: nothing lives to write
+    /// down how another one ended.
     pub(crate) fn kill(&mut self, index: usize) {
         self.shut(index);
-        for process in self.commands(index) {
+        let mut held = BTreeSet::new();
+        // One that was begun in the meantime is found by the next look.
+        let all = loop {
+            let all = self.commands(index);
+            if all.iter().all(|process| held.contains(&(process.pid, process.start))) {
+                break all;
+            }
+            for process in &all {
+                if let Some(pid) = Pid::from_raw(process.pid.cast_signed()) {
+                    // It may have ended by itself since.
+                    drop(kill_process(pid, rustix::process::Signal::STOP));
+                }
+                held.insert((process.pid, process.start));
+            }
+        };
+        for process in all {
             drop(procs::signal(&process, Signal::Kill));
         }
     }

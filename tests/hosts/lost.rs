@@ -38,6 +38,26 @@ fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
 }
 
 #[test]
+fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
+    let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
+    let dies = |code: u8| {
+        format!("trap 'exit {code}' TERM; echo step 1 loss 0.5; while :; do sleep 0.01; done")
+    };
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
+    // Its own end by its own word, which a machine that goes down brought about, is its own end.
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", &dies(7)]).exits(0));
+    for window in [1, 2] {
+        wait_until("it prints", || shown(&lab, window)["progress"]["step"].is_u64());
+    }
+    lab.hosts.shut_down(0);
+    for (window, error) in [(1, json!("lost")), (2, json!("unknown"))] {
+        wait_until("its end is known", || shown(&lab, window)["status"] == "error");
+        let job = shown(&lab, window);
+        assert_eq!(job["error"], error, "{job}");
+    }
+}
+
+#[test]
 fn one_that_was_started_anew_has_lost_its_jobs() {
     let Some(mut lab) = Lab::with(2, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));

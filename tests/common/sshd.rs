@@ -294,11 +294,11 @@ impl Hosts {
                 break all;
             }
             for process in &all {
-                if let Some(pid) = Pid::from_raw(process.pid.cast_signed()) {
-                    // It may have ended by itself since.
-                    drop(kill_process(pid, rustix::process::Signal::STOP));
+                // One that has ended by itself since is in no later look.
+                let pid = Pid::from_raw(process.pid.cast_signed()).unwrap();
+                if kill_process(pid, rustix::process::Signal::STOP).is_ok() {
+                    held.insert((process.pid, process.start));
                 }
-                held.insert((process.pid, process.start));
             }
         };
         for process in all {

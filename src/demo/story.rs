@@ -294,6 +294,7 @@ impl<'a> Story<'a> {
         let request = AgainRequest {
             job: parent.clone(),
             how: Succession::Resume,
+            on: None,
             target: None,
             force: false,
             from_nothing: false,

@@ -17,7 +17,9 @@ use crate::runner::{StopPart, Unreached, environment};
 
 use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
-use super::hosts::probe;
+use super::hosts::elsewhere::{self, Search};
+use super::hosts::{disk, probe};
+use super::launch::Assignment;
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction};
@@ -45,6 +47,8 @@ pub struct AgainRequest {
     pub how: Succession,
     /// Another target, alias or full name.
     pub target: Option<String>,
+    /// Another target that was chosen for it, where none is named.
+    pub on: Option<Assignment>,
     /// Go on where a check would refuse.
     pub force: bool,
     /// Start from scratch where there is nothing to resume from; a person is asked before.
@@ -108,10 +112,10 @@ pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
     provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
 }
 
-/// What a rule asks for: the same target, nothing that a check refuses, and from scratch where there is
+/// What a rule asks for: the same target or, where that was lost with the job, another one; nothing that a check refuses, and from scratch where there is
 /// nothing to resume from.
 pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
-    AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: true }
+    AgainRequest { job: job.clone(), how, target: None, on: None, force: false, from_nothing: true }
 }
 
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
@@ -129,12 +133,25 @@ pub(super) fn by_rule_under(
     reaction: &Reaction,
     lease: &Held,
 ) -> Result<Again, Error> {
-    let (mut plan, warnings) = plan_with(ctx, request, Provided::Already)?;
+    let search = elsewhere(ctx, request, reaction.event)?;
+    let placed = AgainRequest { on: search.found.clone(), ..request.clone() };
+    let (mut plan, warnings) = plan_with(ctx, &placed, Provided::Already)
+        .map_err(|error| if search.found.is_none() { search.with_why(error) } else { error })?;
     if let Some(parent) = plan.parent.as_mut() {
         parent.reaction = Some(reaction.clone());
     }
     let launched = under_lease(ctx, request, &plan, lease)?;
     Ok(Again { launched, warnings })
+}
+
+/// Another machine for a job that was lost with its own, if there is one.
+fn elsewhere(ctx: &Ctx, request: &AgainRequest, event: ErrorKind) -> Result<Search, Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &request.job.user)?;
+    let job = job_of(&data, &request.job)?;
+    let (start, _) = successor::of(ctx, user, job, request.how)?;
+    let source = start.as_ref().and_then(ResumeFrom::directory);
+    elsewhere::look(ctx, &data, (user, job), event, source)
 }
 
 /// Stops what is left of the lineage, and starts the successor.
@@ -247,14 +264,15 @@ fn plan_with(
         Provided::Later | Provided::LaterByRule => None,
     };
     let args = stored_args(job);
-    let spec = match &request.target {
-        None => job.spec_with(args.clone()),
-        Some(other) => {
-            let target = TargetRequest::Named(other.clone());
-            JobSpec { target, ..job.spec_with(args.clone()) }
-        }
+    let spec = job.spec_with(args.clone());
+    let spec = match (&request.target, &request.on) {
+        (None, None) => spec,
+        (None, Some(on)) => JobSpec { chosen: Some(on.reason.clone()), ..spec },
+        (Some(other), _) => JobSpec { target: TargetRequest::Named(other.clone()), ..spec },
     };
+    let known = request.on.as_ref().and_then(|on| on.busy.clone());
     let busy = match provided {
+        Provided::Already if let Some(known) = known => known,
         Provided::Already if request.force => {
             probe::before_start(ctx, &data, &target).unwrap_or_default()
         }
@@ -404,10 +422,11 @@ fn still_at_work(ctx: &Ctx, job: &Job) -> Result<(), Error> {
 /// The target of the new attempt; a resume stays with the accelerator type.
 fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Error> {
     let current = data.resolve_target(job.tpu.as_str());
-    let Some(typed) = &request.target else {
+    let chosen = request.on.as_ref().map(|on| on.target.as_str());
+    let Some(named) = request.target.as_deref().or(chosen) else {
         return current.ok_or_else(|| successor::unknown_target(job));
     };
-    let target = check::resolve_target(data, typed)?;
+    let target = check::resolve_target(data, named)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
     if let (Some(old), Some(new)) = types
         && old != new
@@ -420,27 +439,33 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     Ok(target)
 }
 
-/// Refuses a target on whose disk that is not what a resume begins with. Between targets that no engine has, nobody
-/// here can tell what their machines see.
+/// Refuses a target on whose disk that is not what a resume begins with. What machines of a provider see, nobody here
+/// can tell.
 fn sees(ctx: &Ctx, data: &Data, (target, job): (&Target, &Job), source: &str) -> Result<(), Error> {
     let has_engine = job.engine.is_some() || target.machines == Machines::Engine;
-    if !has_engine || source.contains("://") {
+    let is_another = target.machines == Machines::Fixed && target.name != job.tpu;
+    let (id, name) = (job.id(), &target.name);
+    let seen = if source.contains("://") {
+        return Ok(());
+    } else if is_another && job.is_native() {
+        disk::sees(ctx, data, target, source)?
+    } else if has_engine {
+        runners::of_target(ctx, data, target)?.files().is_dir(Path::new(source)).map_err(|e| {
+            Error::unreachable(format!("whether {name} sees {source} is unknown: {e}"))
+                .hint("nothing was changed; try again when its disk is there")
+        })?
+    } else {
+        return Ok(());
+    };
+    if seen {
         return Ok(());
     }
-    let (id, name) = (job.id(), &target.name);
-    match runners::of_target(ctx, data, target)?.files().is_dir(Path::new(source)) {
-        Ok(true) => Ok(()),
-        Ok(false) => {
-            let what = format!("{name} does not see {source}, with which {id} would go on");
-            Err(Error::refused(what).hint(format!(
-                "resume it where that is; or copy it there, under the same name; or begin anew: \
-                 tpu rerun w={} {} tpu={name}",
-                id.window, id.user
-            )))
-        }
-        Err(e) => Err(Error::unreachable(format!("whether {name} sees {source} is unknown: {e}"))
-            .hint("nothing was changed; try again when its disk is there")),
-    }
+    let what = format!("{name} does not see {source}, with which {id} would go on");
+    Err(Error::refused(what).hint(format!(
+        "resume it where that is; or copy it there, under the same name; or begin anew: \
+         tpu rerun w={} {} tpu={name}",
+        id.window, id.user
+    )))
 }
 
 /// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from

@@ -17,6 +17,7 @@ use crate::runner::files::{Files, Listing};
 
 use super::checkpoint::{self, Checkpoints};
 use super::fleet::ProviderFacts;
+use super::hosts::disk;
 use super::printed::Printed;
 use super::provision::{self, Wish};
 use super::{Ctx, Error, board, runners};
@@ -30,18 +31,38 @@ pub enum Code {
     AsItIs(String),
 }
 
-/// Where a successor of `job` would begin, and with which code. Fails where none can be made.
+/// Where a successor of `job` would begin, and with which code. Fails where none can be made. Machines with disks of
+/// their own are asked where there is nothing here.
 pub fn of(
     ctx: &Ctx,
     user: &User,
     job: &Job,
     how: Succession,
 ) -> Result<(Option<ResumeFrom>, Code), Error> {
+    with(ctx, user, job, how, Asked::Machines)
+}
+
+/// Who is asked for checkpoints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// The disks that are seen from here: a look waits for nobody.
+    Disks,
+    /// And the machines on which attempts have run.
+    Machines,
+}
+
+fn with(
+    ctx: &Ctx,
+    user: &User,
+    job: &Job,
+    how: Succession,
+    asked: Asked,
+) -> Result<(Option<ResumeFrom>, Code), Error> {
     let attempts = attempts(ctx, user, job);
     if how == Succession::Rerun {
         return Ok((None, as_it_is(job, &attempts.known)?));
     }
-    let start = source(ctx, user, job, &attempts)?;
+    let start = source(ctx, user, job, (&attempts, asked))?;
     let code = if start.is_from_nothing() {
         match &job.stage_dir {
             Some(staged) if is_dir(ctx, job, staged)? => Code::Staged(staged.clone()),
@@ -71,7 +92,7 @@ pub fn could_begin(
         provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;
     }
     let how = if action == Action::Rerun { Succession::Rerun } else { Succession::Resume };
-    of(ctx, user, job, how).map(|(start, _)| start)
+    with(ctx, user, job, how, Asked::Disks).map(|(start, _)| start)
 }
 
 /// The target of an attempt is in no register any more.
@@ -119,7 +140,12 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
 }
 
 /// The youngest attempt with a complete checkpoint, or with a directory that may hold one.
-fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<ResumeFrom, Error> {
+fn source(
+    ctx: &Ctx,
+    user: &User,
+    job: &Job,
+    (attempts, asked): (&Attempts, Asked),
+) -> Result<ResumeFrom, Error> {
     let pattern = checkpoint_pattern(ctx, user)?;
     let mut looked = Vec::new();
     let mut silent = None;
@@ -139,6 +165,12 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Resu
                     format!("{log} cannot be seen from here"),
                 ));
             }
+            Checkpoints::NotHere | Checkpoints::None
+                if asked == Asked::Machines && has_own(ctx, attempt, log)? =>
+            {
+                let why = format!("{} has it on a disk of its own", attempt.tpu);
+                return Ok(ResumeFrom::Perhaps(log.clone(), why));
+            }
             Checkpoints::NotHere | Checkpoints::None => looked.push(log.clone()),
         }
     }
@@ -151,6 +183,15 @@ fn source(ctx: &Ctx, user: &User, job: &Job, attempts: &Attempts) -> Result<Resu
                 .hint(rerun(job)))
         }
     }
+}
+
+/// Whether an attempt may have a checkpoint on a disk that only its machine sees.
+fn has_own(ctx: &Ctx, attempt: &Job, log: &str) -> Result<bool, Error> {
+    let own = disk::has_own(ctx, &*ctx.data()?, attempt, log);
+    own.map_err(|error| {
+        let what = format!("whether {} has a checkpoint is unknown: ", attempt.id());
+        Error { message: what + &error.message, ..error }.hint(rerun(attempt))
+    })
 }
 
 /// Why an attempt without a log directory may have a checkpoint all the same: it has come somewhere.

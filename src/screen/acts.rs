@@ -119,7 +119,14 @@ fn no_act() -> Problem {
 }
 
 fn request(job: &JobId, how: Succession) -> AgainRequest {
-    AgainRequest { job: job.clone(), how, target: None, force: false, from_nothing: false }
+    AgainRequest {
+        job: job.clone(),
+        how,
+        target: None,
+        on: None,
+        force: false,
+        from_nothing: false,
+    }
 }
 
 fn again(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Problem> {

@@ -36,6 +36,8 @@ pub(crate) struct Hosts {
     dir: tempfile::TempDir,
     servers: Vec<Server>,
     world: World,
+    /// What each machine has on a disk of its own.
+    own: Option<PathBuf>,
 }
 
 /// What hosts have of their own, beside an address and a home.
@@ -83,6 +85,16 @@ impl Hosts {
         Some(Self::with(count, World::Machine(name)))
     }
 
+    /// From now on each machine has a disk of its own in the place of this directory, which keeps what is on it.
+    pub(crate) fn give_disks(&mut self, place: &Path) {
+        std::fs::create_dir_all(place).unwrap();
+        self.own = Some(place.to_owned());
+        for index in 0..self.servers.len() {
+            self.shut(index);
+            self.begin(index);
+        }
+    }
+
     /// Lets a host be started anew as far as one can see: another boot, and nothing of before runs.
     pub(crate) fn reboot(&mut self, index: usize) {
         self.kill(index);
@@ -117,7 +129,7 @@ impl Hosts {
         if rustix::process::getuid().is_root() {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
-        let mut hosts = Self { dir, servers: Vec::new(), world };
+        let mut hosts = Self { dir, servers: Vec::new(), world, own: None };
         for index in 0..count {
             let ip = format!("127.0.0.{}", 11 + index);
             hosts.servers.push(Server { address: ip, child: None });
@@ -195,10 +207,13 @@ impl Hosts {
             World::Shared => Command::new(SSHD),
             World::Machine(name) => {
                 let own = "hostname \"$0\" && mount --bind \"$1\" /proc/sys/kernel/random/boot_id && \
-                           shift && exec \"$@\"";
+                           { [ -z \"$3\" ] || mount --bind \"$2\" \"$3\"; } && shift 3 && exec \"$@\"";
+                let disk = home.join("disk");
+                std::fs::create_dir_all(&disk).unwrap();
                 let mut command = Command::new("unshare");
                 command.args(["-m", "-u", "sh", "-c", own, &format!("{name}{}", index + 1)]);
-                command.arg(home.join("boot")).arg(SSHD);
+                let place = self.own.clone().unwrap_or_default();
+                command.arg(home.join("boot")).args([disk, place]).arg(SSHD);
                 command
             }
             World::Disk(hidden) => {

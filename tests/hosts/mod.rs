@@ -2,6 +2,7 @@
 
 mod add;
 mod choose;
+mod elsewhere;
 mod lost;
 mod proof;
 mod readme;

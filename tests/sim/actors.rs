@@ -214,7 +214,7 @@ pub(crate) fn again(
     target: Option<String>,
 ) {
     let _pid = call(world, &start(host, Purpose::Again), move |ctx| {
-        let request = AgainRequest { job, how, target, force: false, from_nothing: true };
+        let request = AgainRequest { job, how, target, on: None, force: false, from_nothing: true };
         drop(resume::again(ctx, &request));
     });
 }

@@ -126,6 +126,6 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
     };
     let jobs = app.requester()?.all_jobs_of(&data, sorted, applies)?;
     let (force, from_nothing) = (args.force, app.global.yes);
-    let of = |job| AgainRequest { job, how, target: target.clone(), force, from_nothing };
+    let of = |job| AgainRequest { job, how, target: target.clone(), on: None, force, from_nothing };
     Ok(jobs.into_iter().map(of).collect())
 }

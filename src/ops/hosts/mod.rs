@@ -14,6 +14,8 @@ use named::named;
 
 pub mod add;
 pub mod choose;
+pub mod disk;
+pub mod elsewhere;
 pub mod named;
 pub mod probe;
 

@@ -29,6 +29,15 @@ enum Way {
     There(Box<dyn Remote>, Worker),
 }
 
+/// What a machine answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The exit code of what it was asked by.
+    pub(super) code: i32,
+    /// What that printed.
+    pub(super) text: String,
+}
+
 /// What these machines say of themselves, in their order; of one that has not said anything in time, why.
 pub fn machines(
     ctx: &Ctx,
@@ -36,8 +45,23 @@ pub fn machines(
     targets: &[Target],
     patience: Duration,
 ) -> Vec<Result<MachineFact, String>> {
+    let read = |answer: Answer| {
+        MachineFact::read(&answer.text).ok_or_else(|| "its answer broke off".to_owned())
+    };
+    let answers = answers(ctx, data, targets, (SCRIPT, patience));
+    answers.into_iter().map(|answer| answer.and_then(read)).collect()
+}
+
+/// What these machines answer to a script for bash, in their order, or why one has not. A target of several
+/// machines is asked by its first.
+pub(super) fn answers(
+    ctx: &Ctx,
+    data: &Data,
+    targets: &[Target],
+    (script, patience): (&str, Duration),
+) -> Vec<Result<Answer, String>> {
     let late = || format!("no answer within {} s", patience.as_secs());
-    let mut said: Vec<Result<MachineFact, String>> = targets.iter().map(|_| Err(late())).collect();
+    let mut said: Vec<Result<Answer, String>> = targets.iter().map(|_| Err(late())).collect();
     let (say, answers) = channel();
     let deadline = ctx.clock.monotonic() + patience;
     for (place, target) in targets.iter().enumerate() {
@@ -48,10 +72,10 @@ pub fn machines(
                 }
             }
             Ok(way) => {
-                let say = say.clone();
+                let (say, script) = (say.clone(), script.to_owned());
                 ctx.threads.spawn(Box::new(move || {
                     // Nobody hears it any more where the time is over.
-                    drop(say.send((place, ask(&way, patience))));
+                    drop(say.send((place, ask(&way, &script, patience))));
                 }));
             }
         }
@@ -79,30 +103,32 @@ fn way(ctx: &Ctx, data: &Data, target: &Target) -> Result<Way, Error> {
     }
 }
 
-fn ask(way: &Way, patience: Duration) -> Result<MachineFact, String> {
-    let text = match way {
-        Way::Here(env) => here(env, patience)?,
-        Way::There(remote, worker) => there(&**remote, worker)?,
-    };
-    MachineFact::read(&text).ok_or_else(|| "its answer broke off".to_owned())
+fn ask(way: &Way, script: &str, patience: Duration) -> Result<Answer, String> {
+    match way {
+        Way::Here(env) => here(env, script, patience),
+        Way::There(remote, worker) => there(&**remote, worker, script),
+    }
 }
 
-fn here(env: &Env, patience: Duration) -> Result<String, String> {
-    let mut ask = Spawn::new("bash").args(["-c", SCRIPT]).timeout(patience).env_clear();
+fn here(env: &Env, script: &str, patience: Duration) -> Result<Answer, String> {
+    let mut ask = Spawn::new("bash").args(["-c", script]).timeout(patience).env_clear();
     for (name, value) in &env.vars {
         ask = ask.env(name, value);
     }
-    proc::run(&ask).map(|output| output.text()).map_err(|error| error.to_string())
+    let output = proc::run(&ask).map_err(|error| error.to_string())?;
+    Ok(Answer { code: output.status.shell_code(), text: output.text() })
 }
 
-fn there(remote: &dyn Remote, worker: &Worker) -> Result<String, String> {
-    let ask = Ask { command: SCRIPT.to_owned(), input: None };
+fn there(remote: &dyn Remote, worker: &Worker, script: &str) -> Result<Answer, String> {
+    let ask = Ask { command: script.to_owned(), input: None };
     let mut text = Vec::new();
     for (_, reply) in remote.ask(std::slice::from_ref(worker), &ask) {
         match reply {
             Reply::Out(line) => text.extend(line),
             Reply::Err(_) => {}
-            Reply::End(End::Exit(_)) => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            Reply::End(End::Exit(code)) => {
+                return Ok(Answer { code, text: String::from_utf8_lossy(&text).into_owned() });
+            }
             Reply::End(End::Lost(why)) => return Err(why),
         }
     }

@@ -1,0 +1,115 @@
+//! Another machine for a job that was lost with its own: one of those among which its own was chosen, or of the
+//! pools that its own is in.
+
+use crate::model::data::{Data, User};
+use crate::model::facts::ErrorKind;
+use crate::model::ids::TargetName;
+use crate::model::job::Job;
+use crate::model::lineage::Lineage;
+use crate::model::policy::Policy;
+use crate::model::spec::{AnyOf, TargetRequest};
+use crate::model::target::Machines;
+use crate::ops::launch::Assignment;
+use crate::ops::{Ctx, Error};
+use crate::plan::choice::Ranking;
+
+use super::choose::{self, HostRequest};
+use super::disk;
+
+/// What came of the search.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// The machine on which the job is to go on.
+    pub found: Option<Assignment>,
+    /// Those that were passed over, and why.
+    passed: Vec<(TargetName, String)>,
+}
+
+impl Search {
+    /// Why the job cannot go on on its own machine, with why it cannot on any other.
+    pub fn with_why(&self, error: Error) -> Error {
+        let each = self.passed.iter().map(|(name, why)| format!("{name}: {why}"));
+        let others: Vec<String> = each.collect();
+        if others.is_empty() {
+            return error;
+        }
+        let message = format!("{}; nor on another one ({})", error.message, others.join("; "));
+        Error { message, ..error }
+    }
+}
+
+/// Looks for a machine, if a job was lost with one that is somebody's own. `source` is the directory from which the
+/// job would go on: a machine that does not see it is none.
+pub fn look(
+    ctx: &Ctx,
+    data: &Data,
+    (user, job): (&User, &Job),
+    event: ErrorKind,
+    source: Option<&str>,
+) -> Result<Search, Error> {
+    let is_own = data.target(&job.tpu).is_some_and(|of| of.machines == Machines::Fixed);
+    if event != ErrorKind::Lost || !is_own {
+        return Ok(Search::default());
+    }
+    let (among, policy) = meant(data, job);
+    let spec = job.spec_with(Vec::new());
+    let mut candidates = choose::candidates(ctx, data, &among)?;
+    candidates.retain(|candidate| candidate.target != job.tpu);
+    let wanted = HostRequest { user: &user.name, among: &among, policy, ask: &spec.ask };
+    let Ranking { mut picks, unfit } = choose::among(ctx, data, &candidates, &wanted)?;
+    // Where another attempt of it was lost, too, comes last.
+    let lost = lost_with(user, job);
+    picks.sort_by_key(|pick| lost.contains(&pick.target));
+    let mut passed: Vec<_> =
+        unfit.iter().map(|(name, why)| (name.clone(), choose::in_words(why))).collect();
+    for pick in picks {
+        let usable = choose::is_usable(ctx, data, &pick.target, &spec.ask)
+            .and_then(|busy| sees(ctx, data, &pick.target, source).map(|()| busy));
+        match usable {
+            Ok(busy) => {
+                let reason = format!("lost with {}; {}", job.tpu, pick.reason);
+                let found = Assignment { target: pick.target, reason, busy: Some(busy) };
+                return Ok(Search { found: Some(found), passed });
+            }
+            Err(why) => passed.push((pick.target, why)),
+        }
+    }
+    Ok(Search { found: None, passed })
+}
+
+/// Among which machines one is looked for, as words that name them, and how one of them is chosen. Words that name
+/// nothing any more are none.
+fn meant(data: &Data, job: &Job) -> (Vec<String>, Option<Policy>) {
+    let (among, policy) = match job.spec_with(Vec::new()).target {
+        TargetRequest::Any(AnyOf { among, policy, .. }) if !among.is_empty() => (among, policy),
+        TargetRequest::Any(_) | TargetRequest::Named(_) => {
+            let host = data.registration(&job.tpu).and_then(|known| known.host.as_ref());
+            (host.map(|host| host.pools.clone()).unwrap_or_default(), None)
+        }
+    };
+    let is_known = |word: &String| super::named::named(data, std::slice::from_ref(word)).is_ok();
+    (among.into_iter().filter(is_known).collect(), policy)
+}
+
+/// The machines with which attempts before this one were lost.
+fn lost_with(user: &User, job: &Job) -> Vec<TargetName> {
+    let lineage = Lineage::of(user, job.windows_id).map(|l| l.windows).unwrap_or_default();
+    let attempts = lineage.iter().filter_map(|window| user.job(*window));
+    let lost = attempts.filter(|attempt| {
+        attempt.verdict.as_ref().is_some_and(|verdict| verdict.kind == ErrorKind::Lost)
+    });
+    lost.map(|attempt| attempt.tpu.clone()).collect()
+}
+
+/// Whether a machine sees the directory from which the job would go on.
+fn sees(ctx: &Ctx, data: &Data, name: &TargetName, source: Option<&str>) -> Result<(), String> {
+    let Some((source, target)) = source.zip(data.target(name)) else { return Ok(()) };
+    if source.contains("://") {
+        return Ok(());
+    }
+    match disk::sees(ctx, data, &target, source) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("it does not see {source}")),
+        Err(error) => Err(error.message),
+    }
+}

@@ -64,7 +64,7 @@ impl Lost {
         self.lab.env.tpu(&format!("logs {window}")).exits(0).stdout
     }
 
-    fn is_over(self) {
+    fn end(self) {
         self.monitor.kill();
         drop(self.lab.env.tpu("kill --all -y"));
     }
@@ -83,7 +83,7 @@ fn on_another_machine_of_its_pool_from_the_checkpoint_that_both_see() {
     let explained = lost.lab.env.tpu("explain 2").exits(0);
     drop(explained.says(&["lost with h1; 2 of 2 places free, the only one with room"]));
     assert_eq!(lost.lab.env.job("alice", 1)["error"], "lost");
-    lost.is_over();
+    lost.end();
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn on_one_of_those_among_which_its_own_was_chosen() {
     lost.run("h1,h3");
     lost.lab.hosts.reboot(0);
     assert_eq!(lost.successor()["tpu"], "h3");
-    lost.is_over();
+    lost.end();
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn on_its_own_machine_where_no_other_one_sees_its_checkpoint() {
     assert_eq!(next["tpu"], "h1", "{next}");
     let from = format!("--config.load_from={logs}");
     assert!(lost.says(2).contains(&from), "{}", lost.says(2));
-    lost.is_over();
+    lost.end();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn nobody_who_asks_for_it_by_hand_loses_it_either() {
     lost.lab.hosts.begin(0);
     drop(lost.lab.env.tpu("resume 1 --yes").exits(0).says(&["h1 has it on a disk of its own"]));
     assert_eq!(lost.successor()["tpu"], "h1");
-    lost.is_over();
+    lost.end();
 }
 
 #[test]
@@ -139,5 +139,5 @@ fn nowhere_where_its_own_is_closed_and_no_other_sees_its_checkpoint_and_that_is_
     assert!(why.contains("h1 takes no new jobs: drained by"), "{why}");
     assert!(why.contains("nor on another one (h2: it does not see"), "{why}");
     assert_eq!(lost.lab.env.jobs("alice").len(), 1);
-    lost.is_over();
+    lost.end();
 }

@@ -64,11 +64,12 @@ guard() {
         # bash would tell of a signal, where the command said nothing.
         { wait "$child"; } 2>/dev/null
         code=$?
-        # A signal to the guard ends the wait, not the command.
+        # A signal to the guard ends the wait, not the command. One that ends meanwhile may be none that bash
+        # knows any more (127, and -1 measured with 5.2): then it ended by what the guard was told, too.
         while kill -0 "$child" 2>/dev/null; do
             { wait "$child"; } 2>/dev/null
             again=$?
-            [ "$again" -eq 127 ] || code=$again
+            [ "$again" -eq 127 ] || [ "$again" -lt 0 ] || code=$again
         done
         if [ -e "$machine/last-words" ]; then
             say "$machine/last-words"

@@ -1,8 +1,11 @@
 //! A machine that is unplugged leaves its jobs unknown and is followed on; one that was started anew has lost them,
 //! and they come back elsewhere by their rule.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
+use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -40,15 +43,21 @@ fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
 #[test]
 fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
     let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
-    // No process but its shell: whichever of several is told first would decide.
-    let dies = "trap 'exit 7' TERM; echo step 1 loss 0.5; mkfifo \"$TPU_LOG_DIR/pipe\"; \
-                read x <>\"$TPU_LOG_DIR/pipe\"";
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
-    // Its own end by its own word, which a machine that goes down brought about, is its own end.
-    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", dies]).exits(0));
+    // It ends by itself, while nobody can hear it.
+    let ends =
+        "echo step 1 loss 0.5; until [ -e \"$TPU_LOG_DIR/go\" ]; do sleep 0.05; done; exit 7";
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", ends]).exits(0));
     for window in [1, 2] {
         wait_until("it prints", || shown(&lab, window)["progress"]["step"].is_u64());
     }
+    lab.hosts.shut(0);
+    let job = lab.env.job("alice", 2);
+    let go = Path::new(job["log_dir"].as_str().unwrap()).join("go");
+    write_file(&go, "");
+    let token = job["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
+    let exit = lab.hosts.home(0).join(format!(".tpu/runs/{token}.0/exit"));
+    wait_until("its end is written down", || exit.is_file());
     lab.hosts.shut_down(0);
     for (window, error) in [(1, json!("lost")), (2, json!("unknown"))] {
         wait_until("its end is known", || shown(&lab, window)["status"] == "error");

@@ -34,7 +34,7 @@ pub(super) struct Place<'a>(&'a Gate);
 
 impl Gate {
     /// A gate with so many places.
-    pub(super) fn new(places: usize) -> Self {
+    pub(super) const fn new(places: usize) -> Self {
         Self { free: Mutex::new(places), left: Condvar::new() }
     }
 

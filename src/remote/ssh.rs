@@ -18,7 +18,7 @@ use super::far::{FarRemote, Way};
 use super::{Remote, RemoteError, Worker};
 
 /// Connections that are being opened at a time.
-const OPENING: usize = 32;
+static OPENING: Gate = Gate::new(32);
 /// How long the opening of one may take: a time-out of 10 s for each address of a name.
 const PATIENCE: Duration = Duration::from_secs(45);
 /// The longest path of a socket (`sun_path`), with the 17 characters that OpenSSH adds while it makes it.
@@ -68,13 +68,12 @@ pub fn sockets(runtime: Option<&str>, uid: u32) -> PathBuf {
 
 /// The door to workers over ssh.
 pub fn open(config: SshConfig) -> Box<dyn Remote> {
-    let way = Ssh { config, gate: Gate::new(OPENING) };
+    let way = Ssh { config };
     Box::new(FarRemote { way: Arc::new(way) })
 }
 
 struct Ssh {
     config: SshConfig,
-    gate: Gate,
 }
 
 impl Ssh {
@@ -187,7 +186,7 @@ impl Way for Ssh {
         if UnixStream::connect(&socket).is_ok() {
             return Ok(());
         }
-        let _place = self.gate.enter();
+        let _place = OPENING.enter();
         self.prepare(worker)?;
         let spawn = self.silent(worker).arg("true").timeout(PATIENCE).own_group();
         let output = proc::run(&spawn)
@@ -225,7 +224,7 @@ mod tests {
             known_hosts: "/state/known_hosts".into(),
             alias: Some("tpu.lab-1.99".to_owned()),
         };
-        Ssh { config, gate: Gate::new(1) }
+        Ssh { config }
     }
 
     fn worker(address: &str) -> Worker {

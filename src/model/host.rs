@@ -14,6 +14,9 @@ pub struct HostRecord {
     pub pools: Vec<String>,
     /// Words by which people find it, as `a100`.
     pub tags: Vec<String>,
+    /// A script there that is read before a command begins, as the `activate` of a Python environment; `~/` is the
+    /// account's home.
+    pub pyenv: Option<String>,
     /// That nothing new begins there, while this stands.
     pub drained: Option<Drained>,
     /// What was found there when somebody last looked.
@@ -64,6 +67,7 @@ pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<HostRecord, DataE
     Ok(HostRecord {
         pools: fields.with("pools", words)?.unwrap_or_default(),
         tags: fields.with("tags", words)?.unwrap_or_default(),
+        pyenv: fields.with("pyenv", read::text)?,
         drained: fields.with("drained", read_drained)?,
         found: fields.with("found", read_found)?,
     })
@@ -96,6 +100,7 @@ pub(super) fn write(host: &HostRecord) -> Value {
     json!({
         "pools": host.pools,
         "tags": host.tags,
+        "pyenv": host.pyenv,
         "drained": host.drained.as_ref().map(|drained| json!({
             "by": drained.by,
             "since": drained.since.to_rfc3339(),

@@ -5,13 +5,14 @@ use std::fmt;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, JobNumber, UserName};
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::target::Target;
 use crate::model::view::{JobView, Shown, Whose};
 
 use super::Error;
 use super::called::JobWord;
 use super::error::did_you_mean;
+use super::hosts::named::named;
 use super::launch::check::resolve_target;
 
 /// Words, sorted by what they are.
@@ -38,7 +39,7 @@ pub struct Sorted {
 pub enum Selector {
     /// By tag.
     Tag(String),
-    /// By target, alias or full name.
+    /// By target: an alias, a full name, a pattern of names, a pool or a tag of machines.
     Target(String),
     /// By shown status or kind of error.
     Status(String),
@@ -354,15 +355,15 @@ pub fn choose(data: &Data, jobs: &mut Vec<JobView>, selectors: &[Selector]) -> R
         match selector {
             Selector::Tag(tag) => jobs.retain(|view| view.tags.as_deref() == Some(tag.as_str())),
             Selector::Target(name) => {
-                let target = match resolve_target(data, name) {
-                    Ok(target) => target.name,
+                let meant: Vec<TargetName> = match named(data, std::slice::from_ref(name)) {
+                    Ok(targets) => targets.into_iter().map(|target| target.name).collect(),
                     // One that has been forgotten since.
                     Err(error) => {
                         let known = data.jobs().find(|job| job.tpu.as_str() == name);
-                        known.ok_or(error)?.tpu.clone()
+                        vec![known.ok_or(error)?.tpu.clone()]
                     }
                 };
-                jobs.retain(|view| view.target == target);
+                jobs.retain(|view| meant.contains(&view.target));
             }
             Selector::Status(word) if Shown::words().any(|known| known == word) => {
                 jobs.retain(|view| view.shown.word() == word);

@@ -137,6 +137,10 @@ pub fn attend(
     }
     let door = doors::to(ctx, &asked)?;
     let mut work = work(ctx, job, door.is_elsewhere);
+    let host = data.registration(&job.tpu).and_then(|known| known.host.as_ref());
+    if let Some(script) = host.and_then(|host| host.pyenv.as_ref()) {
+        work.argv.splice(0..0, ["bash", "-c", BEHIND, script].map(OsString::from));
+    }
     tell_of_window(&mut work.env, workers.len() > 1);
     if door.is_elsewhere {
         match carry(ctx, &*door.remote, &workers, &work, out) {
@@ -205,6 +209,17 @@ pub fn attend(
     });
     Ok(code)
 }
+
+/// Reads the script that it is given first, without a word of the command's, and becomes the command.
+const BEHIND: &str = r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac
+if [ ! -r "$f" ]; then
+    echo "tpu: $f, which is to be read before a job begins here, cannot be read" >&2
+    echo "tpu: another one: tpu hosts set HOST --pyenv FILE" >&2
+    exit 126
+fi
+begin() { . "$f"; }
+begin
+exec "$@""#;
 
 /// What the launch left for the workers. Another machine has its own programs: what says where those of
 /// this one are stays here.

@@ -35,6 +35,8 @@ pub struct HostPart<'a> {
     pub pools: &'a [String],
     /// Words by which it is found.
     pub tags: &'a [String],
+    /// A script that is read there before a command begins.
+    pub pyenv: Option<&'a str>,
     /// Whether nothing new begins there.
     pub drained: bool,
     /// Who has a place there.
@@ -53,6 +55,7 @@ impl<'a> From<&'a Host> for HostPart<'a> {
             capacity: CapacityPart::from(&host.capacity),
             pools: &host.record.pools,
             tags: &host.record.tags,
+            pyenv: host.record.pyenv.as_deref(),
             drained: host.record.drained.is_some(),
             jobs: host.jobs.iter().map(place).collect(),
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Signal as RawSignal, kill_process};
 use tpu::remote::Worker;
 use tpu::remote::ssh::SshConfig;
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -297,6 +297,18 @@ impl Hosts {
         }
     }
 
+    /// Lets a host say nothing more, or go on: connections to it stand, and no new one gets an answer.
+    pub(crate) fn freeze(&self, index: usize, is_frozen: bool) {
+        let child = self.servers[index].child.as_ref().unwrap().id();
+        let signal = if is_frozen { RawSignal::STOP } else { RawSignal::CONT };
+        let all = self.connections(index).into_iter().map(|process| process.pid);
+        for pid in all.chain([child]) {
+            let told = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal);
+            // A connection may have ended by itself.
+            assert!(matches!(told, Ok(()) | Err(rustix::io::Errno::SRCH)), "{told:?}");
+        }
+    }
+
     /// Ends a host with everything that runs there, at one stroke as a loss of power does: nothing lives to write
     /// down how another one ended.
     pub(crate) fn kill(&mut self, index: usize) {
@@ -311,7 +323,7 @@ impl Hosts {
             for process in &all {
                 // One that has ended by itself since is in no later look.
                 let pid = Pid::from_raw(process.pid.cast_signed()).unwrap();
-                if kill_process(pid, rustix::process::Signal::STOP).is_ok() {
+                if kill_process(pid, RawSignal::STOP).is_ok() {
                     held.insert((process.pid, process.start));
                 }
             }

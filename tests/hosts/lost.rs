@@ -41,6 +41,28 @@ fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
 }
 
 #[test]
+fn nor_does_one_that_says_nothing_more_lose_them() {
+    let Some(lab) = Lab::with(1, "--max-jobs 2") else { return };
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].as_u64() > Some(1));
+    lab.hosts.freeze(0, true);
+    let mut last = 0;
+    // As long as its connection stands it is a job that prints nothing.
+    wait_until("it is unknown", || {
+        let job = shown(&lab, 1);
+        assert_eq!(job["error"], Value::Null, "{job}");
+        last = job["progress"]["step"].as_u64().unwrap_or(0);
+        job["unknown"].is_string()
+    });
+    lab.hosts.freeze(0, false);
+    wait_until("it is followed on", || {
+        let job = shown(&lab, 1);
+        job["unknown"].is_null() && job["progress"]["step"].as_u64() > Some(last)
+    });
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+}
+
+#[test]
 fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
     let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));

@@ -4,7 +4,9 @@ mod add;
 mod choose;
 mod elsewhere;
 mod lost;
+mod meant;
 mod proof;
+mod pyenv;
 mod readme;
 
 use serde_json::{Value, json};

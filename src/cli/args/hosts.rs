@@ -103,6 +103,9 @@ pub struct AddHosts {
     /// Words by which they are found
     #[arg(long, value_name = "WORD")]
     pub tag: Vec<String>,
+    /// The `activate` of a Python environment there: it is read before a job begins
+    #[arg(long, value_name = "FILE")]
+    pub pyenv: Option<String>,
     /// Any machine may answer at an address, and one at several (--identity any)
     #[arg(long)]
     pub any_identity: bool,
@@ -129,6 +132,9 @@ pub struct SetHosts {
     /// Words by which they are found from now on, or `none`
     #[arg(long, value_name = "WORD")]
     pub tag: Vec<String>,
+    /// The `activate` of a Python environment there, read before a job begins, or `none`
+    #[arg(long, value_name = "FILE")]
+    pub pyenv: Option<String>,
 }
 
 /// `tpu hosts drain`.

@@ -10,7 +10,7 @@ use crate::cli::print::{Output, table};
 use crate::model::capacity::{Memory, Share};
 use crate::model::facts::MachineFact;
 use crate::model::ids::TargetName;
-use crate::ops::hosts::add::{self, Asked, NewHosts};
+use crate::ops::hosts::add::{self, Asked, HostEdit, NewHosts};
 use crate::ops::hosts::{self, Host, Limits};
 use crate::ops::{Error, Kind};
 use crate::text::{counted, escape};
@@ -152,6 +152,9 @@ fn described(host: &Host) -> String {
             text += &line(name, &words.join(", "));
         }
     }
+    if let Some(pyenv) = &host.record.pyenv {
+        text += &line("pyenv", pyenv);
+    }
     if let Some(drained) = &host.record.drained {
         let why = drained.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let since = drained.since.to_rfc3339();
@@ -198,6 +201,7 @@ fn add(app: &App, args: &AddHosts) -> Outcome {
         limits: limits(&args.limits)?,
         pools: args.pool.clone(),
         tags: args.tag.clone(),
+        pyenv: args.pyenv.clone(),
     };
     let commands = legacy::command_words();
     let added = add::add(app.ctx()?, &args.targets, &said, (!args.no_probe, &commands))?;
@@ -225,17 +229,16 @@ fn set(app: &App, args: &SetHosts) -> Outcome {
         let all = || said.iter().filter(|word| *word != "none").cloned().collect();
         (!said.is_empty()).then(all)
     };
-    let (pools, tags) = (words(&args.pool), words(&args.tag));
-    let is_sorted = pools.is_some() || tags.is_some();
-    if limits == Limits::default() && !is_sorted {
+    let pyenv = args.pyenv.clone().map(|file| Some(file).filter(|file| file != "none"));
+    let edit = HostEdit { pools: words(&args.pool), tags: words(&args.tag), pyenv };
+    if limits == Limits::default() && edit == HostEdit::default() {
         return Err(Error::usage("what is to be set?")
             .hint("as in: tpu hosts set local --max-jobs 2 --gpus 8"));
     }
-    let changed = hosts::set(ctx, &args.targets, limits)?;
-    if is_sorted {
-        let names: Vec<String> = changed.iter().map(|(name, _)| name.as_str().to_owned()).collect();
-        add::sort_into(ctx, &names, (pools.as_deref(), tags.as_deref()))?;
+    if edit != HostEdit::default() {
+        add::keep(ctx, &args.targets, &edit)?;
     }
+    let changed = hosts::set(ctx, &args.targets, limits)?;
     let lines = changed.iter().map(|(name, capacity)| {
         format!("{} takes {}.\n", escape(name.as_str()), hosts::in_words(capacity))
     });

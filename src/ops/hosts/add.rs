@@ -34,6 +34,19 @@ pub struct NewHosts {
     pub pools: Vec<String>,
     /// Words by which they are to be found.
     pub tags: Vec<String>,
+    /// What is read there before a command begins.
+    pub pyenv: Option<String>,
+}
+
+/// What is to be kept of machines from now on; what is not said stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostEdit {
+    /// The pools that they are in.
+    pub pools: Option<Vec<String>>,
+    /// Words by which they are found.
+    pub tags: Option<Vec<String>>,
+    /// What is read there before a command begins.
+    pub pyenv: Option<Option<String>>,
 }
 
 /// A machine that was added.
@@ -112,6 +125,7 @@ fn registrations(
             host: Some(HostRecord {
                 pools: said.pools.clone(),
                 tags: said.tags.clone(),
+                pyenv: said.pyenv.clone(),
                 ..HostRecord::default()
             }),
             options: said.options.clone(),
@@ -232,21 +246,29 @@ pub fn undrain(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
     change(ctx, words, |host, _| host.drained = None, "takes jobs again")
 }
 
-/// Puts machines into pools and gives them tags; each list replaces the one before, where one is said.
-pub fn sort_into(
-    ctx: &Ctx,
-    words: &[String],
-    (pools, tags): (Option<&[String]>, Option<&[String]>),
-) -> Result<Vec<TargetName>, Error> {
-    let sort = |host: &mut HostRecord, _: &TargetName| {
-        if let Some(pools) = pools {
-            host.pools = pools.to_vec();
+/// Keeps something else of machines: each list replaces the one before.
+pub fn keep(ctx: &Ctx, words: &[String], edit: &HostEdit) -> Result<Vec<TargetName>, Error> {
+    let keep = |host: &mut HostRecord, _: &TargetName| {
+        if let Some(pools) = &edit.pools {
+            host.pools.clone_from(pools);
         }
-        if let Some(tags) = tags {
-            host.tags = tags.to_vec();
+        if let Some(tags) = &edit.tags {
+            host.tags.clone_from(tags);
+        }
+        if let Some(pyenv) = &edit.pyenv {
+            host.pyenv.clone_from(pyenv);
         }
     };
-    change(ctx, words, sort, "is sorted anew")
+    let data = ctx.data()?;
+    let here = named(&data, words)?.into_iter().find(Target::is_here);
+    if let (Some(here), Some(Some(_))) = (here, &edit.pyenv) {
+        let what = format!(
+            "{} is this machine: jobs have the environment of whoever starts them",
+            here.name
+        );
+        return Err(Error::usage(what).hint("activate it there, then: tpu run"));
+    }
+    change(ctx, words, keep, "is sorted anew")
 }
 
 /// Forgets machines. Refused while a job may be at work on one of them; none is forgotten then.

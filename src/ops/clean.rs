@@ -16,6 +16,7 @@ use crate::model::job::{CLEANING, Event, Intent, Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::view::{JobView, Whose};
 use crate::runner::window::place::{self, Window};
+use crate::runner::window::silence;
 use crate::runner::{StopOrder, StopPart, Unreached, window};
 
 pub use self::some::{clean_some, dry_run_clean_some};
@@ -321,6 +322,9 @@ fn archive(
         let pane = open.iter().find(|(seen, _)| is_same(seen, &job)).map(|(_, pane)| *pane);
         match end(ctx, &job, pane, &tmux) {
             Ok(()) => {
+                if let Some(launch) = &job.launch {
+                    silence::forget(&ctx.effects, &launch.token);
+                }
                 cleaned.closed.extend(pane.map(|pane| closing(&job, pane, &tmux)));
                 ended.push(job);
             }

@@ -41,6 +41,25 @@ fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
 }
 
 #[test]
+fn what_was_written_of_a_silence_goes_with_the_record_of_its_job() {
+    let Some(lab) = Lab::with(1, "--max-jobs 2") else { return };
+    drop(lab.env.tpu("run h1 -q -- true").exits(0));
+    lab.env.wait_status(1, "finished");
+    let job = lab.env.job("alice", 1);
+    let token = job["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
+    // As whoever attended to it leaves it behind when he is killed.
+    let silences = lab.env.path("tpu-state/silences");
+    std::fs::create_dir_all(&silences).unwrap();
+    for name in [format!("{token}.0"), format!("{token}.12"), format!("{token}x.0")] {
+        write_file(&silences.join(name), "2026-01-01T00:00:00Z no route to host\n");
+    }
+    drop(lab.env.tpu("clean 1 -y").exits(0));
+    let left: Vec<_> =
+        std::fs::read_dir(&silences).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, [format!("{token}x.0").as_str()], "another launch's stays");
+}
+
+#[test]
 fn nor_does_one_that_says_nothing_more_lose_them() {
     let Some(lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));

@@ -88,3 +88,12 @@ pub fn ends(effects: &Effects, token: &LaunchToken, worker: u32) {
     // It is not there where the worker was never silent.
     drop(effects.store.disk().remove(&path));
 }
+
+/// Takes away whatever is written of the machines of a launch: its record goes.
+pub fn forget(effects: &Effects, token: &LaunchToken) {
+    let (disk, dir) = (effects.store.disk(), effects.store.paths().silences());
+    let names = disk.list(&dir).unwrap_or_default().into_iter();
+    for name in names.filter(|name| name.split('.').next() == Some(token.as_str())) {
+        drop(disk.remove(&dir.join(name)));
+    }
+}

@@ -10,6 +10,7 @@ mod board;
 mod classify;
 mod common;
 mod guard;
+mod hosts;
 mod launches;
 mod peers;
 mod reaction;
@@ -46,7 +47,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 15] = [
+const GROUPS: [(&str, Group); 16] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -58,6 +59,7 @@ const GROUPS: [(&str, Group); 15] = [
     ("turn", turn::turn),
     ("slurm", slurm::slurm),
     ("workers", workers::workers),
+    ("hosts", hosts::hosts),
     ("size", size),
     ("together", together::together),
     ("board", board::board),

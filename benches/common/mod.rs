@@ -11,6 +11,7 @@ pub(crate) mod cluster;
 #[expect(dead_code, reason = "what only tests do with it")]
 #[path = "../../tests/common/fakes/tmux.rs"]
 pub(crate) mod fake_tmux;
+pub(crate) mod sshd;
 pub(crate) mod table;
 pub(crate) mod text;
 #[expect(dead_code, clippy::unwrap_used, reason = "what a cluster needs of it")]

@@ -1,6 +1,7 @@
 //! Makes machines known as hosts, takes them out again, and keeps what is said of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::model::capacity::Capacity;
 use crate::model::data::Data;
@@ -16,6 +17,10 @@ use crate::ops::{Ctx, Error};
 use super::Limits;
 use super::named::{expanded, named};
 use super::probe::{self, PATIENCE};
+
+/// How long machines may take that somebody asks about themselves: a hundred of them, at 32 connections at a time, are
+/// through in 10 s.
+const ASKING: Duration = Duration::from_secs(9);
 
 /// What is said of machines, beside their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -288,7 +293,7 @@ pub type Asked = (TargetName, Result<MachineFact, String>);
 pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
     let data = ctx.data()?;
     let targets = named(&data, words)?;
-    let answers = probe::machines(ctx, &data, &targets, PATIENCE);
+    let answers = probe::machines(ctx, &data, &targets, ASKING);
     Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 pub use super::head::Secret;
+use super::host::Drained;
 pub use super::monitor_config::MonitorConfig;
 pub use super::read::DataError;
 pub use super::user::{DEFAULT_ALIASES, User};
@@ -270,6 +271,11 @@ impl Data {
     /// The registration of a full name.
     pub fn registration(&self, name: &TargetName) -> Option<&Registration> {
         self.head.registry.registration(name)
+    }
+
+    /// That nothing new is to begin on a target, where somebody has said so.
+    pub fn drained(&self, name: &TargetName) -> Option<&Drained> {
+        self.registration(name)?.host.as_ref()?.drained.as_ref()
     }
 
     /// The target of an alias or a full name.

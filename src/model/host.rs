@@ -1,6 +1,8 @@
 //! What is kept of a machine of somebody's own, beside where it is and what it has for jobs: the lists that name
 //! it, whether new jobs may begin there, and what was found on it.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 
 use super::capacity::{Accelerators, Memory};
@@ -32,6 +34,14 @@ pub struct Drained {
     pub since: Timestamp,
     /// Why, if that was said.
     pub why: Option<String>,
+}
+
+/// Who has said so, and what for.
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "drained by {}", self.by)?;
+        self.why.iter().try_for_each(|why| write!(f, ": {why}"))
+    }
 }
 
 /// What was found on a machine.

@@ -39,6 +39,7 @@ pub mod hosts;
 pub mod import;
 pub mod init;
 pub mod locks;
+pub mod named;
 pub mod names;
 pub mod news;
 pub mod provision;

@@ -12,6 +12,7 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
 use crate::plan::budget;
+use crate::plan::choice::Assignment;
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::runner::{StopPart, Unreached, environment};
 
@@ -19,13 +20,13 @@ use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
 use super::hosts::elsewhere::{self, Search};
 use super::hosts::{disk, probe};
-use super::launch::Assignment;
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction};
 use super::launch::reconcile;
 use super::launch::room::{self, Applicant};
 use super::lease::{self, Held};
+use super::named::resolve_target;
 use super::printed::reached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, LookMemory, unrecorded_failure};
@@ -426,7 +427,7 @@ fn target(data: &Data, job: &Job, request: &AgainRequest) -> Result<Target, Erro
     let Some(named) = request.target.as_deref().or(chosen) else {
         return current.ok_or_else(|| successor::unknown_target(job));
     };
-    let target = check::resolve_target(data, named)?;
+    let target = resolve_target(data, named)?;
     let types = (current.and_then(|t| t.accelerator), target.accelerator.clone());
     if let (Some(old), Some(new)) = types
         && old != new

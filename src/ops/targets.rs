@@ -188,10 +188,10 @@ fn in_use(job: &Job, name: &TargetName, or: &str) -> Error {
 /// Forgets a target and its aliases. Refused while a record claims it, or a job may live on its workers.
 pub fn forget(ctx: &Ctx, typed: &str) -> Result<TargetName, Error> {
     let data = ctx.data()?;
-    let target = super::launch::check::resolve_target(&data, typed)?;
+    let target = super::named::resolve_target(&data, typed)?;
     refuse_forgetting(ctx, &data, &target)?;
     ctx.transact(|tx| {
-        let target = super::launch::check::resolve_target(&tx.data, typed)?;
+        let target = super::named::resolve_target(&tx.data, typed)?;
         let user = tx.data.jobs().find(|job| job.tpu == target.name && job.status.is_live());
         if let Some(job) = user {
             return Err(Error::refused(format!("{} is in use by {}", target.name, job.id()))

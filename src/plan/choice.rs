@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::model::capacity::{Ask, Capacity, GpuAsk, Share};
 use crate::model::ids::{JobId, TargetName};
@@ -56,6 +57,16 @@ pub enum Unfit {
     Short(Short),
 }
 
+/// For a list of several machines.
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed(why) => f.write_str(why),
+            Self::Short(short) => short.fmt(f),
+        }
+    }
+}
+
 /// What came of choosing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {
@@ -63,6 +74,17 @@ pub struct Ranking {
     pub picks: Vec<Pick>,
     /// All others, and why none of them is among those.
     pub unfit: Vec<(TargetName, Unfit)>,
+}
+
+/// A target that was chosen for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its full name.
+    pub target: TargetName,
+    /// Why it and no other one, in words.
+    pub reason: String,
+    /// GPUs on which somebody else is at work there, with whom; `None` where nobody has asked yet.
+    pub busy: Option<BTreeMap<u32, String>>,
 }
 
 /// What is free on a machine.

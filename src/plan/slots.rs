@@ -4,6 +4,7 @@
 //! job that was made by hand or by the original has no share, and holds one place.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::model::capacity::{Ask, Capacity, GpuAsk, Memory, Share};
 use crate::model::ids::JobId;
@@ -37,6 +38,28 @@ pub enum Short {
         /// Who has some of it.
         by: Vec<JobId>,
     },
+}
+
+/// In short, for a list of several targets.
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Jobs { held } => write!(f, "it has {}", first_of(held)),
+            Self::Taken { what, by } if by.is_empty() => f.write_str(what),
+            Self::Taken { what, by } => write!(f, "{what}; the rest: {}", first_of(by)),
+            Self::Lacks { what } => f.write_str(what),
+        }
+    }
+}
+
+/// The first of many, and how many more.
+pub fn first_of(jobs: &[JobId]) -> String {
+    const MOST: usize = 5;
+    let names: Vec<String> = jobs.iter().take(MOST).map(ToString::to_string).collect();
+    match jobs.len().checked_sub(MOST).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more", names.join(", ")),
+        None => names.join(", "),
+    }
 }
 
 /// What a job is given of a target, or why it is not. `busy` are GPUs that somebody else uses, with whom; `force`

@@ -13,11 +13,12 @@ use crate::model::data::Data;
 use crate::model::policy::Policy;
 use crate::ops::board::line::{self, Patience, Stop, Wish};
 use crate::ops::error::did_you_mean;
-use crate::ops::hosts::named;
+use crate::ops::launch::RunRequest;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, RunRequest};
+use crate::ops::named;
 use crate::ops::selection::Sorted;
 use crate::ops::{Ctx, Error};
+use crate::plan::choice::Assignment;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
 
@@ -105,8 +106,7 @@ pub(super) fn choose(
             return Err(line::nothing(ctx, wish));
         };
         notes.push(format!("{}: {}", pick.target, pick.reason));
-        request.on =
-            Some(launch::Assignment { target: pick.target, reason: pick.reason, busy: None });
+        request.on = Some(Assignment { target: pick.target, reason: pick.reason, busy: None });
         return Ok(Chosen::Would);
     }
     let progress = Progress::new(app, "looking for a target");

@@ -17,7 +17,7 @@ use crate::model::target::{Pricing, Target};
 use crate::model::time;
 use crate::ops::dry_run::{self, Remake};
 use crate::ops::emulate::{self, Serving};
-use crate::ops::launch::check::resolve_target;
+use crate::ops::named::resolve_target;
 use crate::ops::provision::{self, Change, Insistence, Wish};
 use crate::ops::selection;
 use crate::ops::{Error, fleet, simulator};

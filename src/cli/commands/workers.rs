@@ -13,7 +13,7 @@ use crate::model::ids::JobId;
 use crate::model::job::Job;
 use crate::model::target::Target;
 use crate::ops::ctx::job_of;
-use crate::ops::launch::check::resolve_target;
+use crate::ops::named::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
 use crate::ops::recipes::{self, Request, StepEnd};
 use crate::ops::whose::Purpose;

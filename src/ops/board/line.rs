@@ -24,12 +24,12 @@ use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::time;
 use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
-use crate::ops::hosts::named::named;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::launch::{self, Assignment, RunRequest, check};
+use crate::ops::launch::{self, RunRequest, check};
+use crate::ops::named::named;
 use crate::ops::{Ctx, Error, Kind, lease, watch};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
-use crate::plan::choice::{Candidate, Ranking, Unfit};
+use crate::plan::choice::{Assignment, Candidate, Ranking, Unfit};
 use crate::plan::slots::Short;
 use crate::plan::types::TypeExpr;
 
@@ -405,7 +405,7 @@ fn never(wish: &Wish, unfit: &[(TargetName, Unfit)]) -> Result<(), Error> {
 /// Why machines are not taken: `: gpu1: it has alice/7; gpu2: drained by bob`.
 fn told(unfit: &[(TargetName, Unfit)]) -> String {
     const SHOWN: usize = 4;
-    let each = |(name, why): &(TargetName, Unfit)| format!("{name}: {}", hosts::in_words(why));
+    let each = |(name, why): &(TargetName, Unfit)| format!("{name}: {why}");
     let shown: Vec<String> = unfit.iter().take(SHOWN).map(each).collect();
     match (shown.is_empty(), unfit.len().saturating_sub(SHOWN)) {
         (true, _) => String::new(),

@@ -21,7 +21,7 @@ use crate::plan::board::{self as plan, BoardFacts, Row};
 
 use super::ctx::user_of;
 use super::fleet::ProviderFacts;
-use super::launch::check::resolve_target;
+use super::named::resolve_target;
 use super::{Ctx, Error, snapshot, watch};
 
 /// Nobody keeps a target longer than this at a time.

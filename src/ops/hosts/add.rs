@@ -15,8 +15,8 @@ use crate::ops::targets;
 use crate::ops::{Ctx, Error};
 
 use super::Limits;
-use super::named::{expanded, named};
 use super::probe::{self, PATIENCE};
+use crate::ops::named::{expanded, named};
 
 /// How long machines may take that somebody asks about themselves: a hundred of them, at 32 connections at a time, are
 /// through in 10 s.

@@ -8,12 +8,11 @@ use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::policy::Policy;
 use crate::model::target::{Machines, Target};
 use crate::ops::ctx::user_of;
-use crate::ops::launch::room;
 use crate::ops::{Ctx, Error, board, snapshot};
-use crate::plan::choice::{self, Candidate, Ranking, Unfit};
+use crate::plan::choice::{self, Candidate, Ranking};
 
-use super::named::named;
 use super::probe;
+use crate::ops::named::named;
 
 /// The machines that words name, each with who is there by the facts.
 pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candidate>, Error> {
@@ -35,7 +34,7 @@ pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candid
             tenants: present.into_iter().map(share).collect(),
             capacity: target.capacity,
             busy: BTreeMap::new(),
-            closed: room::why_drained(data, &target),
+            closed: data.drained(&target.name).map(ToString::to_string),
             target: target.name,
         }
     };
@@ -96,14 +95,6 @@ pub fn is_usable(
     let with_them = candidate.map(|candidate| Candidate { busy: busy.clone(), ..candidate });
     match with_them.map(|candidate| candidate.give(ask)) {
         None | Some(Ok(_)) => Ok(busy),
-        Some(Err(why)) => Err(in_words(&why)),
-    }
-}
-
-/// Why a machine is not taken, for people.
-pub fn in_words(why: &Unfit) -> String {
-    match why {
-        Unfit::Closed(why) => why.clone(),
-        Unfit::Short(short) => room::in_words(short),
+        Some(Err(why)) => Err(why.to_string()),
     }
 }

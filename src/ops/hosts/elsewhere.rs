@@ -9,9 +9,8 @@ use crate::model::lineage::Lineage;
 use crate::model::policy::Policy;
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::Machines;
-use crate::ops::launch::Assignment;
 use crate::ops::{Ctx, Error};
-use crate::plan::choice::Ranking;
+use crate::plan::choice::{Assignment, Ranking};
 
 use super::choose::{self, HostRequest};
 use super::disk;
@@ -61,7 +60,7 @@ pub fn look(
     let lost = lost_with(user, job);
     picks.sort_by_key(|pick| lost.contains(&pick.target));
     let mut passed: Vec<_> =
-        unfit.iter().map(|(name, why)| (name.clone(), choose::in_words(why))).collect();
+        unfit.iter().map(|(name, why)| (name.clone(), why.to_string())).collect();
     for pick in picks {
         let usable = choose::is_usable(ctx, data, &pick.target, &spec.ask)
             .and_then(|busy| sees(ctx, data, &pick.target, source).map(|()| busy));
@@ -87,7 +86,8 @@ fn meant(data: &Data, job: &Job) -> (Vec<String>, Option<Policy>) {
             (host.map(|host| host.pools.clone()).unwrap_or_default(), None)
         }
     };
-    let is_known = |word: &String| super::named::named(data, std::slice::from_ref(word)).is_ok();
+    let is_known =
+        |word: &String| crate::ops::named::named(data, std::slice::from_ref(word)).is_ok();
     (among.into_iter().filter(is_known).collect(), policy)
 }
 

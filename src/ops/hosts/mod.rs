@@ -10,13 +10,12 @@ use crate::model::target::{Machines, Registration, Target};
 
 use super::error::did_you_mean;
 use super::{Ctx, Error, snapshot};
-use named::named;
+use crate::ops::named::named;
 
 pub mod add;
 pub mod choose;
 pub mod disk;
 pub mod elsewhere;
-pub mod named;
 pub mod probe;
 
 /// A machine and those who have a place there.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{TargetState, TargetStep};
-use crate::model::ids::TargetName;
 use crate::model::job::LaunchMode;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
@@ -17,6 +16,7 @@ use crate::ops::error::did_you_mean;
 use crate::ops::fleet::AskedOnce;
 use crate::ops::hosts::probe;
 use crate::ops::init;
+use crate::ops::named::resolve_target;
 use crate::ops::names;
 use crate::ops::{Ctx, Error, doors, runners};
 use crate::runner::RunError;
@@ -166,23 +166,6 @@ fn directory(user: &User, slot: u32) -> Result<String, Error> {
         .hint(format!("point it elsewhere: tpu set-dir PATH {slot} {}", user.name)));
     }
     Ok(path.to_owned())
-}
-
-/// An alias or a full name, as a target.
-pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
-    data.resolve_target(typed).ok_or_else(|| {
-        let names = data.registry().names();
-        let aliases = data.registry().aliases().map(|(alias, _)| alias);
-        let built_in = Target::built_in();
-        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain(built_in.iter().map(|target| target.name.as_str()));
-        let near = did_you_mean(typed, known);
-        let hint = near.unwrap_or_else(|| {
-            "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
-             this machine"
-                .to_owned()
-        });
-        Error::not_found(format!("no target '{typed}'")).hint(hint)
-    })
 }
 
 /// The arguments of the program: `key=value` pairs under their full names, then words as they stand.

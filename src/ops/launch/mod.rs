@@ -12,11 +12,11 @@ pub mod room;
 mod settle;
 mod unsubmitted;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use crate::model::ids::{TargetName, UserName};
+use crate::model::ids::UserName;
 use crate::model::spec::{JobSpec, TargetRequest};
+use crate::plan::choice::Assignment;
 
 use super::provision::{self, Wish};
 use super::{Ctx, Error};
@@ -24,17 +24,6 @@ use attempt::Launched;
 
 use group::LaunchedGroup;
 use plan::{LaunchPlan, Provided};
-
-/// A target that was chosen for a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assignment {
-    /// Its full name.
-    pub target: TargetName,
-    /// Why it and no other one, in words.
-    pub reason: String,
-    /// GPUs on which somebody else is at work there, with whom; `None` where nobody has asked yet.
-    pub busy: Option<BTreeMap<u32, String>>,
-}
 
 /// A job to be started now.
 #[derive(Clone, Debug, PartialEq, Eq)]

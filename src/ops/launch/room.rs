@@ -83,7 +83,7 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
 
 /// Refuses a target on which nothing new is to begin.
 fn may_begin(data: &Data, target: &Target) -> Result<(), Error> {
-    match why_drained(data, target) {
+    match data.drained(&target.name) {
         None => Ok(()),
         Some(why) => {
             Err(Error::refused(format!("{} takes no new jobs: {why}", target.name)).hint(format!(
@@ -92,14 +92,6 @@ fn may_begin(data: &Data, target: &Target) -> Result<(), Error> {
             )))
         }
     }
-}
-
-/// Why nothing new is to begin on a target: who has said so, and what for.
-pub fn why_drained(data: &Data, target: &Target) -> Option<String> {
-    let drained = data.registration(&target.name)?.host.as_ref()?.drained.as_ref()?;
-    let why = drained.why.iter().map(|why| format!(": {why}"));
-    let said = format!("drained by {}", drained.by);
-    Some(std::iter::once(said).chain(why).collect())
 }
 
 /// Nobody keeps the target for himself.
@@ -143,7 +135,7 @@ fn refusal(target: &Target, short: Short) -> Error {
     let others = "take another target, or use --force";
     match short {
         Short::Jobs { held } => {
-            let list = list(&held);
+            let list = slots::first_of(&held);
             let most = target.capacity.jobs.unwrap_or_default();
             let what = match held.as_slice() {
                 [_] if most == 1 => format!("{name} is in use by {list}"),
@@ -157,33 +149,12 @@ fn refusal(target: &Target, short: Short) -> Error {
             })
         }
         Short::Taken { what, by } => {
-            let of =
-                if by.is_empty() { String::new() } else { format!("; {} has the rest", list(&by)) };
-            Error::refused(format!("{name} has no room: {what}{of}"))
+            let short = Short::Taken { what, by };
+            Error::refused(format!("{name} has no room: {short}"))
                 .passing()
                 .hint("wait for those, ask for less, or take another target")
         }
         Short::Lacks { what } => Error::usage(format!("{name} cannot run it: {what}"))
             .hint(format!("ask for less; `tpu show-target {name}` says what it has")),
-    }
-}
-
-/// Why a target has no room, in short.
-pub fn in_words(short: &Short) -> String {
-    match short {
-        Short::Jobs { held } => format!("it has {}", list(held)),
-        Short::Taken { what, by } if by.is_empty() => what.clone(),
-        Short::Taken { what, by } => format!("{what}; {} has the rest", list(by)),
-        Short::Lacks { what } => what.clone(),
-    }
-}
-
-/// The first of many, and how many more.
-fn list(jobs: &[JobId]) -> String {
-    const MOST: usize = 5;
-    let names: Vec<String> = jobs.iter().take(MOST).map(ToString::to_string).collect();
-    match jobs.len().checked_sub(MOST).filter(|more| *more > 0) {
-        Some(more) => format!("{} and {more} more", names.join(", ")),
-        None => names.join(", "),
     }
 }

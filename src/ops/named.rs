@@ -1,10 +1,29 @@
-//! Which machines are meant: by their names, their aliases, patterns of names, their pools and their tags.
+//! Which targets are meant: by their names, their aliases, patterns of names, their pools and their tags.
 
 use crate::model::data::Data;
+use crate::model::ids::TargetName;
 use crate::model::pattern;
 use crate::model::target::Target;
-use crate::ops::Error;
-use crate::ops::launch::check::resolve_target;
+
+use super::Error;
+use super::error::did_you_mean;
+
+/// An alias or a full name, as a target.
+pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
+    data.resolve_target(typed).ok_or_else(|| {
+        let names = data.registry().names();
+        let aliases = data.registry().aliases().map(|(alias, _)| alias);
+        let built_in = Target::built_in();
+        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain(built_in.iter().map(|target| target.name.as_str()));
+        let near = did_you_mean(typed, known);
+        let hint = near.unwrap_or_else(|| {
+            "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
+             this machine"
+                .to_owned()
+        });
+        Error::not_found(format!("no target '{typed}'")).hint(hint)
+    })
+}
 
 /// The names that a pattern stands for.
 pub fn expanded(word: &str) -> Result<Vec<String>, Error> {

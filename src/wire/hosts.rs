@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::model::capacity::{Capacity, Memory, Share};
 use crate::model::facts::{GpuFact, MachineFact};
 use crate::model::ids::{JobId, TargetName};
-use crate::ops::hosts::add::{Added, Asked};
+use crate::ops::hosts::add::Added;
+use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Host, Pool};
 
 /// Hosts, each with who is there.

@@ -10,7 +10,9 @@ use crate::cli::print::{Output, table};
 use crate::model::capacity::{Memory, Share};
 use crate::model::facts::MachineFact;
 use crate::model::ids::TargetName;
-use crate::ops::hosts::add::{self, Asked, HostEdit, NewHosts};
+use crate::ops::hosts::add::{self, NewHosts};
+use crate::ops::hosts::detect::{self, Asked};
+use crate::ops::hosts::edit::{self, HostEdit};
 use crate::ops::hosts::{self, Host, Limits};
 use crate::ops::{Error, Kind};
 use crate::text::{counted, escape};
@@ -31,19 +33,19 @@ pub(in crate::cli) fn run(app: &App, args: &Hosts) -> Outcome {
         Some(HostsStep::Drain(args)) => drain(app, args),
         Some(HostsStep::Undrain(some)) => {
             needed(&some.targets, "undrain")?;
-            Ok(changed(&add::undrain(ctx, &some.targets)?, "takes jobs again"))
+            Ok(changed(&edit::undrain(ctx, &some.targets)?, "takes jobs again"))
         }
         Some(HostsStep::Remove(some)) => {
             needed(&some.targets, "remove")?;
-            Ok(changed(&add::remove(ctx, &some.targets)?, "is forgotten"))
+            Ok(changed(&edit::remove(ctx, &some.targets)?, "is forgotten"))
         }
         Some(HostsStep::Probe(some)) => {
             needed(&some.targets, "probe")?;
-            Ok(asked(&add::ask(ctx, &some.targets)?))
+            Ok(asked(&detect::ask(ctx, &some.targets)?))
         }
         Some(HostsStep::Detect(some)) => {
             needed(&some.targets, "detect")?;
-            Ok(asked(&add::detect(ctx, &some.targets)?))
+            Ok(asked(&detect::detect(ctx, &some.targets)?))
         }
     }
 }
@@ -69,12 +71,12 @@ pub(in crate::cli) fn pools(app: &App, args: &Pools) -> Outcome {
         }
         Some(PoolsStep::Activate(some)) => {
             hosts::refuse_no_pool(ctx, &some.pools)?;
-            Ok(changed(&add::undrain(ctx, &some.pools)?, "takes jobs again"))
+            Ok(changed(&edit::undrain(ctx, &some.pools)?, "takes jobs again"))
         }
         Some(PoolsStep::Deactivate(some)) => {
             hosts::refuse_no_pool(ctx, &some.pools)?;
             let why = format!("pool {}", some.pools.join(", "));
-            Ok(changed(&add::drain(ctx, &some.pools, Some(&why))?, "takes no new jobs"))
+            Ok(changed(&edit::drain(ctx, &some.pools, Some(&why))?, "takes no new jobs"))
         }
         Some(PoolsStep::Set(args)) => {
             hosts::refuse_no_pool(ctx, &args.targets)?;
@@ -224,21 +226,18 @@ fn add(app: &App, args: &AddHosts) -> Outcome {
 
 fn set(app: &App, args: &SetHosts) -> Outcome {
     let ctx = app.ctx()?;
-    let limits = limits(&args.limits)?;
     let words = |said: &[String]| -> Option<Vec<String>> {
         let all = || said.iter().filter(|word| *word != "none").cloned().collect();
         (!said.is_empty()).then(all)
     };
     let pyenv = args.pyenv.clone().map(|file| Some(file).filter(|file| file != "none"));
-    let edit = HostEdit { pools: words(&args.pool), tags: words(&args.tag), pyenv };
-    if limits == Limits::default() && edit == HostEdit::default() {
+    let limits = limits(&args.limits)?;
+    let edit = HostEdit { limits, pools: words(&args.pool), tags: words(&args.tag), pyenv };
+    if edit.is_empty() {
         return Err(Error::usage("what is to be set?")
             .hint("as in: tpu hosts set local --max-jobs 2 --gpus 8"));
     }
-    if edit != HostEdit::default() {
-        add::keep(ctx, &args.targets, &edit)?;
-    }
-    let changed = hosts::set(ctx, &args.targets, limits)?;
+    let changed = edit::set(ctx, &args.targets, &edit)?;
     let lines = changed.iter().map(|(name, capacity)| {
         format!("{} takes {}.\n", escape(name.as_str()), hosts::in_words(capacity))
     });
@@ -246,7 +245,7 @@ fn set(app: &App, args: &SetHosts) -> Outcome {
 }
 
 fn drain(app: &App, args: &DrainHosts) -> Outcome {
-    let drained = add::drain(app.ctx()?, &args.targets, args.why.as_deref())?;
+    let drained = edit::drain(app.ctx()?, &args.targets, args.why.as_deref())?;
     Ok(changed(&drained, "takes no new jobs"))
 }
 

@@ -1,26 +1,21 @@
-//! Makes machines known as hosts, takes them out again, and keeps what is said of them.
+//! Makes machines known as hosts.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::model::capacity::Capacity;
 use crate::model::data::Data;
 use crate::model::facts::MachineFact;
-use crate::model::host::{Drained, HostRecord};
+use crate::model::host::HostRecord;
 use crate::model::ids::TargetName;
 use crate::model::options::KindOptions;
-use crate::model::target::{Machines, Registration, Target};
+use crate::model::target::{Registration, Target};
 use crate::ops::names::refuse_taken;
 use crate::ops::targets;
 use crate::ops::{Ctx, Error};
 
 use super::Limits;
 use super::probe::{self, PATIENCE};
-use crate::ops::named::{expanded, named};
-
-/// How long machines may take that somebody asks about themselves: a hundred of them, at 32 connections at a time, are
-/// through in 10 s.
-const ASKING: Duration = Duration::from_secs(9);
+use crate::ops::named::expanded;
 
 /// What is said of machines, beside their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,17 +36,6 @@ pub struct NewHosts {
     pub tags: Vec<String>,
     /// What is read there before a command begins.
     pub pyenv: Option<String>,
-}
-
-/// What is to be kept of machines from now on; what is not said stays.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostEdit {
-    /// The pools that they are in.
-    pub pools: Option<Vec<String>>,
-    /// Words by which they are found.
-    pub tags: Option<Vec<String>>,
-    /// What is read there before a command begins.
-    pub pyenv: Option<Option<String>>,
 }
 
 /// A machine that was added.
@@ -212,110 +196,4 @@ fn refuse_one_machine_twice(
 /// Whether any machine may be behind the address.
 fn is_any_machine(registration: &Registration) -> bool {
     registration.options.get("identity") == Some("any")
-}
-
-/// Changes what is kept of machines. Those of other kinds become hosts by it.
-fn change(
-    ctx: &Ctx,
-    words: &[String],
-    what: impl Fn(&mut HostRecord, &TargetName),
-    in_words: &str,
-) -> Result<Vec<TargetName>, Error> {
-    ctx.transact(|tx| {
-        let mut changed = Vec::new();
-        for target in named(&tx.data, words)? {
-            if target.machines == Machines::Engine {
-                let refusal =
-                    format!("{} has an engine, which knows its own machines", target.name);
-                return Err(Error::refused(refusal).hint("its administrators drain its nodes"));
-            }
-            let mut registration = super::registration(&tx.data, &target);
-            what(registration.host.get_or_insert_default(), &target.name);
-            tx.data.registry_mut().register(target.name.clone(), registration);
-            tx.edited(None, format!("{} {in_words}", target.name));
-            changed.push(target.name);
-        }
-        Ok(changed)
-    })
-}
-
-/// Lets nothing new begin on machines. What is at work there is left alone.
-pub fn drain(ctx: &Ctx, words: &[String], why: Option<&str>) -> Result<Vec<TargetName>, Error> {
-    let drained =
-        Drained { by: ctx.actor.clone(), since: ctx.clock.now(), why: why.map(str::to_owned) };
-    change(ctx, words, |host, _| host.drained = Some(drained.clone()), "takes no new jobs")
-}
-
-/// Lets jobs begin on machines again.
-pub fn undrain(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
-    change(ctx, words, |host, _| host.drained = None, "takes jobs again")
-}
-
-/// Keeps something else of machines: each list replaces the one before.
-pub fn keep(ctx: &Ctx, words: &[String], edit: &HostEdit) -> Result<Vec<TargetName>, Error> {
-    let keep = |host: &mut HostRecord, _: &TargetName| {
-        if let Some(pools) = &edit.pools {
-            host.pools.clone_from(pools);
-        }
-        if let Some(tags) = &edit.tags {
-            host.tags.clone_from(tags);
-        }
-        if let Some(pyenv) = &edit.pyenv {
-            host.pyenv.clone_from(pyenv);
-        }
-    };
-    let data = ctx.data()?;
-    let here = named(&data, words)?.into_iter().find(Target::is_here);
-    if let (Some(here), Some(Some(_))) = (here, &edit.pyenv) {
-        let what = format!(
-            "{} is this machine: jobs have the environment of whoever starts them",
-            here.name
-        );
-        return Err(Error::usage(what).hint("activate it there, then: tpu run"));
-    }
-    change(ctx, words, keep, "is sorted anew")
-}
-
-/// Forgets machines. Refused while a job may be at work on one of them; none is forgotten then.
-pub fn remove(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
-    let data = ctx.data()?;
-    let targets = named(&data, words)?;
-    for target in &targets {
-        targets::refuse_forgetting(ctx, &data, target)?;
-    }
-    targets.iter().map(|target| targets::forget(ctx, target.name.as_str())).collect()
-}
-
-/// What a machine was asked about itself, and what it said.
-pub type Asked = (TargetName, Result<MachineFact, String>);
-
-/// Asks machines about themselves, and changes nothing.
-pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
-    let data = ctx.data()?;
-    let targets = named(&data, words)?;
-    let answers = probe::machines(ctx, &data, &targets, ASKING);
-    Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
-}
-
-/// Asks machines what they have, and keeps it: CPUs, memory and GPUs as what they have for jobs, all else for people.
-pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
-    let asked = ask(ctx, words)?;
-    ctx.transact(|tx| {
-        for (name, answer) in &asked {
-            let (Ok(fact), Some(target)) = (answer, tx.data.target(name)) else { continue };
-            let found = fact.found();
-            let mut registration = super::registration(&tx.data, &target);
-            registration.capacity = Some(Capacity {
-                jobs: target.capacity.jobs,
-                gpus: found.gpus.or(target.capacity.gpus),
-                cpus: found.cpus.or(target.capacity.cpus),
-                memory: found.memory.or(target.capacity.memory),
-            });
-            registration.host.get_or_insert_default().found = Some(found);
-            tx.data.registry_mut().register(name.clone(), registration);
-            tx.edited(None, format!("what {name} has was found out"));
-        }
-        Ok(())
-    })?;
-    Ok(asked)
 }

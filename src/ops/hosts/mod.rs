@@ -6,7 +6,7 @@ use crate::model::capacity::{Capacity, Memory, Share};
 use crate::model::data::Data;
 use crate::model::host::HostRecord;
 use crate::model::ids::{JobId, TargetName};
-use crate::model::target::{Machines, Registration, Target};
+use crate::model::target::{Machines, Target};
 
 use super::error::did_you_mean;
 use super::{Ctx, Error, snapshot};
@@ -14,7 +14,9 @@ use crate::ops::named::named;
 
 pub mod add;
 pub mod choose;
+pub mod detect;
 pub mod disk;
+pub mod edit;
 pub mod elsewhere;
 pub mod probe;
 
@@ -169,43 +171,8 @@ fn record(data: &Data, name: &TargetName) -> HostRecord {
     data.registration(name).and_then(|known| known.host.clone()).unwrap_or_default()
 }
 
-/// The registration of a target, or the one that says what is known of it so far.
-fn registration(data: &Data, target: &Target) -> Registration {
-    let known = data.registration(&target.name).cloned();
-    known.unwrap_or_else(|| Registration {
-        kind: target.kind.clone(),
-        zone: target.zone.clone(),
-        pricing: target.pricing,
-        ..Registration::default()
-    })
-}
-
 fn addresses(data: &Data, name: &TargetName) -> Vec<String> {
     data.registration(name).map(|known| known.addresses.clone()).unwrap_or_default()
-}
-
-/// Sets what targets have for jobs: for those that start from then on. The words may be patterns.
-pub fn set(
-    ctx: &Ctx,
-    words: &[String],
-    limits: Limits,
-) -> Result<Vec<(TargetName, Capacity)>, Error> {
-    ctx.transact(|tx| {
-        let mut changed = Vec::new();
-        for target in named(&tx.data, words)? {
-            let capacity = limits.of(target.capacity);
-            if target.machines == Machines::Engine {
-                let what = format!("{} gives out what it has by itself", target.name);
-                return Err(Error::refused(what).hint("its engine knows limits of its own"));
-            }
-            let said = registration(&tx.data, &target);
-            let registration = Registration { capacity: Some(capacity), ..said };
-            tx.data.registry_mut().register(target.name.clone(), registration);
-            tx.edited(None, format!("{} takes {}", target.name, in_words(&capacity)));
-            changed.push((target.name, capacity));
-        }
-        Ok(changed)
-    })
 }
 
 /// A capacity for people: `2 jobs at a time, 8 GPUs`.

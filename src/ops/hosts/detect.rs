@@ -1,0 +1,49 @@
+//! Asks machines about themselves, and keeps what they have as what they have for jobs.
+
+use std::time::Duration;
+
+use crate::model::capacity::Capacity;
+use crate::model::facts::MachineFact;
+use crate::model::ids::TargetName;
+use crate::ops::named::named;
+use crate::ops::{Ctx, Error};
+
+use super::{edit, probe};
+
+/// How long machines may take that somebody asks about themselves: a hundred of them, at 32 connections at a time, are
+/// through in 10 s.
+const ASKING: Duration = Duration::from_secs(9);
+
+/// What a machine was asked about itself, and what it said.
+pub type Asked = (TargetName, Result<MachineFact, String>);
+
+/// Asks machines about themselves, and changes nothing.
+pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
+    let data = ctx.data()?;
+    let targets = named(&data, words)?;
+    let answers = probe::machines(ctx, &data, &targets, ASKING);
+    Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
+}
+
+/// Asks machines what they have, and keeps it: CPUs, memory and GPUs as what they have for jobs, all else for people.
+pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
+    let asked = ask(ctx, words)?;
+    ctx.transact(|tx| {
+        for (name, answer) in &asked {
+            let (Ok(fact), Some(target)) = (answer, tx.data.target(name)) else { continue };
+            let found = fact.found();
+            let mut registration = edit::registration(&tx.data, &target);
+            registration.capacity = Some(Capacity {
+                jobs: target.capacity.jobs,
+                gpus: found.gpus.or(target.capacity.gpus),
+                cpus: found.cpus.or(target.capacity.cpus),
+                memory: found.memory.or(target.capacity.memory),
+            });
+            registration.host.get_or_insert_default().found = Some(found);
+            tx.data.registry_mut().register(name.clone(), registration);
+            tx.edited(None, format!("what {name} has was found out"));
+        }
+        Ok(())
+    })?;
+    Ok(asked)
+}

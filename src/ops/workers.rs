@@ -15,6 +15,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::classify::own_line;
 use crate::model::data::Data;
 use crate::model::facts::TargetFact;
 use crate::model::ids::LaunchToken;
@@ -424,11 +425,13 @@ impl Listener<'_> {
     /// The exit code, [`LOST`] where it has ended and nobody knows how; `None` if nobody knows whether.
     fn listen(mut self) -> Option<i32> {
         let mut silent_since = None;
+        let mut is_written = false;
         let mut wait = FIRST_WAIT;
         let mut heard = BTreeMap::new();
         loop {
-            if silent_since.is_some() && self.answers() {
+            if is_written && self.answers() {
                 silence::ends(&self.ctx.effects, self.token, self.worker.index);
+                is_written = false;
             }
             let reason = if let Some(reason) = self.start_or_reason() {
                 reason
@@ -449,6 +452,16 @@ impl Listener<'_> {
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
             let is_over = self.is_over();
+            let reason = if is_over {
+                // It answers, and knows better than a connection that broke before.
+                match self.hear(&mut heard) {
+                    End::Exit(code) => return Some(code),
+                    End::Lost(_) if !self.is_over() => continue,
+                    End::Lost(reason) => reason,
+                }
+            } else {
+                reason
+            };
             if is_over
                 || self.control.has_switched_off(self.worker)
                 || self.stopping.load(Ordering::Relaxed)
@@ -457,16 +470,30 @@ impl Listener<'_> {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
                 return is_over.then_some(LOST);
             }
+            // Of machines that a provider watches it is the provider who knows more. Written before anybody is told:
+            // whoever looks then knows why the last words are ours.
+            if self.control.is_fixed && !is_written {
+                silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
+                is_written = true;
+            }
             if is_new {
-                self.note(&format!("worker {} does not answer: {reason}", self.worker.index));
+                self.tell_of_silence(&reason);
                 self.control.tell();
-                // Of machines that a provider watches it is the provider who knows more.
-                if self.control.is_fixed {
-                    silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
-                }
             }
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
+        }
+    }
+
+    /// Says in the window that the worker does not answer. Where nobody but we could know why, the words are known
+    /// for ours and are no sign of the job.
+    fn tell_of_silence(&self, reason: &str) {
+        let text = format!("worker {} does not answer: {reason}", self.worker.index);
+        if self.control.is_fixed {
+            let line = own_line(&self.control.job.id().to_string(), &text);
+            self.line(format!("{line}\n").into_bytes());
+        } else {
+            self.note(&text);
         }
     }
 

@@ -41,6 +41,26 @@ fn one_that_is_unplugged_leaves_its_jobs_unknown_and_is_followed_on() {
 }
 
 #[test]
+fn one_that_answers_once_and_goes_away_again_is_unknown_again() {
+    let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
+    // It says nothing more, so that only its machine could tell that it is there.
+    let quiet = "echo step 1 loss 0.5; exec sleep 600";
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", quiet]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].is_u64());
+    for _ in 0..2 {
+        lab.hosts.shut(0);
+        wait_until("it is unknown", || shown(&lab, 1)["unknown"].is_string());
+        lab.hosts.begin(0);
+        wait_until("its machine has answered", || {
+            let job = shown(&lab, 1);
+            assert_eq!(job["error"], Value::Null, "our own words are no sign: {job}");
+            job["unknown"].is_null()
+        });
+    }
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+}
+
+#[test]
 fn what_was_written_of_a_silence_goes_with_the_record_of_its_job() {
     let Some(lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu("run h1 -q -- true").exits(0));

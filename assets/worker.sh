@@ -6,8 +6,8 @@
 #   env     NAME=VALUE to export, each ending in NUL
 #   dir     the directory to work in, ending in NUL (may be missing)
 # and becomes RUN, which nobody else can then be. It writes there: guard and pid (process and its start
-# time), boot (which start of the machine it was), out (everything the command says), exit (its exit
-# code). Ends with 0 when the command is started, with 3 when the machine is down, with 4 when RUN was
+# time), boot (which start of the machine it was), logs (that its log directory is there), out (everything
+# the command says), exit (its exit code). Ends with 0 when the command is started, with 3 when the machine is down, with 4 when RUN was
 # there: the command is never started again.
 #
 # A simulated machine is up while `environment` lies two directories above RUN; `last-words` and
@@ -44,6 +44,8 @@ command_itself() {
         IFS= read -r -d '' dir <"$run/dir"
         cd -- "$dir" || exit 126
     fi
+    # Where it may log on a disk that only this machine sees. Once made, it is gone only with that disk.
+    [ -z "$TPU_LOG_DIR" ] || { mkdir -p -- "$TPU_LOG_DIR" && : >"$run/logs"; } 2>/dev/null
     # Only a new program shows its variables to others: from here on it can be told from its guard.
     exec "${argv[@]}"
 }

@@ -110,6 +110,31 @@ fn on_its_own_machine_where_no_other_one_sees_its_checkpoint() {
 }
 
 #[test]
+fn nothing_begins_anew_while_the_disk_of_its_logs_is_not_there() {
+    let Some(mut lost) = Lost::new(true) else { return };
+    lost.run("h1");
+    // Its machine comes back without the disk.
+    let disk = lost.lab.hosts.home(0).join("disk");
+    let away = lost.lab.hosts.home(0).join("away");
+    lost.lab.hosts.kill(0);
+    std::fs::rename(&disk, &away).unwrap();
+    lost.lab.hosts.reboot(0);
+    wait_until("MONITOR waits for it", || {
+        let tried = lost.lab.env.tpu("resume 1 --yes");
+        tried.code == 6 && tried.stderr.contains("what was logged there is not to be seen")
+    });
+    assert_eq!(lost.lab.env.jobs("alice").len(), 1);
+    // With it, it goes on from there.
+    lost.lab.hosts.kill(0);
+    std::fs::remove_dir_all(&disk).unwrap();
+    std::fs::rename(&away, &disk).unwrap();
+    lost.lab.hosts.begin(0);
+    assert_eq!(lost.successor()["tpu"], "h1");
+    assert!(lost.says(2).contains("--config.load_from="), "{}", lost.says(2));
+    lost.end();
+}
+
+#[test]
 fn nobody_who_asks_for_it_by_hand_loses_it_either() {
     let Some(mut lost) = Lost::new(true) else { return };
     lost.run_by("h1", "rule=pass");

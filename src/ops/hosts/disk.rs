@@ -1,7 +1,6 @@
 //! What a machine sees of a directory, by its own word: nobody else can tell which disks it shares.
 
 use crate::model::data::Data;
-use crate::model::ids::TargetName;
 use crate::model::job::Job;
 use crate::model::target::{Machines, Target};
 use crate::ops::{Ctx, Error};
@@ -14,21 +13,35 @@ pub fn sees(ctx: &Ctx, data: &Data, target: &Target, dir: &str) -> Result<bool, 
 }
 
 /// Whether an attempt may have left something on a disk that its machine has for itself: there is something in its
-/// log directory, and not what we write there from the first moment on. Asked only of machines at addresses that
-/// somebody registered; all others see what their kind says.
+/// log directory, and not what we write there from the first moment on. An error where that disk is not there, or
+/// where the machine never had the attempt. Asked only of machines at addresses that somebody registered; all others
+/// see what their kind says.
 pub fn has_own(ctx: &Ctx, data: &Data, attempt: &Job, log: &str) -> Result<bool, Error> {
     let target = data.target(&attempt.tpu);
-    let Some(target) = target.filter(|of| of.machines == Machines::Fixed && attempt.is_native())
-    else {
-        return Ok(false);
-    };
-    let dir = quoted(log)?;
-    let own = format!("[ ! -e {dir}/output.log ] && [ -n \"$(ls -A -- {dir} 2>/dev/null)\" ]");
-    is_so(ctx, data, &target, &own)
+    let target = target.filter(|of| of.machines == Machines::Fixed && attempt.is_native());
+    let (Some(target), Some(launch)) = (target, &attempt.launch) else { return Ok(false) };
+    let script = format!("run={}.0 dir={}\n{OWN}", quoted(launch.token.as_str())?, quoted(log)?);
+    is_so(ctx, data, &target, &script)
 }
 
-fn quoted(dir: &str) -> Result<String, Error> {
-    let quoted = shlex::try_quote(dir).map_err(|_| Error::usage(format!("a NUL in {dir:?}")))?;
+/// Ends with 0 where something is in the directory that only this machine sees, with 1 where nothing is, and with
+/// [`GONE`] where that cannot be said: see `worker.sh` for what lies there.
+const OWN: &str = r#"
+run=$HOME/.tpu/runs/$run
+[ -d "$run" ] || exit 44
+[ ! -e "$dir/output.log" ] || exit 1
+if [ ! -d "$dir" ]; then
+    [ ! -e "$run/logs" ] || exit 44
+    exit 1
+fi
+found=$(ls -A -- "$dir") || exit 44
+[ -n "$found" ]"#;
+
+/// By this code a script says that the disk is not there.
+const GONE: i32 = 44;
+
+fn quoted(word: &str) -> Result<String, Error> {
+    let quoted = shlex::try_quote(word).map_err(|_| Error::usage(format!("a NUL in {word:?}")))?;
     Ok(quoted.into_owned())
 }
 
@@ -38,14 +51,14 @@ fn is_so(ctx: &Ctx, data: &Data, target: &Target, test: &str) -> Result<bool, Er
     let why = match answer {
         Some(Ok(answer)) if answer.code == 0 => return Ok(true),
         Some(Ok(answer)) if answer.code == 1 => return Ok(false),
+        Some(Ok(answer)) if answer.code == GONE => {
+            "what was logged there is not to be seen".to_owned()
+        }
         Some(Ok(answer)) => format!("code {}", answer.code),
         Some(Err(why)) => why,
         None => "nobody asked it".to_owned(),
     };
-    Err(silent(&target.name, &why))
-}
-
-fn silent(name: &TargetName, why: &str) -> Error {
-    Error::unreachable(format!("what {name} has on its disk is unknown: {why}"))
-        .hint(format!("nothing was changed; look at it: tpu hosts probe {name}"))
+    let what = format!("what {} has on its disk is unknown: {why}", target.name);
+    Err(Error::unreachable(what)
+        .hint(format!("nothing was changed; look at it: tpu ssh {}", target.name)))
 }

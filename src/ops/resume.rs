@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Event, Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::spec::{JobSpec, TargetRequest};
@@ -166,13 +166,31 @@ fn under_lease(
     let done = keep_failure(ctx, plan).and_then(|()| stop_leftovers(ctx, request)).and_then(|()| {
         fail::fail_point!("resume-stopped");
         lease::renew(ctx, lease)?;
-        attempt::start(ctx, plan, Some(lease))
+        let plan = looked_at_again(ctx, plan, &request.job)?;
+        attempt::start(ctx, &plan, Some(lease))
     });
     if done.is_err() {
         // It runs out by itself; the error at hand says more than this one could.
         drop(lease::release(ctx, lease));
     }
     done
+}
+
+/// The GPUs that an attempt was given of a target.
+fn own_gpus(job: &Job, target: &TargetName) -> Vec<u32> {
+    let share = job.share.as_ref().filter(|_| job.tpu == *target);
+    share.and_then(|share| share.gpus.clone()).unwrap_or_default()
+}
+
+/// The same plan with the GPUs on which somebody is still at work, now that what was left of the lineage is stopped.
+fn looked_at_again(ctx: &Ctx, plan: &LaunchPlan, parent: &JobId) -> Result<LaunchPlan, Error> {
+    let data = ctx.data()?;
+    let mut again = plan.clone();
+    if !own_gpus(job_of(&data, parent)?, &plan.target.name).is_empty() {
+        let busy = probe::before_start(ctx, &data, &plan.target);
+        again.busy = if plan.force { busy.unwrap_or_default() } else { busy? };
+    }
+    Ok(again)
 }
 
 /// Writes down why an attempt is succeeded, before an engine is told to stop what is left of it: from then on the
@@ -220,8 +238,9 @@ pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
     let counted = ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, &lease.job)?;
-        // What cannot be asked now, or has been overtaken, is no attempt.
-        let is_tried = matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
+        // What cannot be asked now, has been overtaken or passes by itself is no attempt.
+        let is_tried =
+            !error.passes && matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
         let stands = still_holds(job, &reaction.seen).is_ok();
         lease.check(job)?;
         lease::free(job);
@@ -280,8 +299,11 @@ fn plan_with(
         Provided::Already => probe::before_start(ctx, &data, &target)?,
         Provided::Later | Provided::LaterByRule => BTreeMap::new(),
     };
+    // What is at work on its own ones is most likely left of it: that is stopped, and they are looked at again.
+    let own = own_gpus(job, &target.name);
+    let busy = busy.into_iter().filter(|(gpu, _)| !own.contains(gpu)).collect();
     let applicant = Applicant { target: &target, ask: &spec.ask, busy: &busy, but: Some(id) };
-    let known_dead = room::check(ctx, &data, &applicant, (provided, request.force))?;
+    let occupants = room::check(ctx, &data, &applicant, (provided, request.force))?;
     let (start, code) = successor::of(ctx, user, job, request.how)?;
     if let Some(ResumeFrom::Nothing(looked)) = &start
         && !(request.from_nothing || request.force)
@@ -330,7 +352,7 @@ fn plan_with(
         stage_dir,
         roots,
         force: request.force,
-        known_dead,
+        occupants,
         busy,
         machine,
         ticket: None,

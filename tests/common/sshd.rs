@@ -255,7 +255,8 @@ impl Hosts {
         let driver = format!(
             "case $1 in\n\
              --query-gpu=*) for gpu in 0 1 2 3; do echo \"$gpu, GPU-$gpu, Stand-in, 0, 1, 1024, 40\"; done ;;\n\
-             --query-compute-apps=*) cat '{}' 2>/dev/null ;;\nesac\nexit 0",
+             --query-compute-apps=*) while IFS=', ' read -r gpu pid; do\n\
+             [ ! -d \"/proc/$pid\" ] || echo \"$gpu, $pid\"; done 2>/dev/null <'{}' ;;\nesac\nexit 0",
             apps.display()
         );
         write_script(&programs.join("nvidia-smi"), &driver);

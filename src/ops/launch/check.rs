@@ -72,7 +72,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         if request.force { busy.ok() } else { note(&mut problems, busy) }
     });
     let busy = asked.unwrap_or_default();
-    let known_dead = target
+    let occupants = target
         .as_ref()
         .and_then(|target| {
             let applicant = Applicant { target, ask: &spec.ask, busy: &busy, but: None };
@@ -111,7 +111,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         stage_dir: None,
         roots,
         force: request.force,
-        known_dead,
+        occupants,
         busy,
         machine,
         ticket: None,

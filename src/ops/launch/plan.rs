@@ -44,8 +44,8 @@ pub struct LaunchPlan {
     pub roots: Roots,
     /// Busy targets and the like do not count.
     pub force: bool,
-    /// Records that claim the target and look live, but are dead by the facts.
-    pub known_dead: Vec<JobId>,
+    /// Who was on the target by the facts.
+    pub occupants: Occupants,
     /// GPUs of the target on which somebody else is at work, with whom.
     pub busy: BTreeMap<u32, String>,
     /// The machine that the target was when it was looked at.
@@ -76,6 +76,15 @@ pub struct Machine {
     pub created_at: Timestamp,
     /// When its control plane said so.
     pub seen_at: Timestamp,
+}
+
+/// Who was on a target by the facts when a plan was made: the claim knows records alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupants {
+    /// Jobs that are at work there, or of which something is left, whatever their records say.
+    pub present: Vec<JobId>,
+    /// Jobs whose records claim it, and that are dead.
+    pub dead: Vec<JobId>,
 }
 
 /// The attempt that a new one succeeds.

@@ -12,7 +12,7 @@ use crate::model::time::Timestamp;
 use crate::ops::{Ctx, Error, board, snapshot};
 use crate::plan::slots::{self, Short, Tenant};
 
-use super::plan::{LaunchPlan, Provided};
+use super::plan::{LaunchPlan, Occupants, Provided};
 
 /// A job that wants a place on a target.
 #[derive(Clone, Copy)]
@@ -27,26 +27,28 @@ pub struct Applicant<'a> {
     pub but: Option<&'a JobId>,
 }
 
-/// Refuses a job that a target has no room for. Returns the records that claim it and are dead by the facts.
+/// Refuses a job that a target has no room for. Returns who is there by the facts.
 pub fn check(
     ctx: &Ctx,
     data: &Data,
     applicant: &Applicant<'_>,
     (provided, force): (Provided, bool),
-) -> Result<Vec<JobId>, Error> {
+) -> Result<Occupants, Error> {
     let target = applicant.target;
     if !force {
         may_begin(data, target)?;
     }
     if target.capacity.is_unlimited() {
-        return give(applicant, &target.capacity, &[], force).map(|_| Vec::new());
+        return give(applicant, &target.capacity, &[], force).map(|_| Occupants::default());
     }
     let users = snapshot::users_of_target(ctx, data, &target.name);
     let left = users.left.iter().filter(|_| provided != Provided::LaterByRule);
     let present = users.live.iter().chain(left).filter(|job| Some(*job) != applicant.but);
-    let tenants: Vec<Tenant<'_>> = present.map(|id| tenant(data, id)).collect();
+    let present: Vec<JobId> = present.cloned().collect();
+    let tenants: Vec<Tenant<'_>> = present.iter().map(|id| tenant(data, id)).collect();
     give(applicant, &target.capacity, &tenants, force)?;
-    Ok(if force { Vec::new() } else { users.dead })
+    let dead = if force { Vec::new() } else { users.dead };
+    Ok(Occupants { present, dead })
 }
 
 /// A job with what it was given.
@@ -55,7 +57,7 @@ pub fn tenant<'a>(data: &'a Data, job: &JobId) -> Tenant<'a> {
 }
 
 /// The same in the transaction that claims the job: what it is given. A job that has failed since the check may
-/// still be at work.
+/// still be at work, and one that has ended may have left something that is.
 pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Error> {
     let name = &plan.target.name;
     if !plan.force {
@@ -67,10 +69,12 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
         return Ok(None);
     }
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
+    let occupants = &plan.occupants;
     let tenants: Vec<Tenant<'_>> = data
         .jobs()
-        .filter(|job| job.tpu == *name && holds(job) && Some(job.id()) != parent)
-        .filter(|job| !plan.known_dead.contains(&job.id()))
+        .filter(|job| job.tpu == *name && Some(job.id()) != parent)
+        .filter(|job| holds(job) || occupants.present.contains(&job.id()))
+        .filter(|job| !occupants.dead.contains(&job.id()))
         .map(|job| Tenant { job: job.id(), share: job.share.as_ref() })
         .collect();
     let ask = &plan.spec.ask;

@@ -1,5 +1,7 @@
 //! Which targets are meant: by their names, their aliases, patterns of names, their pools and their tags.
 
+use std::collections::HashSet;
+
 use crate::model::data::Data;
 use crate::model::ids::TargetName;
 use crate::model::pattern;
@@ -44,6 +46,23 @@ pub fn named(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
         }
     }
     Ok(targets)
+}
+
+/// The same without what is not known any more; an error where nothing is left. For what was typed long ago.
+pub fn still_known(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
+    let (mut targets, mut unknown): (Vec<Target>, _) = (Vec::new(), None);
+    for name in words.iter().flat_map(|word| expanded(word).unwrap_or_default()) {
+        match called(data, &name) {
+            Ok(called) => targets.extend(called),
+            Err(error) => unknown = unknown.or(Some(error)),
+        }
+    }
+    let mut seen = HashSet::new();
+    targets.retain(|target| seen.insert(target.name.clone()));
+    match unknown {
+        Some(error) if targets.is_empty() => Err(error),
+        Some(_) | None => Ok(targets),
+    }
 }
 
 /// Whether a word stands for several machines: a pattern, a pool or a tag, and no target of that very name.

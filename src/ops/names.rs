@@ -9,6 +9,7 @@ use crate::plan::types::{TypeExpr, parse_type};
 
 use super::Error;
 use super::called;
+use super::named::members;
 
 /// Keys of the grammar, and the letters that stand for some of them.
 const KEYS: [&str; 25] = [
@@ -90,6 +91,8 @@ fn meaning(data: &Data, name: &str, commands: &[String]) -> Option<&'static str>
             Some("it is a user")
         } else if data.registry().is_known_beside_aliases(&TargetName::from(name)) {
             Some("it is a target")
+        } else if !members(data, name).is_empty() {
+            Some("it is a pool or a tag of machines")
         } else {
             None
         }

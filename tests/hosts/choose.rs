@@ -82,6 +82,8 @@ fn a_machine_that_is_forgotten_ends_the_wait_for_it_alone_and_holds_nobody_up() 
         waiting
     };
     let (first, second) = (waits("h1 gpus=0", 1), waits("h2 gpus=0", 2));
+    // One of a pattern that goes leaves the others to whoever waits.
+    lab.env.change(|data| data.waiting_mut()[1].any_of.among = vec!["h[2-3]".to_owned()]);
     // As if the first had waited for one that is not known any more, and had not looked yet.
     lab.env.change(|data| data.waiting_mut()[0].any_of.among = vec!["gone[1-2]".to_owned()]);
     drop(lab.env.tpu("kill 2 -y").exits(0));

@@ -97,6 +97,20 @@ fn on_one_of_those_among_which_its_own_was_chosen() {
 }
 
 #[test]
+fn on_another_machine_although_somebody_else_has_taken_its_own_since() {
+    let Some(mut lost) = Lost::new(false) else { return };
+    lost.run("h1");
+    // A word that names a pool cannot become that of a target, and the other way round.
+    drop(lost.lab.env.tpu("register lab --address nowhere").exits(4).says(&["pool"]));
+    drop(lost.lab.env.tpu("hosts set h1 --pool h2").exits(2).says(&["it is the target h2"]));
+    lost.lab.hosts.kill(0);
+    drop(lost.lab.env.tpu("reserve h1 bob --for 1h").exits(0));
+    lost.lab.hosts.reboot(0);
+    assert_eq!(lost.successor()["tpu"], "h2");
+    lost.end();
+}
+
+#[test]
 fn on_its_own_machine_where_no_other_one_sees_its_checkpoint() {
     let Some(mut lost) = Lost::new(true) else { return };
     lost.run("h1");

@@ -21,12 +21,13 @@ use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::line::{Ticket, WaitingRun};
 use crate::model::spec::{AnyOf, TargetRequest};
+use crate::model::target::Target;
 use crate::model::time;
 use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, RunRequest, check};
-use crate::ops::named::named;
+use crate::ops::named::still_known;
 use crate::ops::{Ctx, Error, Kind, lease, watch};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::choice::{Assignment, Candidate, Ranking, Unfit};
@@ -70,6 +71,12 @@ impl Wish {
         self.any_of.in_words()
     }
 
+    /// The machines that are wished for, as far as they are still known.
+    fn machines(&self, data: &Data) -> Result<Vec<Target>, Error> {
+        let machines = still_known(data, &self.any_of.among)?;
+        hosts::refuse_engine(&machines).map(|()| machines)
+    }
+
     fn of_ticket(ticket: &Ticket) -> Self {
         let ask = ticket.wish.as_ref().map(|wish| wish.spec.ask.clone()).unwrap_or_default();
         Self { user: ticket.user.clone(), any_of: ticket.any_of.clone(), ask }
@@ -103,12 +110,14 @@ fn ranking(ctx: &Ctx, wish: &Wish, ticket: Option<&str>) -> Result<Ranking, Erro
     let before: Vec<Wish> = waiting
         .filter(|other| counts(ctx, other))
         .map(Wish::of_ticket)
-        .filter(|wish| named(&data, &wish.any_of.among).is_ok())
+        .filter(|wish| wish.machines(&data).is_ok())
         .collect();
     let all: Vec<&Wish> = before.iter().chain([wish]).collect();
     let mut field = Field::of(ctx, &data, &all)?;
     for earlier in &before {
-        if let Some(first) = field.ranking(earlier)?.picks.into_iter().next() {
+        // Nobody stands behind the trouble of another.
+        let picks = field.ranking(earlier).map(|ranking| ranking.picks).unwrap_or_default();
+        if let Some(first) = picks.first() {
             field.take(earlier, &first.target);
         }
     }
@@ -134,8 +143,13 @@ impl<'a> Field<'a> {
         } else {
             super::look(ctx)?.targets
         };
-        let among = wishes.iter().filter(is_of_hosts).flat_map(|wish| wish.any_of.among.clone());
-        let hosts = hosts::candidates(ctx, data, &among.collect::<Vec<_>>())?;
+        let mut machines: Vec<Target> = Vec::new();
+        for wish in wishes.iter().filter(is_of_hosts) {
+            let new = wish.machines(data)?.into_iter();
+            let new: Vec<Target> = new.filter(|one| !machines.contains(one)).collect();
+            machines.extend(new);
+        }
+        let hosts = hosts::candidates(ctx, data, &machines);
         Ok(Self { ctx, data, rows, hosts })
     }
 
@@ -144,10 +158,13 @@ impl<'a> Field<'a> {
             let picks = choose(self.data, &self.rows, wish)?;
             return Ok(Ranking { picks, unfit: Vec::new() });
         }
-        let AnyOf { among, policy, .. } = &wish.any_of;
-        let wanted =
-            hosts::HostRequest { user: &wish.user, among, policy: *policy, ask: &wish.ask };
-        hosts::among(self.ctx, self.data, &self.hosts, &wanted)
+        let wanted = hosts::HostRequest {
+            user: &wish.user,
+            among: &wish.machines(self.data)?,
+            policy: wish.any_of.policy,
+            ask: &wish.ask,
+        };
+        hosts::rank(self.ctx, self.data, &self.hosts, &wanted)
     }
 
     /// One who came earlier has chosen.

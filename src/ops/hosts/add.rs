@@ -13,8 +13,8 @@ use crate::ops::names::refuse_taken;
 use crate::ops::targets;
 use crate::ops::{Ctx, Error};
 
-use super::Limits;
 use super::probe::{self, PATIENCE};
+use super::{Limits, edit};
 use crate::ops::named::expanded;
 
 /// What is said of machines, beside their names.
@@ -62,6 +62,7 @@ pub fn add(
     for (name, _) in &new {
         refuse_known(&data, name, commands)?;
     }
+    said.pools.iter().chain(&said.tags).try_for_each(|word| edit::may_group(&data, word))?;
     let answers: Vec<Option<Result<MachineFact, String>>> = if is_asked {
         let with_them = with(&data, &new);
         let there: Vec<Target> =

@@ -12,19 +12,24 @@ use crate::ops::{Ctx, Error, board, snapshot};
 use crate::plan::choice::{self, Candidate, Ranking};
 
 use super::probe;
-use crate::ops::named::named;
 
-/// The machines that words name, each with who is there by the facts.
-pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candidate>, Error> {
-    let targets = named(data, words)?;
-    if let Some(engine) = targets.iter().find(|target| target.machines == Machines::Engine) {
-        let what = format!("{} queues its jobs by itself", engine.name);
-        return Err(Error::usage(what).hint("name it alone, as in: tpu run NAME -- COMMAND"));
+/// Refuses an engine among machines of which one is to be chosen.
+pub fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
+    match targets.iter().find(|target| target.machines == Machines::Engine) {
+        None => Ok(()),
+        Some(engine) => {
+            let what = format!("{} queues its jobs by itself", engine.name);
+            Err(Error::usage(what).hint("name it alone, as in: tpu run NAME -- COMMAND"))
+        }
     }
+}
+
+/// Machines, each with who is there by the facts.
+pub fn candidates(ctx: &Ctx, data: &Data, targets: &[Target]) -> Vec<Candidate> {
     let mut users = snapshot::users_of_targets(ctx, data, |job| {
         targets.iter().any(|target| target.name == job.tpu)
     });
-    let candidate = |target: Target| {
+    let candidate = |target: &Target| {
         let present = users.remove(&target.name).unwrap_or_default().present();
         let share = |job: JobId| {
             let share = data.job(&job).and_then(|record| record.share.clone());
@@ -35,10 +40,10 @@ pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candid
             capacity: target.capacity,
             busy: BTreeMap::new(),
             closed: data.drained(&target.name).map(ToString::to_string),
-            target: target.name,
+            target: target.name.clone(),
         }
     };
-    Ok(targets.into_iter().map(candidate).collect())
+    targets.iter().map(candidate).collect()
 }
 
 /// Who wants one of some machines.
@@ -46,8 +51,8 @@ pub fn candidates(ctx: &Ctx, data: &Data, words: &[String]) -> Result<Vec<Candid
 pub struct HostRequest<'a> {
     /// For whom.
     pub user: &'a UserName,
-    /// The machines, as typed.
-    pub among: &'a [String],
+    /// The machines.
+    pub among: &'a [Target],
     /// How one of them is chosen; `None`: as the settings say.
     pub policy: Option<Policy>,
     /// What the job asks of it.
@@ -55,13 +60,12 @@ pub struct HostRequest<'a> {
 }
 
 /// Those of the candidates that are wanted, in the order in which they are to be tried.
-pub fn among(
+pub fn rank(
     ctx: &Ctx,
     data: &Data,
     candidates: &[Candidate],
     wanted: &HostRequest<'_>,
 ) -> Result<Ranking, Error> {
-    let named = named(data, wanted.among)?;
     let policy = match wanted.policy {
         Some(policy) => policy,
         None => ctx.settings(Some(user_of(data, wanted.user)?))?.policy,
@@ -72,7 +76,7 @@ pub fn among(
         let kept = may.err().map(|error| error.message);
         Candidate { closed: candidate.closed.clone().or(kept), ..candidate.clone() }
     };
-    let candidates: Vec<Candidate> = named.iter().filter_map(of).map(open).collect();
+    let candidates: Vec<Candidate> = wanted.among.iter().filter_map(of).map(open).collect();
     let mut draw = |below: usize| {
         let number = u64::from_str_radix(&ctx.random.hex(8), 16).unwrap_or_default();
         usize::try_from(number % (below.max(1) as u64)).unwrap_or_default()
@@ -90,8 +94,7 @@ pub fn is_usable(
 ) -> Result<BTreeMap<u32, String>, String> {
     let target = data.target(name).ok_or_else(|| "it is not known any more".to_owned())?;
     let busy = probe::before_start(ctx, data, &target).map_err(|error| error.message)?;
-    let candidates = candidates(ctx, data, &[name.as_str().to_owned()]);
-    let candidate = candidates.map_err(|error| error.message)?.pop();
+    let candidate = candidates(ctx, data, std::slice::from_ref(&target)).pop();
     let with_them = candidate.map(|candidate| Candidate { busy: busy.clone(), ..candidate });
     match with_them.map(|candidate| candidate.give(ask)) {
         None | Some(Ok(_)) => Ok(busy),

@@ -75,6 +75,11 @@ pub fn set(
         let mut changed = Vec::new();
         for target in named(&tx.data, words)? {
             may_be_set(&target, edit)?;
+            edit.pools
+                .iter()
+                .chain(&edit.tags)
+                .flatten()
+                .try_for_each(|word| may_group(&tx.data, word))?;
             let registration = edit.applied(&target, registration(&tx.data, &target));
             tx.data.registry_mut().register(target.name.clone(), registration);
             let capacity = edit.limits.of(target.capacity);
@@ -83,6 +88,18 @@ pub fn set(
         }
         Ok(changed)
     })
+}
+
+/// Refuses a word for several machines that is one target: it would mean that one.
+pub(super) fn may_group(data: &Data, word: &str) -> Result<(), Error> {
+    match data.resolve_target(word) {
+        None => Ok(()),
+        Some(target) => Err(Error::usage(format!(
+            "'{word}' cannot name a pool: it is the target {}",
+            target.name
+        ))
+        .hint("take another word")),
+    }
 }
 
 fn may_be_set(target: &Target, edit: &HostEdit) -> Result<(), Error> {

@@ -8,7 +8,8 @@ use crate::model::job::Job;
 use crate::model::lineage::Lineage;
 use crate::model::policy::Policy;
 use crate::model::spec::{AnyOf, TargetRequest};
-use crate::model::target::Machines;
+use crate::model::target::{Machines, Target};
+use crate::ops::named::{members, still_known};
 use crate::ops::{Ctx, Error};
 use crate::plan::choice::{Assignment, Ranking};
 
@@ -51,11 +52,14 @@ pub fn look(
         return Ok(Search::default());
     }
     let (among, policy) = meant(data, job);
+    let among: Vec<Target> = among
+        .into_iter()
+        .filter(|other| other.machines == Machines::Fixed && other.name != job.tpu)
+        .collect();
     let spec = job.spec_with(Vec::new());
-    let mut candidates = choose::candidates(ctx, data, &among)?;
-    candidates.retain(|candidate| candidate.target != job.tpu);
+    let candidates = choose::candidates(ctx, data, &among);
     let wanted = HostRequest { user: &user.name, among: &among, policy, ask: &spec.ask };
-    let Ranking { mut picks, unfit } = choose::among(ctx, data, &candidates, &wanted)?;
+    let Ranking { mut picks, unfit } = choose::rank(ctx, data, &candidates, &wanted)?;
     // Where another attempt of it was lost, too, comes last.
     let lost = lost_with(user, job);
     picks.sort_by_key(|pick| lost.contains(&pick.target));
@@ -76,19 +80,25 @@ pub fn look(
     Ok(Search { found: None, passed })
 }
 
-/// Among which machines one is looked for, as words that name them, and how one of them is chosen. Words that name
-/// nothing any more are none.
-fn meant(data: &Data, job: &Job) -> (Vec<String>, Option<Policy>) {
-    let (among, policy) = match job.spec_with(Vec::new()).target {
-        TargetRequest::Any(AnyOf { among, policy, .. }) if !among.is_empty() => (among, policy),
+/// Among which machines one is looked for, and how one of them is chosen: those among which its own was, or those of
+/// the pools of its own. A pool that is called as a target is a pool here.
+fn meant(data: &Data, job: &Job) -> (Vec<Target>, Option<Policy>) {
+    match job.spec_with(Vec::new()).target {
+        TargetRequest::Any(AnyOf { among, policy, .. }) if !among.is_empty() => {
+            (still_known(data, &among).unwrap_or_default(), policy)
+        }
         TargetRequest::Any(_) | TargetRequest::Named(_) => {
             let host = data.registration(&job.tpu).and_then(|known| known.host.as_ref());
-            (host.map(|host| host.pools.clone()).unwrap_or_default(), None)
+            let pools = host.map(|host| host.pools.as_slice()).unwrap_or_default();
+            let mut machines: Vec<Target> = Vec::new();
+            for machine in pools.iter().flat_map(|pool| members(data, pool)) {
+                if !machines.contains(&machine) {
+                    machines.push(machine);
+                }
+            }
+            (machines, None)
         }
-    };
-    let is_known =
-        |word: &String| crate::ops::named::named(data, std::slice::from_ref(word)).is_ok();
-    (among.into_iter().filter(is_known).collect(), policy)
+    }
 }
 
 /// The machines with which attempts before this one were lost.

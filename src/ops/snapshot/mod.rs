@@ -19,7 +19,7 @@ use crate::model::ids::{JobId, JobNumber, TargetName};
 use crate::model::job::{Job, Launch, Status, StoredVerdict};
 use crate::model::lineage;
 use crate::model::rules::Action;
-use crate::model::target::Machines;
+use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::decide::{Decision, Owners, Situation, decide};
@@ -435,8 +435,12 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     if !matches!(job.status, Status::Error(_)) {
         return Vec::new();
     }
-    let Some(target) = data.target(&job.tpu).filter(|target| !target.capacity.is_unlimited())
-    else {
+    // One that was lost with its machine may go on on another one: that is found out when it begins.
+    let may_go_elsewhere = |target: &Target| {
+        target.machines == Machines::Fixed && job.status == Status::Error(ErrorKind::Lost)
+    };
+    let target = data.target(&job.tpu).filter(|target| !target.capacity.is_unlimited());
+    let Some(target) = target.filter(|target| !may_go_elsewhere(target)) else {
         return Vec::new();
     };
     let tenants: Vec<Tenant<'_>> = data

@@ -47,6 +47,25 @@ fn a_dry_run_remembers_nothing_and_a_bad_file_is_none() {
 }
 
 #[test]
+fn a_jobset_that_breaks_later_keeps_nobody_from_what_is_known_here() {
+    let env = lab();
+    drop(env.tpu("import cloudmesh spec.yaml --no-probe").exits(0));
+    drop(env.tpu("cms set jobset=spec.yaml").exits(0));
+    write_file(&env.path("spec.yaml"), "cloudmesh: [\n");
+    for line in ["cms job list hosts", "cms job list"] {
+        let listed = env.tpu(line).exits(0);
+        assert!(listed.stderr.contains("of the jobset nothing can be said"), "{}", listed.report());
+    }
+    assert!(env.tpu("cms job list hosts").exits(0).stdout.contains("juliet"));
+    drop(env.tpu("cms job info").exits(2));
+    std::fs::remove_file(env.path("spec.yaml")).unwrap();
+    drop(env.tpu("cms job list hosts").exits(0));
+    assert!(env.tpu("cms job info").exits(3).stderr.contains("cannot read"));
+    let shown = env.tpu("cms set jobset --json").exits(0).json();
+    assert_eq!(shown["is_there"], false);
+}
+
+#[test]
 fn hosts_of_the_jobset_that_are_not_known_here_are_named() {
     let env = lab();
     drop(env.tpu("cms set jobset=spec.yaml").exits(0));

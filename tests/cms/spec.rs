@@ -42,6 +42,20 @@ fn the_jobset_of_the_manual_becomes_hosts_and_a_policy() {
 }
 
 #[test]
+fn a_policy_is_nobodys_where_no_user_is_named() {
+    let mut env = lab();
+    env.unset("TPU_USER");
+    let said = env.tpu("import cloudmesh spec.yaml --no-probe --json").exits(0).json();
+    assert_eq!(said["files"][0]["policy"]["fate"], "nobody");
+    assert_eq!(said["files"][0]["hosts"][1]["fate"], "added");
+    for user in ["alice", "bob"] {
+        assert!(env.data()["users"][user]["settings"]["policy"].is_null());
+    }
+    drop(env.tpu("import cloudmesh spec.yaml --no-probe --user bob").exits(0));
+    assert_eq!(env.data()["users"]["bob"]["settings"]["policy"], "smart");
+}
+
+#[test]
 fn a_dry_run_says_the_same_and_changes_nothing() {
     let env = lab();
     let before = env.data_bytes();

@@ -1,26 +1,24 @@
 //! `cms set`, `cms job`: the jobset, its hosts and its scheduler.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{CmsHostsStep, CmsJobFields, CmsJobStep, CmsNames, Kill, Many};
+use crate::cli::args::{CmsHostsStep, CmsJobStep, CmsNames, Kill, Many};
 use crate::cli::commands::hosts::{self as hosts_cmds, limits_of};
 use crate::cli::commands::{kill, settings};
 use crate::cli::print::Output;
 use crate::cli::print::table::columns;
-use crate::jobfile::cloudmesh::template::{Template, TemplateJob};
 use crate::model::ids::UserName;
-use crate::ops::cloudmesh::{self, jobset, template};
+use crate::ops::cloudmesh::{self, jobset};
 use crate::ops::hosts::add::NewHosts;
 use crate::ops::hosts::{self, Host};
-use crate::ops::named::expanded;
 use crate::ops::{Ctx, Error};
 use crate::text::{counted, escape};
-use crate::wire::cloudmesh::{JobsetDocument, PolicyDocument, TemplateDocument};
+use crate::wire::cloudmesh::{JobsetDocument, PolicyDocument};
 use crate::wire::hosts::HostsDocument;
 
-use super::{DELETE, RERUN, RUN, jobs, manual, needs_queue};
+use super::{DELETE, RERUN, RUN, jobs, manual, needs_queue, template, user_at_work};
 
 /// `cms job …`.
 pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
@@ -28,9 +26,9 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         CmsJobStep::Set { file } => set(app, file),
         CmsJobStep::Info => info(app),
         CmsJobStep::Template { file, force, fields } => {
-            write_template(app, file.as_deref(), *force, fields)
+            template::write(app, file.as_deref(), *force, fields)
         }
-        CmsJobStep::Add { file, fields } => Err(add(app, file.as_deref(), fields)?),
+        CmsJobStep::Add { file, fields } => Err(template::add(app, file.as_deref(), fields)?),
         CmsJobStep::List { what: Some(_), .. } => list_hosts(app),
         CmsJobStep::List { what: None, name, status } => {
             jobs::list(app, name.as_deref(), status.as_deref())
@@ -163,18 +161,22 @@ fn missing(ctx: &Ctx, user: Option<&UserName>, known: &[Host]) -> Result<Vec<Str
     if ctx.store.disk().stat(&path).is_err() {
         return Ok(Vec::new());
     }
-    let file = cloudmesh::read(ctx, &path)?;
+    let file = match cloudmesh::read(ctx, &path) {
+        Ok(file) => file,
+        Err(error) => return Ok(vec![jobs::unread(&error)]),
+    };
     let is_known = |name: &str| known.iter().any(|host| host.name.as_str() == name);
     let missing = file.hosts.iter().filter(|host| !is_known(&host.name));
     let names: Vec<&str> = missing.map(|host| host.name.as_str()).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let shown = path.display();
-    Ok(vec![format!(
-        "in the jobset and not known here: {}; take them over: tpu import cloudmesh {shown}",
-        names.join(", ")
-    )])
+    let note = format!(
+        "in the jobset and not known here: {}; take them over: tpu import cloudmesh {}",
+        names.join(", "),
+        path.display()
+    );
+    Ok(vec![escape(&note).into_owned()])
 }
 
 fn add_hosts(app: &App, step: &CmsHostsStep) -> Outcome {
@@ -191,17 +193,11 @@ fn add_hosts(app: &App, step: &CmsHostsStep) -> Outcome {
     if job_counter.is_some() {
         notes.push("--job_counter says nothing here: tpu counts what runs".to_owned());
     }
-    if jobset::current(app.ctx()?, whose_of_settings(app)?.as_ref())?.is_some() {
+    if jobset::current(app.ctx()?, user_at_work(app)?.as_ref())?.is_some() {
         notes.push(READ_ONLY.to_owned());
     }
     let names = std::slice::from_ref(hostname);
     hosts_cmds::added(app, names, &said, !no_probe).map(|output| output.notes(notes))
-}
-
-/// Whose jobset is meant where `--user` is the account on a machine.
-fn whose_of_settings(app: &App) -> Result<Option<UserName>, Error> {
-    let data = app.ctx()?.data()?;
-    Ok(app.requester()?.user_at_work(&data).ok().flatten())
 }
 
 /// A new host takes jobs; one that is not to is told so afterwards.
@@ -230,110 +226,4 @@ fn kill_jobs(app: &App, names: &CmsNames) -> Outcome {
             .hint("as in: cms job kill --name=ls_j, or 'job[0-4]'; every job: tpu kill --all"));
     };
     kill::kill(app, &Kill { jobs: Many { words: vec![name.clone()], all: false }, force: false })
-}
-
-/// Why jobs are not added: what they are is checked all the same, so that a mistake in them is said first.
-fn add(app: &App, file: Option<&str>, fields: &CmsJobFields) -> Result<Error, Error> {
-    let ctx = app.ctx()?;
-    match (file, &fields.name) {
-        (Some(_), Some(_)) => {
-            Err(Error::usage("a file and --name are said").hint("say one of them"))
-        }
-        (None, None) => Err(Error::usage("which jobs?").hint(
-            "as in: cms job add --name=z[0-1] --ip=a,b --executable=ls, or cms job add FILE",
-        )),
-        (Some(file), None) => {
-            let jobs = cloudmesh::read_jobs(ctx, &cloudmesh::place(ctx, file)?)?;
-            let what = format!("{} cannot be added", counted(jobs.len(), "job"));
-            Ok(needs_queue(&what, RUN))
-        }
-        (None, Some(_)) => {
-            let jobs = described(app, fields)?;
-            let line = |job: &TemplateJob| {
-                let of = |key: &str| job.fields.iter().find(|(name, _)| *name == key);
-                let said = |key: &str| of(key).map_or("", |(_, value)| value.as_str());
-                let words = [said("executable"), said("arguments").trim()];
-                let command = words.join(" ");
-                format!("tpu run {} --name {} -- {}", said("ip"), job.name, command.trim_end())
-            };
-            let lines: Vec<String> = jobs.iter().take(SHOWN).map(line).collect();
-            let what = format!("{} cannot be added", counted(jobs.len(), "job"));
-            Ok(needs_queue(&what, &format!("start them now:\n{}", lines.join("\n"))))
-        }
-    }
-}
-
-/// So many commands are said of what a person may type instead.
-const SHOWN: usize = 8;
-
-/// The jobs that options describe, each option one value for all or one for each.
-fn described(app: &App, fields: &CmsJobFields) -> Result<Vec<TemplateJob>, Error> {
-    let names = expanded(fields.name.as_deref().unwrap_or("job"))?;
-    let zipped =
-        |option: &str, said: &Option<String>| template::for_each(&names, option, said.as_deref());
-    let plain =
-        [&fields.name, &fields.executable, &fields.directory, &fields.status, &fields.shell];
-    for said in plain.into_iter().flatten() {
-        template::refuse_unsafe(said)?;
-    }
-    let one = |said: &Option<String>, usual: &str| said.clone().unwrap_or_else(|| usual.to_owned());
-    let (ips, inputs) = (zipped("ip", &fields.ip)?, zipped("input", &fields.input)?);
-    let (outputs, gpus) = (zipped("output", &fields.output)?, zipped("gpu", &fields.gpu)?);
-    let arguments = zipped("arguments", &fields.arguments)?;
-    let usual = if fields.executable.is_none() { "-a" } else { " " };
-    let user = account(app);
-    let job = |(place, name): (usize, &String)| {
-        let of = |all: &[Option<String>], usual: &str| {
-            all.get(place).cloned().flatten().unwrap_or_else(|| usual.to_owned())
-        };
-        TemplateJob {
-            name: name.clone(),
-            fields: vec![
-                ("directory", one(&fields.directory, ".")),
-                ("ip", of(&ips, "localhost")),
-                ("input", of(&inputs, "./data")),
-                ("output", of(&outputs, &format!("./output/{name}"))),
-                ("status", one(&fields.status, "ready")),
-                ("gpu", of(&gpus, " ")),
-                ("user", user.clone()),
-                ("arguments", of(&arguments, usual)),
-                ("executable", one(&fields.executable, "uname")),
-                ("shell", one(&fields.shell, "bash")),
-                ("submitted_to_ip", " ".to_owned()),
-            ],
-        }
-    };
-    Ok(names.iter().enumerate().map(job).collect())
-}
-
-/// The account that is written into a file: `--user`, else whoever this is.
-fn account(app: &App) -> String {
-    let named = app.global.user.as_deref();
-    let account = || ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));
-    named.or_else(account).unwrap_or("username").to_owned()
-}
-
-fn write_template(app: &App, file: Option<&str>, force: bool, fields: &CmsJobFields) -> Outcome {
-    let ctx = app.ctx()?;
-    let user = whose_of_settings(app)?;
-    let path = match file {
-        Some(file) => cloudmesh::place(ctx, file)?,
-        None => match jobset::current(ctx, user.as_ref())? {
-            Some(path) => path,
-            None => cloudmesh::place(ctx, jobset::USUAL)?,
-        },
-    };
-    let jobs = described(app, fields)?;
-    let data = ctx.data()?;
-    let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
-    let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-    let template = Template { user: account(app), policy: settings.policy.as_str(), jobs };
-    template::write(ctx, &path, &template, force)?;
-    let text = written(&path, names.len());
-    Ok(Output::new(text, &TemplateDocument { file: &path, jobs: &names }))
-}
-
-fn written(path: &Path, jobs: usize) -> String {
-    let shown = path.display().to_string();
-    format!("Wrote {} with {}.", escape(&shown), counted(jobs, "job"))
 }

@@ -68,16 +68,24 @@ fn waiting(app: &App, ctx: &Ctx) -> Result<Vec<String>, Error> {
     if ctx.store.disk().stat(&path).is_err() {
         return Ok(Vec::new());
     }
-    let jobs = cloudmesh::read(ctx, &path)?.jobs.len();
+    let jobs = match cloudmesh::read(ctx, &path) {
+        Ok(file) => file.jobs.len(),
+        Err(error) => return Ok(vec![unread(&error)]),
+    };
     if jobs == 0 {
         return Ok(Vec::new());
     }
-    let shown = path.display();
-    Ok(vec![format!(
-        "{} of {shown} {} not imported, as this version has no queue: tpu import cloudmesh {shown} --dry-run",
+    let (shown, are) = (path.display(), if jobs == 1 { "is" } else { "are" });
+    let note = format!(
+        "{} of {shown} {are} not imported, as this version has no queue: tpu import cloudmesh {shown} --dry-run",
         counted(jobs, "job"),
-        if jobs == 1 { "is" } else { "are" },
-    )])
+    );
+    Ok(vec![escape(&note).into_owned()])
+}
+
+/// What is said beside what is known here, where the jobset cannot be read.
+pub(super) fn unread(error: &Error) -> String {
+    escape(&format!("of the jobset nothing can be said: {}", error.message)).into_owned()
 }
 
 /// A status by which jobs are chosen.

@@ -5,12 +5,14 @@ mod cluster;
 mod job;
 mod jobs;
 pub(in crate::cli) mod manual;
+mod template;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{
     Cms, CmsClusterStep, CmsJobStep, CmsPart, CmsQueue, CmsQueueStep, CmsQueueWords,
 };
+use crate::model::ids::UserName;
 use crate::ops::Error;
 
 /// What a command of it does to the world.
@@ -97,4 +99,10 @@ fn needs_queue(what: &str, instead: &str) -> Error {
 fn no_service() -> Error {
     Error::usage("this version of tpu has no REST service")
         .hint("scripts read the documents of --json: tpu check --json")
+}
+
+/// Whose jobset is meant where `--user` is the account on a machine.
+fn user_at_work(app: &App) -> Result<Option<UserName>, Error> {
+    let data = app.ctx()?.data()?;
+    Ok(app.requester()?.user_at_work(&data).ok().flatten())
 }

@@ -23,6 +23,18 @@ fn texts() -> Vec<(&'static str, String)> {
         ("brackets", "[".repeat(100_000)),
         ("an escape in a name", format!("{hosts}      \"a\\e[31m\": {{ip: x}}\n")),
         ("a bell in a value", format!("{hosts}      a: {{ip: \"x\\a\"}}\n")),
+        (
+            "an escape in the name of a job",
+            "cloudmesh:\n  jobset:\n    jobs:\n      \"a\\e[31m\": {}\n".to_owned(),
+        ),
+        (
+            "a bell in a command",
+            "cloudmesh:\n  jobset:\n    jobs:\n      a: {executable: \"x\\a\"}\n".to_owned(),
+        ),
+        (
+            "a list as a command",
+            "cloudmesh:\n  jobset:\n    jobs:\n      a: {executable: [x, y]}\n".to_owned(),
+        ),
         ("an object", "cloudmesh: !!python/object/apply:os.system [id]\n".to_owned()),
         ("two documents", "cloudmesh: {}\n---\ncloudmesh: {}\n".to_owned()),
         ("a long name", format!("{hosts}      ? {}\n      : {{ip: x}}\n", "a b".repeat(5000))),

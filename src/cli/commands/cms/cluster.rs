@@ -1,4 +1,4 @@
-//! `cms cluster`: pools of hosts.
+//! `tpu cms cluster`: pools of hosts.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -18,7 +18,7 @@ use super::job::refuse_closed;
 /// The cluster of whoever names none.
 const USUAL: &str = "default";
 
-/// `cms cluster …`.
+/// `tpu cms cluster …`.
 pub(super) fn run(app: &App, step: &CmsClusterStep) -> Outcome {
     let some = |id: &str| SomeHosts { targets: vec![id.to_owned()] };
     let step = match step {
@@ -48,7 +48,7 @@ fn created(cluster: &CmsClusterName) -> Output {
     let name = crate::text::escape(name);
     let text = format!(
         "Nothing is to be made: the cluster {name} is there as soon as a host is in it, as by\n\
-         cms cluster add --cluster={name} --id=NAME\n"
+         tpu cms cluster add --cluster={name} --id=NAME\n"
     );
     Output::new(text.clone(), &TextDocument { text: &text })
 }
@@ -90,7 +90,7 @@ fn set(id: &str, key: &str, value: &str) -> Result<HostsStep, Error> {
         ("status", Some("inactive")) => return Ok(drain(id)),
         ("status", _) => {
             return Err(Error::usage("a status is active or inactive")
-                .hint("as in: cms cluster set --id=j1 --key=status --value=inactive"));
+                .hint("as in: tpu cms cluster set --id=j1 --key=status --value=inactive"));
         }
         ("ip" | "name" | "user", _) => {
             return Err(Error::usage(format!("{key} of a host is what it was added with"))

@@ -1,4 +1,4 @@
-//! `cms set`, `cms job`: the jobset, its hosts and its scheduler.
+//! `tpu cms set`, `tpu cms job`: the jobset, its hosts and its scheduler.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::wire::hosts::HostsDocument;
 
 use super::{DELETE, RERUN, RUN, jobs, manual, needs_queue, template, user_at_work};
 
-/// `cms job …`.
+/// `tpu cms job …`.
 pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
     match step {
         CmsJobStep::Set { file } => set(app, file),
@@ -44,7 +44,9 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         }
         CmsJobStep::Scheduler { policy: None, what: Some(_) } => scheduler(app),
         CmsJobStep::Scheduler { policy: None, what: None } => Err(Error::usage("which policy?")
-            .hint("as in: cms job scheduler --policy=random; cms job scheduler info shows it")),
+            .hint(
+                "as in: tpu cms job scheduler --policy=random; tpu cms job scheduler info shows it",
+            )),
         CmsJobStep::Help => Ok(manual::page()),
     }
 }
@@ -60,7 +62,7 @@ fn whose(app: &App) -> Result<Option<UserName>, Error> {
     Ok(app.known_user(&*app.ctx()?.data()?))
 }
 
-/// `cms set jobset[=FILE]`.
+/// `tpu cms set jobset[=FILE]`.
 pub(super) fn variable(app: &App, variable: &str) -> Outcome {
     match variable.split_once('=') {
         None if variable == "jobset" => shown(app),
@@ -68,14 +70,14 @@ pub(super) fn variable(app: &App, variable: &str) -> Outcome {
         _ => {
             let name = variable.split('=').next().unwrap_or_default();
             Err(Error::usage(format!("'{name}' is no variable that tpu keeps"))
-                .hint("as in: cms set jobset=FILE; other values: tpu get-settings"))
+                .hint("as in: tpu cms set jobset=FILE; other values: tpu get-settings"))
         }
     }
 }
 
 fn no_jobset() -> Error {
     Error::not_found("no jobset is set").hint(format!(
-        "as in: cms set jobset=FILE; `cms job template FILE` writes one; Cloudmesh keeps it in {}",
+        "as in: tpu cms set jobset=FILE; `tpu cms job template FILE` writes one; Cloudmesh keeps it in {}",
         jobset::USUAL
     ))
 }
@@ -102,7 +104,7 @@ fn set(app: &App, file: &str) -> Outcome {
     let next = if is_there {
         format!("take its hosts over: tpu import cloudmesh {shown}")
     } else {
-        "it is not there yet: cms job template writes it".to_owned()
+        "it is not there yet: tpu cms job template writes it".to_owned()
     };
     let document = JobsetDocument { jobset: &path, is_there };
     Ok(Output::new(format!("jobset='{shown}'"), &document).notes(vec![READ_ONLY.to_owned(), next]))
@@ -147,7 +149,7 @@ fn list_hosts(app: &App) -> Outcome {
     let rows: Vec<Vec<String>> = own.iter().map(row).collect();
     let titles = ["NAME", "IP", "CPUS", "STATUS", "JOB_COUNTER", "MAX_JOBS_ALLOWED"];
     let text = if rows.is_empty() {
-        "No hosts. As in: cms job hosts add --hostname=NAME --ip=IP --cpus=N\n".to_owned()
+        "No hosts. As in: tpu cms job hosts add --hostname=NAME --ip=IP --cpus=N\n".to_owned()
     } else {
         columns(&titles, &rows)
     };
@@ -222,8 +224,9 @@ fn scheduler(app: &App) -> Outcome {
 
 fn kill_jobs(app: &App, names: &CmsNames) -> Outcome {
     let Some(name) = &names.name else {
-        return Err(Error::usage("which jobs?")
-            .hint("as in: cms job kill --name=ls_j, or 'job[0-4]'; every job: tpu kill --all"));
+        return Err(Error::usage("which jobs?").hint(
+            "as in: tpu cms job kill --name=ls_j, or 'job[0-4]'; every job: tpu kill --all",
+        ));
     };
     kill::kill(app, &Kill { jobs: Many { words: vec![name.clone()], all: false }, force: false })
 }

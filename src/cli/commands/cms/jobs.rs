@@ -12,7 +12,7 @@ use crate::ops::{Ctx, Error, snapshot};
 use crate::text::{counted, escape};
 use crate::wire::jobs::SnapshotDocument;
 
-/// `cms job list [--name=TEXT] [--status=STATUS]`.
+/// `tpu cms job list [--name=TEXT] [--status=STATUS]`.
 pub(super) fn list(app: &App, name: Option<&str>, status: Option<&str>) -> Outcome {
     let status = status.map(known_status).transpose()?;
     listed(app, |jobs| {
@@ -21,7 +21,7 @@ pub(super) fn list(app: &App, name: Option<&str>, status: Option<&str>) -> Outco
     })
 }
 
-/// `cms job status`.
+/// `tpu cms job status`.
 pub(super) fn by_status(app: &App) -> Outcome {
     listed(app, |jobs| jobs.sort_by_key(|job| job.shown.word()))
 }
@@ -107,11 +107,9 @@ fn known_status(word: &str) -> Result<Chosen, Error> {
     }
     let theirs = ImportedState::OF_CLOUDMESH.iter().map(|(known, _)| *known);
     let hint = did_you_mean(word, theirs.chain(ours.iter().copied()));
-    Err(Error::usage(format!("'{word}' is no status")).hint(
-        hint.unwrap_or_else(|| {
-            "as in: cms job list --status=done, or --status=finished".to_owned()
-        }),
-    ))
+    Err(Error::usage(format!("'{word}' is no status")).hint(hint.unwrap_or_else(|| {
+        "as in: tpu cms job list --status=done, or --status=finished".to_owned()
+    })))
 }
 
 impl Chosen {

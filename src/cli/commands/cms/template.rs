@@ -1,4 +1,4 @@
-//! `cms job template`, `cms job add`: jobs that options describe.
+//! `tpu cms job template`, `tpu cms job add`: jobs that options describe.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -21,7 +21,7 @@ pub(super) fn add(app: &App, file: Option<&str>, fields: &CmsJobFields) -> Resul
             Err(Error::usage("a file and --name are said").hint("say one of them"))
         }
         (None, None) => Err(Error::usage("which jobs?").hint(
-            "as in: cms job add --name=z[0-1] --ip=a,b --executable=ls, or cms job add FILE",
+            "as in: tpu cms job add --name=z[0-1] --ip=a,b --executable=ls, or tpu cms job add FILE",
         )),
         (Some(file), None) => {
             let jobs = cloudmesh::read_jobs(ctx, &cloudmesh::place(ctx, file)?)?;
@@ -94,7 +94,7 @@ fn account(app: &App) -> String {
     named.or_else(account).unwrap_or("username").to_owned()
 }
 
-/// `cms job template`.
+/// `tpu cms job template`.
 pub(super) fn write(app: &App, file: Option<&str>, force: bool, fields: &CmsJobFields) -> Outcome {
     let ctx = app.ctx()?;
     let user = user_at_work(app)?;

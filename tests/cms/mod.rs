@@ -9,6 +9,7 @@ mod half_done;
 mod hostile;
 mod jobs;
 mod jobset;
+mod json;
 mod link;
 mod probed;
 mod spec;

@@ -1,9 +1,9 @@
 //! `*-cluster.yaml` becomes a pool, `*-queue.yaml` a list of jobs with what each state means, and `cms cluster` works on
 //! the pools.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{host, lab, with};
+use super::{becomes, host, lab, with};
 
 const CLUSTER: &str = "j1:\n  id: j1\n  name: juliet1\n  ip:\n  user: me\n  status: active\n  job_counter: 3\n  \
     max_jobs_allowed: 2\n  cores: 1\n  threads: 1\n  gpu: \"0,1\"\n  pyenv: \"\"\n  probe_status:\n  probe_time:\n  \
@@ -60,6 +60,19 @@ fn each_state_of_a_queue_means_something_here() {
         assert!(becomes.starts_with(meant), "{state}: {becomes}");
     }
     assert_eq!(env.data_bytes(), before);
+}
+
+#[test]
+fn a_job_that_cannot_be_called_so_here_is_said() {
+    let names = ["'12'", "run", "a b", "smooth"];
+    let text: Vec<String> = names.iter().map(|name| format!("{name}:\n  command: ls\n")).collect();
+    let env = with("q-queue.yaml", &text.concat());
+    let said = env.tpu("import cloudmesh q-queue.yaml --json").exits(0).json();
+    let jobs = said["files"][0]["jobs"].as_array().unwrap();
+    let needs_another = |job: &Value| job["fields"][0]["name"] == "name";
+    let strange: Vec<bool> = jobs.iter().map(needs_another).collect();
+    assert_eq!(strange, [true, true, true, false], "{said}");
+    assert!(becomes(&jobs[1], "name").contains("it is a command"), "{said}");
 }
 
 #[test]

@@ -24,6 +24,32 @@ fn hosts_of_a_file_are_tried_once_and_added_all_the_same() {
 }
 
 #[test]
+fn jobs_begin_on_imported_hosts_and_are_counted_there() {
+    let Some(lab) = Lab::new(2) else { return };
+    let addresses = lab.hosts.addresses();
+    let host = |(place, address): (usize, &String)| {
+        let (name, ip) = (format!("j{place}"), format!("ip: '{address}'"));
+        format!("      {name}:\n        name: {name}\n        {ip}\n        job_counter: '7'\n")
+    };
+    let hosts: Vec<String> = addresses.iter().enumerate().map(host).collect();
+    let text = format!("cloudmesh:\n  jobset:\n    hosts:\n{}", hosts.concat());
+    write_file(&lab.env.path("spec.yaml"), &text);
+    drop(lab.env.tpu("import cloudmesh spec.yaml").exits(0));
+    drop(lab.env.tpu("run j[0-1] -q --name busy -- sleep 1000").exits(0));
+    let rows = || {
+        let listed = lab.env.tpu("cms job list hosts").exits(0).stdout;
+        let cells = |row: &str| {
+            let cells: Vec<&str> = row.split_whitespace().skip(3).collect();
+            cells.join(" ")
+        };
+        listed.lines().skip(1).map(cells).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(), ["full 1 1", "free 0 1"]);
+    drop(lab.env.tpu("cms job kill --name=busy -y").exits(0));
+    assert_eq!(rows(), ["free 0 1", "free 0 1"]);
+}
+
+#[test]
 fn two_names_of_one_machine_are_refused_and_none_is_added() {
     let Some(lab) = Lab::new(1) else { return };
     let address = lab.hosts.addresses()[0].clone();

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::jobfile::cloudmesh::{CloudmeshFile, CloudmeshKind, ImportedHost};
+use crate::jobfile::cloudmesh::{
+    CloudmeshFile, CloudmeshKind, ImportedHost, ImportedJob, ReadField,
+};
 use crate::model::capacity::Capacity;
 use crate::model::data::Data;
 use crate::model::host::Drained;
@@ -15,7 +17,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::add::{self, NewHosts};
 use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Limit, Limits};
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, names};
 
 /// What became of a host of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +86,10 @@ pub fn import(ctx: &Ctx, request: &CloudmeshRequest<'_>) -> Result<CloudmeshImpo
     let mut problems = Vec::new();
     for path in request.paths {
         match super::read(ctx, path) {
-            Ok(file) => files.push((path.clone(), file)),
+            Ok(mut file) => {
+                file.jobs.iter_mut().for_each(|job| check_name(job, request.commands));
+                files.push((path.clone(), file));
+            }
             Err(error) => problems.push(error),
         }
     }
@@ -105,6 +110,16 @@ pub fn import(ctx: &Ctx, request: &CloudmeshRequest<'_>) -> Result<CloudmeshImpo
         Ok(done)
     })?;
     Ok(CloudmeshImport { files: done, answers })
+}
+
+/// Says of a job that it cannot be called here what it is called in its file.
+fn check_name(job: &mut ImportedJob, commands: &[String]) {
+    if let Err(error) = names::refuse_as_job(&job.name, commands) {
+        let becomes = format!("nothing: it needs another name here, for {}", error.message);
+        job.fields.retain(|field| field.name != "name");
+        let (name, value) = ("name".to_owned(), job.name.clone());
+        job.fields.insert(0, ReadField { name, value, becomes });
+    }
 }
 
 impl ImportedFile {

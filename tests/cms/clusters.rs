@@ -110,9 +110,11 @@ fn cluster_commands_work_on_pools() {
     };
     drop(set("max_jobs_allowed", "5").exits(0));
     drop(set("status", "inactive").exits(0));
+    drop(set("pyenv", "~/v/bin/activate").exits(0));
     let j1 = host(&env, "j1");
+    assert_eq!(j1["pyenv"], "~/v/bin/activate");
     assert_eq!((&j1["capacity"]["jobs"], &j1["drained"]), (&json!(5), &json!(true)));
-    for (key, value) in [("pyenv", "x"), ("ip", "y"), ("status", "sleepy"), ("cpus", "many")] {
+    for (key, value) in [("rack", "x"), ("ip", "y"), ("status", "sleepy"), ("cpus", "many")] {
         assert!(set(key, value).exits(2).stderr.contains("hint:"), "{key}");
     }
     let listed = cms(&["list", "--cluster=lab", "--json"]).exits(0).json();

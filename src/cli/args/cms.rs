@@ -354,7 +354,7 @@ pub enum CmsClusterStep {
         /// Nothing: tpu hosts set --gpus N
         #[arg(long, value_name = "GPU")]
         gpu: Option<String>,
-        /// Nothing: begin the command of a job with `source`
+        /// The `activate` of a Python environment that is read there before a job begins
         #[arg(long, value_name = "FILE")]
         pyenv: Option<String>,
         /// Do not try whether they answer
@@ -375,7 +375,7 @@ pub enum CmsClusterStep {
         /// Hosts
         #[command(flatten)]
         ids: CmsIds,
-        /// `max_jobs_allowed`, cpus, gpus or status
+        /// `max_jobs_allowed`, cpus, gpus, pyenv or status
         #[arg(long, value_name = "KEY")]
         key: String,
         /// Its value

@@ -23,6 +23,8 @@ pub struct ImportedHost {
     pub cpus: Option<u32>,
     /// GPUs to give out.
     pub gpus: Option<u32>,
+    /// The `activate` of the Python environment that is read there before a job begins.
+    pub pyenv: Option<String>,
     /// Why no job begins there, where the file says so.
     pub closed: Option<String>,
     /// Every field, and what becomes of it.
@@ -35,7 +37,6 @@ const JOBS: u32 = 1;
 const COUNTED: &str = "nothing: it is what the file last counted; tpu counts what runs";
 const MEASURED: &str = "nothing: `tpu hosts detect` asks the machine itself";
 const PROBED: &str = "nothing: tpu asks the machine itself before a job begins there";
-const PYTHON: &str = "nothing: begin the command of a job with `source` and this file";
 
 /// A host of a jobset, below its tag.
 pub(super) fn read_of_jobset(tag: &str, mut fields: Fields<'_>) -> Result<ImportedHost, BadFile> {
@@ -100,7 +101,7 @@ fn read_rest(
     for field in ["probe_status", "probe_time", "ping_status", "ping_time"] {
         fields.text(field, PROBED)?;
     }
-    fields.text("pyenv", PYTHON)?;
+    let pyenv = fields.text("pyenv", "read there before a job begins")?;
     Ok(ImportedHost {
         name: name.to_owned(),
         line: fields.entry_line(),
@@ -109,6 +110,7 @@ fn read_rest(
         jobs: jobs.unwrap_or(JOBS),
         cpus,
         gpus: read_gpus(fields)?,
+        pyenv,
         closed: read_status(fields)?,
         fields: Vec::new(),
     })

@@ -235,6 +235,7 @@ fn new(
             memory: None,
         },
         pools: pool.map(str::to_owned).into_iter().collect(),
+        pyenv: host.pyenv.clone(),
         ..NewHosts::default()
     };
     let (name, mut registration) = add::registration(ctx, &host.name, host.address.clone(), &said)?;
@@ -259,6 +260,8 @@ fn differences(known: &Registration, host: &ImportedHost) -> Vec<String> {
     let said = |what: &str, here: Option<u32>, there: Option<u32>| {
         there.and_then(|there| one(what, text(here), there.to_string()))
     };
+    let environment = known.host.as_ref().and_then(|host| host.pyenv.as_ref());
+    let pyenv = |file: &String| one("pyenv", text(environment), file.clone());
     let account = |user: &String| one("account", text(known.ssh_user.as_ref()), user.clone());
     let parts = [
         one("address", known.addresses.join(", "), host.address.clone()),
@@ -266,6 +269,7 @@ fn differences(known: &Registration, host: &ImportedHost) -> Vec<String> {
         said("jobs at a time", jobs, Some(host.jobs)),
         said("CPUs", cpus, host.cpus),
         said("GPUs", gpus, host.gpus),
+        host.pyenv.as_ref().and_then(pyenv),
         host.closed.as_ref().filter(|_| !is_drained).and_then(|_| {
             one("jobs", "it takes new ones".to_owned(), "none begins there".to_owned())
         }),

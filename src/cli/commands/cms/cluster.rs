@@ -61,16 +61,13 @@ fn add(app: &App, step: &CmsClusterStep) -> Outcome {
     let said = NewHosts {
         addresses: ip.as_ref().or(name.as_ref()).into_iter().cloned().collect(),
         user: app.global.user.clone(),
+        pyenv: pyenv.clone(),
         pools: vec![cluster.cluster.clone().unwrap_or_else(|| USUAL.to_owned())],
         ..NewHosts::default()
     };
     let mut notes = Vec::new();
     if gpu.is_some() {
         notes.push("--gpu says nothing here; so many GPUs: tpu hosts set NAME --gpus N".to_owned());
-    }
-    if pyenv.is_some() {
-        let note = "--pyenv says nothing here: begin the command of a job with `source FILE`";
-        notes.push(note.to_owned());
     }
     let names = std::slice::from_ref(id);
     hosts::added(app, names, &said, !no_probe).map(|output| output.notes(notes))
@@ -79,11 +76,15 @@ fn add(app: &App, step: &CmsClusterStep) -> Outcome {
 /// `set --id --key --value` as what it says of a host here.
 fn set(id: &str, key: &str, value: &str) -> Result<HostsStep, Error> {
     let none = HostLimits { max_jobs: None, gpus: None, cpus: None, mem: None };
-    let value = Some(value.to_owned());
+    let (value, mut pyenv) = (Some(value.to_owned()), None);
     let limits = match (key, value.as_deref()) {
         ("max_jobs_allowed", _) => HostLimits { max_jobs: value, ..none },
         ("cpus" | "cpu_count" | "cores", _) => HostLimits { cpus: value, ..none },
         ("gpus", _) => HostLimits { gpus: value, ..none },
+        ("pyenv", _) => {
+            pyenv = value;
+            none
+        }
         ("status", Some("active" | "free")) => {
             return Ok(HostsStep::Undrain(SomeHosts { targets: vec![id.to_owned()] }));
         }
@@ -98,9 +99,9 @@ fn set(id: &str, key: &str, value: &str) -> Result<HostsStep, Error> {
         }
         _ => {
             return Err(Error::usage(format!("'{key}' is no value of a host"))
-                .hint("max_jobs_allowed, cpus, gpus or status"));
+                .hint("max_jobs_allowed, cpus, gpus, pyenv or status"));
         }
     };
     let targets = vec![id.to_owned()];
-    Ok(HostsStep::Set(SetHosts { targets, limits, pool: Vec::new(), tag: Vec::new(), pyenv: None }))
+    Ok(HostsStep::Set(SetHosts { targets, limits, pool: Vec::new(), tag: Vec::new(), pyenv }))
 }

@@ -12,6 +12,7 @@
 //!   effects                                    what one request may touch, and on whose behalf
 //!   store    tmux    remote                    the world, each behind one small door
 //!   sys                                        clock, processes, environment
+//!   jobfile                                    pure: files of other tools -> values
 //!   plan     classify                          pure: facts -> decisions, text -> verdict
 //!   model                                      pure: users, jobs, targets, rules, facts
 //!   text                                       pure: ANSI, width, escaping
@@ -45,6 +46,7 @@ pub mod text;
 pub mod model;
 
 pub mod classify;
+pub mod jobfile;
 pub mod plan;
 
 // Effects: each knows its own corner of the world, and none knows another.

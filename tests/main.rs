@@ -9,6 +9,7 @@
 mod architecture;
 mod classify;
 mod cli;
+mod cms;
 mod common;
 mod daemon;
 mod hosts;

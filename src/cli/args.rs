@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod board;
 mod callbacks;
+mod cms;
 mod daemon;
 mod deferred;
 mod globals;
@@ -21,10 +22,17 @@ mod workers;
 
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
+pub use cms::{
+    CloudmeshFiles, Cms, CmsCluster, CmsClusterName, CmsClusterStep, CmsHostsStep, CmsIds, CmsJob,
+    CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueOptions, CmsQueueStep,
+    CmsQueueWords, ForeignTool, ImportFrom,
+};
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
 pub use globals::{Color, Globals};
-pub use hosts::{AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts};
+pub use hosts::{
+    AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
+};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
@@ -368,6 +376,13 @@ pub enum Command {
     /// Pools of hosts: which there are, open or drained
     #[command(after_help = "Examples:\n  tpu pools\n  tpu pools deactivate lab")]
     Pools(Deferred<Pools>),
+    /// Take over what another tool knows: Cloudmesh
+    #[command(
+        after_help = "Examples:\n  tpu import cloudmesh spec.yaml --dry-run\n  tpu import cloudmesh lab-cluster.yaml"
+    )]
+    Import(Deferred<ImportFrom>),
+    /// Type what Cloudmesh understands
+    Cms(Deferred<Cms>),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"

@@ -16,10 +16,11 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{Command, DaemonStep, HostsStep, SimEvent, State, Workers};
+use super::commands::cms::CmsDoes;
 use super::commands::{
-    aliases, attach, board, callbacks, check, classify, clean, cloud, daemon as monitor_cmds, data,
-    dirs, doctor, help, history, hosts, init, inventory, kill, logs, news, resume, rules, run,
-    settings, show, targets, users, wait, workers,
+    aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
+    data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, resume,
+    rules, run, settings, show, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -232,6 +233,16 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
+        Command::Import(args) => changes(move |app| import::run(app, &args)),
+        Command::Cms(args) => {
+            let (does, destroys) = cms::nature(&args);
+            let kind: fn(Borrowing) -> Verb = match does {
+                CmsDoes::Look => looks,
+                CmsDoes::Change => changes,
+                CmsDoes::Kill => acts,
+            };
+            kind(Box::new(move |app: &App| cms::run(app, &args))).destroys_if(destroys)
+        }
         Command::Board(command) => changes(move |app| board::run(app, &command)),
         Command::Workers(command) => {
             let destroys = matches!(command, Workers::Solve(_) | Workers::KillRemote(_));

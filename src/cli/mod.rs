@@ -19,6 +19,7 @@ mod whose;
 pub use screen::nature;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::kinds::Kinds;
@@ -48,7 +49,7 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
             Err(error) => print::error(&error, &args::Globals::plain()),
         };
     }
-    let typed: Vec<OsString> = words.into_iter().skip(1).collect();
+    let typed = typed(words);
     let rewritten = legacy::rewrite(typed.clone());
     let (cli, name) = match Cli::parse_words(&rewritten) {
         Ok(parsed) => parsed,
@@ -67,6 +68,14 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),
     }
+}
+
+/// The words behind the program's name. A link to the program that is called `cms` is `tpu cms`.
+fn typed(words: Vec<OsString>) -> Vec<OsString> {
+    let mut words = words.into_iter();
+    let program = words.next().unwrap_or_default();
+    let is_cms = Path::new(&program).file_name().is_some_and(|name| name == "cms");
+    is_cms.then(|| OsString::from("cms")).into_iter().chain(words).collect()
 }
 
 /// What a command returns.

@@ -105,7 +105,7 @@ pub fn write_settings(ctx: &Ctx, path: &Path, values: &[(String, Value)]) -> Res
 }
 
 /// Makes a directory and those above it.
-fn make_dirs(ctx: &Ctx, dir: &Path) -> Result<(), Error> {
+pub(super) fn make_dirs(ctx: &Ctx, dir: &Path) -> Result<(), Error> {
     if dir.is_dir() {
         return Ok(());
     }

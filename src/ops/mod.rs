@@ -31,6 +31,7 @@ pub mod unhold;
 // Verbs about everything else.
 pub mod aliases;
 pub mod board;
+pub mod cloudmesh;
 pub mod data;
 pub mod dirs;
 pub mod doctor;

@@ -108,6 +108,12 @@ impl Paths {
         self.state().join(format!("seen-{}", plain(user)))
     }
 
+    /// The jobset of Cloudmesh that a user works with; without a user, the one of whoever names none.
+    pub fn jobset(&self, user: Option<&str>) -> PathBuf {
+        let name = user.map_or_else(|| "jobset".to_owned(), |u| format!("jobset-{}", plain(u)));
+        self.state().join(name)
+    }
+
     /// The lines that a user has typed on the screen; without a user, those typed for everybody's jobs.
     pub fn remembered(&self, user: Option<&str>) -> PathBuf {
         self.state().join(

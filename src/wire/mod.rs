@@ -7,6 +7,7 @@
 pub mod board;
 pub mod classified;
 pub mod cleaned;
+pub mod cloudmesh;
 pub mod daemon;
 pub mod data;
 pub mod doctor;

@@ -10,6 +10,7 @@ use super::board::{
 };
 use super::classified::{PatternsDocument, VerdictDocument};
 use super::cleaned::{CleanedDocument, WouldCleanDocument};
+use super::cloudmesh::{CloudmeshDocument, JobsetDocument, PolicyDocument, TemplateDocument};
 use super::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,
@@ -77,7 +78,7 @@ macro_rules! documents {
 }
 
 documents! {
-    SnapshotDocument<'_>: "check", "check-simp", "caj", "maj";
+    SnapshotDocument<'_>: "check", "check-simp", "caj", "maj", "cms";
     ExplainDocument<'_>: "explain";
     WaitDocument<'_>: "wait";
     LaunchedDocument<'_>: "run";
@@ -87,8 +88,8 @@ documents! {
     SuccessorDocument<'_>: "resume", "rerun";
     SuccessorsDocument<'_>: "resume", "rerun";
     SuccessorPlanDocument<'_>: "resume", "rerun";
-    KilledDocument<'_>: "kill";
-    WouldConcernDocument<'_>: "kill", "kill-window", "resume", "rerun";
+    KilledDocument<'_>: "kill", "cms";
+    WouldConcernDocument<'_>: "kill", "kill-window", "resume", "rerun", "cms";
     CleanedDocument<'_>: "kill-window", "clean", "clear-finished", "clear-error", "clear-all",
         "clear-zombie-windows", "clear-zombie-jobs";
     WouldCleanDocument<'_>: "clean", "clear-finished", "clear-error", "clear-all",
@@ -119,7 +120,7 @@ documents! {
     ConfigAliasesDocument<'_>: "show-config-alias";
     ForgottenConfigAliasDocument<'_>: "del-config-alias";
     SettingsDocument<'_>: "get-settings";
-    SettingDocument<'_>: "set-settings";
+    SettingDocument<'_>: "set-settings", "cms";
     DroppedSettingsDocument<'_>: "reset-settings";
     NextNumberDocument<'_>: "reset-window-num";
     MonitorSettingDocument<'_>: "set-monitor-config";
@@ -135,12 +136,16 @@ documents! {
     DescribeMachinesDocument<'_>: "describe";
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
-    HostsAddedDocument<'_>: "hosts";
+    CloudmeshDocument: "import";
+    JobsetDocument<'_>: "cms";
+    PolicyDocument<'_>: "cms";
+    TemplateDocument<'_>: "cms";
+    HostsAddedDocument<'_>: "hosts", "cms";
     HostsAskedDocument<'_>: "hosts";
-    HostsChangedDocument<'_>: "hosts", "pools";
-    HostsDocument<'_>: "hosts";
-    HostsSetDocument<'_>: "hosts", "pools";
-    PoolsDocument<'_>: "pools";
+    HostsChangedDocument<'_>: "hosts", "pools", "cms";
+    HostsDocument<'_>: "hosts", "cms";
+    HostsSetDocument<'_>: "hosts", "pools", "cms";
+    PoolsDocument<'_>: "pools", "cms";
     SimulatedTargetDocument<'_>: "sim";
     SimulatedEventDocument<'_>: "sim";
     SimulatedStoryDocument: "sim";
@@ -169,7 +174,7 @@ documents! {
     FoundDocument<'_>: "init";
     DataDocument<'_>: "data-get";
     ChangedDataDocument<'_>: "data-set", "data-merge";
-    TextDocument<'_>: "tldr", "help";
+    TextDocument<'_>: "tldr", "help", "cms";
     ScriptDocument<'_>: "completions";
     ManualDocument<'_>: "man";
     DemoDocument: "demo";

@@ -178,6 +178,12 @@ fn described(host: &Host) -> String {
     text + &line("jobs", &if host.jobs.is_empty() { "none".to_owned() } else { who(host) })
 }
 
+/// How many jobs and CPUs machines have, as typed.
+pub(super) fn limits_of(jobs: Option<&str>, cpus: Option<&str>) -> Result<Limits, Error> {
+    let typed = |text: Option<&str>| text.map(str::to_owned);
+    limits(&HostLimits { max_jobs: typed(jobs), cpus: typed(cpus), gpus: None, mem: None })
+}
+
 fn limits(said: &HostLimits) -> Result<Limits, Error> {
     let number = |option: &str, text: &Option<String>| {
         text.as_deref().map(|text| hosts::limit(option, text)).transpose()
@@ -205,8 +211,13 @@ fn add(app: &App, args: &AddHosts) -> Outcome {
         tags: args.tag.clone(),
         pyenv: args.pyenv.clone(),
     };
+    added(app, &args.targets, &said, !args.no_probe)
+}
+
+/// Makes machines known, and says what each has and says of itself.
+pub(super) fn added(app: &App, names: &[String], said: &NewHosts, is_asked: bool) -> Outcome {
     let commands = legacy::command_words();
-    let added = add::add(app.ctx()?, &args.targets, &said, (!args.no_probe, &commands))?;
+    let added = add::add(app.ctx()?, names, said, (is_asked, &commands))?;
     let mut notes = Vec::new();
     let mut text = String::new();
     for host in &added {

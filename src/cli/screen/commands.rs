@@ -189,9 +189,19 @@ mod tests {
                      kill-window reapply reset-settings restart solve stop";
         let found: Vec<String> = destroying.iter().map(|name| name.replace(' ', "-")).collect();
         assert_eq!(found.join(" "), known);
-        for line in ["doctor --fix", "doctor --restore", "-czw"] {
+        for line in [
+            "doctor --fix",
+            "doctor --restore",
+            "-czw",
+            "cms job kill --name=a",
+            "cms cluster delete --id=a",
+            "cms job template a.yaml --force",
+        ] {
             assert!(nature_of(line).destroys, "{line}");
         }
-        assert!(!nature_of("doctor").destroys);
+        for line in ["doctor", "cms job template a.yaml", "cms job list", "import cloudmesh a.yaml"]
+        {
+            assert!(!nature_of(line).destroys, "{line}");
+        }
     }
 }

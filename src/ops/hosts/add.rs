@@ -64,14 +64,10 @@ pub fn add(
     }
     said.pools.iter().chain(&said.tags).try_for_each(|word| edit::may_group(&data, word))?;
     let answers: Vec<Option<Result<MachineFact, String>>> = if is_asked {
-        let with_them = with(&data, &new);
-        let there: Vec<Target> =
-            new.iter().filter_map(|(name, _)| with_them.target(name)).collect();
-        probe::machines(ctx, &with_them, &there, PATIENCE).into_iter().map(Some).collect()
+        answers(ctx, &with(&data, &new), &new)?.into_iter().map(Some).collect()
     } else {
         vec![None; new.len()]
     };
-    refuse_one_machine_twice(&new, &answers)?;
     ctx.transact(|tx| {
         for (name, registration) in &new {
             refuse_known(&tx.data, name, commands)?;
@@ -103,28 +99,47 @@ fn registrations(
         let what = format!("{} names and {} addresses", names.len(), addresses.len());
         return Err(Error::usage(what).hint("give as many addresses as names, or none"));
     }
-    let one = |(name, address): (&String, String)| {
-        targets::checked_name(name)?;
-        let registration = Registration {
-            kind: targets::kind(ctx, None, &["address"])?,
-            addresses: vec![address],
-            ssh_user: said.user.clone(),
-            ssh_key: said.key.clone(),
-            origin: Some("host".to_owned()),
-            capacity: Some(said.limits.of(Capacity::ONE)),
-            host: Some(HostRecord {
-                pools: said.pools.clone(),
-                tags: said.tags.clone(),
-                pyenv: said.pyenv.clone(),
-                ..HostRecord::default()
-            }),
-            options: said.options.clone(),
-            ..Registration::default()
-        };
-        targets::checked(ctx, &registration)
-            .map(|checked| (TargetName::from(name.as_str()), checked))
-    };
+    let one = |(name, address): (&String, String)| registration(ctx, name, address, said);
     names.iter().zip(addresses).map(one).collect()
+}
+
+/// One machine as it is to be registered.
+pub(in crate::ops) fn registration(
+    ctx: &Ctx,
+    name: &str,
+    address: String,
+    said: &NewHosts,
+) -> Result<(TargetName, Registration), Error> {
+    targets::checked_name(name)?;
+    let registration = Registration {
+        kind: targets::kind(ctx, None, &["address"])?,
+        addresses: vec![address],
+        ssh_user: said.user.clone(),
+        ssh_key: said.key.clone(),
+        origin: Some("host".to_owned()),
+        capacity: Some(said.limits.of(Capacity::ONE)),
+        host: Some(HostRecord {
+            pools: said.pools.clone(),
+            tags: said.tags.clone(),
+            pyenv: said.pyenv.clone(),
+            ..HostRecord::default()
+        }),
+        options: said.options.clone(),
+        ..Registration::default()
+    };
+    targets::checked(ctx, &registration).map(|checked| (TargetName::from(name), checked))
+}
+
+/// What new machines say of themselves, each asked once; of one that says nothing, why. `data` knows them already.
+pub(in crate::ops) fn answers(
+    ctx: &Ctx,
+    data: &Data,
+    new: &[(TargetName, Registration)],
+) -> Result<Vec<Result<MachineFact, String>>, Error> {
+    let there: Vec<Target> = new.iter().filter_map(|(name, _)| data.target(name)).collect();
+    let answers = probe::machines(ctx, data, &there, PATIENCE);
+    refuse_one_machine_twice(new, &answers)?;
+    Ok(answers)
 }
 
 /// Addresses may come twice, with the ports of several machines behind one; brackets around one of version 6 are no
@@ -163,7 +178,11 @@ fn with(data: &Data, new: &[(TargetName, Registration)]) -> Data {
     data
 }
 
-fn refuse_known(data: &Data, name: &TargetName, commands: &[String]) -> Result<(), Error> {
+pub(in crate::ops) fn refuse_known(
+    data: &Data,
+    name: &TargetName,
+    commands: &[String],
+) -> Result<(), Error> {
     if data.registration(name).is_some() || Target::built_in_of(name).is_some() {
         return Err(Error::refused(format!("{name} is known already")).hint(format!(
             "change it: tpu hosts set {name} …; or first: tpu hosts remove {name}"
@@ -176,11 +195,11 @@ fn refuse_known(data: &Data, name: &TargetName, commands: &[String]) -> Result<(
 /// other one does.
 fn refuse_one_machine_twice(
     new: &[(TargetName, Registration)],
-    answers: &[Option<Result<MachineFact, String>>],
+    answers: &[Result<MachineFact, String>],
 ) -> Result<(), Error> {
     let mut by_boot: BTreeMap<&str, &TargetName> = BTreeMap::new();
     for ((name, registration), answer) in new.iter().zip(answers) {
-        let Some(Ok(fact)) = answer else { continue };
+        let Ok(fact) = answer else { continue };
         let Some(boot) = fact.boot.as_deref().filter(|_| !is_any_machine(registration)) else {
             continue;
         };

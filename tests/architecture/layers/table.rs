@@ -20,7 +20,7 @@ const fn layer(
 
 const BELOW_OPS: &[&str] = &[
     "text", "model", "classify", "plan", "sys", "store", "tmux", "remote", "effects", "provider",
-    "runner", "kinds",
+    "runner", "kinds", "jobfile",
 ];
 
 /// Everything that is not here is forbidden.
@@ -28,6 +28,7 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("text", &[], &[]),
     layer("model", &["text"], &[]),
     layer("classify", &["model", "text"], &[]),
+    layer("jobfile", &["model", "text"], &[]),
     layer("plan", &["model", "text"], &[]),
     layer("sys", &["model"], &[]),
     layer("store", &["model", "text", "sys"], &[]),
@@ -46,8 +47,8 @@ pub(super) const LAYERS: &[Layer] = &[
         &[],
     ),
     layer("ops", BELOW_OPS, &[]),
-    layer("wire", &["ops", "model", "plan"], &[]),
-    layer("cli", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("wire", &["ops", "jobfile", "model", "plan"], &[]),
+    layer("cli", &["wire", "ops", "jobfile", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("daemon", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("demo", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
@@ -80,7 +81,7 @@ pub(super) const KNOW_A_KIND: &[&str] = &["src/ops/simulator.rs", "src/ops/emula
 
 /// The modules that decide and never touch the world.
 pub(super) const PURE: &[&str] =
-    &["text", "model", "classify", "plan", "wire", "screen::update", "screen::view"];
+    &["text", "model", "classify", "jobfile", "plan", "wire", "screen::update", "screen::view"];
 
 /// What a pure module must not name, and what to do instead. The effects of this crate are kept out by
 /// [`LAYERS`], except in the screen, which as a whole may use `sys`.

@@ -1,0 +1,401 @@
+//! `tpu import`, and `tpu cms`: the command line of Cloudmesh, as its manual spells it.
+
+use clap::{Args, Subcommand};
+
+/// `tpu import`.
+#[derive(Debug, Args)]
+pub struct ImportFrom {
+    /// From where
+    #[command(subcommand)]
+    pub from: ForeignTool,
+}
+
+/// Tools whose files are taken over.
+#[derive(Debug, Subcommand)]
+pub enum ForeignTool {
+    /// Hosts, clusters and the policy of Cloudmesh; its jobs are listed
+    #[command(
+        after_help = "Examples:\n  tpu import cloudmesh spec.yaml --dry-run\n  tpu import cloudmesh lab-cluster.yaml --no-probe"
+    )]
+    Cloudmesh(CloudmeshFiles),
+}
+
+/// `tpu import cloudmesh`.
+#[derive(Debug, Args)]
+pub struct CloudmeshFiles {
+    /// Jobsets, NAME-queue.yaml, NAME-cluster.yaml
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<String>,
+    /// Do not try whether the hosts answer
+    #[arg(long)]
+    pub no_probe: bool,
+}
+
+/// `tpu cms`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tpu cms set jobset=~/.cloudmesh/job/spec.yaml\n  tpu cms job hosts add --hostname=j1 --ip=j1.lab --cpus=12\n\n`tpu cms job help` lists every command; called by the name `cms`, tpu is the same."
+)]
+pub struct Cms {
+    /// What of it
+    #[command(subcommand)]
+    pub part: CmsPart,
+}
+
+/// The parts of Cloudmesh.
+#[derive(Debug, Subcommand)]
+pub enum CmsPart {
+    /// Remember a jobset, or show which one it is
+    #[command(after_help = "Examples:\n  tpu cms set jobset=spec.yaml\n  tpu cms set jobset")]
+    Set {
+        /// `jobset=FILE`; without a file it is shown
+        #[arg(value_name = "jobset[=FILE]")]
+        variable: String,
+    },
+    /// Jobs, hosts and the scheduler of a jobset
+    #[command(
+        after_help = "Examples:\n  tpu cms job list --status=ready\n  tpu cms job scheduler --policy=random"
+    )]
+    Job(CmsJob),
+    /// Queues of jobs: those that are here can be looked at
+    #[command(after_help = "Examples:\n  tpu cms queue info\n  tpu cms queue refresh")]
+    Queue(CmsQueue),
+    /// Clusters of hosts, which are pools here
+    #[command(
+        after_help = "Examples:\n  tpu cms cluster add --cluster=lab --id='j[1-4]'\n  tpu cms cluster deactivate --id=j3"
+    )]
+    Cluster(CmsCluster),
+}
+
+/// `cms job`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct CmsJob {
+    /// The REST service: start or info
+    #[arg(long, value_name = "start|info")]
+    pub service: Option<String>,
+    /// What to do
+    #[command(subcommand)]
+    pub step: Option<CmsJobStep>,
+}
+
+/// What can be done with a jobset.
+#[derive(Debug, Subcommand)]
+pub enum CmsJobStep {
+    /// Remember FILE as the jobset
+    Set {
+        /// A jobset
+        file: String,
+    },
+    /// Say where the jobset is, and what is in it
+    Info,
+    /// Write a jobset to begin with; never over a file that is there
+    Template {
+        /// Where [default: the jobset]
+        file: Option<String>,
+        /// Over a file that is there, too
+        #[arg(long)]
+        force: bool,
+        /// Its jobs.
+        #[command(flatten)]
+        fields: CmsJobFields,
+    },
+    /// Add jobs, which needs a queue
+    Add {
+        /// A file of jobs
+        file: Option<String>,
+        /// The jobs, where no file says them.
+        #[command(flatten)]
+        fields: CmsJobFields,
+    },
+    /// List jobs, or `list hosts`
+    List {
+        /// `hosts`
+        #[arg(value_parser = ["hosts"])]
+        what: Option<String>,
+        /// Those with this in their name
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// Those of this status, in Cloudmesh's words or ours
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+    },
+    /// List jobs by their status
+    Status,
+    /// Start jobs, which needs a queue
+    Run(CmsNames),
+    /// Stop jobs
+    Kill(CmsNames),
+    /// Make jobs ready again, which needs a queue
+    Reset(CmsNames),
+    /// Take jobs out, which needs a queue
+    Delete(CmsNames),
+    /// Add hosts
+    Hosts {
+        /// What to do with them
+        #[command(subcommand)]
+        step: CmsHostsStep,
+    },
+    /// Set how a host is chosen, or show it (`scheduler info`)
+    Scheduler {
+        /// `info`
+        #[arg(value_parser = ["info"])]
+        what: Option<String>,
+        /// sequential, random, smart or frugal
+        #[arg(long, value_name = "POLICY")]
+        policy: Option<String>,
+    },
+    /// List every command, and what it does here
+    Help,
+}
+
+/// Jobs by their names.
+#[derive(Debug, Args)]
+pub struct CmsNames {
+    /// Names, or patterns of names
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+/// The fields of jobs, each one value for all or one for each name.
+#[derive(Debug, Default, Args)]
+pub struct CmsJobFields {
+    /// Names of jobs, or patterns of names
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Where they run [default: localhost]
+    #[arg(long, value_name = "IP")]
+    pub ip: Option<String>,
+    /// What they run [default: uname]
+    #[arg(long, value_name = "PROGRAM")]
+    pub executable: Option<String>,
+    /// What stands behind it
+    #[arg(long, value_name = "ARGUMENTS", allow_hyphen_values = true)]
+    pub arguments: Option<String>,
+    /// The directory in which they run [default: .]
+    #[arg(long, value_name = "PATH")]
+    pub directory: Option<String>,
+    /// Where their input is [default: ./data]
+    #[arg(long, value_name = "PATH")]
+    pub input: Option<String>,
+    /// Where their output goes [default: ./output/NAME]
+    #[arg(long, value_name = "PATH")]
+    pub output: Option<String>,
+    /// Their state [default: ready]
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// The GPUs that they want
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// The shell that reads their commands [default: bash]
+    #[arg(long, value_name = "SHELL")]
+    pub shell: Option<String>,
+}
+
+/// `cms job hosts`.
+#[derive(Debug, Subcommand)]
+pub enum CmsHostsStep {
+    /// Make hosts known; --user NAME is the account there
+    Add {
+        /// Names, or patterns of names
+        #[arg(long, value_name = "NAME")]
+        hostname: String,
+        /// Where they are, as many as names [default: the names]
+        #[arg(long, value_name = "IP")]
+        ip: Option<String>,
+        /// CPUs to give out
+        #[arg(long, alias = "cpu_count", value_name = "N")]
+        cpus: Option<String>,
+        /// free or active
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Nothing: tpu counts what runs
+        #[arg(long = "job_counter", value_name = "N")]
+        job_counter: Option<String>,
+        /// Jobs at a time [default: 1]
+        #[arg(long = "max_jobs_allowed", value_name = "N")]
+        max_jobs_allowed: Option<String>,
+        /// Do not try whether they answer
+        #[arg(long)]
+        no_probe: bool,
+    },
+}
+
+/// `cms queue`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct CmsQueue {
+    /// The REST service: start or info
+    #[arg(long, value_name = "start|info")]
+    pub service: Option<String>,
+    /// Its port
+    #[arg(long, value_name = "N")]
+    pub port: Option<String>,
+    /// What to do
+    #[command(subcommand)]
+    pub step: Option<CmsQueueStep>,
+}
+
+/// What Cloudmesh does with queues.
+#[derive(Debug, Subcommand)]
+pub enum CmsQueueStep {
+    /// Make a queue, which there is none of
+    Create(CmsQueueWords),
+    /// List jobs
+    #[command(alias = "list")]
+    Info(CmsQueueWords),
+    /// Look at jobs anew, which every list does
+    Refresh(CmsQueueWords),
+    /// Add jobs, which needs a queue
+    Add(CmsQueueWords),
+    /// Take jobs out, which needs a queue
+    Delete(CmsQueueWords),
+    /// Start the jobs of a queue, which needs one
+    Run(CmsQueueWords),
+    /// Make jobs ready again, which needs a queue
+    Reset(CmsQueueWords),
+}
+
+/// What Cloudmesh says of queues: understood, so that what is needed instead can be said.
+#[derive(Debug, Args)]
+pub struct CmsQueueWords {
+    /// `fifo` or `fifo_multi`
+    #[arg(value_parser = ["fifo", "fifo_multi"])]
+    pub scheduler: Option<String>,
+    /// The queue
+    #[arg(long, value_name = "NAME")]
+    pub queue: Option<String>,
+    /// Its directory
+    #[arg(long, value_name = "PATH")]
+    pub experiment: Option<String>,
+    /// Jobs
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// What they run
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub command: Option<String>,
+    /// Where they run
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Options of which nothing depends here.
+    #[command(flatten)]
+    pub others: CmsQueueOptions,
+}
+
+/// Options of queues that change nothing here.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Understood, without effect")]
+pub struct CmsQueueOptions {
+    /// Input
+    #[arg(long, value_name = "PATH")]
+    pub input: Option<String>,
+    /// Output
+    #[arg(long, value_name = "PATH")]
+    pub output: Option<String>,
+    /// State
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// GPUs
+    #[arg(long, value_name = "GPU")]
+    pub gpu: Option<String>,
+    /// Shell
+    #[arg(long, value_name = "SHELL")]
+    pub shell: Option<String>,
+    /// Log
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<String>,
+    /// Python environment
+    #[arg(long, value_name = "FILE")]
+    pub pyenv: Option<String>,
+    /// Jobs at a time
+    #[arg(long = "max_parallel", value_name = "N")]
+    pub max_parallel: Option<String>,
+    /// Minutes until a silent host counts as gone
+    #[arg(long, value_name = "MINUTES")]
+    pub timeout: Option<String>,
+    /// Hosts
+    #[arg(long, value_name = "USER@HOST,…")]
+    pub hosts: Option<String>,
+    /// A cluster
+    #[arg(long, value_name = "CLUSTER")]
+    pub hostfile: Option<String>,
+}
+
+/// `cms cluster`.
+#[derive(Debug, Args)]
+pub struct CmsCluster {
+    /// What to do
+    #[command(subcommand)]
+    pub step: CmsClusterStep,
+}
+
+/// What can be done with clusters.
+#[derive(Debug, Subcommand)]
+pub enum CmsClusterStep {
+    /// Nothing: a cluster is there as soon as a host is in it
+    Create(CmsClusterName),
+    /// List clusters, or the hosts of one
+    #[command(alias = "info")]
+    List(CmsClusterName),
+    /// Make hosts known and put them into a cluster; --user NAME is the account there
+    Add {
+        /// What they are called: names, or patterns of names
+        #[arg(long, value_name = "NAME")]
+        id: String,
+        /// Where they are [default: what they are called]
+        #[arg(long, value_name = "HOST")]
+        name: Option<String>,
+        /// The same, which outranks it
+        #[arg(long, value_name = "IP")]
+        ip: Option<String>,
+        /// active
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Nothing: tpu hosts set --gpus N
+        #[arg(long, value_name = "GPU")]
+        gpu: Option<String>,
+        /// The `activate` of a Python environment that is read there before a job begins
+        #[arg(long, value_name = "FILE")]
+        pyenv: Option<String>,
+        /// Do not try whether they answer
+        #[arg(long)]
+        no_probe: bool,
+        /// Which cluster.
+        #[command(flatten)]
+        cluster: CmsClusterName,
+    },
+    /// Forget hosts on which nothing runs
+    Delete(CmsIds),
+    /// Let jobs begin on hosts again
+    Activate(CmsIds),
+    /// Let nothing new begin on hosts
+    Deactivate(CmsIds),
+    /// Set a value of hosts
+    Set {
+        /// Hosts
+        #[command(flatten)]
+        ids: CmsIds,
+        /// `max_jobs_allowed`, cpus, gpus, pyenv or status
+        #[arg(long, value_name = "KEY")]
+        key: String,
+        /// Its value
+        #[arg(long, value_name = "VALUE")]
+        value: String,
+    },
+}
+
+/// A cluster by its name.
+#[derive(Debug, Args)]
+pub struct CmsClusterName {
+    /// The cluster [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+}
+
+/// Hosts by what they are called.
+#[derive(Debug, Args)]
+pub struct CmsIds {
+    /// Names, or patterns of names
+    #[arg(long, value_name = "NAME")]
+    pub id: String,
+}

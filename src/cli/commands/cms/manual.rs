@@ -1,0 +1,50 @@
+//! Every command of Cloudmesh's command line, and what it does here: what `cms job help` prints, and the table of
+//! `docs/cloudmesh.md`.
+
+use crate::cli::print::Output;
+use crate::wire::pages::TextDocument;
+
+/// The commands as the manual spells them, and what each does here.
+pub(in crate::cli) const COMMANDS: &[(&str, &str)] = &[
+    ("set jobset", "shows which file is the jobset"),
+    ("set jobset=FILE", "remembers the jobset; the file is never written"),
+    ("job set FILE", "the same"),
+    ("job info", "says where the jobset is, and what is in it"),
+    ("job template [FILE] [--name=NAME]", "writes a jobset, never over another without --force"),
+    ("job hosts add --hostname=NAME --ip=IP --cpus=N --max_jobs_allowed=N", "tpu hosts add"),
+    ("job list hosts", "lists the hosts that are known; job_counter is what runs now"),
+    ("job scheduler --policy=POLICY", "tpu set-settings policy POLICY"),
+    ("job scheduler info", "shows the policy, and who set it"),
+    ("job list [--name=TEXT] [--status=STATUS]", "lists the jobs that are here"),
+    ("job status", "the same, by their status"),
+    ("job kill --name=NAME", "tpu kill NAME"),
+    ("job add FILE", "needs a queue: the file is checked, nothing is added"),
+    ("job add --name=NAME …", "needs a queue: says the commands that start them now"),
+    ("job run [--name=NAME]", "needs a queue: tpu run POOL -- COMMAND"),
+    ("job reset [--name=NAME]", "needs a queue: tpu rerun NAME"),
+    ("job delete --name=NAME", "needs a queue: tpu kill NAME, tpu clean"),
+    ("job --service start|info", "is not there: scripts use --json"),
+    ("job help", "this page"),
+    ("cluster create [--cluster=NAME]", "nothing: a pool is there when a host is in it"),
+    ("cluster list [--cluster=NAME]", "tpu pools; tpu hosts list NAME"),
+    ("cluster add --id=NAME [--name=HOST] [--ip=IP]", "tpu hosts add NAME --pool CLUSTER"),
+    ("cluster delete --id=NAME", "tpu hosts remove NAME"),
+    ("cluster activate --id=NAME", "tpu hosts undrain NAME"),
+    ("cluster deactivate --id=NAME", "tpu hosts drain NAME"),
+    ("cluster set --id=NAME --key=KEY --value=VALUE", "tpu hosts set NAME"),
+    ("queue info, queue refresh", "lists the jobs that are here, as they are now"),
+    ("queue create, queue add, queue run", "need a queue: tpu run POOL -- COMMAND"),
+    ("queue reset, queue delete", "need a queue: tpu rerun, tpu kill, tpu clean"),
+    ("queue --service start|info", "is not there: scripts use --json"),
+];
+
+/// The page.
+pub(super) fn page() -> Output {
+    let mut text = "Commands of Cloudmesh, and what each does here. Names are patterns, as job[0-5] or a,b.\n\n"
+        .to_owned();
+    for (typed, does) in COMMANDS {
+        text += &format!("  cms {typed}\n      {does}\n");
+    }
+    text += "\nPolicies: sequential, random, smart, frugal. A whole jobset: tpu import cloudmesh FILE.\n";
+    Output::new(text.clone(), &TextDocument { text: &text })
+}

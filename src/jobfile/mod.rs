@@ -1,0 +1,39 @@
+//! The files of other tools as values: what they say, line by line, before anybody decides what becomes of it.
+//!
+//! **Never knows where a file lies or what is registered:** its text comes in as an argument, and what is made of it
+//! is the business of `ops`.
+
+pub mod cloudmesh;
+pub mod yaml;
+
+/// What is wrong with a file, where, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadFile {
+    /// The line, counted from 1; `None` where the file as a whole is meant.
+    pub line: Option<u64>,
+    /// The field, as in `cloudmesh.jobset.hosts.juliet.cpus`; empty where none is meant.
+    pub field: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl BadFile {
+    /// A problem with a field.
+    pub fn new(
+        line: u64,
+        field: impl Into<String>,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self { line: Some(line), field: field.into(), what: what.into(), hint: hint.into() }
+    }
+
+    /// The place behind the name of the file, and what is wrong: `:12: hosts.a.cpus: …`.
+    pub fn in_words(&self) -> String {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let field = if self.field.is_empty() { String::new() } else { format!(" {}:", self.field) };
+        format!("{line}:{field} {}", self.what)
+    }
+}

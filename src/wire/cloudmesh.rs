@@ -1,0 +1,186 @@
+//! What became of files of Cloudmesh, and its jobset.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
+use crate::model::ids::UserName;
+use crate::ops::cloudmesh::import::{CloudmeshImport, HostFate, ImportedFile, PolicyFate};
+
+/// What became of files.
+#[derive(Serialize, JsonSchema)]
+pub struct CloudmeshDocument {
+    /// Each of them.
+    pub files: Vec<CloudmeshFilePart>,
+    /// Hosts that were tried and did not answer; they are hosts all the same.
+    pub silent: Vec<SilentHostPart>,
+}
+
+impl From<&CloudmeshImport> for CloudmeshDocument {
+    fn from(import: &CloudmeshImport) -> Self {
+        let silent = import.answers.iter().filter_map(|(name, answer)| {
+            let why = answer.as_ref().err()?.clone();
+            Some(SilentHostPart { name: name.as_str().to_owned(), why })
+        });
+        Self {
+            files: import.files.iter().map(CloudmeshFilePart::from).collect(),
+            silent: silent.collect(),
+        }
+    }
+}
+
+/// A host that did not answer.
+#[derive(Serialize, JsonSchema)]
+pub struct SilentHostPart {
+    /// Its name.
+    pub name: String,
+    /// Why it does not answer.
+    pub why: String,
+}
+
+/// What became of a file.
+#[derive(Serialize, JsonSchema)]
+pub struct CloudmeshFilePart {
+    /// Where it lies.
+    pub path: String,
+    /// What it is, in words: a jobset, a queue, a cluster.
+    pub is: String,
+    /// Its hosts.
+    pub hosts: Vec<CloudmeshHostPart>,
+    /// The policy of its scheduler; null where it has none.
+    pub policy: Option<CloudmeshPolicyPart>,
+    /// Its jobs. None of them is imported by this version.
+    pub jobs: Vec<CloudmeshJobPart>,
+    /// What it says beside these.
+    pub fields: Vec<ReadFieldPart>,
+}
+
+impl From<&ImportedFile> for CloudmeshFilePart {
+    fn from(imported: &ImportedFile) -> Self {
+        let file = &imported.file;
+        let fate = imported.policy.as_ref();
+        let policy = file.policy.zip(fate).map(|(policy, fate)| CloudmeshPolicyPart {
+            policy: policy.as_str(),
+            fate: match fate {
+                PolicyFate::Set(_) => "set",
+                PolicyFate::Same(_) => "known",
+                PolicyFate::Other(..) => "differs",
+                PolicyFate::Nobody => "nobody",
+            },
+        });
+        let job = |job: &ImportedJob| CloudmeshJobPart {
+            name: job.name.clone(),
+            line: job.line,
+            becomes: job.state.as_str(),
+            fields: job.fields.iter().map(ReadFieldPart::from).collect(),
+        };
+        Self {
+            path: imported.path.display().to_string(),
+            is: file.kind.in_words(),
+            hosts: imported.each_host().map(CloudmeshHostPart::from).collect(),
+            policy,
+            jobs: file.jobs.iter().map(job).collect(),
+            fields: file.fields.iter().map(ReadFieldPart::from).collect(),
+        }
+    }
+}
+
+/// A host of a file.
+#[derive(Serialize, JsonSchema)]
+pub struct CloudmeshHostPart {
+    /// Its name.
+    pub name: String,
+    /// The line on which it stands.
+    pub line: u64,
+    /// What became of it: added, joined (a pool), known, differs (it is left as it is).
+    pub fate: &'static str,
+    /// How the file differs from what is known.
+    pub differences: Vec<String>,
+    /// Every field, and what became of it.
+    pub fields: Vec<ReadFieldPart>,
+}
+
+impl From<(&ImportedHost, &HostFate)> for CloudmeshHostPart {
+    fn from((host, fate): (&ImportedHost, &HostFate)) -> Self {
+        let (fate, differences) = match fate {
+            HostFate::Added => ("added", Vec::new()),
+            HostFate::Joined(_) => ("joined", Vec::new()),
+            HostFate::Known => ("known", Vec::new()),
+            HostFate::Differs(how) => ("differs", how.clone()),
+        };
+        let fields = host.fields.iter().map(ReadFieldPart::from).collect();
+        Self { name: host.name.clone(), line: host.line, fate, differences, fields }
+    }
+}
+
+/// The policy of a scheduler.
+#[derive(Serialize, JsonSchema)]
+pub struct CloudmeshPolicyPart {
+    /// Its word.
+    pub policy: &'static str,
+    /// What became of it: set, known, differs (another one holds and stays), nobody (no user is known whose it could
+    /// be).
+    pub fate: &'static str,
+}
+
+/// A job of a file.
+#[derive(Serialize, JsonSchema)]
+pub struct CloudmeshJobPart {
+    /// Its name.
+    pub name: String,
+    /// The line on which it stands.
+    pub line: u64,
+    /// What its state would become in a queue.
+    pub becomes: &'static str,
+    /// Every field, and what would become of it.
+    pub fields: Vec<ReadFieldPart>,
+}
+
+/// A field of a file.
+#[derive(Serialize, JsonSchema)]
+pub struct ReadFieldPart {
+    /// Its name.
+    pub name: String,
+    /// What stands there.
+    pub value: String,
+    /// What becomes of it.
+    pub becomes: String,
+}
+
+impl From<&ReadField> for ReadFieldPart {
+    fn from(field: &ReadField) -> Self {
+        let ReadField { name, value, becomes } = field.clone();
+        Self { name, value, becomes }
+    }
+}
+
+/// The jobset that somebody works with.
+#[derive(Serialize, JsonSchema)]
+pub struct JobsetDocument<'a> {
+    /// Where it lies.
+    pub jobset: &'a Path,
+    /// Whether it is there.
+    pub is_there: bool,
+}
+
+/// A jobset that was written to begin with.
+#[derive(Serialize, JsonSchema)]
+pub struct TemplateDocument<'a> {
+    /// Where it lies.
+    pub file: &'a Path,
+    /// The names of its jobs.
+    pub jobs: &'a [String],
+}
+
+/// How a host is chosen for a user's jobs.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyDocument<'a> {
+    /// Whose jobs; null where nobody is known.
+    pub user: Option<&'a UserName>,
+    /// The word of the policy.
+    pub policy: &'static str,
+    /// Who says so.
+    pub origin: String,
+}

@@ -31,6 +31,14 @@ pub(super) fn refuse_taken(data: &Data, name: &str, commands: &[String]) -> Resu
     }
 }
 
+/// Refuses a name for a target that already stands for several machines.
+pub(super) fn refuse_group(data: &Data, name: &str) -> Result<(), Error> {
+    if members(data, name).is_empty() {
+        return Ok(());
+    }
+    Err(means_already(name, "it is a pool or a tag of machines"))
+}
+
 /// Refuses a name for a job that is no word, or that means something whatever users, targets and jobs there are;
 /// `commands` are the words of the command line.
 pub fn refuse_as_job(name: &str, commands: &[String]) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::model::job::Job;
 use crate::model::target::{Machines, ProviderName, Registration, Target, TargetKind};
 use crate::text;
 
-use super::names::refuse_taken;
+use super::names::{refuse_group, refuse_taken};
 use super::providers::Places;
 use super::{Ctx, Error, doors, snapshot, workers};
 
@@ -114,6 +114,9 @@ pub fn register(
         None => *places.usual() != *places.told(registration),
     };
     let data = ctx.data()?;
+    if data.registration(&full).is_none() {
+        refuse_group(&data, name)?;
+    }
     let left = data.jobs().find(|job| is_other_way(&data) && may_be_there(ctx, &data, &full, job));
     let left = checked(left)?;
     let begun = ctx.transact(|tx| {

@@ -106,3 +106,11 @@ fn a_drained_machine_takes_nothing_new_and_leaves_what_runs_alone() {
     drop(lab.env.tpu("hosts remove h1").exits(0));
     assert!(lab.env.tpu("hosts show h1").exits(3).stderr.contains("no target"));
 }
+
+#[test]
+fn nor_may_one_that_is_known_already_get_another_name() {
+    let Some(lab) = Lab::with(1, "--gpus 2") else { return };
+    let refused = lab.add("again --gpus 2").exits(4);
+    drop(refused.says(&["h1 is at 127.0.0.11"]));
+    drop(lab.add("again --gpus 2 --any-identity").exits(0));
+}

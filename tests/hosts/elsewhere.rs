@@ -98,14 +98,22 @@ fn on_one_of_those_among_which_its_own_was_chosen() {
 
 #[test]
 fn on_another_machine_although_somebody_else_has_taken_its_own_since() {
-    let Some(mut lost) = Lost::new(false) else { return };
+    let Some(lost) = Lost::new(false) else { return };
     lost.run("h1");
     // A word that names a pool cannot become that of a target, and the other way round.
     drop(lost.lab.env.tpu("register lab --address nowhere").exits(4).says(&["pool"]));
     drop(lost.lab.env.tpu("hosts set h1 --pool h2").exits(2).says(&["it is the target h2"]));
-    lost.lab.hosts.kill(0);
-    drop(lost.lab.env.tpu("reserve h1 bob --for 1h").exits(0));
-    lost.lab.hosts.reboot(0);
+    let Lost { mut lab, monitor } = lost;
+    monitor.kill();
+    lab.hosts.reboot(0);
+    wait_until("it is lost", || {
+        lab.env.tpu("check alice w=1 --json").exits(0).json()["jobs"][0]["error"] == "lost"
+    });
+    for _ in 0..2 {
+        drop(lab.env.tpu("run h1 bob -q -- sleep 600").exits(0));
+    }
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    let lost = Lost { lab, monitor };
     assert_eq!(lost.successor()["tpu"], "h2");
     lost.end();
 }

@@ -59,8 +59,9 @@ pub fn add(
 ) -> Result<Vec<Added>, Error> {
     let new = registrations(ctx, words, said)?;
     let data = ctx.data()?;
-    for (name, _) in &new {
+    for (name, registration) in &new {
         refuse_known(&data, name, commands)?;
+        refuse_known_place(&data, registration)?;
     }
     said.pools.iter().chain(&said.tags).try_for_each(|word| edit::may_group(&data, word))?;
     let answers: Vec<Option<Result<MachineFact, String>>> = if is_asked {
@@ -71,6 +72,7 @@ pub fn add(
     ctx.transact(|tx| {
         for (name, registration) in &new {
             refuse_known(&tx.data, name, commands)?;
+            refuse_known_place(&tx.data, registration)?;
             tx.data.registry_mut().register(name.clone(), registration.clone());
             tx.edited(None, format!("{name} is a host"));
         }
@@ -189,6 +191,26 @@ pub(in crate::ops) fn refuse_known(
         )));
     }
     refuse_taken(data, name.as_str(), commands)
+}
+
+/// Refuses an address at which a machine is known already: it would have two names.
+fn refuse_known_place(data: &Data, registration: &Registration) -> Result<(), Error> {
+    if is_any_machine(registration) {
+        return Ok(());
+    }
+    let is_there = |known: &Registration| {
+        known.options.get("jump") == registration.options.get("jump")
+            && known.addresses.iter().any(|address| registration.addresses.contains(address))
+    };
+    match data.registry().registrations().find(|(_, known)| is_there(known)) {
+        None => Ok(()),
+        Some((other, known)) => {
+            let what = format!("{other} is at {} already", known.addresses.join(", "));
+            Err(Error::refused(what).hint(format!(
+                "change it: tpu hosts set {other} …; --any-identity adds it as it is"
+            )))
+        }
+    }
 }
 
 /// Two names of one machine would give its GPUs out twice. A machine names the time since it was started, which no

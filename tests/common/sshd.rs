@@ -296,7 +296,8 @@ impl Hosts {
             for process in &all {
                 if let Some(pid) = Pid::from_raw(process.pid.cast_signed()) {
                     // It may have ended by itself since.
-                    drop(kill_process(pid, rustix::process::Signal::STOP));
+                    let _: rustix::io::Result<()> =
+                        kill_process(pid, rustix::process::Signal::STOP);
                 }
                 held.insert((process.pid, process.start));
             }

@@ -2,6 +2,7 @@
 
 mod add;
 mod choose;
+mod figures;
 mod lost;
 mod proof;
 mod readme;

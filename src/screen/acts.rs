@@ -4,6 +4,7 @@ use super::message::{Act, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
 use crate::ops::clean::{self, Ends, Extent};
+use crate::ops::hosts::add as hosts;
 use crate::ops::launch;
 use crate::ops::launch::check::{parse_rules, resolve_target};
 use crate::ops::provision::{self, Insistence, Wish};
@@ -49,6 +50,14 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
             }
         }
         Act::Solve(target) => solve(ctx, target),
+        Act::Drain(target) => {
+            hosts::drain(ctx, &[target.as_str().to_owned()], None)?;
+            Ok(format!("{target} takes no new jobs; what runs there goes on."))
+        }
+        Act::Undrain(target) => {
+            hosts::undrain(ctx, &[target.as_str().to_owned()])?;
+            Ok(format!("{target} takes jobs again."))
+        }
         Act::StartDaemon => {
             let note = service::start(ctx, flags)?;
             Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
@@ -108,6 +117,8 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             service::may_stop(ctx)?;
             nothing_else("end the daemon".to_owned())
         }
+        Act::Drain(target) => nothing_else(format!("let nothing new begin on {target}")),
+        Act::Undrain(target) => nothing_else(format!("let jobs begin on {target} again")),
         Act::Tag(..) | Act::SetRule(..) => nothing_else(act.progressive()),
         Act::Command(_) | Act::Confirmed(_) => return Err(no_act()),
     })

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
+use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, SettingOrigin};
 use tpu::ops::Ctx;
 use tpu::ops::hosts::figures::{self, Whom};
 use tpu::ops::setting_layers::Layers;
+use tpu::screen::backend::{Backend as _, CliFunctions};
+use tpu::screen::bridge::Bridge;
+use tpu::screen::message::{Act, Answer, Ask};
 use tpu::sys::env::Env;
 
 use super::Lab;
@@ -321,6 +325,57 @@ fn a_driver_that_hangs_or_talks_nonsense_leaves_the_rest_as_it_is() {
     ask(&lab.env);
     let text = lab.env.tpu("hosts show h1").exits(0).stdout;
     assert!(!text.contains('\u{1b}') && text.contains("31mY"), "{text:?}");
+}
+
+/// The command line lends the screens of these tests nothing.
+const NOTHING: CliFunctions =
+    CliFunctions { run: |_, _| Ok(String::new()), explain: |_, _| Ok(String::new()) };
+
+#[test]
+fn the_screen_asks_and_drains_as_commands_do() {
+    let Some(lab) = Lab::with(1, "--max-jobs 1 --gpus 4") else { return };
+    driver(&lab, 0, &usual(&lab, 0));
+    let screens = [(); 2].map(|()| Bridge::new(ctx(&lab.env), Vec::new(), NOTHING));
+    for screen in &screens {
+        let Ok(Answer::Figures(figures)) = screen.ask(&Ask::Figures) else { panic!("no figures") };
+        let names: Vec<&str> = figures.keys().map(TargetName::as_str).collect();
+        assert_eq!(names, ["h1", "local"]);
+    }
+    assert_eq!(rounds(&lab, 0), 1, "the second sees what the first has asked");
+    let target = TargetName::from("h1");
+    let is_drained = || {
+        let Ok(Answer::Targets(board)) = screens[0].ask(&Ask::Targets) else { panic!("no board") };
+        let host = board.hosts.iter().find(|host| host.name == target).unwrap();
+        assert_eq!(lab.host("h1")["drained"], host.record.drained.is_some());
+        host.record.drained.is_some()
+    };
+    let said = screens[0].act(&Act::Drain(target.clone())).unwrap();
+    assert!(said.contains("takes no new jobs") && is_drained(), "{said}");
+    let refused = lab.env.tpu("run h1 alice -q -- true").exits(4).stderr;
+    assert!(refused.contains("h1 takes no new jobs"), "{refused}");
+    let said = screens[0].act(&Act::Undrain(target.clone())).unwrap();
+    assert!(said.contains("takes jobs again") && !is_drained(), "{said}");
+}
+
+#[test]
+fn figures_are_of_the_very_machine_that_goes_by_the_name() {
+    let Some(lab) = Lab::with(2, "--max-jobs 1 --no-probe") else { return };
+    ask(&lab.env);
+    assert!(of_host(&lab.env, "h1")["load"].is_number());
+    let elsewhere = Env { hostname: "elsewhere".to_owned(), ..Env::read() };
+    let there = Ctx {
+        effects: tpu::effects::Effects { env: elsewhere, ..ctx(&lab.env).effects },
+        ..ctx(&lab.env)
+    };
+    let known = figures::last(&there, &there.data().unwrap());
+    let names: Vec<&str> = known.keys().map(TargetName::as_str).collect();
+    assert_eq!(names, ["h1", "h2"], "`local` is another machine there");
+    drop(lab.env.tpu("hosts remove h1").exits(0));
+    let other = lab.hosts.addresses()[1].clone();
+    let line = format!("hosts add h1 --address {other} --any-identity --no-probe");
+    drop(lab.env.tpu(&line).exits(0));
+    assert_eq!(of_host(&lab.env, "h1"), Value::Null, "nobody has asked this one");
+    assert!(of_host(&lab.env, "h2")["load"].is_number());
 }
 
 #[test]

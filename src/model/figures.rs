@@ -122,11 +122,12 @@ impl SeenFigures {
 }
 
 impl JobFigures {
-    /// For people, part by part: `0.98 cores`, `312 MiB`, `3 processes`.
+    /// For people, part by part: `0.98 cores over 1.0 s`, `312 MiB`, `3 processes`.
     pub fn in_words(&self) -> Vec<String> {
         let processes = crate::text::counted(self.processes, "process");
-        let mut parts: Vec<String> =
-            self.cores.map(|cores| format!("{cores:.2} cores")).into_iter().collect();
+        let cores =
+            self.cores.map(|cores| format!("{cores:.2} cores over {:.1} s", self.interval_s));
+        let mut parts: Vec<String> = cores.into_iter().collect();
         parts.extend([amount(self.memory), processes]);
         parts
     }

@@ -224,7 +224,7 @@ fn a_job_has_what_its_processes_have_with_those_that_have_left_it_and_no_others(
     let text = lab.env.tpu("hosts show h1").exits(0).stdout;
     assert!(text.contains("90 % 1.0/8.0 GiB 60 °C") && text.contains("alice/1"), "{text}");
     let text = lab.env.tpu("explain 1 alice").exits(0).stdout;
-    assert!(text.contains("uses: ") && text.contains(" cores, "), "{text}");
+    assert!(text.contains("uses: ") && text.contains(" cores over "), "{text}");
     let all = lab.env.tpu("check alice --json").exits(0).json();
     assert_eq!(all["figures"][0]["job"], "alice/1", "{all}");
     drop(lab.env.tpu("kill 1 alice -y").exits(0));

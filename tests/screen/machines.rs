@@ -196,7 +196,7 @@ fn a_job_shows_what_it_has_of_its_machine() {
     let frame = screen.frame((200, 50));
     let uses = line(&frame, "uses ");
     assert!(frame.contains("GPU 0 97 % 40.0/80.0 GiB (own 38.1 GiB) 60 °C"), "{frame}");
-    for word in ["0.98 cores", "312 MiB", "3 processes", "12s ago"] {
+    for word in ["0.98 cores over 1.0 s", "312 MiB", "3 processes", "12s ago"] {
         assert!(uses.contains(word), "{word}: {uses}");
     }
     let mut silent = lab().1;

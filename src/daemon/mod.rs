@@ -3,13 +3,14 @@
 //! keys and commands call.
 //!
 //! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
-//! actions out, each lineage on its own. `ops::service` starts and ends a MONITOR in its tmux session,
+//! actions out, each lineage on its own; `figures` has machines asked beside that. `ops::service` starts and ends a MONITOR in its tmux session,
 //! `ops::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
 mod checks;
 mod crew;
+mod figures;
 mod turn;
 mod wake;
 
@@ -25,6 +26,7 @@ use crate::ops::{Ctx, Error, watch};
 
 use checks::Checks;
 use crew::Crew;
+use figures::Rounds;
 use turn::{Cause, Turn};
 use wake::Wake;
 
@@ -58,6 +60,7 @@ struct Monitor<'a> {
     /// The control plane that it works with, in words.
     cloud: String,
     checks: Checks,
+    rounds: Rounds,
 }
 
 impl<'a> Monitor<'a> {
@@ -72,6 +75,7 @@ impl<'a> Monitor<'a> {
             unsettled: None,
             cloud: ctx.usual_provider(),
             checks: Checks::default(),
+            rounds: Rounds::default(),
         }
     }
 
@@ -104,6 +108,7 @@ impl<'a> Monitor<'a> {
                 wake.has_live_jobs = turn.has_live_jobs;
                 self.checks.run(ctx, now);
             }
+            self.rounds.run(ctx, now, wake.has_live_jobs);
             ctx.clock.sleep(POLL);
         }
         self.crew.finish(&*ctx.clock, LAST_WORDS);

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
@@ -33,7 +34,8 @@ impl Capacity {
 }
 
 /// An amount of memory, in MiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Memory(pub u64);
 
 impl Memory {
@@ -141,7 +143,8 @@ fn positive(text: &str) -> Option<u32> {
 }
 
 /// The makers of accelerators, which each have a variable of their own that says which of them a program sees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Accelerators {
     /// NVIDIA's GPUs.
     #[default]

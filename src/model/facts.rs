@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use machine::{GpuFact, MachineFact};
+pub use machine::{GpuFact, GpuProcess, MachineFact};
 pub use room::Room;
 pub use run::{RunFact, RunState};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};

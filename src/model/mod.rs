@@ -16,6 +16,7 @@ pub mod data;
 pub mod exit;
 mod extras;
 pub mod facts;
+pub mod figures;
 pub mod groups;
 mod handle;
 mod head;

@@ -8,7 +8,8 @@ use crate::sys::random::{OsRandom, Random as _};
 use super::{End, Worker};
 
 /// What the worker is asked to do with.
-const DOOR: &str = include_str!("../../assets/door.sh");
+const DOOR: &str =
+    concat!(include_str!("../../assets/look.sh"), include_str!("../../assets/door.sh"));
 /// How everything begins that the worker says for us.
 pub(super) const ANSWER: &str = "tpu: ";
 /// The worker's first word, on standard error: the connection stands.

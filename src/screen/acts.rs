@@ -4,6 +4,7 @@ use super::message::{Act, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
 use crate::ops::clean::{self, Ends, Extent};
+use crate::ops::hosts::edit;
 use crate::ops::launch;
 use crate::ops::launch::check::parse_rules;
 use crate::ops::named::resolve_target;
@@ -50,6 +51,14 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
             }
         }
         Act::Solve(target) => solve(ctx, target),
+        Act::Drain(target) => {
+            edit::drain(ctx, &[target.as_str().to_owned()], None)?;
+            Ok(format!("{target} takes no new jobs; what runs there goes on."))
+        }
+        Act::Undrain(target) => {
+            edit::undrain(ctx, &[target.as_str().to_owned()])?;
+            Ok(format!("{target} takes jobs again."))
+        }
         Act::StartDaemon => {
             let note = service::start(ctx, flags)?;
             Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
@@ -109,6 +118,8 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             service::may_stop(ctx)?;
             nothing_else("end the daemon".to_owned())
         }
+        Act::Drain(target) => nothing_else(format!("let nothing new begin on {target}")),
+        Act::Undrain(target) => nothing_else(format!("let jobs begin on {target} again")),
         Act::Tag(..) | Act::SetRule(..) => nothing_else(act.progressive()),
         Act::Command(_) | Act::Confirmed(_) => return Err(no_act()),
     })

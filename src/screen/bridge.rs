@@ -12,6 +12,7 @@ use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::board::rooms;
+use crate::ops::hosts::figures::{self, Whom};
 use crate::ops::{
     Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
@@ -138,6 +139,11 @@ impl Backend for Bridge {
     fn ask(&self, ask: &Ask) -> Result<Answer, Problem> {
         Ok(match ask {
             Ask::Targets => Answer::Targets(rooms::look(&self.ctx)?),
+            Ask::Figures => {
+                // What could not be asked or kept is as old as it says; the next round may have better luck.
+                drop(figures::round(&self.ctx, Whom::Everyone));
+                Answer::Figures(figures::last(&self.ctx, &*self.ctx.data()?))
+            }
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);

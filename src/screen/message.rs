@@ -7,6 +7,7 @@ use crate::model::curve::Curve;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::view::{Snapshot, Whose};
 use crate::ops::board::Board;
+use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
 use crate::ops::launch::RunRequest;
 use crate::ops::preview::Plan;
@@ -102,6 +103,8 @@ pub enum MouseDid {
 pub enum Ask {
     /// All targets.
     Targets,
+    /// How much machines and the jobs on them have to do.
+    Figures,
     /// What has happened.
     Events,
     /// What will happen by itself.
@@ -125,6 +128,8 @@ pub enum Ask {
 pub enum Answer {
     /// All targets.
     Targets(Board),
+    /// What machines said last.
+    Figures(Figures),
     /// The newest events, oldest first.
     Events(Vec<Event>),
     /// What will happen by itself.
@@ -222,6 +227,10 @@ pub enum Act {
     },
     /// Set a target right.
     Solve(TargetName),
+    /// Let nothing new begin on a machine.
+    Drain(TargetName),
+    /// Let jobs begin there again.
+    Undrain(TargetName),
     /// Start the daemon.
     StartDaemon,
     /// End the daemon.
@@ -252,6 +261,7 @@ impl Act {
             Self::IgnoreError(_) => "ignore-error",
             Self::Reapply { .. } => "reapply",
             Self::Solve(_) => "solve",
+            Self::Drain(_) | Self::Undrain(_) => "hosts",
             Self::StartDaemon | Self::StopDaemon => "daemon",
             Self::Run(_) => "run",
             Self::Command(words) | Self::Confirmed(words) => {
@@ -275,6 +285,8 @@ impl Act {
             Self::IgnoreError(job) => format!("withdrawing the error of {}", job.window),
             Self::Reapply { target, .. } => format!("making {target} anew"),
             Self::Solve(target) => format!("setting {target} right"),
+            Self::Drain(target) => format!("draining {target}"),
+            Self::Undrain(target) => format!("letting jobs begin on {target} again"),
             Self::StartDaemon => "starting the daemon".to_owned(),
             Self::StopDaemon => "ending the daemon".to_owned(),
             Self::Run(request) => format!("starting a run on {}", request.target()),

@@ -255,6 +255,16 @@ impl Store {
         self.alone(&self.paths.target_lock(target), work)
     }
 
+    /// Runs `work` as the only one who asks machines for figures. If somebody does already, `work` does not run and
+    /// the answer is who that is.
+    pub fn asking_for_figures<T>(
+        &self,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
+        self.state_dir()?;
+        self.alone(&self.paths.figures_lock(), work)
+    }
+
     /// Runs `work` under a lock of its own, if nobody else holds it.
     fn alone<T>(
         &self,

@@ -139,6 +139,16 @@ impl Paths {
         self.state().join("heard.json")
     }
 
+    /// What machines said last of themselves and of the jobs on them.
+    pub fn figures(&self) -> PathBuf {
+        self.state().join("figures.json")
+    }
+
+    /// Held by the one who asks them.
+    pub fn figures_lock(&self) -> PathBuf {
+        self.state().join("figures.lock")
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")

@@ -11,6 +11,8 @@ use std::path::Path;
 
 use rustix::process::Pid;
 
+use super::proc::{self, Spawn};
+
 /// One process at the moment of reading. Its id alone may be given to another one later; id and start
 /// time together are never given twice while the machine is up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +109,19 @@ pub trait Processes: Send + Sync {
 
     /// Sends a signal to exactly this process. `Ok(false)` if it is gone.
     fn signal(&self, process: &Process, signal: Signal) -> io::Result<bool>;
+
+    /// Whether they are on a machine that can say something of itself: a simulated one has nothing to say.
+    fn can_tell(&self) -> bool {
+        false
+    }
+
+    /// What the machine says of itself: the output of a program that changes nothing.
+    fn tell(&self, _ask: &Spawn) -> io::Result<String> {
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a simulated machine says nothing of itself",
+        ))
+    }
 }
 
 /// The machine's own processes.
@@ -124,6 +139,14 @@ impl Processes for OsProcesses {
 
     fn signal(&self, process: &Process, wanted: Signal) -> io::Result<bool> {
         signal(process, wanted)
+    }
+
+    fn can_tell(&self) -> bool {
+        true
+    }
+
+    fn tell(&self, ask: &Spawn) -> io::Result<String> {
+        proc::run(ask).map(|output| output.text()).map_err(io::Error::other)
     }
 }
 

@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::capacity::{Capacity, Memory, Share};
-use crate::model::facts::{GpuFact, MachineFact};
+use crate::model::capacity::{Capacity, Share};
 use crate::model::ids::{JobId, TargetName};
+use crate::model::time::Timestamp;
 use crate::ops::hosts::add::Added;
 use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Host, Pool};
+
+use super::figures::{FiguresPart, MachinePart};
 
 /// Hosts, each with who is there.
 #[derive(Serialize, JsonSchema)]
@@ -17,9 +19,10 @@ pub struct HostsDocument<'a> {
     pub hosts: Vec<HostPart<'a>>,
 }
 
-impl<'a> From<&'a [Host]> for HostsDocument<'a> {
-    fn from(hosts: &'a [Host]) -> Self {
-        Self { hosts: hosts.iter().map(HostPart::from).collect() }
+impl<'a> HostsDocument<'a> {
+    /// The document of these, as they are at an instant.
+    pub fn at(hosts: &'a [Host], now: Timestamp) -> Self {
+        Self { hosts: hosts.iter().map(|host| HostPart::at(host, now)).collect() }
     }
 }
 
@@ -42,10 +45,13 @@ pub struct HostPart<'a> {
     pub drained: bool,
     /// Who has a place there.
     pub jobs: Vec<PlacePart<'a>>,
+    /// How much it has to do; null where nobody has asked it.
+    pub figures: Option<FiguresPart<'a>>,
 }
 
-impl<'a> From<&'a Host> for HostPart<'a> {
-    fn from(host: &'a Host) -> Self {
+impl<'a> HostPart<'a> {
+    /// A host as it is at an instant.
+    fn at(host: &'a Host, now: Timestamp) -> Self {
         let place = |(job, share): &'a (JobId, Option<Share>)| PlacePart {
             job: job.to_string(),
             share: share.as_ref().map(SharePart::from),
@@ -59,6 +65,7 @@ impl<'a> From<&'a Host> for HostPart<'a> {
             pyenv: host.record.pyenv.as_deref(),
             drained: host.record.drained.is_some(),
             jobs: host.jobs.iter().map(place).collect(),
+            figures: host.figures.as_ref().map(|figures| FiguresPart::at(figures, now)),
         }
     }
 }
@@ -195,80 +202,6 @@ pub struct AskedPart<'a> {
     pub machine: Option<MachinePart<'a>>,
     /// Why it does not answer.
     pub silent: Option<&'a str>,
-}
-
-/// What a machine says of itself; null where it says nothing.
-#[derive(Serialize, JsonSchema)]
-pub struct MachinePart<'a> {
-    /// What it calls itself.
-    pub hostname: &'a str,
-    /// CPUs that a program may use.
-    pub cpus: Option<u32>,
-    /// How many programs wanted a CPU at a time, in the last minute.
-    pub load: Option<f64>,
-    /// Memory, in MiB.
-    pub mem_mib: Option<u64>,
-    /// Memory that a program can still have, in MiB.
-    pub free_mib: Option<u64>,
-    /// What is free on the disk of the account's home, in MiB.
-    pub free_disk_mib: Option<u64>,
-    /// Accelerators.
-    pub gpus: Vec<GpuPart<'a>>,
-    /// The version of tmux.
-    pub tmux: Option<&'a str>,
-    /// The version of Python.
-    pub python: Option<&'a str>,
-}
-
-impl<'a> From<&'a MachineFact> for MachinePart<'a> {
-    fn from(fact: &'a MachineFact) -> Self {
-        let mib = |memory: Option<Memory>| memory.map(|Memory(mib)| mib);
-        Self {
-            hostname: &fact.hostname,
-            cpus: fact.cpus,
-            load: fact.load,
-            mem_mib: mib(fact.memory),
-            free_mib: mib(fact.available),
-            free_disk_mib: mib(fact.free_disk),
-            gpus: fact.gpus.iter().map(GpuPart::from).collect(),
-            tmux: fact.tmux.as_deref(),
-            python: fact.python.as_deref(),
-        }
-    }
-}
-
-/// An accelerator; null where it says nothing.
-#[derive(Serialize, JsonSchema)]
-pub struct GpuPart<'a> {
-    /// Its number, as its driver counts.
-    pub index: u32,
-    /// What it is.
-    pub model: Option<&'a str>,
-    /// How much of the last moment it was at work, in per cent.
-    pub use_percent: Option<u32>,
-    /// Its memory that is in use, in MiB.
-    pub used_mib: Option<u64>,
-    /// Its memory, in MiB.
-    pub mem_mib: Option<u64>,
-    /// How hot it is, in degrees Celsius.
-    pub celsius: Option<u32>,
-    /// Accounts whose programs are on it.
-    pub users: Vec<&'a str>,
-}
-
-impl<'a> From<&'a GpuFact> for GpuPart<'a> {
-    fn from(gpu: &'a GpuFact) -> Self {
-        let mib = |memory: Option<Memory>| memory.map(|Memory(mib)| mib);
-        Self {
-            index: gpu.index,
-            model: gpu.model.as_deref(),
-            use_percent: gpu.use_percent,
-            used_mib: mib(gpu.used),
-            mem_mib: mib(gpu.memory),
-            celsius: gpu.celsius,
-            users: gpu.processes.iter().map(|(_, user)| user.as_str()).collect(),
-        }
-    }
 }
 
 /// Hosts that were changed.

@@ -12,9 +12,11 @@ use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{Action, Rules};
 use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
+use crate::ops::hosts::figures::Figures;
 use crate::ops::show::Whole;
 
 use super::events::EventPart;
+use super::figures::JobFiguresPart;
 use super::hosts::SharePart;
 use super::words::{TimePart, Word};
 
@@ -29,6 +31,8 @@ pub struct SnapshotDocument<'a> {
     pub orphans: Vec<OrphanPart<'a>>,
     /// Whether MONITOR runs.
     pub monitor: MonitorPart,
+    /// What the processes of these jobs have of their machines, as far as that is known.
+    pub figures: Vec<JobFiguresPart<'a>>,
 }
 
 impl<'a> From<&'a Snapshot> for SnapshotDocument<'a> {
@@ -38,7 +42,17 @@ impl<'a> From<&'a Snapshot> for SnapshotDocument<'a> {
             jobs: snapshot.jobs.iter().map(JobPart::from).collect(),
             orphans: snapshot.orphans.iter().map(OrphanPart::from).collect(),
             monitor: MonitorPart::from(&snapshot.monitor),
+            figures: Vec::new(),
         }
+    }
+}
+
+impl<'a> SnapshotDocument<'a> {
+    /// The same with figures.
+    #[must_use]
+    pub fn with(self, figures: &'a Figures, look: &'a Snapshot) -> Self {
+        let jobs = look.jobs.iter().map(|job| (&job.id, &job.target));
+        Self { figures: JobFiguresPart::of(figures, jobs, look.at), ..self }
     }
 }
 
@@ -51,6 +65,8 @@ pub struct ExplainDocument<'a> {
     pub chosen: Option<&'a str>,
     /// What it was given of its target; null where nothing was counted.
     pub share: Option<SharePart<'a>>,
+    /// What its processes have of their machine; null where that is not known.
+    pub figures: Option<JobFiguresPart<'a>>,
 }
 
 /// The jobs that were waited for.

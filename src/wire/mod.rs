@@ -13,6 +13,7 @@ pub mod data;
 pub mod doctor;
 pub mod errors;
 pub mod events;
+pub mod figures;
 pub mod hosts;
 pub mod jobs;
 pub mod launches;

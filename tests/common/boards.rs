@@ -22,7 +22,7 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::from_second(NOW - seconds)
 }
 
-fn row(label: &str, full: &str, state: TargetState, since: i64) -> Row {
+pub(crate) fn row(label: &str, full: &str, state: TargetState, since: i64) -> Row {
     let word = format!("{state:?}").to_uppercase();
     let mut fact = TargetFact::new(TargetName::from(full), state, word, ago(3));
     fact.since = Some(ago(since));
@@ -92,6 +92,7 @@ pub(crate) fn board() -> Board {
             row("v5e-16", "lab-tpuvm-v5e-16-1", TargetState::Unknown, 30),
         ],
         silent: vec![("europe-west4-a".to_owned(), "no answer within 10 s".to_owned())],
+        hosts: Vec::new(),
     }
 }
 

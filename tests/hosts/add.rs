@@ -93,7 +93,7 @@ fn a_drained_machine_takes_nothing_new_and_leaves_what_runs_alone() {
     drop(lab.env.tpu_words(&["hosts", "drain", "h1", "--why", "new disk"]).exits(0));
     let said = run("").exits(4).stderr;
     assert!(said.contains("h1 takes no new jobs") && said.contains("new disk"), "{said}");
-    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+    drop(lab.env.wait_status(1, "running"));
     // Whoever insists knows what he does.
     drop(run("--force").exits(0));
     drop(lab.env.tpu("kill 2 -y").exits(0));

@@ -3,6 +3,7 @@
 mod add;
 mod choose;
 mod elsewhere;
+mod figures;
 mod gpus;
 mod lost;
 mod meant;

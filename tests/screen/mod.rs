@@ -6,6 +6,7 @@ mod asks;
 mod by_hand;
 mod in_tmux;
 mod looks;
+mod machines;
 mod mouse;
 mod remembered;
 mod resize;

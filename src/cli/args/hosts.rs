@@ -19,7 +19,7 @@ pub struct Hosts {
 /// What can be done with hosts.
 #[derive(Debug, Subcommand)]
 pub enum HostsStep {
-    /// List them: what each has for jobs, and who has it
+    /// List them: what each has for jobs, who has it, and how busy it is
     #[command(after_help = "Examples:\n  tpu hosts list\n  tpu hosts list gpu[01-04]")]
     List(SomeHosts),
     /// Show all that is known of one

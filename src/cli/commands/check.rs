@@ -15,13 +15,16 @@ use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::job::Status;
 use crate::model::target::Machines;
+use crate::model::time;
 use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify;
+use crate::ops::hosts::figures::{self, Figures};
 use crate::ops::printed::{self, Ending};
 use crate::ops::selection;
 use crate::ops::whose::Purpose;
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::escape;
+use crate::wire::figures::JobFiguresPart;
 use crate::wire::hosts::SharePart;
 use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
@@ -29,8 +32,15 @@ use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
     let text = || block::all(&look, show);
-    let output = Output::either(&app.global, text, || SnapshotDocument::from(&look));
-    Ok(output)
+    printed_or_json(app, &look, text)
+}
+
+/// The jobs as text, or with `--json` as the document of them, with what is known of their processes.
+fn printed_or_json(app: &App, look: &Snapshot, text: impl FnOnce() -> String) -> Outcome {
+    let ctx = app.ctx()?;
+    let figures = if app.global.json { figures::last(ctx, &*ctx.data()?) } else { Figures::new() };
+    let document = || SnapshotDocument::from(look).with(&figures, look);
+    Ok(Output::either(&app.global, text, document))
 }
 
 /// `check-simp`: a table.
@@ -43,8 +53,7 @@ pub(in crate::cli) fn table(app: &App, args: &Check) -> Outcome {
             table::jobs(&look, show, app.width())
         }
     };
-    let output = Output::either(&app.global, text, || SnapshotDocument::from(&look));
-    Ok(output)
+    printed_or_json(app, &look, text)
 }
 
 /// `caj`: everybody's jobs.
@@ -176,11 +185,13 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let text = explained(ctx, &view)?;
     let data = ctx.data()?;
     let record = data.job(&id);
+    let figures = figures::last(ctx, &data);
     let spec = record.and_then(|job| job.spec.as_ref());
     let document = ExplainDocument {
         job: JobPart::from(&view),
         chosen: spec.and_then(|spec| spec.chosen.as_deref()),
         share: record.and_then(|job| job.share.as_ref()).map(SharePart::from),
+        figures: JobFiguresPart::of(&figures, [(&view.id, &view.target)], ctx.clock.now()).pop(),
     };
     Ok(Output::new(text, &document))
 }
@@ -193,7 +204,13 @@ fn place(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     let chosen = chosen.map(|why| format!("target: {}, {why}\n", view.target));
     let given = job.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
     let given = given.map(|words| format!("given: {words}\n"));
-    Ok([chosen, given].into_iter().flatten().collect())
+    let uses = figures::of_job(ctx, &data, &view.id).and_then(|(host, figures)| {
+        let now = ctx.clock.now();
+        let gpus = figures.gpus_in_words(&host.known(now)?.machine);
+        let words = [figures.in_words(), gpus].concat().join(", ");
+        Some(format!("uses: {words}; {} ago\n", time::age(host.age_s(now)?)))
+    });
+    Ok([chosen, given, uses].into_iter().flatten().collect())
 }
 
 /// Why a job has the status it has, for people.

@@ -7,9 +7,11 @@ use crate::cli::args::{
 };
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use crate::model::capacity::{Memory, Share};
+use crate::model::capacity::Share;
 use crate::model::facts::MachineFact;
-use crate::model::ids::TargetName;
+use crate::model::figures::{HostFigures, gib, gpu_in_words, used_of};
+use crate::model::ids::{JobId, TargetName};
+use crate::model::time::{self, Timestamp};
 use crate::ops::hosts::add::{self, NewHosts};
 use crate::ops::hosts::detect::{self, Asked};
 use crate::ops::hosts::edit::{self, HostEdit};
@@ -95,11 +97,53 @@ fn needed(words: &[String], verb: &str) -> Result<(), Error> {
 }
 
 fn list(app: &App, words: &[String]) -> Outcome {
-    let hosts = hosts::list(app.ctx()?, words)?;
-    let rows: Vec<Vec<String>> = hosts.iter().map(row).collect();
-    let titles = ["HOST", "JOBS", "GPUS", "CPUS", "MEM", "POOLS", "STATE", "WHO"];
+    let ctx = app.ctx()?;
+    let hosts = hosts::list(ctx, words)?;
+    let now = ctx.clock.now();
+    // Where nobody has asked any, the columns say nothing.
+    let is_asked = hosts.iter().any(|host| host.figures.is_some());
+    let with_figures = |host: &Host| {
+        let mut row = row(host);
+        let at = row.len() - 2;
+        row.splice(at..at, is_asked.then(|| figures(host, now)).into_iter().flatten());
+        row
+    };
+    let rows: Vec<Vec<String>> = hosts.iter().map(with_figures).collect();
+    let mut titles = vec!["HOST", "JOBS", "GPUS", "CPUS", "MEM", "POOLS", "STATE", "WHO"];
+    titles.splice(6..6, is_asked.then_some(FIGURES).into_iter().flatten());
     let text = table::columns(&titles, &rows);
-    Ok(Output::new(text, &HostsDocument::from(hosts.as_slice())))
+    Ok(Output::new(text, &HostsDocument::at(&hosts, now)))
+}
+
+/// The columns of figures: how many programs want a CPU, memory in use, how much the accelerators have to do and how
+/// hot the hottest is, and how old that is.
+const FIGURES: [&str; 4] = ["LOAD", "USED", "GPU", "AS OF"];
+
+fn figures(host: &Host, now: Timestamp) -> [String; 4] {
+    let unknown = || "-".to_owned();
+    let Some(figures) = &host.figures else { return std::array::from_fn(|_| unknown()) };
+    let as_of = as_of(figures, now);
+    let Some(seen) = figures.known(now) else { return [unknown(), unknown(), unknown(), as_of] };
+    let load = seen.machine.load.map(|load| match seen.machine.cpus {
+        Some(cpus) => format!("{load:.1}/{cpus}"),
+        None => format!("{load:.1}"),
+    });
+    let gpu = seen.gpu_percent().map(|percent| match seen.celsius() {
+        Some(celsius) => format!("{percent} % {celsius} °C"),
+        None => format!("{percent} %"),
+    });
+    let used = seen.memory().map(used_of);
+    [load.unwrap_or_else(unknown), used.unwrap_or_else(unknown), gpu.unwrap_or_else(unknown), as_of]
+}
+
+/// How old what a machine said is, and whether it still says something.
+fn as_of(figures: &HostFigures, now: Timestamp) -> String {
+    match (&figures.silent, figures.age_s(now)) {
+        (None, Some(age)) => format!("{} ago", time::age(age)),
+        (Some(_), Some(age)) => format!("silent, {} ago", time::age(age)),
+        (Some(_), None) => "silent".to_owned(),
+        (None, None) => "not yet".to_owned(),
+    }
 }
 
 fn row(host: &Host) -> Vec<String> {
@@ -137,13 +181,56 @@ fn who(host: &Host) -> String {
 
 fn show(app: &App, words: &[String]) -> Outcome {
     needed(words, "show")?;
-    let hosts = hosts::list(app.ctx()?, words)?;
-    let text: Vec<String> = hosts.iter().map(described).collect();
-    Ok(Output::new(text.join("\n"), &HostsDocument::from(hosts.as_slice())))
+    let ctx = app.ctx()?;
+    let hosts = hosts::list(ctx, words)?;
+    let now = ctx.clock.now();
+    let text: Vec<String> = hosts.iter().map(|host| described(host) + &uses(host, now)).collect();
+    Ok(Output::new(text.join("\n"), &HostsDocument::at(&hosts, now)))
+}
+
+/// What a host said last, thing by thing.
+fn uses(host: &Host, now: Timestamp) -> String {
+    let Some(figures) = &host.figures else { return String::new() };
+    let mut text = line("as of", &as_of(figures, now));
+    if let Some(why) = &figures.silent {
+        text += &line("silent", why);
+    }
+    let Some(seen) = figures.known(now) else { return text };
+    let load = seen.machine.load.zip(seen.machine.cpus);
+    if let Some((load, cpus)) = load {
+        text += &line("load", &format!("{load:.1} of {cpus} CPUs"));
+    }
+    if let Some(memory) = seen.memory() {
+        text += &line("memory", &used_of(memory));
+    }
+    for gpu in &seen.machine.gpus {
+        let on =
+            || seen.who_is_on(gpu.index).map(|on| on.map_or_else(str::to_owned, JobId::to_string));
+        let given = host.who_has(gpu.index).map(JobId::to_string);
+        let who = given.or_else(on).unwrap_or_else(|| "free".to_owned());
+        let words = gpu_in_words(gpu, None);
+        let model = gpu.model.clone();
+        let parts: Vec<String> = [Some(who), Some(words), model]
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect();
+        text += &line(&format!("gpu {}", gpu.index), &parts.join(", "));
+    }
+    for (job, figures) in seen.jobs.iter().flatten() {
+        text += &line(
+            &job.to_string(),
+            &[figures.in_words(), figures.gpus_in_words(&seen.machine)].concat().join(", "),
+        );
+    }
+    text
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{:<10} {}\n", escape(name), escape(value))
 }
 
 fn described(host: &Host) -> String {
-    let line = |name: &str, value: &str| format!("{name:<10} {}\n", escape(value));
     let mut text = line("host", host.name.as_str());
     if !host.addresses.is_empty() {
         text += &line("address", &host.addresses.join(", "));
@@ -281,12 +368,6 @@ fn asked(all: &[Asked]) -> Output {
     let text: String = all.iter().map(line).collect();
     let code = if silent > 0 { Kind::Unreachable.exit_code() } else { 0 };
     Output::new(text, &HostsAskedDocument::from(all)).notes(notes).code(code)
-}
-
-/// An amount of memory in GiB, as people read it.
-fn gib(Memory(mib): Memory) -> String {
-    let (whole, tenths) = (mib / 1024, mib % 1024 * 10 / 1024);
-    format!("{whole}.{tenths}")
 }
 
 /// What a machine says of itself, in a line; what it calls itself only where that is not what we call it.

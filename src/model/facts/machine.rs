@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::capacity::{Accelerators, Memory};
 use crate::model::host::Found;
 
 /// What a machine says of itself. Fields are empty where it says nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFact {
     /// What it calls itself.
     pub hostname: String,
@@ -33,7 +35,7 @@ pub struct MachineFact {
 }
 
 /// One accelerator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuFact {
     /// Its number, as its driver counts.
     pub index: u32,
@@ -49,12 +51,23 @@ pub struct GpuFact {
     pub memory: Option<Memory>,
     /// How hot it is, in degrees Celsius.
     pub celsius: Option<u32>,
-    /// The processes on it, and whose they are.
-    pub processes: Vec<(u32, String)>,
+    /// The processes on it.
+    pub processes: Vec<GpuProcess>,
+}
+
+/// A process on an accelerator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuProcess {
+    /// Its id.
+    pub pid: u32,
+    /// The account that it runs under.
+    pub user: String,
+    /// What it has of the accelerator's memory, where the driver says so.
+    pub used: Option<Memory>,
 }
 
 impl MachineFact {
-    /// Reads what `assets/probe.sh` has printed. `None` where that breaks off: what is missing would be taken for
+    /// Reads what `assets/machine.sh` has printed, and what is read after it. `None` where that breaks off: what is missing would be taken for
     /// what is not there.
     pub fn read(text: &str) -> Option<Self> {
         let mut fact = Self::default();
@@ -92,21 +105,22 @@ impl MachineFact {
         is_whole.then_some(fact)
     }
 
-    /// A process on an accelerator: its name there, the process, whose that is.
+    /// A process on an accelerator: its name there, the process, whose that is, and what it has of the memory.
     fn on(&mut self, value: &str) {
         let mut words = value.split_whitespace();
         let (Some(id), Some(pid), Some(user)) = (words.next(), words.next(), words.next()) else {
             return;
         };
         let Ok(pid) = pid.parse() else { return };
+        let used = words.next().and_then(|mib| mib.parse().ok()).map(Memory);
         if let Some(gpu) = self.gpus.iter_mut().find(|gpu| gpu.id == id) {
-            gpu.processes.push((pid, user.to_owned()));
+            gpu.processes.push(GpuProcess { pid, user: user.to_owned(), used });
         }
     }
 
     /// The accelerators on which programs are, each with whose they are.
     pub fn busy(&self) -> BTreeMap<u32, String> {
-        let who = |gpu: &GpuFact| gpu.processes.first().map(|(_, user)| (gpu.index, user.clone()));
+        let who = |gpu: &GpuFact| Some((gpu.index, gpu.processes.first()?.user.clone()));
         self.gpus.iter().filter_map(who).collect()
     }
 
@@ -170,7 +184,7 @@ mod tests {
         disk 1048576\ntmux tmux 3.4\npython Python 3.11.2\n\
         nvidia 0, GPU-aa, NVIDIA A100-SXM4-80GB, 97, 40123, 81920, 61\n\
         nvidia 1, GPU-bb, NVIDIA A100-SXM4-80GB, [N/A], 3, 81920, 33\n\
-        on GPU-aa 4711 bob\ndone\n";
+        on GPU-aa 4711 bob 40100\ndone\n";
 
     #[test]
     fn what_a_machine_says_of_itself_is_read() {
@@ -182,6 +196,7 @@ mod tests {
         assert_eq!(fact.gpus.len(), 2);
         assert_eq!((fact.gpus[0].use_percent, fact.gpus[1].use_percent), (Some(97), None));
         assert_eq!(fact.gpus[0].celsius, Some(61));
+        assert_eq!(fact.gpus[0].processes[0].used, Some(Memory(40_100)));
         assert_eq!(fact.busy(), BTreeMap::from([(0, "bob".to_owned())]));
         let found = fact.found();
         assert_eq!((found.gpus, found.accelerators), (Some(2), Accelerators::Nvidia));

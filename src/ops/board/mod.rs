@@ -21,6 +21,7 @@ use crate::plan::board::{self as plan, BoardFacts, Row};
 
 use super::ctx::user_of;
 use super::fleet::ProviderFacts;
+use super::hosts::{self, Host};
 use super::named::resolve_target;
 use super::{Ctx, Error, snapshot, watch};
 
@@ -36,6 +37,8 @@ pub struct Board {
     pub targets: Vec<Row>,
     /// Zones that said nothing, and why.
     pub silent: Vec<(String, String)>,
+    /// Of the targets those that are somebody's own machines: what they have for jobs, and who has it.
+    pub hosts: Vec<Host>,
 }
 
 impl Board {
@@ -78,6 +81,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
             now,
         }),
         silent: fleet.silent(),
+        hosts: hosts::places(&data, |name| live.get(name).cloned().unwrap_or_default()),
     })
 }
 

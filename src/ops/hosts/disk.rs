@@ -5,7 +5,7 @@ use crate::model::job::Job;
 use crate::model::target::{Machines, Target};
 use crate::ops::{Ctx, Error};
 
-use super::probe::{self, PATIENCE};
+use super::probe::{self, PATIENCE, Question};
 
 /// Whether a machine sees a directory.
 pub fn sees(ctx: &Ctx, data: &Data, target: &Target, dir: &str) -> Result<bool, Error> {
@@ -47,7 +47,8 @@ fn quoted(word: &str) -> Result<String, Error> {
 
 /// Whether a test succeeds on a machine.
 fn is_so(ctx: &Ctx, data: &Data, target: &Target, test: &str) -> Result<bool, Error> {
-    let answer = probe::answers(ctx, data, std::slice::from_ref(target), (test, PATIENCE)).pop();
+    let question = Question { target: target.clone(), script: test.to_owned(), input: Vec::new() };
+    let answer = probe::answers(ctx, data, vec![question], PATIENCE).pop();
     let why = match answer {
         Some(Ok(answer)) if answer.code == 0 => return Ok(true),
         Some(Ok(answer)) if answer.code == 1 => return Ok(false),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::model::capacity::{Capacity, Memory, Share};
 use crate::model::data::Data;
+use crate::model::figures::HostFigures;
 use crate::model::host::HostRecord;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::target::{Machines, Target};
@@ -18,10 +19,11 @@ pub mod detect;
 pub mod disk;
 pub mod edit;
 pub mod elsewhere;
+pub mod figures;
 pub mod probe;
 
 /// A machine and those who have a place there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Host {
     /// What it is called.
     pub name: TargetName,
@@ -33,6 +35,8 @@ pub struct Host {
     pub record: HostRecord,
     /// Who has a place there, and what each was given.
     pub jobs: Vec<(JobId, Option<Share>)>,
+    /// What it said last, if it is asked at all.
+    pub figures: Option<HostFigures>,
 }
 
 impl Host {
@@ -40,6 +44,12 @@ impl Host {
     pub fn gpus_in_use(&self) -> usize {
         let of = |share: &Share| share.gpus.as_ref().map_or(0, Vec::len);
         self.jobs.iter().filter_map(|(_, share)| share.as_ref()).map(of).sum()
+    }
+
+    /// The job that was given an accelerator.
+    pub fn who_has(&self, gpu: u32) -> Option<&JobId> {
+        let has = |share: &Share| share.gpus.as_ref().is_some_and(|gpus| gpus.contains(&gpu));
+        self.jobs.iter().find(|(_, share)| share.as_ref().is_some_and(has)).map(|(job, _)| job)
     }
 }
 
@@ -98,27 +108,42 @@ pub fn memory_limit(text: &str) -> Result<Limit<Memory>, Error> {
 pub fn list(ctx: &Ctx, words: &[String]) -> Result<Vec<Host>, Error> {
     let data = ctx.data()?;
     let mut users = snapshot::users_of_targets(ctx, &data, |_| true);
-    let targets = if words.is_empty() {
-        let built_in = Target::built_in().into_iter().map(|target| target.name);
-        let names = built_in.chain(data.registry().names());
-        names.filter_map(|name| data.target(&name)).filter(is_own).collect()
-    } else {
-        named(&data, words)?
+    let mut figures = figures::last(ctx, &data);
+    let targets = if words.is_empty() { own(&data).collect() } else { named(&data, words)? };
+    let one = |target: Target| {
+        let present = users.remove(&target.name).unwrap_or_default().present();
+        Host { figures: figures.remove(&target.name), ..place(&data, target, present) }
     };
-    Ok(targets
-        .into_iter()
-        .map(|target| {
-            let present = users.remove(&target.name).unwrap_or_default().present();
-            let share = |id: &JobId| data.job(id).and_then(|job| job.share.clone());
-            Host {
-                addresses: addresses(&data, &target.name),
-                jobs: present.into_iter().map(|id| (id.clone(), share(&id))).collect(),
-                capacity: target.capacity,
-                record: record(&data, &target.name),
-                name: target.name,
-            }
-        })
-        .collect())
+    Ok(targets.into_iter().map(one).collect())
+}
+
+/// A machine with those who have a place there, without figures.
+fn place(data: &Data, target: Target, present: Vec<JobId>) -> Host {
+    let share = |id: &JobId| data.job(id).and_then(|job| job.share.clone());
+    Host {
+        addresses: addresses(data, &target.name),
+        jobs: present.into_iter().map(|id| (id.clone(), share(&id))).collect(),
+        capacity: target.capacity,
+        record: record(data, &target.name),
+        name: target.name,
+        figures: None,
+    }
+}
+
+/// Every machine of somebody's own, and this one, with those who have a place there by `present`; without figures.
+pub fn places(data: &Data, present: impl Fn(&TargetName) -> Vec<JobId>) -> Vec<Host> {
+    let one = |target: Target| {
+        let jobs = present(&target.name);
+        place(data, target, jobs)
+    };
+    own(data).map(one).collect()
+}
+
+/// The machines of somebody's own, this one first.
+fn own(data: &Data) -> impl Iterator<Item = Target> {
+    let built_in = Target::built_in().into_iter().map(|target| target.name);
+    let names = built_in.chain(data.registry().names());
+    names.filter_map(|name| data.target(&name)).filter(is_own)
 }
 
 /// Some machines that go by one name.

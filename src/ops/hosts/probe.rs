@@ -1,21 +1,25 @@
 //! Asks machines about themselves: all side by side, and nobody is waited for longer than is said.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::model::data::Data;
 use crate::model::facts::MachineFact;
 use crate::model::target::{Machines, Target};
+use crate::model::variables;
 use crate::ops::fleet::AskedOnce;
 use crate::ops::{Ctx, Error, doors};
 use crate::remote::{Ask, End, Remote, Reply, Worker};
 use crate::sys::env::Env;
-use crate::sys::proc::{self, Spawn};
+use crate::sys::proc::Spawn;
+use crate::sys::procs::Processes;
 use crate::sys::threads::next_of;
 
-/// What a machine is asked by.
-const SCRIPT: &str = include_str!("../../../assets/probe.sh");
+/// What a machine is asked by before it gets anything to do.
+const PROBE: &str =
+    concat!(include_str!("../../../assets/machine.sh"), include_str!("../../../assets/probe.sh"));
 
 /// How long a machine may take to answer somebody who waits for a job to begin.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,17 +29,28 @@ const LEAST_DISK: u64 = 64;
 
 /// The way to one machine.
 enum Way {
-    Here(Env),
+    Here(Arc<dyn Processes>, Env),
     There(Box<dyn Remote>, Worker),
 }
 
 /// What a machine answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The exit code of what it was asked by.
+    /// The exit code of what it was asked by; this machine says none.
     pub(super) code: i32,
     /// What that printed.
     pub(super) text: String,
+}
+
+/// A question to a machine.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    /// Which.
+    pub(super) target: Target,
+    /// For bash. Elsewhere `index`, `machine` and `base` are set, as `assets/door.sh` sets them.
+    pub(super) script: String,
+    /// What the script reads on this machine; elsewhere it reads nothing.
+    pub(super) input: Vec<u8>,
 }
 
 /// What these machines say of themselves, in their order; of one that has not said anything in time, why.
@@ -45,37 +60,46 @@ pub fn machines(
     targets: &[Target],
     patience: Duration,
 ) -> Vec<Result<MachineFact, String>> {
-    let read = |answer: Answer| {
-        MachineFact::read(&answer.text).ok_or_else(|| "its answer broke off".to_owned())
+    let question = |target: &Target| Question {
+        target: target.clone(),
+        script: PROBE.to_owned(),
+        input: Vec::new(),
     };
-    let answers = answers(ctx, data, targets, (SCRIPT, patience));
+    let questions = targets.iter().map(question).collect();
+    let read = |answer: Answer| MachineFact::read(&answer.text).ok_or_else(broke_off);
+    let answers = answers(ctx, data, questions, patience);
     answers.into_iter().map(|answer| answer.and_then(read)).collect()
 }
 
-/// What these machines answer to a script for bash, in their order, or why one has not. A target of several
-/// machines is asked by its first.
+/// Why an answer without its end is none.
+pub(super) fn broke_off() -> String {
+    "its answer broke off".to_owned()
+}
+
+/// What machines answer, in the order of the questions, which are asked side by side; of one that has not answered in
+/// time, why. A target of several machines is asked by its first.
 pub(super) fn answers(
     ctx: &Ctx,
     data: &Data,
-    targets: &[Target],
-    (script, patience): (&str, Duration),
+    questions: Vec<Question>,
+    patience: Duration,
 ) -> Vec<Result<Answer, String>> {
     let late = || format!("no answer within {} s", patience.as_secs());
-    let mut said: Vec<Result<Answer, String>> = targets.iter().map(|_| Err(late())).collect();
+    let mut said: Vec<Result<Answer, String>> = questions.iter().map(|_| Err(late())).collect();
     let (say, answers) = channel();
     let deadline = ctx.clock.monotonic() + patience;
-    for (place, target) in targets.iter().enumerate() {
-        match way(ctx, data, target) {
+    for (place, question) in questions.into_iter().enumerate() {
+        match way(ctx, data, &question.target) {
             Err(error) => {
                 if let Some(said) = said.get_mut(place) {
                     *said = Err(error.message);
                 }
             }
             Ok(way) => {
-                let (say, script) = (say.clone(), script.to_owned());
+                let say = say.clone();
                 ctx.threads.spawn(Box::new(move || {
                     // Nobody hears it any more where the time is over.
-                    drop(say.send((place, ask(&way, &script, patience))));
+                    drop(say.send((place, ask(&way, question, patience))));
                 }));
             }
         }
@@ -92,7 +116,7 @@ pub(super) fn answers(
 
 fn way(ctx: &Ctx, data: &Data, target: &Target) -> Result<Way, Error> {
     if target.is_here() {
-        return Ok(Way::Here(ctx.env.clone()));
+        return Ok(Way::Here(Arc::clone(&ctx.procs), ctx.env.clone()));
     }
     let asked = AskedOnce::new(ctx, data, &target.name);
     let door = doors::to(ctx, &asked)?;
@@ -103,24 +127,38 @@ fn way(ctx: &Ctx, data: &Data, target: &Target) -> Result<Way, Error> {
     }
 }
 
-fn ask(way: &Way, script: &str, patience: Duration) -> Result<Answer, String> {
+fn ask(way: &Way, question: Question, patience: Duration) -> Result<Answer, String> {
     match way {
-        Way::Here(env) => here(env, script, patience),
-        Way::There(remote, worker) => there(&**remote, worker, script),
+        Way::Here(procs, env) => here(&**procs, env, question, patience),
+        Way::There(remote, worker) => there(&**remote, worker, &question.script),
     }
 }
 
-fn here(env: &Env, script: &str, patience: Duration) -> Result<Answer, String> {
-    let mut ask = Spawn::new("bash").args(["-c", script]).timeout(patience).env_clear();
+fn here(
+    procs: &dyn Processes,
+    env: &Env,
+    question: Question,
+    patience: Duration,
+) -> Result<Answer, String> {
+    let mut ask = Spawn::new("bash").args(["-c".to_owned(), question.script]);
+    ask = ask.stdin(question.input).timeout(patience).own_group().env_clear();
     for (name, value) in &env.vars {
         ask = ask.env(name, value);
     }
-    let output = proc::run(&ask).map_err(|error| error.to_string())?;
-    Ok(Answer { code: output.status.shell_code(), text: output.text() })
+    // What carries the mark of a job is taken for one of its processes.
+    for name in variables::claiming() {
+        ask = ask.env_remove(name);
+    }
+    let text = procs.tell(&ask).map_err(|error| error.to_string())?;
+    Ok(Answer { code: 0, text })
 }
 
 fn there(remote: &dyn Remote, worker: &Worker, script: &str) -> Result<Answer, String> {
-    let ask = Ask { command: script.to_owned(), input: None };
+    let machine =
+        shlex::try_quote(&worker.address).map_err(|_| "its address holds a NUL".to_owned())?;
+    let index = worker.index;
+    let set = format!("index={index} machine={machine} base=${{HOME:?}}/.tpu\n");
+    let ask = Ask { command: set + script, input: None };
     let mut text = Vec::new();
     for (_, reply) in remote.ask(std::slice::from_ref(worker), &ask) {
         match reply {

@@ -92,6 +92,10 @@ pub enum Command {
     Reapply,
     /// Finds what is wrong with the target and sets it right (asks).
     Solve,
+    /// Lets nothing new begin on a machine (asks).
+    Drain,
+    /// Lets jobs begin there again.
+    Undrain,
     /// Stops jobs (asks).
     Kill,
     /// Archives what has ended (asks).
@@ -270,6 +274,8 @@ pub const TABLE: &[Binding] = &[
     line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
     line((C::Reapply, "reapply"), &[List, Detail, Targets], &["A"], ("", "delete its target and create it again, then resume (asks first)"), Needs::Row),
     line((C::Solve, "solve"), &[List, Detail, Targets], &["S"], ("", "find what is wrong with its target, and set it right (asks first)"), Needs::Row),
+    line((C::Drain, "drain"), &[Targets], &["d"], ("drain", "let nothing new begin on the machine (asks first)"), Needs::Row),
+    line((C::Undrain, "undrain"), &[Targets], &["u"], ("undrain", "let jobs begin on the machine again"), Needs::Row),
     line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
     line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),

@@ -3,6 +3,7 @@
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::ops::board::Board;
+use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
 use crate::ops::preview::{Entry, Plan};
 use crate::plan::board::Row;
@@ -76,6 +77,8 @@ pub struct Choosing {
 pub struct Boards {
     /// The targets.
     pub targets: Asked<Board>,
+    /// What machines said last of themselves and of the jobs on them.
+    pub figures: Asked<Figures>,
     /// What has happened, oldest first.
     pub events: Asked<Vec<Event>>,
     /// What will happen by itself.
@@ -123,6 +126,7 @@ impl Boards {
     /// Asks for everything again, whatever its age.
     pub fn look_again(&mut self) {
         (self.targets.wanted, self.events.wanted, self.plan.wanted) = (true, true, true);
+        self.figures.wanted = true;
     }
 
     /// Says that what the tabs show has changed.

@@ -216,6 +216,48 @@ fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId
     confirm_with_plan(model, act, asked, Some(SOLVE))
 }
 
+const DRAIN: &str = "Nothing new begins there. What runs there is left alone.";
+
+/// Asks whether nothing new is to begin on the chosen machine.
+pub(super) fn drain(model: &mut Model) -> Vec<Effect> {
+    let Some((target, is_drained)) = chosen_host(model) else { return Vec::new() };
+    let back = model.setup.key(Context::Targets, Command::Undrain);
+    if is_drained {
+        note(model, format!("{target} takes no new jobs already; {back} lets them begin again."));
+        return Vec::new();
+    }
+    let users = users_of(model, &target);
+    let text = format!("{DRAIN} {back} lets jobs begin again.");
+    confirm(model, Act::Drain(target), users, None, Some(text));
+    Vec::new()
+}
+
+/// Lets jobs begin on the chosen machine again.
+pub(super) fn undrain(model: &mut Model) -> Vec<Effect> {
+    match chosen_host(model) {
+        Some((target, true)) => act(model, Act::Undrain(target)),
+        Some((target, false)) => {
+            note(model, format!("{target} is not drained: it takes jobs."));
+            Vec::new()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// The chosen machine, and whether it is drained; where it is none of somebody's own, that is said.
+fn chosen_host(model: &mut Model) -> Option<(TargetName, bool)> {
+    let at = chosen(model)?.at;
+    let seen = model.boards.targets.seen.as_ref()?;
+    let row = seen.targets.get(at)?;
+    let host = seen.hosts.iter().find(|host| row.is_known && host.name == row.target);
+    if let Some(host) = host {
+        return Some((host.name.clone(), host.record.drained.is_some()));
+    }
+    let text = format!("{} is no machine of your own: there is nothing to drain.", row.target);
+    note(model, text);
+    None
+}
+
 /// The chosen target, unless it is this machine.
 fn chosen_target(model: &Model) -> Option<Row> {
     let at = chosen(model)?.at;

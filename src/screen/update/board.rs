@@ -13,6 +13,8 @@ use crate::screen::view::layout::Layout;
 
 /// Seconds from one question to the control plane to the next, at least: it is asked for all targets at once.
 const CLOUD_S: u64 = 15;
+/// Seconds from one look at the figures of machines to the next; a machine is asked once a minute.
+const FIGURES_S: u64 = 15;
 /// Seconds from one reading of a lineage's logs to the next.
 const LOGS_S: u64 = 20;
 
@@ -79,6 +81,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Details => return open(model),
         Command::Reapply => return actions::reapply_target(model),
         Command::Solve => return actions::solve_target(model),
+        Command::Drain => return actions::drain(model),
+        Command::Undrain => return actions::undrain(model),
         Command::DryPlan if model.tab == Tab::Targets => actions::dry_plan_of_target(model),
         Command::DryPlan => {
             let job = chosen(model).and_then(|at| jobs_of(model, &at).into_iter().next());
@@ -197,6 +201,11 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
     if model.boards.targets.is_due(now, cloud.max(every)) {
         model.boards.targets.waiting = Some(now);
         effects.push(Effect::Ask(Ask::Targets));
+    }
+    let shows_figures = matches!(model.tab, Tab::Jobs | Tab::Targets);
+    if shows_figures && model.boards.figures.is_due(now, FIGURES_S.max(every)) {
+        model.boards.figures.waiting = Some(now);
+        effects.push(Effect::Ask(Ask::Figures));
     }
     // The timeline in the detail needs no journal; the tab does.
     if model.tab == Tab::Events && model.boards.events.is_due(now, every) {

@@ -99,6 +99,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             if let Some(Act::Resume(job) | Act::Rerun(job)) = &act {
                 model.list.marked.remove(job);
             }
+            if let Some(Act::Drain(_) | Act::Undrain(_)) = &act {
+                model.boards.targets.wanted = true;
+            }
             // An action that needs no words (going to a window and back) has none.
             match act {
                 _ if toast.trim().is_empty() => {}
@@ -229,6 +232,8 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
             form::refresh(model);
         }
         (Ask::Targets, Err(problem)) => model.boards.targets.answered(Err(problem), now),
+        (Ask::Figures, Ok(Answer::Figures(seen))) => model.boards.figures.answered(Ok(seen), now),
+        (Ask::Figures, Err(problem)) => model.boards.figures.answered(Err(problem), now),
         (Ask::Events, Ok(Answer::Events(seen))) => model.boards.events.answered(Ok(seen), now),
         (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
         (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::grid::{self, Grid, GridColumn};
 use super::spans::{dotted, outside, span};
-use super::{status, style, words};
+use super::{machines, status, style, words};
 use crate::model::facts::TargetState;
 use crate::model::job;
 use crate::model::time;
@@ -119,6 +119,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
             let jobs: Vec<String> = item.jobs.iter().map(ToString::to_string).collect();
             dotted([
                 outside(item.target.as_str()),
+                machines::footnote(model, item),
                 outside(item.disagreement.as_deref().unwrap_or_default()),
                 outside(&item.notes),
                 outside(&jobs.join(" ")),
@@ -153,7 +154,14 @@ fn plain(text: &str) -> Line<'static> {
 }
 
 /// Glyph, role and word of how a target stands on the board, and why where nobody can have it.
-fn standing(row: &Row) -> (&'static str, Role, &'static str) {
+fn standing(model: &Model, row: &Row) -> (&'static str, Role, &'static str) {
+    let is_idle = row.is_shared || row.standing == Standing::Free;
+    if is_idle && machines::is_drained(model, row) {
+        return ("x", Role::Warning, "drained");
+    }
+    if is_idle && machines::is_silent(model, row) {
+        return ("?", Role::Unknown, "silent");
+    }
     if row.is_shared {
         return ("·", Role::Dim, "shared");
     }
@@ -192,11 +200,17 @@ const TARGETS: &[GridColumn<Row>] = &[
         most: 15,
         keep: 200,
         cell: |model, row| {
-            let (glyph, role, word) = standing(row);
+            let (glyph, role, word) = standing(model, row);
             Line::from(span(format!("{glyph} {word}"), style(model, role)))
         },
     },
     GridColumn { head: "user", least: 7, most: 24, keep: 190, cell: |_, row| plain(&who(row)) },
+    GridColumn { head: "slots", least: 6, most: 48, keep: 195, cell: machines::slots },
+    GridColumn { head: "load", least: 10, most: 16, keep: 153, cell: machines::load },
+    GridColumn { head: "mem", least: 9, most: 10, keep: 110, cell: machines::memory },
+    GridColumn { head: "gpu", least: 9, most: 10, keep: 155, cell: machines::gpu },
+    GridColumn { head: "heat", least: 5, most: 6, keep: 105, cell: machines::heat },
+    GridColumn { head: "seen", least: 9, most: 14, keep: 158, cell: machines::age },
     GridColumn {
         head: "kept",
         least: 6,

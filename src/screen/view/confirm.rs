@@ -153,6 +153,9 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
         Act::Solve(target) => {
             (outside(&format!("Set {target} right?")), String::new(), "Solve")
         }
+        Act::Drain(target) => {
+            (outside(&format!("Drain {target}?")), String::new(), "Drain")
+        }
         Act::IgnoreError(job) => {
             (outside(&format!("Withdraw the error of {job}?")), String::new(), "Ignore it")
         }
@@ -164,6 +167,7 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
         | Act::Rerun(_)
         | Act::Tag(..)
         | Act::SetRule(..)
+        | Act::Undrain(_)
         | Act::StartDaemon
         | Act::Run(_) => (format!("Go on with {jobs}?"), String::new(), "Yes"),
     }

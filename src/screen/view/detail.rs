@@ -16,7 +16,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::spans::{cut, dotted, outside, span, wrap};
-use super::{columns, curve, evidence, narrowed, panel, stack, status, style, timeline, words};
+use super::{
+    columns, curve, evidence, machines, narrowed, panel, stack, status, style, timeline, words,
+};
 use crate::model::groups;
 use crate::model::time;
 use crate::model::view::JobView;
@@ -184,6 +186,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     }
     lines.extend(bar(model, job, width));
     lines.extend(losses(model, job, width));
+    lines.extend(machines::of_job(model, job, width));
     lines.extend(wrapped(&lineage(job), base));
     if job.lineage.len() > 1 {
         lines.extend(attempts(model, job, width));

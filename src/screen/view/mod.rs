@@ -24,6 +24,7 @@ pub mod layout;
 mod list;
 mod log;
 mod lost_colours;
+mod machines;
 pub mod needs;
 pub(in crate::screen) mod page;
 mod spans;

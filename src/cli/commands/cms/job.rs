@@ -154,7 +154,7 @@ fn list_hosts(app: &App) -> Outcome {
         columns(&titles, &rows)
     };
     let missing = missing(ctx, whose(app)?.as_ref(), &own)?;
-    Ok(Output::new(text, &HostsDocument::from(own.as_slice())).notes(missing))
+    Ok(Output::new(text, &HostsDocument::at(&own, ctx.clock.now())).notes(missing))
 }
 
 /// What to say of the hosts of the jobset that are not known here.

@@ -2,10 +2,10 @@
 # the end. The format of df(1) is that of POSIX.
 
 machine
-heard df -Pk -- "${HOME:-/}" | {
+heard 2 df -Pk -- "${HOME:-/}" | {
     read -r _
     read -r _ _ _ free _ && echo "disk $free"
 }
-command -v tmux >/dev/null && echo "tmux $(heard tmux -V)"
-command -v python3 >/dev/null && echo "python $(heard python3 -V)"
+command -v tmux >/dev/null && echo "tmux $(heard 2 tmux -V)"
+command -v python3 >/dev/null && echo "python $(heard 2 python3 -V)"
 echo done

@@ -39,7 +39,7 @@ fn a_machine_that_does_not_answer_or_whose_gpus_others_use_is_passed_over() {
     let line = "run h[1-3] gpus=4 -q --json -- sleep 1000";
     let said = lab.env.tpu(line).exits(0);
     assert_eq!(said.json()["launched"]["target"], "h3", "{}", said.report());
-    assert!(said.stderr.contains("h1: h1 cannot be used now"), "{}", said.report());
+    assert!(said.stderr.contains("h1: worker 0 at 127.0.0.11"), "{}", said.report());
     assert!(said.stderr.contains("h2: 3 of 4 GPUs are free"), "{}", said.report());
     // None is left: said for each, and nothing has begun.
     let said = lab.env.tpu(line).exits(4).stderr;

@@ -110,7 +110,7 @@ fn on_another_machine_although_somebody_else_has_taken_its_own_since() {
         lab.env.tpu("check alice w=1 --json").exits(0).json()["jobs"][0]["error"] == "lost"
     });
     for _ in 0..2 {
-        drop(lab.env.tpu("run h1 bob -q -- sleep 600").exits(0));
+        drop(lab.env.tpu("run h1 bob --force -q -- sleep 600").exits(0));
     }
     let monitor = lab.env.start_tpu("daemon run", &[]);
     let lost = Lost { lab, monitor };

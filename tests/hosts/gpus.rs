@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -47,4 +48,28 @@ fn a_successor_gets_the_gpus_on_which_its_parent_still_is() {
         drop(lab.env.tpu(&format!("kill {} -y", first + 1)).exits(0));
         lab.env.wait_status(first + 1, "killed");
     }
+}
+
+#[test]
+fn none_is_given_out_while_nobody_can_say_who_is_on_it() {
+    let Some(lab) = Lab::with(1, "--max-jobs 4 --gpus 4") else { return };
+    drop(lab.env.tpu("hosts detect h1").exits(0));
+    let driver = lab.hosts.home(0).join("bin/nvidia-smi");
+    for broken in [
+        "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18",
+        "exec sleep 600",
+    ] {
+        write_script(&driver, broken);
+        let refused = lab.env.tpu("run h1 gpus=1 -q -- true").exits(6);
+        drop(refused.says(&["h1 cannot be used now", "nvidia-smi does not answer"]));
+        // What was found before is kept.
+        drop(lab.env.tpu("hosts detect h1").exits(0));
+        drop(lab.env.tpu("hosts show h1").exits(0).says(&["4 × Stand-in"]));
+    }
+    drop(lab.env.tpu("hosts remove h1").exits(0));
+    // One that has fallen off the bus: the others may have its number by now.
+    let Some(lab) = Lab::with(1, "--max-jobs 4 --gpus 5") else { return };
+    let refused = lab.env.tpu("run h1 gpus=1 -q -- true").exits(6);
+    drop(refused.says(&["only 4 of its 5 GPUs answer"]));
+    assert!(lab.env.jobs("alice").is_empty());
 }

@@ -28,6 +28,8 @@ pub struct MachineFact {
     pub gpus: Vec<GpuFact>,
     /// Whose those are.
     pub accelerators: Accelerators,
+    /// The program of their driver, if that did not answer: how many there are, and who is on them, is not known then.
+    pub silent_driver: Option<String>,
     /// The version of tmux.
     pub tmux: Option<String>,
     /// The version of Python.
@@ -87,6 +89,7 @@ impl MachineFact {
                 "python" => fact.python = version(value),
                 "nvidia" => fact.gpus.extend(nvidia(value)),
                 "on" => fact.on(value),
+                "silent" => fact.silent_driver = Some(value.to_owned()),
                 "amd" => {
                     fact.accelerators = Accelerators::Amd;
                     fact.gpus.extend(amd(value));
@@ -118,7 +121,8 @@ impl MachineFact {
         }
     }
 
-    /// The accelerators on which programs are, each with whose they are.
+    /// The accelerators on which programs are, each with whose they are. Only NVIDIA's driver says that of processes:
+    /// of others nobody is seen.
     pub fn busy(&self) -> BTreeMap<u32, String> {
         let who = |gpu: &GpuFact| Some((gpu.index, gpu.processes.first()?.user.clone()));
         self.gpus.iter().filter_map(who).collect()

@@ -11,7 +11,6 @@
 //! machine goes down, and nobody can tell that from a kill: so a place is not cleared away before it has
 //! been silent for [`SILENT_S`], and who is killed so shortly before a restart is waited on for as well.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::time::Duration;
@@ -356,8 +355,15 @@ pub fn take(
     if all.is_empty() {
         never(wish, &unfit)?;
     }
-    for pick in all {
-        let busy = match usable(ctx, wish, &pick) {
+    // Whole targets of a type say how they are by their control plane.
+    let is_of_hosts = !wish.any_of.among.is_empty();
+    let asked: Box<dyn Iterator<Item = _>> = if is_of_hosts {
+        Box::new(hosts::usable(ctx, &all, &wish.ask).map(|(pick, busy)| (pick, busy.map(Some))))
+    } else {
+        Box::new(all.iter().map(|pick| (pick, Ok(None))))
+    };
+    for (pick, busy) in asked {
+        let busy = match busy {
             Ok(busy) => busy,
             Err(why) => {
                 passed_over.push(format!("{}: {why}", pick.target));
@@ -378,7 +384,7 @@ pub fn take(
         match launched {
             Ok(launched) => {
                 ctx.warn(passed_over);
-                return Ok(Some((launched, pick)));
+                return Ok(Some((launched, pick.clone())));
             }
             // Somebody was faster, also where there is room again by now.
             Err(error) if error.passes => {}
@@ -397,16 +403,6 @@ pub fn take(
     }
     let what = format!("none of {} can be used: {}", wish.what(), passed_over.join("; "));
     Err(Error::refused(what).hint("wait until one can be: the same with --wait"))
-}
-
-/// What is known of a machine just before a job begins there; why it is passed over. Whole targets of a type say how
-/// they are by their control plane.
-fn usable(ctx: &Ctx, wish: &Wish, pick: &Pick) -> Result<Option<BTreeMap<u32, String>>, String> {
-    if wish.any_of.among.is_empty() {
-        return Ok(None);
-    }
-    let data = ctx.data().map_err(|error| error.message)?;
-    hosts::is_usable(ctx, &data, &pick.target, &wish.ask).map(Some)
 }
 
 /// An error where nothing can ever be had, however long somebody waits.

@@ -1,6 +1,6 @@
 //! One of several machines for a job: who is where is found out here, `plan::choice` decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
@@ -9,6 +9,7 @@ use crate::model::policy::Policy;
 use crate::model::target::{Machines, Target};
 use crate::ops::ctx::user_of;
 use crate::ops::{Ctx, Error, board, snapshot};
+use crate::plan::board::Pick;
 use crate::plan::choice::{self, Candidate, Ranking};
 
 use super::probe;
@@ -84,20 +85,46 @@ pub fn rank(
     Ok(choice::choose(&candidates, wanted.ask, policy, &mut draw))
 }
 
-/// Whether a job can begin on a machine by that machine's own word; then the GPUs on which somebody else is at
-/// work, with whom. Otherwise why not.
-pub fn is_usable(
-    ctx: &Ctx,
-    data: &Data,
-    name: &TargetName,
-    ask: &Ask,
-) -> Result<BTreeMap<u32, String>, String> {
-    let target = data.target(name).ok_or_else(|| "it is not known any more".to_owned())?;
-    let busy = probe::before_start(ctx, data, &target).map_err(|error| error.message)?;
-    let candidate = candidates(ctx, data, std::slice::from_ref(&target)).pop();
-    let with_them = candidate.map(|candidate| Candidate { busy: busy.clone(), ..candidate });
-    match with_them.map(|candidate| candidate.give(ask)) {
-        None | Some(Ok(_)) => Ok(busy),
-        Some(Err(why)) => Err(why.to_string()),
-    }
+/// Picks with what their machines say of themselves: the GPUs on which somebody else is at work, or why a job cannot
+/// begin there. The first is asked alone, then ever more at once: most often it is the one that is taken, and many that
+/// do not answer are waited for together.
+pub fn usable<'a>(
+    ctx: &'a Ctx,
+    picks: &'a [Pick],
+    ask: &'a Ask,
+) -> impl Iterator<Item = (&'a Pick, Result<BTreeMap<u32, String>, String>)> {
+    let mut rest = picks;
+    let mut size = 1;
+    let batches = std::iter::from_fn(move || {
+        let (batch, later) = rest.split_at(size.min(rest.len()));
+        (rest, size) = (later, size * 4);
+        (!batch.is_empty()).then_some(batch)
+    });
+    batches.flat_map(move |batch| batch.iter().zip(asked(ctx, batch, ask)))
+}
+
+/// What the machines of some picks say, in their order.
+fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask) -> Vec<Result<BTreeMap<u32, String>, String>> {
+    let data = match ctx.data() {
+        Ok(data) => data,
+        Err(error) => return picks.iter().map(|_| Err(error.message.clone())).collect(),
+    };
+    let known: Vec<Target> = picks.iter().filter_map(|pick| data.target(&pick.target)).collect();
+    let mut said: HashMap<TargetName, _> = known
+        .iter()
+        .map(|target| target.name.clone())
+        .zip(probe::preflight(ctx, &data, &known))
+        .collect();
+    let candidates = candidates(ctx, &data, &known);
+    let one = |pick: &Pick| {
+        let unknown = || Err("it is not known any more".to_owned());
+        let busy = said.remove(&pick.target).unwrap_or_else(unknown)?;
+        let there = candidates.iter().find(|candidate| candidate.target == pick.target);
+        let with_them = there.map(|there| Candidate { busy: busy.clone(), ..there.clone() });
+        match with_them.map(|candidate| candidate.give(ask)) {
+            None | Some(Ok(_)) => Ok(busy),
+            Some(Err(why)) => Err(why.to_string()),
+        }
+    };
+    picks.iter().map(one).collect()
 }

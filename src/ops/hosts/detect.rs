@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::model::capacity::Capacity;
 use crate::model::facts::MachineFact;
+use crate::model::host::Found;
 use crate::model::ids::TargetName;
 use crate::ops::named::named;
 use crate::ops::{Ctx, Error};
@@ -25,14 +26,25 @@ pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
     Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
 }
 
+/// What is kept of an answer. What a driver that says nothing has is what it had.
+fn found_now(fact: &MachineFact, was: Found) -> Found {
+    let found = fact.found();
+    if fact.silent_driver.is_none() {
+        return found;
+    }
+    let Found { gpus, accelerators, model, .. } = was;
+    Found { gpus, accelerators, model, ..found }
+}
+
 /// Asks machines what they have, and keeps it: CPUs, memory and GPUs as what they have for jobs, all else for people.
 pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
     let asked = ask(ctx, words)?;
     ctx.transact(|tx| {
         for (name, answer) in &asked {
             let (Ok(fact), Some(target)) = (answer, tx.data.target(name)) else { continue };
-            let found = fact.found();
             let mut registration = edit::registration(&tx.data, &target);
+            let was = registration.host.as_ref().and_then(|host| host.found.clone());
+            let found = found_now(fact, was.unwrap_or_default());
             registration.capacity = Some(Capacity {
                 jobs: target.capacity.jobs,
                 gpus: found.gpus.or(target.capacity.gpus),

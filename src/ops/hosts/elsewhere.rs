@@ -65,16 +65,14 @@ pub fn look(
     picks.sort_by_key(|pick| lost.contains(&pick.target));
     let mut passed: Vec<_> =
         unfit.iter().map(|(name, why)| (name.clone(), why.to_string())).collect();
-    for pick in picks {
-        let usable = choose::is_usable(ctx, data, &pick.target, &spec.ask)
-            .and_then(|busy| sees(ctx, data, &pick.target, source).map(|()| busy));
-        match usable {
+    for (pick, usable) in choose::usable(ctx, &picks, &spec.ask) {
+        match usable.and_then(|busy| sees(ctx, data, &pick.target, source).map(|()| busy)) {
             Ok(busy) => {
                 let reason = format!("lost with {}; {}", job.tpu, pick.reason);
-                let found = Assignment { target: pick.target, reason, busy: Some(busy) };
+                let found = Assignment { target: pick.target.clone(), reason, busy: Some(busy) };
                 return Ok(Search { found: Some(found), passed });
             }
-            Err(why) => passed.push((pick.target, why)),
+            Err(why) => passed.push((pick.target.clone(), why)),
         }
     }
     Ok(Search { found: None, passed })

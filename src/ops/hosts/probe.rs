@@ -184,25 +184,56 @@ fn is_asked(data: &Data, target: &Target) -> bool {
     }
 }
 
-/// Whether a job can begin on a machine by its own word, and on which of its GPUs somebody is at work.
+/// Whether jobs can begin on machines by their own words, and on which of their GPUs somebody is at work; in their
+/// order, asked side by side.
+pub fn preflight(
+    ctx: &Ctx,
+    data: &Data,
+    targets: &[Target],
+) -> Vec<Result<BTreeMap<u32, String>, String>> {
+    let asked: Vec<Target> =
+        targets.iter().filter(|target| is_asked(data, target)).cloned().collect();
+    let mut answers = machines(ctx, data, &asked, PATIENCE).into_iter();
+    let one = |target: &Target| {
+        if !is_asked(data, target) {
+            return Ok(BTreeMap::new());
+        }
+        let answer = answers.next().unwrap_or_else(|| Err("nobody asked it".to_owned()));
+        answer.and_then(|fact| may_begin(target, &fact))
+    };
+    targets.iter().map(one).collect()
+}
+
+/// What speaks against a job on a machine, or the GPUs on which somebody is at work.
+fn may_begin(target: &Target, fact: &MachineFact) -> Result<BTreeMap<u32, String>, String> {
+    if let Some(left) = fact.free_disk.filter(|left| left.0 < LEAST_DISK) {
+        return Err(format!("its disk is full: {left} are free"));
+    }
+    let Some(counted) = target.capacity.gpus.and_then(|count| usize::try_from(count).ok()) else {
+        return Ok(fact.busy());
+    };
+    if let Some(driver) = &fact.silent_driver {
+        return Err(format!("who is on its GPUs is unknown: {driver} does not answer"));
+    }
+    // Without a driver that says something of any of them nobody can know.
+    let there = fact.gpus.len();
+    if there > 0 && there < counted {
+        return Err(format!("only {there} of its {counted} GPUs answer"));
+    }
+    Ok(fact.busy())
+}
+
+/// The same for a machine that somebody has named.
 pub fn before_start(
     ctx: &Ctx,
     data: &Data,
     target: &Target,
 ) -> Result<BTreeMap<u32, String>, Error> {
-    if !is_asked(data, target) {
-        return Ok(BTreeMap::new());
-    }
     let name = &target.name;
-    let answer = machines(ctx, data, std::slice::from_ref(target), PATIENCE).pop();
-    let fact = answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {
+    let answer = preflight(ctx, data, std::slice::from_ref(target)).pop();
+    answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {
         Error::unreachable(format!("{name} cannot be used now: {why}")).hint(format!(
             "take another one, or look: tpu hosts probe {name}; nothing new begins there after: tpu hosts drain {name}"
         ))
-    })?;
-    if let Some(left) = fact.free_disk.filter(|left| left.0 < LEAST_DISK) {
-        let what = format!("the disk of {name} is full: {left} are free");
-        return Err(Error::unreachable(what).hint(format!("make room there: tpu ssh {name}")));
-    }
-    Ok(fact.busy())
+    })
 }

@@ -35,7 +35,7 @@ user_of() { # PID
 
 machine() {
     local boot name amount load columns apps line gpu pid used card use device
-    echo "host $(uname -n)"
+    echo "host ${HOSTNAME:-$(uname -n)}"
     read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id && echo "boot $boot"
     echo "cpus $(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
     while read -r name amount _; do

@@ -13,7 +13,7 @@ use crate::ops::names::refuse_taken;
 use crate::ops::targets;
 use crate::ops::{Ctx, Error};
 
-use super::probe::{self, PATIENCE};
+use super::probe::{self, Depth, PATIENCE};
 use super::{Limits, edit};
 use crate::ops::named::expanded;
 
@@ -139,7 +139,7 @@ pub(in crate::ops) fn answers(
     new: &[(TargetName, Registration)],
 ) -> Result<Vec<Result<MachineFact, String>>, Error> {
     let there: Vec<Target> = new.iter().filter_map(|(name, _)| data.target(name)).collect();
-    let answers = probe::machines(ctx, data, &there, PATIENCE);
+    let answers = probe::machines(ctx, data, &there, (Depth::State, PATIENCE));
     refuse_one_machine_twice(new, &answers)?;
     Ok(answers)
 }

@@ -9,7 +9,8 @@ use crate::model::ids::TargetName;
 use crate::ops::named::named;
 use crate::ops::{Ctx, Error};
 
-use super::{edit, probe};
+use super::edit;
+use super::probe::{self, Depth};
 
 /// How long machines may take that somebody asks about themselves: a hundred of them, at 32 connections at a time, are
 /// through in 10 s.
@@ -20,9 +21,13 @@ pub type Asked = (TargetName, Result<MachineFact, String>);
 
 /// Asks machines about themselves, and changes nothing.
 pub fn ask(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
+    about(ctx, words, Depth::State)
+}
+
+fn about(ctx: &Ctx, words: &[String], depth: Depth) -> Result<Vec<Asked>, Error> {
     let data = ctx.data()?;
     let targets = named(&data, words)?;
-    let answers = probe::machines(ctx, &data, &targets, ASKING);
+    let answers = probe::machines(ctx, &data, &targets, (depth, ASKING));
     Ok(targets.into_iter().map(|target| target.name).zip(answers).collect())
 }
 
@@ -38,7 +43,7 @@ fn found_now(fact: &MachineFact, was: Found) -> Found {
 
 /// Asks machines what they have, and keeps it: CPUs, memory and GPUs as what they have for jobs, all else for people.
 pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
-    let asked = ask(ctx, words)?;
+    let asked = about(ctx, words, Depth::Versions)?;
     ctx.transact(|tx| {
         for (name, answer) in &asked {
             let (Ok(fact), Some(target)) = (answer, tx.data.target(name)) else { continue };

@@ -53,16 +53,26 @@ pub(super) struct Question {
     pub(super) input: Vec<u8>,
 }
 
+/// What a machine is asked about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// How it is, and what it has.
+    State,
+    /// The versions of its programs as well.
+    Versions,
+}
+
 /// What these machines say of themselves, in their order; of one that has not said anything in time, why.
 pub fn machines(
     ctx: &Ctx,
     data: &Data,
     targets: &[Target],
-    patience: Duration,
+    (depth, patience): (Depth, Duration),
 ) -> Vec<Result<MachineFact, String>> {
+    let versions = if depth == Depth::Versions { "yes" } else { "" };
     let question = |target: &Target| Question {
         target: target.clone(),
-        script: PROBE.to_owned(),
+        script: format!("versions={versions}\n{PROBE}"),
         input: Vec::new(),
     };
     let questions = targets.iter().map(question).collect();
@@ -193,7 +203,7 @@ pub fn preflight(
 ) -> Vec<Result<BTreeMap<u32, String>, String>> {
     let asked: Vec<Target> =
         targets.iter().filter(|target| is_asked(data, target)).cloned().collect();
-    let mut answers = machines(ctx, data, &asked, PATIENCE).into_iter();
+    let mut answers = machines(ctx, data, &asked, (Depth::State, PATIENCE)).into_iter();
     let one = |target: &Target| {
         if !is_asked(data, target) {
             return Ok(BTreeMap::new());

@@ -205,6 +205,13 @@ fn hosts_shows_who_is_where() {
         "0/1",
     ]));
     let shown = env.tpu("hosts --json").exits(0).json();
+    let names: Vec<&str> = shown["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["local", "gpu1"], "each once");
     assert_eq!(shown["hosts"][0]["jobs"][0]["job"], "alice/1");
     assert_eq!(shown["hosts"][0]["capacity"]["mem_mib"], 65_536);
     // What was set stays when the rest is said anew, and patterns name several.

@@ -141,9 +141,12 @@ pub fn places(data: &Data, present: impl Fn(&TargetName) -> Vec<JobId>) -> Vec<H
 
 /// The machines of somebody's own, this one first.
 fn own(data: &Data) -> impl Iterator<Item = Target> {
-    let built_in = Target::built_in().into_iter().map(|target| target.name);
-    let names = built_in.chain(data.registry().names());
-    names.filter_map(|name| data.target(&name)).filter(is_own)
+    let built_in: Vec<TargetName> =
+        Target::built_in().into_iter().map(|target| target.name).collect();
+    // What is there by itself is registered as well once somebody has set something of it.
+    let mut names = data.registry().names();
+    names.retain(|name| !built_in.contains(name));
+    built_in.into_iter().chain(names).filter_map(|name| data.target(&name)).filter(is_own)
 }
 
 /// Some machines that go by one name.

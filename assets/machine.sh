@@ -33,11 +33,24 @@ user_of() { # PID
     stat -c %U "/proc/$1" 2>/dev/null || ps -o user= -p "$1" 2>/dev/null || echo somebody
 }
 
+# How many CPUs a program may use: `nproc` would be a program of its own.
+cpus() {
+    local name list range count=0
+    while read -r name list; do
+        [ "$name" != Cpus_allowed_list: ] || break
+    done 2>/dev/null </proc/self/status
+    for range in ${list//,/ }; do
+        count=$((count + ${range#*-} - ${range%-*} + 1))
+    done
+    [ "$count" -gt 0 ] && echo "$count" || nproc 2>/dev/null || getconf _NPROCESSORS_ONLN
+}
+
 machine() {
     local boot name amount load columns apps line gpu pid used card use device
     echo "host ${HOSTNAME:-$(uname -n)}"
     read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id && echo "boot $boot"
-    echo "cpus $(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
+    printf 'cpus '
+    cpus
     while read -r name amount _; do
         case $name in
             MemTotal:) echo "memory $amount" ;;

@@ -7,10 +7,15 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use tpu::ops::Ctx;
+use tpu::ops::hosts::figures::{self, Whom};
+use tpu::ops::open::{Opening, open};
 use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::env::Env;
 use tpu::sys::proc::{self, Spawn};
 
 use crate::Plan;
+use crate::common::TPU;
 use crate::common::sshd::{PER_SERVER, SSHD, Server, ip, make_keys, serve};
 use crate::common::table::{Amount, Row, Sample, Table};
 
@@ -25,6 +30,36 @@ fn run(spawn: &Spawn, what: &str) -> io::Result<Vec<u8>> {
         return Ok(output.stdout);
     }
     Err(io::Error::other(format!("{what}: {}", output.complaint())))
+}
+
+/// What looks at machines, in this process.
+fn looking(root: &Path) -> Ctx {
+    let mut env = Env::read();
+    for name in ["XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
+        env.vars.insert(name.into(), root.as_os_str().to_owned());
+    }
+    open(Opening {
+        data: root.join("data.json"),
+        tmux_socket: Some("tpu-bench".to_owned()),
+        env,
+        actor: "bench".to_owned(),
+        tpu: TPU.into(),
+        layers: Vec::new(),
+        patterns: None,
+    })
+}
+
+/// One round of questions to all machines, as an open screen has it once a minute.
+fn look(ctx: &Ctx, root: &Path, clock: &SystemClock) -> io::Result<Duration> {
+    // Nobody is asked twice in a minute while this is there.
+    drop(std::fs::remove_file(root.join("tpu-state/figures.json")));
+    let begun = clock.monotonic();
+    figures::round(ctx, Whom::Everyone).map_err(io::Error::other)?;
+    let lasted = clock.monotonic().saturating_sub(begun);
+    let data = ctx.data().map_err(io::Error::other)?;
+    let seen = figures::last(ctx, &data).into_values().filter(|host| host.silent.is_none());
+    assert_eq!(seen.count(), usize::from(HOSTS) + 1, "each has answered, and this machine");
+    Ok(lasted)
 }
 
 /// Machines made known, measured, and looked at again and again.
@@ -91,10 +126,10 @@ pub(crate) fn hosts(table: &mut Table, _: &Plan) -> io::Result<()> {
         .stdin((1..=HOSTS).map(|host| host.to_string()).collect::<Vec<_>>().join("\n"))
         .timeout(PATIENCE);
     run(&by_hand, "opening them by hand")?;
-    let ours = tpu(&["hosts", "probe", &names]);
+    let ctx = looking(root);
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        here.push(time(&ours, "probe")?);
+        here.push(look(&ctx, root, &clock)?);
         there.push(time(&by_hand, "by hand")?);
     }
     let (here, there) = (Sample::from(here), Sample::from(there).median());

@@ -2,6 +2,7 @@
 //!
 //! A capacity is what somebody has set; where nothing is set there is no limit. `plan::slots` decides who gets what.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
 use super::words::words;
+
+/// GPUs on which somebody else is at work, by their numbers, with whom. Only NVIDIA's driver tells of processes: on
+/// others nobody is seen.
+pub type BusyGpus = BTreeMap<u32, String>;
 
 /// How much there is of everything that jobs share, where somebody has set it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

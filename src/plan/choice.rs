@@ -3,10 +3,9 @@
 //! `slots` decides whether one has room; here only the order is decided. Ties go to the machine that is listed first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::model::capacity::{Ask, Capacity, GpuAsk, Share};
+use crate::model::capacity::{Ask, BusyGpus, Capacity, GpuAsk, Share};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::policy::Policy;
 
@@ -23,7 +22,7 @@ pub struct Candidate {
     /// Who has a place there, and what each was given.
     pub tenants: Vec<(JobId, Option<Share>)>,
     /// GPUs on which somebody else is at work, with whom, as far as that was asked.
-    pub busy: BTreeMap<u32, String>,
+    pub busy: BusyGpus,
     /// Why nothing begins there, whatever room it has.
     pub closed: Option<String>,
 }
@@ -84,7 +83,7 @@ pub struct Assignment {
     /// Why it and no other one, in words.
     pub reason: String,
     /// GPUs on which somebody else is at work there, with whom; `None` where nobody has asked yet.
-    pub busy: Option<BTreeMap<u32, String>>,
+    pub busy: Option<BusyGpus>,
 }
 
 /// What is free on a machine.

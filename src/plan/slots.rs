@@ -3,10 +3,9 @@
 //! Who holds something is known by the caller: jobs that are at work or may be, and jobs of which nothing is known. A
 //! job that was made by hand or by the original has no share, and holds one place.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::model::capacity::{Ask, Capacity, GpuAsk, Memory, Share};
+use crate::model::capacity::{Ask, BusyGpus, Capacity, GpuAsk, Memory, Share};
 use crate::model::ids::JobId;
 
 /// A job that has a place.
@@ -67,7 +66,7 @@ pub fn first_of(jobs: &[JobId]) -> String {
 pub fn give(
     capacity: &Capacity,
     tenants: &[Tenant<'_>],
-    busy: &BTreeMap<u32, String>,
+    busy: &BusyGpus,
     ask: &Ask,
     force: bool,
 ) -> Result<Share, Short> {
@@ -98,7 +97,7 @@ fn room(capacity: &Capacity, tenants: &[Tenant<'_>]) -> Result<(), Short> {
 fn gpus(
     capacity: &Capacity,
     tenants: &[Tenant<'_>],
-    busy: &BTreeMap<u32, String>,
+    busy: &BusyGpus,
     ask: &Ask,
 ) -> Result<Option<Vec<u32>>, Short> {
     let Some(all) = capacity.gpus else {

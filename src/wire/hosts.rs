@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::capacity::{Capacity, Share};
+use crate::model::host::Drained;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::time::Timestamp;
 use crate::ops::hosts::add::Added;
@@ -11,6 +12,7 @@ use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Host, Pool};
 
 use super::figures::{FiguresPart, MachinePart};
+use super::words::TimePart;
 
 /// Hosts, each with who is there.
 #[derive(Serialize, JsonSchema)]
@@ -41,8 +43,8 @@ pub struct HostPart<'a> {
     pub tags: &'a [String],
     /// A script that is read there before a command begins.
     pub pyenv: Option<&'a str>,
-    /// Whether nothing new begins there.
-    pub drained: bool,
+    /// That nothing new begins there; null while jobs do.
+    pub drained: Option<DrainedPart<'a>>,
     /// Who has a place there.
     pub jobs: Vec<PlacePart<'a>>,
     /// How much it has to do; null where nobody has asked it.
@@ -63,10 +65,27 @@ impl<'a> HostPart<'a> {
             pools: &host.record.pools,
             tags: &host.record.tags,
             pyenv: host.record.pyenv.as_deref(),
-            drained: host.record.drained.is_some(),
+            drained: host.record.drained.as_ref().map(DrainedPart::from),
             jobs: host.jobs.iter().map(place).collect(),
             figures: host.figures.as_ref().map(|figures| FiguresPart::at(figures, now)),
         }
+    }
+}
+
+/// That nothing new begins on a host.
+#[derive(Serialize, JsonSchema)]
+pub struct DrainedPart<'a> {
+    /// Who has said so.
+    pub by: &'a str,
+    /// Since when.
+    pub since: TimePart,
+    /// What for, if that was said.
+    pub why: Option<&'a str>,
+}
+
+impl<'a> From<&'a Drained> for DrainedPart<'a> {
+    fn from(drained: &'a Drained) -> Self {
+        Self { by: &drained.by, since: TimePart(drained.since), why: drained.why.as_deref() }
     }
 }
 

@@ -19,7 +19,7 @@ fn a_cluster_is_a_pool() {
     let (j1, j2) = (host(&env, "j1"), host(&env, "j2"));
     assert_eq!((&j1["addresses"], &j1["capacity"]["gpus"]), (&json!(["juliet1"]), &json!(2)));
     assert_eq!(j1["capacity"]["cpus"], json!(null), "`cores: 1` is what the file begins with");
-    assert_eq!((&j2["addresses"], &j2["drained"]), (&json!(["10.0.0.2"]), &json!(true)));
+    assert_eq!((&j2["addresses"], j2["drained"].is_object()), (&json!(["10.0.0.2"]), true));
     let shown = env.tpu("hosts show j2").exits(0).stdout;
     assert!(shown.contains("Cloudmesh: inactive"), "{shown}");
 }
@@ -113,7 +113,7 @@ fn cluster_commands_work_on_pools() {
     drop(set("pyenv", "~/v/bin/activate").exits(0));
     let j1 = host(&env, "j1");
     assert_eq!(j1["pyenv"], "~/v/bin/activate");
-    assert_eq!((&j1["capacity"]["jobs"], &j1["drained"]), (&json!(5), &json!(true)));
+    assert_eq!((&j1["capacity"]["jobs"], j1["drained"].is_object()), (&json!(5), true));
     for (key, value) in [("rack", "x"), ("ip", "y"), ("status", "sleepy"), ("cpus", "many")] {
         assert!(set(key, value).exits(2).stderr.contains("hint:"), "{key}");
     }

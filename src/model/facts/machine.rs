@@ -1,10 +1,8 @@
 //! What a machine says of itself when it is asked.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use crate::model::capacity::{Accelerators, Memory};
+use crate::model::capacity::{Accelerators, BusyGpus, Memory};
 use crate::model::host::Found;
 
 /// What a machine says of itself. Fields are empty where it says nothing.
@@ -123,7 +121,7 @@ impl MachineFact {
 
     /// The accelerators on which programs are, each with whose they are. Only NVIDIA's driver says that of processes:
     /// of others nobody is seen.
-    pub fn busy(&self) -> BTreeMap<u32, String> {
+    pub fn busy(&self) -> BusyGpus {
         let who = |gpu: &GpuFact| Some((gpu.index, gpu.processes.first()?.user.clone()));
         self.gpus.iter().filter_map(who).collect()
     }
@@ -201,7 +199,7 @@ mod tests {
         assert_eq!((fact.gpus[0].use_percent, fact.gpus[1].use_percent), (Some(97), None));
         assert_eq!(fact.gpus[0].celsius, Some(61));
         assert_eq!(fact.gpus[0].processes[0].used, Some(Memory(40_100)));
-        assert_eq!(fact.busy(), BTreeMap::from([(0, "bob".to_owned())]));
+        assert_eq!(fact.busy(), BusyGpus::from([(0, "bob".to_owned())]));
         let found = fact.found();
         assert_eq!((found.gpus, found.accelerators), (Some(2), Accelerators::Nvidia));
         assert_eq!(found.tmux.as_deref(), Some("3.4"));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::model::capacity::Ask;
+use crate::model::capacity::{Ask, BusyGpus};
 use crate::model::data::Data;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::policy::Policy;
@@ -92,7 +92,7 @@ pub fn usable<'a>(
     ctx: &'a Ctx,
     picks: &'a [Pick],
     ask: &'a Ask,
-) -> impl Iterator<Item = (&'a Pick, Result<BTreeMap<u32, String>, String>)> {
+) -> impl Iterator<Item = (&'a Pick, Result<BusyGpus, String>)> {
     let mut rest = picks;
     let mut size = 1;
     let batches = std::iter::from_fn(move || {
@@ -104,7 +104,7 @@ pub fn usable<'a>(
 }
 
 /// What the machines of some picks say, in their order.
-fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask) -> Vec<Result<BTreeMap<u32, String>, String>> {
+fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask) -> Vec<Result<BusyGpus, String>> {
     let data = match ctx.data() {
         Ok(data) => data,
         Err(error) => return picks.iter().map(|_| Err(error.message.clone())).collect(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use crate::model::capacity::BusyGpus;
 use crate::model::data::Data;
 use crate::model::facts::MachineFact;
 use crate::model::target::{Machines, Target};
@@ -196,11 +197,7 @@ fn is_asked(data: &Data, target: &Target) -> bool {
 
 /// Whether jobs can begin on machines by their own words, and on which of their GPUs somebody is at work; in their
 /// order, asked side by side.
-pub fn preflight(
-    ctx: &Ctx,
-    data: &Data,
-    targets: &[Target],
-) -> Vec<Result<BTreeMap<u32, String>, String>> {
+pub fn preflight(ctx: &Ctx, data: &Data, targets: &[Target]) -> Vec<Result<BusyGpus, String>> {
     let asked: Vec<Target> =
         targets.iter().filter(|target| is_asked(data, target)).cloned().collect();
     let mut answers = machines(ctx, data, &asked, (Depth::State, PATIENCE)).into_iter();
@@ -215,7 +212,7 @@ pub fn preflight(
 }
 
 /// What speaks against a job on a machine, or the GPUs on which somebody is at work.
-fn may_begin(target: &Target, fact: &MachineFact) -> Result<BTreeMap<u32, String>, String> {
+fn may_begin(target: &Target, fact: &MachineFact) -> Result<BusyGpus, String> {
     if let Some(left) = fact.free_disk.filter(|left| left.0 < LEAST_DISK) {
         return Err(format!("its disk is full: {left} are free"));
     }
@@ -234,11 +231,7 @@ fn may_begin(target: &Target, fact: &MachineFact) -> Result<BTreeMap<u32, String
 }
 
 /// The same for a machine that somebody has named.
-pub fn before_start(
-    ctx: &Ctx,
-    data: &Data,
-    target: &Target,
-) -> Result<BTreeMap<u32, String>, Error> {
+pub fn before_start(ctx: &Ctx, data: &Data, target: &Target) -> Result<BusyGpus, Error> {
     let name = &target.name;
     let answer = preflight(ctx, data, std::slice::from_ref(target)).pop();
     answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {

@@ -1,8 +1,8 @@
 //! Everything that is known about an attempt before anything is created: what `--dry-run` prints.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::model::capacity::BusyGpus;
 use crate::model::facts::{ErrorKind, Progress};
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
@@ -47,7 +47,7 @@ pub struct LaunchPlan {
     /// Who was on the target by the facts.
     pub occupants: Occupants,
     /// GPUs of the target on which somebody else is at work, with whom.
-    pub busy: BTreeMap<u32, String>,
+    pub busy: BusyGpus,
     /// The machine that the target was when it was looked at.
     pub machine: Option<Machine>,
     /// The place in the line that it has waited in, and that it gives up when it is claimed.

@@ -1,9 +1,7 @@
 //! Whether a target has room for a job, first by the facts, then in the transaction that claims it: `plan::slots`
 //! decides, who holds what is found out here.
 
-use std::collections::BTreeMap;
-
-use crate::model::capacity::{Ask, Capacity, Share};
+use crate::model::capacity::{Ask, BusyGpus, Capacity, Share};
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
@@ -22,7 +20,7 @@ pub struct Applicant<'a> {
     /// What the job asks of it.
     pub ask: &'a Ask,
     /// GPUs on which somebody else is at work, with whom.
-    pub busy: &'a BTreeMap<u32, String>,
+    pub busy: &'a BusyGpus,
     /// The attempt that the new one succeeds.
     pub but: Option<&'a JobId>,
 }

@@ -238,9 +238,8 @@ pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
     let counted = ctx.transact(|tx| {
         let now = tx.now;
         let job = job_mut(&mut tx.data, &lease.job)?;
-        // What cannot be asked now, has been overtaken or passes by itself is no attempt.
-        let is_tried =
-            !error.passes && matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
+        // What cannot be asked now, or has been overtaken, is no attempt.
+        let is_tried = matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
         let stands = still_holds(job, &reaction.seen).is_ok();
         lease.check(job)?;
         lease::free(job);

@@ -150,6 +150,10 @@ fn elsewhere(ctx: &Ctx, request: &AgainRequest, event: ErrorKind) -> Result<Sear
     let data = ctx.data()?;
     let user = user_of(&data, &request.job.user)?;
     let job = job_of(&data, &request.job)?;
+    // Disks are asked only where that could matter: others wait for what comes back.
+    if !elsewhere::may_be(&data, job, event) {
+        return Ok(Search::default());
+    }
     let (start, _) = successor::of(ctx, user, job, request.how)?;
     let source = start.as_ref().and_then(ResumeFrom::directory);
     elsewhere::look(ctx, &data, (user, job), event, source)

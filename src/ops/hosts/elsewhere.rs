@@ -38,6 +38,12 @@ impl Search {
     }
 }
 
+/// Whether a job may go on on another machine: it was lost with one that is somebody's own.
+pub fn may_be(data: &Data, job: &Job, event: ErrorKind) -> bool {
+    let is_own = data.target(&job.tpu).is_some_and(|of| of.machines == Machines::Fixed);
+    event == ErrorKind::Lost && is_own
+}
+
 /// Looks for a machine, if a job was lost with one that is somebody's own. `source` is the directory from which the
 /// job would go on: a machine that does not see it is none.
 pub fn look(
@@ -47,8 +53,7 @@ pub fn look(
     event: ErrorKind,
     source: Option<&str>,
 ) -> Result<Search, Error> {
-    let is_own = data.target(&job.tpu).is_some_and(|of| of.machines == Machines::Fixed);
-    if event != ErrorKind::Lost || !is_own {
+    if !may_be(data, job, event) {
         return Ok(Search::default());
     }
     let (among, policy) = meant(data, job);

@@ -12,8 +12,7 @@ use crate::model::view::{JobView, Shown, Whose};
 use super::Error;
 use super::called::JobWord;
 use super::error::did_you_mean;
-use super::named::named;
-use super::named::resolve_target;
+use super::named::{named, resolve_target};
 
 /// Words, sorted by what they are.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use crate::model::ids::JobNumber;
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
-use crate::model::target::Machines;
+use crate::plan::choice::may_go_elsewhere;
 use crate::plan::resume_from::ResumeFrom;
 use crate::runner::files::{Files, Listing};
 
@@ -86,9 +86,8 @@ pub fn could_begin(
 ) -> Result<Option<ResumeFrom>, Error> {
     let name = &job.tpu;
     let target = data.resolve_target(name.as_str()).ok_or_else(|| unknown_target(job))?;
-    let may_go_elsewhere =
-        target.machines == Machines::Fixed && job.status.error() == Some(ErrorKind::Lost);
-    if !target.capacity.is_unlimited() && !may_go_elsewhere {
+    let is_elsewhere = job.status.error().is_some_and(|kind| may_go_elsewhere(&target, kind));
+    if !target.capacity.is_unlimited() && !is_elsewhere {
         board::may_take(data, name, &user.name, ctx.clock.now())?;
     }
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {

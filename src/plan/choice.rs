@@ -6,8 +6,10 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use crate::model::capacity::{Ask, BusyGpus, Capacity, GpuAsk, Share};
+use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::policy::Policy;
+use crate::model::target::{Machines, Target};
 
 use super::board::Pick;
 use super::slots::{self, Short, Tenant};
@@ -122,6 +124,11 @@ impl Room {
             (_, None) => "room for any number of jobs".to_owned(),
         }
     }
+}
+
+/// Whether what failed so may go on on another machine: it was lost with one that is somebody's own.
+pub fn may_go_elsewhere(target: &Target, failure: ErrorKind) -> bool {
+    target.machines == Machines::Fixed && failure == ErrorKind::Lost
 }
 
 /// Puts machines in the order of a policy. `draw` gives a number below the one it is given.

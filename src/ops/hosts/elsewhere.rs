@@ -11,7 +11,7 @@ use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::ops::named::{members, still_known};
 use crate::ops::{Ctx, Error};
-use crate::plan::choice::{Assignment, Ranking};
+use crate::plan::choice::{self, Assignment, Ranking};
 
 use super::choose::{self, HostRequest};
 use super::disk;
@@ -38,10 +38,9 @@ impl Search {
     }
 }
 
-/// Whether a job may go on on another machine: it was lost with one that is somebody's own.
+/// Whether a job may go on on another machine at all.
 pub fn may_be(data: &Data, job: &Job, event: ErrorKind) -> bool {
-    let is_own = data.target(&job.tpu).is_some_and(|of| of.machines == Machines::Fixed);
-    event == ErrorKind::Lost && is_own
+    data.target(&job.tpu).is_some_and(|target| choice::may_go_elsewhere(&target, event))
 }
 
 /// Looks for a machine, if a job was lost with one that is somebody's own. `source` is the directory from which the

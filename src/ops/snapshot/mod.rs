@@ -22,6 +22,7 @@ use crate::model::rules::Action;
 use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
+use crate::plan::choice::may_go_elsewhere;
 use crate::plan::decide::{Decision, Owners, Situation, decide};
 use crate::plan::diagnose::{JobFacts, diagnose};
 use crate::plan::slots::{self, Tenant};
@@ -436,11 +437,10 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
         return Vec::new();
     }
     // One that was lost with its machine may go on on another one: that is found out when it begins.
-    let may_go_elsewhere = |target: &Target| {
-        target.machines == Machines::Fixed && job.status == Status::Error(ErrorKind::Lost)
-    };
+    let is_elsewhere =
+        |target: &Target| job.status.error().is_some_and(|kind| may_go_elsewhere(target, kind));
     let target = data.target(&job.tpu).filter(|target| !target.capacity.is_unlimited());
-    let Some(target) = target.filter(|target| !may_go_elsewhere(target)) else {
+    let Some(target) = target.filter(|target| !is_elsewhere(target)) else {
         return Vec::new();
     };
     let tenants: Vec<Tenant<'_>> = data

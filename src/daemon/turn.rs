@@ -33,6 +33,10 @@ const IN_LINE: Duration = Duration::from_secs(15);
 const AT_RISK_EVERY: Duration = Duration::from_secs(10);
 const OTHERS_EVERY: Duration = Duration::from_secs(30);
 
+/// Between two looks while an engine has jobs: it says nothing by itself, and what it has ended is to come back
+/// within five seconds.
+const AT_ENGINES_EVERY: Duration = Duration::from_secs(4);
+
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
 
@@ -131,6 +135,8 @@ pub(super) fn turn(
     let regular = u64::from(survey.data.monitor_config().checking_freq());
     let is_at_risk = is_at_risk(&survey);
     let regular = if is_at_risk { regular.min(AT_RISK_EVERY.as_secs()) } else { regular };
+    let is_at_engines = has_jobs_at_engines(&survey);
+    let regular = if is_at_engines { regular.min(AT_ENGINES_EVERY.as_secs()) } else { regular };
     let due_s = survey
         .decisions
         .iter()
@@ -162,6 +168,11 @@ fn is_at_risk(survey: &Survey) -> bool {
         let is_watched = seen.state != TargetState::NotWatched;
         is_watched && (known.is_some_and(Pricing::is_reclaimable) || seen.pricing.is_reclaimable())
     })
+}
+
+/// Whether an engine has a job that has not ended.
+fn has_jobs_at_engines(survey: &Survey) -> bool {
+    survey.data.jobs().any(|job| job.status.is_live() && job.engine.is_some())
 }
 
 /// Whether a job has ended since its control plane was asked, and something depends on the answer.

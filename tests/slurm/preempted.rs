@@ -48,6 +48,27 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     lab.env.wait_status(second, "finished");
 }
 
+/// A cluster says nothing by itself, and a MONITOR for which nothing has happened rests for half a minute.
+#[test]
+fn it_is_seen_within_five_seconds_also_by_a_monitor_that_rests() {
+    let Some(lab) = Lab::new() else { return };
+    let window = lab.train("a", "rule=pre");
+    let first = lab.wait_runs(window);
+    lab.wait_checkpoint(window);
+    let _monitor = lab.monitor();
+    lab.env.wait_status(window, "running");
+    let turned_s = || lab.tpu("daemon status --json").json()["turn_age_s"].as_u64().unwrap();
+    for _ in 0..2 {
+        wait_until("MONITOR rests", || turned_s() >= 2);
+        wait_until("MONITOR turns", || turned_s() < 2);
+    }
+    take_all(&lab);
+    lab.cluster.wait_state(first.id, "PREEMPTED");
+    let clock = SystemClock::new();
+    lab.env.wait_status(window, "resumed");
+    assert!(clock.monotonic() < Duration::from_secs(5), "{:?}", clock.monotonic());
+}
+
 /// Where jobs can be preempted that rule is the usual one, and nowhere else.
 #[test]
 fn a_partition_whose_jobs_are_preempted_has_the_rule_for_it() {

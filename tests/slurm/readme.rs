@@ -97,7 +97,7 @@ fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
         }
     }
     assert_eq!(looks_at_base, 1, "the README says how a job has come back");
-    // One array, `base` and its successor, those of the group that were preempted, one through the login node.
+    // One array, `base` and its successor, one through the login node.
     let jobs = reader.of.env.jobs("alice");
     let mut names: Vec<String> = reader.cluster.jobs().iter().map(|job| job.name.clone()).collect();
     names.retain(|name| name.starts_with("tpu-"));

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tpu::kinds::tpu::sim::{self, SimCloud};
 use tpu::model::facts::TargetFact;
 use tpu::model::target::ProviderName;
-use tpu::ops::board::line;
 use tpu::ops::launch::reconcile;
 use tpu::ops::providers::Providers;
+use tpu::ops::queue::pass;
 use tpu::ops::snapshot::{LookMemory, survey};
 use tpu::ops::{Ctx, Error, record_facts, watch};
 use tpu::provider::{
@@ -100,7 +100,7 @@ fn idle_turn(ctx: &Ctx, memory: &mut LookMemory) -> Result<usize, Error> {
     // Between two turns that are due the last answer of the control plane has grown too old.
     let survey = survey(ctx, memory, Duration::ZERO)?;
     let written = record_facts::record_facts(ctx, &survey)?;
-    let is_waited_for = line::carry_on(ctx)?;
+    let is_waited_for = pass::dispatch(ctx)?;
     watch::note_turn(ctx, since, BTreeMap::new())?;
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }

@@ -8,10 +8,10 @@ use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, Succession};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
-use crate::ops::board::line;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::launch::reconcile;
+use crate::ops::queue::pass;
 use crate::ops::snapshot::{self, LookMemory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
 use crate::plan::answer;
@@ -122,7 +122,7 @@ pub(super) fn turn(
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
     // After what the rules say: who is at work already comes back before others begin.
-    let is_waited_for = line::carry_on(ctx)?;
+    let is_waited_for = pass::dispatch(ctx)?;
     let now = survey.snapshot.at;
     let is_due = |job: &Job| {
         job.is_being_killed()

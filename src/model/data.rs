@@ -18,10 +18,10 @@ pub use super::user::{DEFAULT_ALIASES, User};
 use super::board::Board;
 use super::check::check;
 use super::head::Head;
-use super::ids::{JobId, TargetName, UserName};
+use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Style};
-use super::line::Ticket;
+use super::queue::Queues;
 use super::read::{Fields, Json, Path};
 use super::registry::{self, Registry};
 use super::settings;
@@ -49,7 +49,7 @@ pub enum ReadError {
 }
 
 /// The members of a document by which it is known as a state file.
-pub const OUR_KEYS: [&str; 17] = [
+pub const OUR_KEYS: [&str; 18] = [
     "users",
     "user_list",
     "id_list",
@@ -60,6 +60,7 @@ pub const OUR_KEYS: [&str; 17] = [
     "targets",
     "board",
     "waiting",
+    "queue",
     "monitor_config",
     "MONITOR_config",
     "monitor_all_check_time",
@@ -298,14 +299,33 @@ impl Data {
         &mut self.head.board
     }
 
-    /// Those who wait for a target, the first first.
-    pub fn waiting(&self) -> &[Ticket] {
-        &self.head.waiting
+    /// What waits to be started.
+    pub fn queues(&self) -> &Queues {
+        &self.head.queues
     }
 
-    /// Those who wait for a target, to be changed.
-    pub fn waiting_mut(&mut self) -> &mut Vec<Ticket> {
-        &mut self.head.waiting
+    /// What waits to be started, to be changed.
+    pub fn queues_mut(&mut self) -> &mut Queues {
+        &mut self.head.queues
+    }
+
+    /// A number for a new job or group of a user, which is never given out again: see [`User::next_window`]. What
+    /// waits has numbers, too.
+    pub fn next_number(&mut self, user: &UserName, highest: Option<u32>) -> Option<JobNumber> {
+        let entries = self.head.queues.entries.iter().filter(|entry| entry.user == *user);
+        let highest = entries.map(|entry| entry.number.0).chain(highest).max();
+        Some(self.user_mut(user)?.next_window(highest))
+    }
+
+    /// Lets those stand in the queue who waited before there was one. Everybody who reads the file gives them the
+    /// same numbers; whoever changes it writes them down.
+    fn number_tickets(&mut self) {
+        for mut ticket in std::mem::take(&mut self.head.tickets) {
+            if let Some(number) = self.next_number(&ticket.user, None) {
+                ticket.number = number;
+                self.head.queues.entries.push(ticket);
+            }
+        }
     }
 
     /// How MONITOR turns.
@@ -398,7 +418,9 @@ impl Unread {
         }
         let head = Head::read(&Fields::of(members, &Path::Root))?;
         let spans = walk.into_spans();
-        Ok(Data { source: Source::new(Arc::clone(text), spans), users, head })
+        let mut data = Data { source: Source::new(Arc::clone(text), spans), users, head };
+        data.number_tickets();
+        Ok(data)
     }
 }
 

@@ -5,8 +5,9 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::board::Board;
-use super::line::{self, Ticket};
+use super::entry::{self, QueueEntry};
 use super::monitor_config::{self, MonitorConfig};
+use super::queue::Queues;
 use super::read::{self, DataError, Fields, Json};
 use super::registry::Registry;
 
@@ -41,7 +42,9 @@ pub(super) struct Head {
     pub(super) user_id: Vec<(String, u32)>,
     pub(super) registry: Registry,
     pub(super) board: Board,
-    pub(super) waiting: Vec<Ticket>,
+    pub(super) queues: Queues,
+    /// Who waited before there was a queue, without numbers yet.
+    pub(super) tickets: Vec<QueueEntry>,
     pub(super) monitor: MonitorConfig,
     pub(super) monitor_all_check_time: u32,
     pub(super) wandb_api_key: Option<Secret>,
@@ -58,7 +61,8 @@ impl Default for Head {
             user_id: Vec::new(),
             registry: Registry::default(),
             board: Board::default(),
-            waiting: Vec::new(),
+            queues: Queues::default(),
+            tickets: Vec::new(),
             monitor: MonitorConfig::default(),
             monitor_all_check_time: 20,
             wandb_api_key: None,
@@ -87,7 +91,8 @@ impl Head {
                 .unwrap_or_default(),
             registry: Registry::read(fields)?,
             board: fields.with("board", Board::read)?.unwrap_or_default(),
-            waiting: fields.with("waiting", line::read)?.unwrap_or_default(),
+            queues: fields.with("queue", Queues::read)?.unwrap_or_default(),
+            tickets: fields.with("waiting", entry::read_tickets)?.unwrap_or_default(),
             monitor: fields
                 .with(monitor_config::key(fields), MonitorConfig::read)?
                 .unwrap_or_default(),
@@ -120,7 +125,8 @@ impl Head {
             }
         };
         let old = |key: &str| document.get(key).map(Json::to_value);
-        set("waiting", was.waiting != self.waiting, line::write(&self.waiting));
+        set("waiting", was.tickets != self.tickets, json!([]));
+        set("queue", was.queues != self.queues, self.queues.write());
         set("board", was.board != self.board, self.board.write(old("board").as_ref()));
         let key = monitor_config::key(document);
         let monitor = self.monitor.write(&was.monitor, old(key).as_ref());

@@ -47,6 +47,10 @@ text_id! {
     TargetName
 }
 text_id! {
+    /// The name of a queue.
+    QueueName
+}
+text_id! {
     /// The unique mark of one launch. It stands in the record, on the tmux pane (`@tpu_launch`) and in
     /// the environment of the job's processes, so that what belongs together can be told for certain.
     LaunchToken
@@ -89,6 +93,13 @@ impl JobId {
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.user, self.window)
+    }
+}
+
+impl QueueName {
+    /// The queue of whoever names none; it is always there.
+    pub fn usual() -> Self {
+        Self::from("default")
     }
 }
 

@@ -224,6 +224,7 @@ impl Job {
             log_stage: self.log_stage,
             ask: stored.ask,
             options: stored.options,
+            queue: stored.queue,
         }
     }
 
@@ -245,6 +246,7 @@ impl Job {
             chosen: spec.chosen.clone(),
             ask: spec.ask.clone(),
             options: spec.options.clone(),
+            queue: spec.queue.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
     }

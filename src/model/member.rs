@@ -81,6 +81,13 @@ impl Array {
         &self.indexes
     }
 
+    /// The same without one of them; `None` if there is no other.
+    pub fn without(&self, index: u32) -> Option<Self> {
+        let others = self.indexes.iter().copied().filter(|own| *own != index);
+        let indexes: Vec<u32> = others.collect();
+        (!indexes.is_empty()).then_some(Self { indexes, at_once: self.at_once })
+    }
+
     /// How many may run at once; `None` where all may.
     pub fn at_once(&self) -> Option<u32> {
         self.at_once

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::capacity::{self, Ask};
 use super::extras;
+use super::ids::QueueName;
 use super::member::{self, Array, Member};
 use super::options::KindOptions;
 use super::policy::Policy;
@@ -51,6 +52,8 @@ pub struct JobSpec {
     pub ask: Ask,
     /// What else is asked of it, by the names of its target's kind's own options.
     pub options: KindOptions,
+    /// The queue in which it waited, whose limit counts its attempts.
+    pub queue: Option<QueueName>,
 }
 
 /// What a job is to compute on.
@@ -101,6 +104,8 @@ pub struct StoredSpec {
     pub ask: Ask,
     /// [`JobSpec::options`].
     pub options: KindOptions,
+    /// [`JobSpec::queue`].
+    pub queue: Option<QueueName>,
 }
 
 impl JobSpec {
@@ -123,11 +128,12 @@ impl JobSpec {
             log_stage: false,
             ask: Ask::default(),
             options: KindOptions::default(),
+            queue: None,
         }
     }
 }
 
-/// Reads a specification that was [written](write()); the target comes from around it.
+/// Reads a specification that was [written](write()); target and queue come from around it.
 pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec, DataError> {
     let pair = |value: Json<'_>, path: &Path<'_>| {
         let words = read::list(value, path, read::text)?;
@@ -156,10 +162,11 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         log_stage: fields.with_or("log_stage", false, read::flag)?,
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
+        queue: None,
     })
 }
 
-/// A specification for the file, all but its target.
+/// A specification for the file, all but its target and its queue.
 pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
     let command = spec.command.as_deref().map(extras::write_command);
     let members = [
@@ -219,6 +226,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         chosen: fields.with("chosen", read::text)?,
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
+        queue: fields.with("queue", read::text)?.map(QueueName::new),
     })
 }
 
@@ -233,6 +241,7 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("chosen", json!(stored.chosen)),
         ("ask", capacity::write_ask(&stored.ask)),
         ("options", json!(options)),
+        ("queue", json!(stored.queue)),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())

@@ -44,6 +44,7 @@ pub mod named;
 pub mod names;
 pub mod news;
 pub mod provision;
+pub mod queue;
 pub mod recipes;
 pub mod remembered;
 pub mod settings;

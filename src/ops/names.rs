@@ -1,8 +1,9 @@
 //! Which words a short name may not be: those that mean something wherever a short name can stand.
 
 use crate::model::data::{Data, User};
-use crate::model::ids::{JobNumber, TargetName};
+use crate::model::ids::{JobNumber, TargetName, UserName};
 use crate::model::lineage::Links;
+use crate::model::member::Member;
 use crate::model::rules::{Action, NAMED};
 use crate::model::target::Target;
 use crate::plan::types::{TypeExpr, parse_type};
@@ -67,13 +68,18 @@ pub(super) fn refuse_for_job(data: &Data, user: &User, name: &str) -> Result<(),
     }
 }
 
-/// Refuses a name that a live job of `user` has, beside those of the lineage of `but`: nobody could tell which is
-/// meant.
-pub(super) fn refuse_in_use(user: &User, name: &str, but: Option<JobNumber>) -> Result<(), Error> {
+/// Refuses a name that a live job of `user` has, beside those of the lineage of `but` and of the group of `member`: nobody
+/// could tell which is meant.
+pub(super) fn refuse_in_use(
+    user: &User,
+    name: &str,
+    (but, member): (Option<JobNumber>, Option<Member>),
+) -> Result<(), Error> {
     let links = Links::of(user);
     let own = but.and_then(|window| links.lineage(window)?.leaf());
     let leaves = called::leaves_called(user, &links, name).into_iter();
     let group = but.and_then(|window| called::group_of(user, window));
+    let group = group.or(member.map(|member| member.group));
     let is_own = |leaf: JobNumber| {
         Some(leaf) == own || group.is_some() && called::group_of(user, leaf) == group
     };
@@ -84,6 +90,16 @@ pub(super) fn refuse_in_use(user: &User, name: &str, but: Option<JobNumber>) -> 
                 .hint("take another name, or stop that one first"))
         }
         None => Ok(()),
+    }
+}
+
+/// Refuses a name that something in the queue has.
+pub(super) fn refuse_waiting(data: &Data, user: &UserName, name: &str) -> Result<(), Error> {
+    let mut entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
+    match entries.find(|entry| entry.spec.name.as_deref() == Some(name)) {
+        None => Ok(()),
+        Some(other) => Err(Error::refused(format!("{} is called '{name}' and waits", other.id()))
+            .hint("take another name, or take that one back first: tpu dequeue")),
     }
 }
 

@@ -358,7 +358,7 @@ fn plan_with(
         occupants,
         busy,
         machine,
-        ticket: None,
+        turn: None,
         avoid: avoided(job, lost_with, ctx.clock.now()),
         env: environment::for_successors(ctx, id),
     };

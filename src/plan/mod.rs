@@ -14,6 +14,7 @@ pub mod choice;
 pub mod decide;
 pub mod diagnose;
 pub mod next;
+pub mod queue;
 pub mod resume_from;
 pub mod slots;
 pub mod types;

@@ -147,8 +147,15 @@ pub struct RunRef<'a> {
 pub struct Ground {
     /// Its handle, as far as it is known before it is submitted.
     pub handle: Handle,
-    /// The highest number that is taken there, which a new job is to exceed.
-    pub highest: u32,
+    /// The numbers that are taken there, of which a new job can have none.
+    pub taken: Vec<u32>,
+}
+
+impl Ground {
+    /// The highest number that is taken, which a new job is to exceed.
+    pub fn highest(&self) -> u32 {
+        self.taken.iter().copied().max().unwrap_or_default()
+    }
 }
 
 /// What is to be started: the record as it was claimed, and what it does not keep.

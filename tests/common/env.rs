@@ -356,6 +356,11 @@ impl TestEnv {
         found.unwrap_or_else(|| panic!("{user} has no record {window}:\n{:#}", self.data()))
     }
 
+    /// How many entries wait in the queue.
+    pub(crate) fn queued(&self) -> usize {
+        self.data()["queue"]["entries"].as_array().map_or(0, Vec::len)
+    }
+
     /// Waits until the record of a job of `alice` has this status; returns it.
     #[track_caller]
     pub(crate) fn wait_status(&self, window: u64, status: &str) -> Value {

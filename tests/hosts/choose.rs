@@ -2,6 +2,7 @@
 //! over, and whoever waits gets what becomes free.
 
 use serde_json::json;
+use tpu::model::spec::{AnyOf, TargetRequest};
 
 use crate::common::wait::wait_until;
 
@@ -62,11 +63,19 @@ fn whoever_waits_begins_when_there_is_room_and_never_where_there_can_be_none() {
     let said = lab.env.tpu("run h[1-2] -q -- true").exits(4).stderr;
     assert!(said.contains("none of h[1-2] has room") && said.contains("alice/1"), "{said}");
     let waiting = lab.env.start_tpu("run h[1-2] gpus=2 --wait -q -- sleep 1000", &[]);
-    wait_until("it waits", || !lab.env.data()["waiting"].as_array().is_none_or(Vec::is_empty));
+    wait_until("it waits", || lab.env.queued() > 0);
     drop(lab.env.tpu("kill 2 -y").exits(0));
     assert_eq!(waiting.wait(), 0);
     let job = lab.env.job("alice", 3);
     assert_eq!((&job["tpu"], &job["extra_msgs"]["share"]["gpus"]), (&json!("h2"), &json!([0, 1])));
+}
+
+/// Lets the entry at a place of the queue wait for other machines.
+fn wish_for(lab: &Lab, at: usize, among: &str) {
+    lab.env.change(|data| {
+        let any_of = AnyOf { among: vec![among.to_owned()], ..AnyOf::default() };
+        data.queues_mut().entries[at].spec.target = TargetRequest::Any(any_of);
+    });
 }
 
 #[test]
@@ -77,19 +86,19 @@ fn a_machine_that_is_forgotten_ends_the_wait_for_it_alone_and_holds_nobody_up() 
     }
     let waits = |words: &str, count: usize| {
         let waiting = lab.env.start_tpu(&format!("run {words} --wait -q -- sleep 1000"), &[]);
-        let in_line = || lab.env.data()["waiting"].as_array().map_or(0, Vec::len);
+        let in_line = || lab.env.queued();
         wait_until("it waits", || in_line() == count);
         waiting
     };
     let (first, second) = (waits("h1 gpus=0", 1), waits("h2 gpus=0", 2));
     // One of a pattern that goes leaves the others to whoever waits.
-    lab.env.change(|data| data.waiting_mut()[1].any_of.among = vec!["h[2-3]".to_owned()]);
+    wish_for(&lab, 1, "h[2-3]");
     // As if the first had waited for one that is not known any more, and had not looked yet.
-    lab.env.change(|data| data.waiting_mut()[0].any_of.among = vec!["gone[1-2]".to_owned()]);
+    wish_for(&lab, 0, "gone[1-2]");
     drop(lab.env.tpu("kill 2 -y").exits(0));
     assert_eq!(second.wait(), 0, "whoever stands behind begins");
     // Forgotten by hand: `hosts remove` refuses while a job is there.
     lab.env.change(|data| assert!(data.registry_mut().forget(&"h1".into())));
     assert_eq!(first.wait(), 3, "what he waits for is not there any more");
-    assert!(lab.env.data()["waiting"].as_array().is_none_or(Vec::is_empty));
+    assert_eq!(lab.env.queued(), 0);
 }

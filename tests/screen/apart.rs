@@ -105,7 +105,7 @@ fn who_leaves_in_the_middle_of_a_reapply_by_key_is_kept_until_it_is_done() {
 fn ctrl_c_meant_for_what_has_the_terminal_ends_nothing_else() {
     let env = lab(&["lab-1"]);
     env.tpu("run lab-1 bob -q -- sleep 1000").exits(0);
-    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = || env.queued();
     let terminal = monitor(&env, "");
     types(&terminal, "run v2-8 -q --wait -- sleep 1000");
     terminal.until("it is in line", || line() == 1);

@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tpu::kinds::tpu::sim::Event;
-use tpu::model::capacity::Ask;
 use tpu::model::ids::{JobId, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::time::Timestamp;
-use tpu::ops::board::line::{self, Patience, Wish};
 use tpu::ops::launch::RunRequest;
+use tpu::ops::queue::keep::{self, Patience};
 use tpu::ops::{clean, kill};
 use tpu::runner::Unreached;
 use tpu::sys::random::Random as _;
@@ -130,7 +129,6 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
         };
         let user = UserName::from(USERS.get(person % USERS.len()).copied().unwrap_or("alice"));
         let any_of = AnyOf { types: vec!["v2-8".to_owned()], ..AnyOf::default() };
-        let wish = Wish { user: user.clone(), any_of: any_of.clone(), ask: Ask::default() };
         let spec = JobSpec {
             configs: vec![("config.lineage".to_owned(), number.to_string())],
             rules: Some("pass".to_owned()),
@@ -140,7 +138,7 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
         let pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             let rest = Duration::from_secs(150);
             let patience = Patience { rest, say: &mut |_| (), stop: &|| None };
-            drop(line::wait(ctx, &wish, &request, patience));
+            drop(keep::wait(ctx, &request, patience));
         });
         entries(book).entry(number).or_default().pid = Some(pid);
         loop {
@@ -238,11 +236,10 @@ fn misfortune(world: &Arc<World>, book: &Book) {
 fn look(world: &Arc<World>, book: &Book) {
     let Some(data) = actors::data(world) else { return };
     let mut book = entries(book);
-    for (rank, ticket) in data.waiting().iter().enumerate() {
-        let configs = ticket.wish.iter().flat_map(|wish| &wish.spec.configs);
-        let number = configs.into_iter().find_map(|(_, value)| value.parse::<u32>().ok());
+    for (rank, entry) in data.queues().entries.iter().enumerate() {
+        let number = entry.spec.configs.iter().find_map(|(_, value)| value.parse::<u32>().ok());
         let waiter = book.entry(number.unwrap_or(0)).or_default();
-        waiter.joined.get_or_insert((ticket.since, rank));
+        waiter.joined.get_or_insert((entry.since, rank));
     }
     // Who got a target that went at once may have been cleared away since the last look.
     let archived = archived(world);
@@ -294,8 +291,8 @@ fn sum_up(world: &Arc<World>, book: &Book) -> Day {
     }
     let killed = book.values().filter(|waiter| waiter.killed);
     let ghosts = actors::data(world).map_or(0, |data| {
-        let old = data.waiting().iter().filter(|t| now.seconds_since(t.seen) > 3_600);
-        old.count()
+        let kept = data.queues().entries.iter().filter_map(|entry| entry.keeper.as_ref());
+        kept.filter(|keeper| now.seconds_since(keeper.seen) > 3_600).count()
     });
     if ghosts > 0 {
         wrong.push(format!("{ghosts} ghosts in the line at the end"));

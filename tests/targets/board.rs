@@ -157,7 +157,7 @@ fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     let env = lab(4, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
     drop(env.tpu("run v2-8 u3 -q").exits(4).says(&["no target of v2-8 is free", "--wait"]));
-    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = || env.queued();
     let ghost = env.start_tpu("run v2-8 u1 -q --wait", &[]);
     wait_until("the first in line", || line() == 1);
     let waits = env.start_tpu("run v2-8 u2 -q --wait", &[]);
@@ -168,7 +168,7 @@ fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
     assert_eq!(env.jobs("u2").len(), 1);
     assert_eq!(env.jobs("u1").len(), 0);
     // The place of the dead is cleared away by whoever comes next, or by the doctor.
-    drop(env.tpu("doctor").exits(0).says(&["in the line for targets: 1 place of processes"]));
+    drop(env.tpu("doctor").exits(0).says(&["in the queue: 1 place of processes"]));
     drop(env.tpu("doctor --fix").exits(0).says(&["fixed cleared 1 dead places"]));
     assert_eq!(line(), 0);
 }
@@ -176,12 +176,24 @@ fn who_waits_in_line_gets_what_comes_free_and_nobody_waits_behind_the_dead() {
 /// Lets the process that waited for a user have been ended by a restart of the machine.
 fn restart(env: &TestEnv, user: &str) {
     env.change(|data| {
-        let mine = data.waiting_mut().iter_mut().filter(|ticket| ticket.user.as_str() == user);
-        for ticket in mine {
-            let mut parts: Vec<&str> = ticket.owner.rsplitn(4, ':').collect();
+        let entries = data.queues_mut().entries.iter_mut();
+        let mine = entries.filter(|entry| entry.user.as_str() == user);
+        for keeper in mine.filter_map(|entry| entry.keeper.as_mut()) {
+            let mut parts: Vec<&str> = keeper.owner.rsplitn(4, ':').collect();
             parts[2] = "an-earlier-boot";
             parts.reverse();
-            ticket.owner = parts.join(":");
+            keeper.owner = parts.join(":");
+        }
+    });
+}
+
+/// Lets the process that waited for a user have been silent for years.
+fn long_ago(env: &TestEnv, user: &str) {
+    env.change(|data| {
+        let entries = data.queues_mut().entries.iter_mut();
+        let mine = entries.filter(|entry| entry.user.as_str() == user);
+        for keeper in mine.filter_map(|entry| entry.keeper.as_mut()) {
+            keeper.seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
         }
     });
 }
@@ -190,7 +202,7 @@ fn restart(env: &TestEnv, user: &str) {
 fn who_waits_is_waited_for_after_a_restart_in_the_same_place() {
     let env = lab(4, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
-    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = || env.queued();
     let words = "run v2-8 u1 -q --wait lr=0.5 tag=long ssn=until_friday rule=pass";
     let first = env.start_tpu(words, &[("CONDA_PREFIX", "/opt/mine")]);
     wait_until("the first in line", || line() == 1);
@@ -217,11 +229,7 @@ fn who_waits_is_waited_for_after_a_restart_in_the_same_place() {
     });
     // Its place went with its claim; the dead one's goes when it has been silent for long enough.
     wait_until("two places are left", || line() == 2);
-    env.change(|data| {
-        for ticket in data.waiting_mut().iter_mut().filter(|t| t.user.as_str() == "u2") {
-            ticket.seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
-        }
-    });
+    long_ago(&env, "u2");
     drop(env.tpu("kill 1 u1").exits(0));
     assert_eq!(third.wait(), 0);
     wait_until("nobody is left in line", || line() == 0);
@@ -233,14 +241,12 @@ fn who_waits_is_waited_for_after_a_restart_in_the_same_place() {
 fn a_restart_without_a_monitor_holds_nobody_up_and_keeps_the_place() {
     let env = lab(3, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
-    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = || env.queued();
     let first = env.start_tpu("run v2-8 u1 -q --wait", &[]);
     wait_until("the first in line", || line() == 1);
     first.kill();
     restart(&env, "u1");
-    env.change(|data| {
-        data.waiting_mut()[0].seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
-    });
+    long_ago(&env, "u1");
     // Years have passed on its host: it is forgotten by whoever looks after the line next.
     drop(env.tpu("kill 1 u0").exits(0));
     drop(env.tpu("run v2-8 u2 -q").exits(0));
@@ -255,7 +261,7 @@ fn a_restart_without_a_monitor_holds_nobody_up_and_keeps_the_place() {
 fn ctrl_c_gives_the_place_up() {
     let env = lab(2, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
-    let line = || env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = || env.queued();
     let waits = env.start_tpu("run v2-8 u1 -q --wait", &[]);
     wait_until("it is in line", || line() == 1);
     waits.signal(Signal::Interrupt);
@@ -267,7 +273,7 @@ fn ctrl_c_gives_the_place_up() {
 fn who_is_told_to_end_gives_the_place_up_unless_the_machine_goes_down() {
     let mut env = lab(2, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
-    let line = |env: &TestEnv| env.data()["waiting"].as_array().map_or(0, Vec::len);
+    let line = TestEnv::queued;
     for signal in [Signal::Terminate, Signal::Interrupt] {
         let waits = env.start_tpu("run v2-8 u1 -q --wait", &[]);
         wait_until("it is in line", || line(&env) == 1);
@@ -372,7 +378,7 @@ fn who_dies_between_claim_and_start_has_handed_the_place_in() {
     let env = lab(2, 1);
     let waits = env.start_tpu("run v2-8 u1 -q --wait", &[("FAILPOINTS", "launch-claimed=pause")]);
     wait_until("it has claimed the target", || env.jobs("u1").len() == 1);
-    assert_eq!(env.data()["waiting"], json!([]), "in the same step");
+    assert_eq!(env.queued(), 0, "in the same step");
     waits.kill();
 }
 
@@ -392,7 +398,7 @@ fn six_wait_for_two_targets_and_each_has_its_turn() {
     for n in 0..6 {
         assert_eq!(env.jobs(&format!("u{n}")).len(), 1, "u{n} got one job, and one only");
     }
-    assert_eq!(env.data()["waiting"], json!([]));
+    assert_eq!(env.queued(), 0);
 }
 
 #[test]

@@ -11,11 +11,13 @@ use crate::cli::args::Run;
 use crate::cli::progress::Progress;
 use crate::model::data::Data;
 use crate::model::policy::Policy;
-use crate::ops::board::line::{self, Patience, Stop, Wish};
 use crate::ops::error::did_you_mean;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::named;
+use crate::ops::queue::field::{self, Wish};
+use crate::ops::queue::keep::{self, Patience, Stop};
+use crate::ops::queue::{now, presence};
 use crate::ops::selection::Sorted;
 use crate::ops::{Ctx, Error};
 use crate::plan::choice::Assignment;
@@ -24,7 +26,7 @@ use crate::sys::proc::{self, Spawn};
 
 /// The words that name types, if a target is to be chosen. A target of that very name comes first.
 pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<String>> {
-    let is_type = |word: &String| data.resolve_target(word).is_none() && line::is_type(data, word);
+    let is_type = |word: &String| data.resolve_target(word).is_none() && field::is_type(data, word);
     let (types, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_type);
     sorted.rest = rest;
     let is_wait_alone = args.wait && sorted.rest.is_empty();
@@ -99,11 +101,11 @@ pub(super) fn choose(
 ) -> Result<Chosen, Error> {
     let ctx = app.ctx()?;
     if app.global.dry_run {
-        let Some(pick) = line::picks(ctx, wish, None)?.into_iter().next() else {
+        let Some(pick) = now::picks(ctx, wish)?.into_iter().next() else {
             if args.wait {
-                return Ok(Chosen::WouldWait(waits_for(ctx, wish, line::waiting(ctx))));
+                return Ok(Chosen::WouldWait(waits_for(ctx, wish, presence::waiting(ctx))));
             }
-            return Err(line::nothing(ctx, wish));
+            return Err(now::nothing(ctx, wish));
         };
         notes.push(format!("{}: {}", pick.target, pick.reason));
         request.on = Some(Assignment { target: pick.target, reason: pick.reason, busy: None });
@@ -120,9 +122,9 @@ pub(super) fn choose(
         };
         let stop = || ended.why(&ctx.env);
         let patience = Patience { rest: LOOK, say: &mut say, stop: &stop };
-        line::wait(ctx, wish, request, patience)?
+        keep::wait(ctx, request, patience)?
     } else {
-        line::take(ctx, wish, request, None)?.ok_or_else(|| line::nothing(ctx, wish))?
+        now::take(ctx, wish, request)?.ok_or_else(|| now::nothing(ctx, wish))?
     };
     notes.push(format!("{}: {}", pick.target, pick.reason));
     Ok(Chosen::Launched(launched))
@@ -130,7 +132,7 @@ pub(super) fn choose(
 
 /// The line that tells a person how many wait before them.
 fn waits_for(ctx: &Ctx, wish: &Wish, before: usize) -> String {
-    format!("waiting for {} · {before} before you{}", wish.what(), line::holders(ctx, wish))
+    format!("waiting for {} · {before} before you{}", wish.what(), now::holders(ctx, wish))
 }
 
 /// Who or what asked this process to wait no more.

@@ -334,7 +334,7 @@ impl Runner for Engine<'_> {
             cluster: controller.cluster.to_string(),
             id: Some(kept(&name_of(token), None)),
         };
-        Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, highest: 0 })
+        Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, taken: Vec::new() })
     }
 
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {

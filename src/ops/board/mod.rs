@@ -2,10 +2,8 @@
 //! windows and the control plane's last word say, and needs no spreadsheet.
 //!
 //! [`look`] makes the rows; [`release`], [`reserve`] and the notes change what people wrote; `sheet` takes
-//! the board to a spreadsheet and back; `line` chooses a target, and waits for one in turn with others; `rooms` asks
-//! engines how much room there is.
+//! the board to a spreadsheet and back; `rooms` asks engines how much room there is.
 
-pub mod line;
 pub mod rooms;
 pub mod sheet;
 

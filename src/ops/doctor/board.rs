@@ -4,14 +4,14 @@ use super::{Finding, warning};
 use crate::model::data::Data;
 use crate::model::ids::TargetName;
 use crate::ops::Ctx;
-use crate::ops::board::line;
+use crate::ops::queue::presence;
 
 /// Tells of it.
 pub(super) fn look(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
     let ghosts = ghosts(ctx, data);
     if ghosts > 0 {
         let places = crate::text::counted(ghosts, "place");
-        let what = format!("in the line for targets: {places} of processes that are dead");
+        let what = format!("in the queue: {places} of processes that are dead");
         findings.push(warning(what, "nobody waits for them; tpu doctor --fix clears them away"));
     }
     for name in strangers(data) {
@@ -22,9 +22,9 @@ pub(super) fn look(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Places in the line whose processes are dead.
+/// Places in the queue whose processes are dead.
 pub(super) fn ghosts(ctx: &Ctx, data: &Data) -> usize {
-    data.waiting().iter().filter(|ticket| line::is_ghost(ctx, ticket)).count()
+    data.queues().entries.iter().filter(|entry| presence::is_ghost(ctx, entry)).count()
 }
 
 /// Targets that the board knows and nothing else does.

@@ -11,9 +11,9 @@ use crate::model::data::{Data, ReadError};
 use crate::model::facts::TmuxFact;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
-use crate::ops::board::line;
 use crate::ops::launch::reconcile;
 use crate::ops::orphans::{self, Unmarked, Which};
+use crate::ops::queue::presence;
 use crate::ops::snapshot::{self, LookMemory};
 use crate::ops::{Ctx, Error, clean, kill, lease, record_facts, records};
 use crate::store::StoreError;
@@ -119,8 +119,8 @@ fn document(ctx: &Ctx, done: &mut Vec<String>) -> Result<(), Error> {
         }
         let ghosts = board::ghosts(ctx, &tx.data);
         if ghosts > 0 {
-            tx.data.waiting_mut().retain(|ticket| !line::is_ghost(ctx, ticket));
-            done.push(format!("cleared {ghosts} dead places from the line"));
+            tx.data.queues_mut().entries.retain(|entry| !presence::is_ghost(ctx, entry));
+            done.push(format!("cleared {ghosts} dead places from the queue"));
         }
         for name in board::strangers(&tx.data) {
             tx.data.board_mut().set(&name, Entry::default());

@@ -11,12 +11,11 @@ use crate::model::member::Array;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::variables;
-use crate::ops::board::line;
 use crate::ops::lease::Held;
-use crate::ops::{Ctx, Error, names, records, runners, stage};
+use crate::ops::{Ctx, Error, names, queue, records, runners, stage};
 use crate::plan::budget;
 use crate::runner::environment::{self, Variables};
-use crate::runner::{Attempt, Ground, Runner};
+use crate::runner::{Attempt, Runner};
 use crate::store::Tx;
 
 use super::check::kept_environment;
@@ -32,10 +31,11 @@ pub use super::settle::Launched;
 pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
-    let Ground { handle, highest } = runner.ground(&plan.session, &token)?;
+    let ground = runner.ground(&plan.session, &token)?;
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
-        claim(tx, plan, &Claim { token: &token, handle: &handle, highest, now, lease })
+        let (handle, taken) = (&ground.handle, ground.taken.as_slice());
+        claim(tx, plan, &Claim { token: &token, handle, taken, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
     let env = attempt(ctx, plan, &job).env;
@@ -123,7 +123,8 @@ fn with_devices(mut env: Variables, job: &Job) -> Variables {
 pub(super) struct Claim<'a> {
     pub(super) token: &'a LaunchToken,
     pub(super) handle: &'a Handle,
-    pub(super) highest: u32,
+    /// The numbers that none of ours has and that are taken where it runs.
+    pub(super) taken: &'a [u32],
     pub(super) now: Timestamp,
     pub(super) lease: Option<&'a Held>,
 }
@@ -139,9 +140,9 @@ fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, E
 pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
     room::may_take(&tx.data, plan, now)?;
     name_still_free(&tx.data, plan)?;
-    if let Some(ticket) = &plan.ticket {
+    if let Some(turn) = &plan.turn {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
-        line::hand_in(&mut tx.data, ticket)?;
+        queue::hand_in(tx, turn)?;
     }
     Ok(())
 }
@@ -150,18 +151,29 @@ pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) ->
 pub(super) fn next_number(
     tx: &mut Tx<'_>,
     plan: &LaunchPlan,
-    highest: u32,
+    taken: &[u32],
 ) -> Result<JobNumber, Error> {
-    let user = tx.data.user_mut(&plan.user).ok_or_else(|| {
+    if let Some(waited) = own_number(&tx.data, plan, taken) {
+        return Ok(waited);
+    }
+    let number = tx.data.next_number(&plan.user, taken.iter().copied().max());
+    number.ok_or_else(|| {
         Error::not_found(format!("user '{}' was removed meanwhile", plan.user))
             .hint("`tpu list-users` lists the users there are")
-    })?;
-    Ok(user.next_window(Some(highest)))
+    })
+}
+
+/// The number under which it has waited, unless a window of somebody's own stands there by now.
+fn own_number(data: &Data, plan: &LaunchPlan, taken: &[u32]) -> Option<JobNumber> {
+    let turn = plan.turn.as_ref().filter(|turn| turn.member.is_none())?;
+    let number = turn.entry.window;
+    let is_free = data.job(&turn.entry).is_none() && !taken.contains(&number.0);
+    is_free.then_some(number)
 }
 
 /// Appends the record and marks its parent.
 pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
-    let window = next_number(tx, plan, claim.highest)?;
+    let window = next_number(tx, plan, claim.taken)?;
     let id = JobId::new(plan.user.clone(), window);
     let mut job = record(plan, &id, (claim.token, claim.now));
     job.share = room::claim(&tx.data, plan)?;
@@ -188,10 +200,10 @@ fn name_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     match &plan.parent {
         None => {
             names::refuse_for_job(data, user, name)?;
-            names::refuse_in_use(user, name, None)
+            names::refuse_in_use(user, name, (None, plan.spec.member))
         }
         Some(parent) if parent.reaction.is_none() && !plan.force => {
-            names::refuse_in_use(user, name, Some(parent.window))
+            names::refuse_in_use(user, name, (Some(parent.window), None))
         }
         Some(_) => Ok(()),
     }

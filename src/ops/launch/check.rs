@@ -48,7 +48,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     }
     if let Some(name) = &spec.name {
         note(&mut problems, names::refuse_for_job(&data, user, name));
-        note(&mut problems, names::refuse_in_use(user, name, None));
+        note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
     }
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));
@@ -114,10 +114,35 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         occupants,
         busy,
         machine,
-        ticket: None,
+        turn: None,
         avoid: Vec::new(),
         env: None,
     })
+}
+
+/// Refuses what could begin nowhere as it is, before it waits for a place. What depends on the place is seen when there
+/// is one.
+pub fn may_wait(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let user = user_of(&data, &request.user)?;
+    let settings = ctx.settings(Some(user))?;
+    let (mut problems, spec) = (Vec::new(), &request.spec);
+    let is_native = spec.command.is_some() || settings.command.is_some();
+    let mode = if is_native { LaunchMode::Native } else { LaunchMode::Script };
+    if let Some(dir) = note(&mut problems, directory(user, spec.dir.unwrap_or(1))) {
+        note(&mut problems, runnable(&dir, mode));
+    }
+    if let Some(args) = note(&mut problems, arguments(user, spec)) {
+        note(&mut problems, passable(&args, mode, request.force));
+    }
+    if let Some(rules) = &spec.rules {
+        note(&mut problems, parse_rules(rules));
+    }
+    if let Some(name) = &spec.name {
+        note(&mut problems, names::refuse_for_job(&data, user, name));
+        note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
+    }
+    Error::all(problems).map_or(Ok(()), Err)
 }
 
 /// Keeps a result, or remembers what is wrong with it.

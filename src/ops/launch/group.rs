@@ -115,12 +115,13 @@ fn claim(
     ctx: &Ctx,
     plan: &LaunchPlan,
     (array, tokens): (&Array, &[LaunchToken]),
-    Ground { handle, highest }: &Ground,
+    ground: &Ground,
 ) -> Result<(JobNumber, Vec<Claimed>), Error> {
     ctx.transact(|tx| {
         let now = ctx.clock.now();
         attempt::still_right(tx, plan, now)?;
-        let group = attempt::next_number(tx, plan, *highest)?;
+        let Ground { handle, taken } = ground;
+        let group = attempt::next_number(tx, plan, taken)?;
         // Each window lays its own copy of the code ready; at an engine all members run from one.
         let id = JobId::new(plan.user.clone(), group);
         let stage_dir = match (handle, tokens.first()) {
@@ -133,9 +134,10 @@ fn claim(
         for (index, token) in array.indexes().iter().zip(tokens) {
             let member = Member { group, index: *index };
             let spec = JobSpec { array: None, member: Some(member), ..plan.spec.clone() };
-            let plan = LaunchPlan { spec, stage_dir: stage_dir.clone(), ..plan.clone() };
+            let (stage_dir, turn) = (stage_dir.clone(), None);
+            let plan = LaunchPlan { spec, stage_dir, turn, ..plan.clone() };
             let handle = &handle.beside(token);
-            let claim = Claim { token, handle, highest: *highest, now, lease: None };
+            let claim = Claim { token, handle, taken, now, lease: None };
             let job = attempt::append(tx, &plan, &claim)?;
             claimed.push(Claimed { member, plan, job });
         }

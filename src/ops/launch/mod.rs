@@ -23,7 +23,7 @@ use super::{Ctx, Error};
 use attempt::Launched;
 
 use group::LaunchedGroup;
-use plan::{LaunchPlan, Provided};
+use plan::{LaunchPlan, Provided, Turn};
 
 /// A job to be started now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,16 +69,33 @@ pub fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGroup, Er
     group::start(ctx, &plan)
 }
 
-/// Starts a job that has waited in line: its place there, and the environment in which it was asked for.
+/// A plan for what has waited in the queue: its turn there, and the environment in which it was asked for.
+fn plan_in_turn(
+    ctx: &Ctx,
+    request: &RunRequest,
+    (turn, env): (&Turn, Vec<(OsString, OsString)>),
+) -> Result<LaunchPlan, Error> {
+    reconcile::reconcile(ctx)?;
+    let plan = check::check(ctx, request, Provided::Already)?;
+    Ok(LaunchPlan { turn: Some(turn.clone()), env: Some(env), ..plan })
+}
+
+/// Starts a job that has waited in the queue.
 pub fn launch_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
-    (ticket, env): (&str, Vec<(OsString, OsString)>),
+    waited: (&Turn, Vec<(OsString, OsString)>),
 ) -> Result<Launched, Error> {
-    reconcile::reconcile(ctx)?;
-    let plan = check::check(ctx, request, Provided::Already)?;
-    let plan = LaunchPlan { ticket: Some(ticket.to_owned()), env: Some(env), ..plan };
-    attempt::start(ctx, &plan, None)
+    attempt::start(ctx, &plan_in_turn(ctx, request, waited)?, None)
+}
+
+/// Starts the jobs of a group that has waited in the queue.
+pub fn launch_group_in_turn(
+    ctx: &Ctx,
+    request: &RunRequest,
+    waited: (&Turn, Vec<(OsString, OsString)>),
+) -> Result<LaunchedGroup, Error> {
+    group::start(ctx, &plan_in_turn(ctx, request, waited)?)
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it

@@ -50,8 +50,8 @@ pub struct LaunchPlan {
     pub busy: BusyGpus,
     /// The machine that the target was when it was looked at.
     pub machine: Option<Machine>,
-    /// The place in the line that it has waited in, and that it gives up when it is claimed.
-    pub ticket: Option<String>,
+    /// The place in the queue in which it has waited, and which it gives up when it is claimed.
+    pub turn: Option<Turn>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
     /// Environment to hand on instead of the caller's (a resume takes its parent's).
@@ -76,6 +76,19 @@ pub struct Machine {
     pub created_at: Timestamp,
     /// When its control plane said so.
     pub seen_at: Timestamp,
+}
+
+/// What an attempt takes out of the queue when it is claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The entry.
+    pub entry: JobId,
+    /// Which member of it, where it is a group of which each is started by itself.
+    pub member: Option<u32>,
+    /// Whether all that wait of it are started together.
+    pub is_whole_group: bool,
+    /// Who stood in front of it and found no place.
+    pub passes: Option<JobId>,
 }
 
 /// Who was on a target by the facts when a plan was made: the claim knows records alone.

@@ -205,8 +205,8 @@ impl Runner for WindowRunner<'_> {
         match self.effects.tmux.look() {
             TmuxFact::Up { place, panes } => {
                 let ours = panes.iter().filter(|pane| pane.session == session);
-                let highest = ours.map(|pane| pane.window_index).max().unwrap_or(0);
-                Ok(Ground { handle: Handle::Window { place, token: token.clone() }, highest })
+                let taken = ours.map(|pane| pane.window_index).collect();
+                Ok(Ground { handle: Handle::Window { place, token: token.clone() }, taken })
             }
             TmuxFact::Down { place } => Err(RunError::unreachable(
                 format!(

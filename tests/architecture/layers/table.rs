@@ -165,5 +165,5 @@ pub(super) const CIRCLES: &[&str] =
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[
     "Again", "Answer", "Ask", "Board", "Change", "Command", "Door", "Effect", "Effects", "Entry",
-    "Event", "Output", "Plan", "Problem", "Progress", "Row", "Scope", "Ticket", "Which", "Wish",
+    "Event", "Output", "Plan", "Problem", "Progress", "Row", "Scope", "Which", "Wish",
 ];

@@ -276,7 +276,7 @@ impl Engine {
 impl Runner for Engine {
     fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         self.ask()?;
-        Ok(Ground { handle: self.handle(token, None), highest: 0 })
+        Ok(Ground { handle: self.handle(token, None), taken: Vec::new() })
     }
 
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {

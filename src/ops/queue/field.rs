@@ -1,0 +1,364 @@
+//! What entries of the queue, and requests that name no target, can be given now: targets and machines by the facts,
+//! as they are left by those who have chosen before.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::capacity::Ask;
+use crate::model::data::Data;
+use crate::model::entry::QueueEntry;
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::queue::Queue;
+use crate::model::spec::{AnyOf, TargetRequest};
+use crate::model::target::{Machines, Target};
+use crate::ops::ctx::user_of;
+use crate::ops::hosts::choose as hosts;
+use crate::ops::launch::RunRequest;
+use crate::ops::named::still_known;
+use crate::ops::{Ctx, Error, board, named};
+use crate::plan::board::{self as plan, Pick, Row, Wanted};
+use crate::plan::choice::{Candidate, Ranking, Unfit};
+use crate::plan::queue::Offers;
+use crate::plan::slots::Short;
+use crate::plan::types::TypeExpr;
+
+/// Who wishes for a target, and for which.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// For whom.
+    pub user: UserName,
+    /// What the job is to compute on.
+    pub target: TargetRequest,
+    /// What the job asks of it.
+    pub ask: Ask,
+}
+
+/// How a wish is to be met.
+enum Way {
+    /// By a whole target of some types.
+    Types,
+    /// By one of these machines, which have room for several.
+    Machines(Vec<Target>),
+    /// By this target, which one job has for itself.
+    Whole(Target),
+    /// By an engine, which takes jobs at any time, or a target without limits.
+    AnyTime(Target),
+}
+
+impl Wish {
+    /// What a request wishes for, where it names no target.
+    pub fn of(request: &RunRequest) -> Option<Self> {
+        let is_open = matches!(request.spec.target, TargetRequest::Any(_));
+        is_open.then(|| Self {
+            user: request.user.clone(),
+            target: request.spec.target.clone(),
+            ask: request.spec.ask.clone(),
+        })
+    }
+
+    /// What an entry wishes for: what its queue names, else what it names itself.
+    pub fn of_entry(data: &Data, entry: &QueueEntry, queue: Option<&Queue>) -> Self {
+        let on = queue.map(|queue| queue.on.as_slice()).unwrap_or_default();
+        let target = if on.is_empty() { entry.spec.target.clone() } else { of_words(data, on) };
+        Self { user: entry.user.clone(), target, ask: entry.spec.ask.clone() }
+    }
+
+    /// What is wished for, in words.
+    pub fn what(&self) -> String {
+        match &self.target {
+            TargetRequest::Named(name) => name.clone(),
+            TargetRequest::Any(any_of) => any_of.in_words(),
+        }
+    }
+
+    /// Refuses what names targets that nobody knows any more.
+    pub fn is_known(&self, data: &Data) -> Result<(), Error> {
+        self.way(data).map(drop)
+    }
+
+    /// How it is to be met, as far as what it names is still known.
+    fn way(&self, data: &Data) -> Result<Way, Error> {
+        let any_of = match &self.target {
+            TargetRequest::Named(name) => {
+                let target = named::resolve_target(data, name)?;
+                let takes_one = target.is_exclusive() && target.machines != Machines::Fixed;
+                return Ok(match target.machines {
+                    Machines::Engine => Way::AnyTime(target),
+                    _ if target.capacity.is_unlimited() => Way::AnyTime(target),
+                    _ if takes_one => Way::Whole(target),
+                    _ => Way::Machines(vec![target]),
+                });
+            }
+            TargetRequest::Any(any_of) => any_of,
+        };
+        if any_of.among.is_empty() {
+            return Ok(Way::Types);
+        }
+        let machines = still_known(data, &any_of.among)?;
+        hosts::refuse_engine(&machines)?;
+        Ok(Way::Machines(machines))
+    }
+
+    fn any_of(&self) -> AnyOf {
+        match &self.target {
+            TargetRequest::Named(_) => AnyOf::default(),
+            TargetRequest::Any(any_of) => any_of.clone(),
+        }
+    }
+
+    /// Two wishes of one key are met alike.
+    fn key(&self) -> String {
+        format!("{:?}", (&self.user, &self.target, &self.ask))
+    }
+}
+
+/// What words name that say where jobs begin: one target, or several machines, or types.
+pub fn of_words(data: &Data, words: &[String]) -> TargetRequest {
+    match words {
+        [one] if data.resolve_target(one).is_some() => TargetRequest::Named(one.clone()),
+        words if words.iter().all(|word| is_type(data, word)) => {
+            TargetRequest::Any(AnyOf { types: words.to_vec(), ..AnyOf::default() })
+        }
+        words => TargetRequest::Any(AnyOf { among: words.to_vec(), ..AnyOf::default() }),
+    }
+}
+
+/// Whether a word names types, and at least one known target is of them. What looks like a type and fits
+/// nothing is more likely a name with a slip in it.
+pub fn is_type(data: &Data, word: &str) -> bool {
+    let Some(expr) = TypeExpr::parse(word) else { return false };
+    let names = data.registry().names();
+    names.iter().any(|name| {
+        let registered = data.target(name).and_then(|target| target.accelerator);
+        let accelerator = registered.or_else(|| crate::plan::types::guess(name.as_str()));
+        expr.includes(accelerator.as_deref())
+    })
+}
+
+/// Targets that were tried for an entry in vain, or did not answer: they are none for it this time.
+pub type Avoided = HashMap<JobId, HashSet<TargetName>>;
+
+/// What can be had while those who wait choose one after the other.
+pub struct Field<'a> {
+    ctx: &'a Ctx,
+    data: &'a Data,
+    /// Whole targets, where somebody wishes for a type or for one of them.
+    rows: Vec<Row>,
+    /// Machines with room for several, where somebody wishes for one of them.
+    hosts: Vec<Candidate>,
+    avoided: &'a Avoided,
+    /// Queues by whose word entries begin elsewhere than they name.
+    wishes: HashMap<JobId, Wish>,
+    /// Wishes for which nothing is left, by their keys, with the reason: less and less is left.
+    misses: HashMap<String, String>,
+}
+
+impl<'a> Field<'a> {
+    /// What is to be had by the facts; only what somebody of these wishes for is looked at.
+    pub fn of(
+        ctx: &'a Ctx,
+        data: &'a Data,
+        wishes: HashMap<JobId, Wish>,
+        also: Option<&Wish>,
+        avoided: &'a Avoided,
+    ) -> Result<Self, Error> {
+        let mut seen = HashSet::new();
+        let mut needs_rows = false;
+        let mut machines: Vec<Target> = Vec::new();
+        for wish in wishes.values().chain(also).filter(|wish| seen.insert(wish.key())) {
+            match wish.way(data) {
+                Ok(Way::Types | Way::Whole(_)) => needs_rows = true,
+                Ok(Way::Machines(of)) => {
+                    let new: Vec<Target> =
+                        of.into_iter().filter(|one| !machines.contains(one)).collect();
+                    machines.extend(new);
+                }
+                // What somebody waits for may have been forgotten since: he hears of it, and nobody else.
+                Ok(Way::AnyTime(_)) | Err(_) => {}
+            }
+        }
+        let rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
+        let hosts = hosts::candidates(ctx, data, &machines);
+        let misses = HashMap::new();
+        Ok(Self { ctx, data, rows, hosts, avoided, wishes, misses })
+    }
+
+    /// What a wish can be given now, the best first, and why each other machine is not among that.
+    pub fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
+        match wish.way(self.data)? {
+            Way::Types => {
+                let picks = choose(self.data, &self.rows, wish)?;
+                Ok(Ranking { picks, unfit: Vec::new() })
+            }
+            Way::Machines(machines) => {
+                let wanted = hosts::HostRequest {
+                    user: &wish.user,
+                    among: &machines,
+                    policy: wish.any_of().policy,
+                    ask: &wish.ask,
+                };
+                hosts::rank(self.ctx, self.data, &self.hosts, &wanted)
+            }
+            Way::Whole(target) => {
+                let own = |row: &Row| row.user.as_deref() == Some(wish.user.as_str());
+                let is_free = |row: &&Row| match row.standing {
+                    plan::Standing::Free => true,
+                    plan::Standing::Reserved => own(row),
+                    _ => false,
+                };
+                let row = self.rows.iter().find(|row| row.target == target.name);
+                let picks = row.filter(is_free).map(|row| as_named(row.target.clone()));
+                Ok(Ranking { picks: picks.into_iter().collect(), unfit: Vec::new() })
+            }
+            Way::AnyTime(target) => {
+                let picks = vec![as_named(target.name)];
+                Ok(Ranking { picks, unfit: Vec::new() })
+            }
+        }
+    }
+
+    /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
+    pub fn holders(&self, wish: &Wish) -> String {
+        let any_of = wish.any_of();
+        let types: Vec<TypeExpr> =
+            any_of.types.iter().filter_map(|word| TypeExpr::parse(word)).collect();
+        let name = match &wish.target {
+            TargetRequest::Named(name) => self.data.resolve_target(name).map(|of| of.name),
+            TargetRequest::Any(_) => None,
+        };
+        let is_meant = |row: &&Row| match &name {
+            Some(name) => row.target == *name,
+            None => plan::is_of(row, &types, any_of.reclaimable),
+        };
+        let told = self
+            .rows
+            .iter()
+            .filter(|row| row.is_known && !row.is_shared)
+            .filter(is_meant)
+            .filter(|row| row.standing != plan::Standing::Free)
+            .map(|row| match (row.jobs.first(), &row.user) {
+                (Some(job), _) => format!("{} {job}", row.label),
+                (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
+                (None, None) => format!("{} {}", row.label, row.standing.as_str()),
+            });
+        listed(told.collect(), ", ")
+    }
+
+    /// Why a wish finds nothing, in words.
+    fn why(&self, wish: &Wish, ranking: &Ranking) -> String {
+        let what = wish.what();
+        if ranking.unfit.is_empty() {
+            return format!("no target of {what} is free{}", self.holders(wish));
+        }
+        format!("none of {what} has room{}", told(&ranking.unfit))
+    }
+
+    fn wish(&self, entry: &QueueEntry) -> Wish {
+        let known = self.wishes.get(&entry.id()).cloned();
+        known.unwrap_or_else(|| Wish::of_entry(self.data, entry, None))
+    }
+}
+
+fn as_named(target: TargetName) -> Pick {
+    Pick { target, reason: "as it was asked for".to_owned() }
+}
+
+impl Offers for Field<'_> {
+    /// What is to be tried, the best first.
+    type Place = Vec<Pick>;
+
+    fn find(&mut self, entry: &QueueEntry) -> Result<Vec<Pick>, String> {
+        let wish = self.wish(entry);
+        let key = wish.key();
+        let avoided = self.avoided.get(&entry.id());
+        if let Some(why) = self.misses.get(&key) {
+            return Err(why.clone());
+        }
+        let ranking = self.ranking(&wish).map_err(|error| error.message)?;
+        let is_open = |pick: &&Pick| avoided.is_none_or(|not| !not.contains(&pick.target));
+        let picks: Vec<Pick> = ranking.picks.iter().filter(is_open).cloned().collect();
+        if picks.is_empty() {
+            if !ranking.picks.is_empty() {
+                let names: Vec<&str> =
+                    ranking.picks.iter().map(|pick| pick.target.as_str()).collect();
+                return Err(format!("it could not begin on {} just now", names.join(", ")));
+            }
+            let why = self.why(&wish, &ranking);
+            self.misses.insert(key, why.clone());
+            return Err(why);
+        }
+        Ok(picks)
+    }
+
+    fn take(&mut self, entry: &QueueEntry, place: &Vec<Pick>) {
+        let Some(first) = place.first() else { return };
+        self.choose_first(&entry.user, &entry.spec.ask, &first.target);
+    }
+
+    fn keep(&mut self, entry: &QueueEntry) -> Option<String> {
+        let wish = self.wish(entry);
+        let Ok(Way::Machines(machines)) = wish.way(self.data) else { return None };
+        let could = |candidate: &&mut Candidate| {
+            machines.iter().any(|target| target.name == candidate.target)
+                && matches!(
+                    candidate.give(&wish.ask),
+                    Err(Unfit::Short(Short::Jobs { .. } | Short::Taken { .. }))
+                )
+        };
+        // Where the fewest are at work there is the least to wait for.
+        let best = self.hosts.iter_mut().filter(could).min_by_key(|there| there.tenants.len())?;
+        best.closed = Some(format!("kept for {}", entry.id()));
+        Some(best.target.to_string())
+    }
+}
+
+impl Field<'_> {
+    /// One who came earlier has chosen.
+    pub fn choose_first(&mut self, user: &UserName, ask: &Ask, target: &TargetName) {
+        self.rows.retain(|row| row.target != *target || row.is_shared);
+        if let Some(host) = self.hosts.iter_mut().find(|host| host.target == *target) {
+            // Nobody has a number yet who only waits.
+            host.take(JobId::new(user.clone(), JobNumber(0)), ask);
+        }
+    }
+}
+
+fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
+    let any_of = wish.any_of();
+    let types: Option<Vec<TypeExpr>> =
+        any_of.types.iter().map(|word| TypeExpr::parse(word)).collect();
+    let types = types.ok_or_else(|| {
+        Error::usage(format!("not all of these are types: {}", any_of.types.join(", ")))
+            .hint("v2, v234, v3+, v*, v2-32, v5e")
+    })?;
+    // The zone where the newest attempt on a target of a zone has its checkpoints.
+    let newest = user_of(data, &wish.user)?.jobs().iter().rev();
+    let zone = newest
+        .filter_map(|job| data.target(&job.tpu))
+        .filter(|target| !target.is_here())
+        .find_map(|target| target.zone);
+    let wanted = Wanted {
+        types: &types,
+        reclaimable: any_of.reclaimable,
+        user: &wish.user,
+        zone: zone.as_deref(),
+    };
+    Ok(plan::choose(rows, &wanted))
+}
+
+/// Why machines are not taken: `: gpu1: it has alice/7; gpu2: drained by bob`.
+pub fn told(unfit: &[(TargetName, Unfit)]) -> String {
+    listed(unfit.iter().map(|(name, why)| format!("{name}: {why}")).collect(), "; ")
+}
+
+/// The first of a list behind a colon, and how many more.
+fn listed(all: Vec<String>, between: &str) -> String {
+    const SHOWN: usize = 4;
+    let more = all.len().saturating_sub(SHOWN);
+    let shown = all.into_iter().take(SHOWN).collect::<Vec<_>>().join(between);
+    match (shown.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!(": {shown}"),
+        (false, more) if between == ", " => format!(": {shown} and {more} more"),
+        (false, more) => format!(": {shown}; and {more} more"),
+    }
+}

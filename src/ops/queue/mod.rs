@@ -1,0 +1,124 @@
+//! The queue: what is to be started waits here until there is a place for it.
+//!
+//! [`submit`] puts jobs in, [`pass`] starts those whose turn it is, [`keep`] waits at a terminal, [`now`] starts what does
+//! not wait. Who comes next is
+//! decided by `plan::queue` alone; [`field`] says what is to be had, [`limits`] who holds which place, [`after`] what
+//! has to end first. Whoever starts something takes it out of the queue in the transaction that claims its attempt
+//! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
+
+pub mod after;
+pub mod field;
+pub mod keep;
+pub mod limits;
+pub mod now;
+pub mod pass;
+pub mod presence;
+pub mod submit;
+
+use std::collections::HashMap;
+
+use crate::model::data::Data;
+use crate::model::entry::QueueEntry;
+use crate::model::ids::JobId;
+use crate::ops::launch::plan::Turn;
+use crate::plan::board::Pick;
+use crate::plan::queue::{self as plan, EntryStanding, Readiness};
+use crate::store::Tx;
+
+use super::{Ctx, Error};
+use after::Dependence;
+use field::{Avoided, Field, Wish};
+
+/// How each entry stands, in the order of their turns.
+pub fn standings(
+    ctx: &Ctx,
+    data: &Data,
+    avoided: &Avoided,
+) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
+    let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
+    Ok(stand(ctx, data, &mut field))
+}
+
+/// What is left for a wish when everybody who waits has chosen.
+fn left_over<T>(
+    ctx: &Ctx,
+    data: &Data,
+    wish: &Wish,
+    avoided: &Avoided,
+    ask: impl FnOnce(&Field<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut field = Field::of(ctx, data, wishes(ctx, data), Some(wish), avoided)?;
+    drop(stand(ctx, data, &mut field));
+    ask(&field)
+}
+
+fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec<Pick>>> {
+    let queues = data.queues();
+    let readiness = |at: usize| {
+        let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
+        let after = match after::of(data, entry) {
+            Dependence::Free => None,
+            Dependence::Waits(why) | Dependence::Never(why) => Some(why),
+        };
+        Readiness { after, is_absent: !presence::counts(ctx, entry) }
+    };
+    let at_work = limits::at_work(data, None);
+    let limits = limits::of_users(data.users());
+    plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())
+}
+
+/// What each entry that counts wishes for.
+fn wishes(ctx: &Ctx, data: &Data) -> HashMap<JobId, Wish> {
+    let queues = data.queues();
+    let counted = queues.entries.iter().filter(|entry| presence::counts(ctx, entry));
+    let wish = |entry: &QueueEntry| {
+        let queue = queues.queue(&entry.queue);
+        (entry.id(), Wish::of_entry(data, entry, queue.as_ref()))
+    };
+    counted.map(wish).collect()
+}
+
+/// Somebody else has started what was to be started, or it was told not to begin.
+pub(super) fn gone() -> Error {
+    Error::refused("its place in the queue is gone: nothing was started")
+        .hint("`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait")
+}
+
+/// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
+/// more, and when a limit is reached.
+pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
+    let at_work = limits::at_work(&tx.data, None);
+    let of_users = limits::of_users(tx.data.users());
+    let queues = tx.data.queues();
+    let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
+    if let Some(hold) = &entry.held {
+        return Err(Error::refused(format!("{} is {hold}", turn.entry))
+            .passing()
+            .hint(format!("let it begin: tpu unhold {}", turn.entry.window)));
+    }
+    if let Some(queue) = queues.queue(&entry.queue)
+        && let Some(cap) = plan::cap(entry, &queue, &at_work, &of_users)
+        && !turn.is_whole_group
+    {
+        return Err(Error::refused(cap.to_string())
+            .passing()
+            .hint("wait until one of those has ended, or raise the limit"));
+    }
+    let now = tx.now;
+    let queues = tx.data.queues_mut();
+    let entry = queues.entry_mut(&turn.entry).ok_or_else(gone)?;
+    let rest = match (&entry.spec.array, turn.member) {
+        (Some(array), Some(index)) if !array.indexes().contains(&index) => return Err(gone()),
+        (Some(array), Some(index)) => array.without(index),
+        (_, _) => None,
+    };
+    match rest {
+        Some(rest) => entry.spec.array = Some(rest),
+        None => drop(queues.take(&turn.entry)),
+    }
+    if let Some(front) = turn.passes.as_ref().and_then(|front| queues.entry_mut(front)) {
+        front.passed.times = front.passed.times.saturating_add(1);
+        front.passed.since.get_or_insert(now);
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Starts those whose turn it is.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+
+use crate::model::data::Data;
+use crate::model::entry::{Environment, QueueEntry, QueueHold};
+use crate::model::facts::ErrorKind;
+use crate::model::ids::JobId;
+use crate::model::job::{Job, Status};
+use crate::model::member::Member;
+use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::target::{Machines, Target};
+use crate::model::time;
+use crate::ops::hosts::choose as hosts;
+use crate::ops::launch::attempt::Launched;
+use crate::ops::launch::plan::Turn;
+use crate::ops::launch::{self, RunRequest};
+use crate::ops::{Ctx, Error, Kind, records, watch};
+use crate::plan::board::Pick;
+use crate::plan::choice::Assignment;
+use crate::plan::queue::EntryStanding;
+
+use super::after::Dependence;
+use super::field::Avoided;
+use super::{after, presence, standings};
+
+/// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
+const ROUNDS: u32 = 8;
+
+/// Whose turn is looked at.
+#[derive(Clone, Copy, Debug)]
+pub enum Mine<'a> {
+    /// This one's, for which somebody waits.
+    Own(&'a JobId),
+    /// Everybody's who was submitted at this place and for whom nobody waits.
+    All,
+}
+
+impl Mine<'_> {
+    fn includes(self, ctx: &Ctx, entry: &QueueEntry) -> bool {
+        match self {
+            Self::Own(id) => entry.id() == *id,
+            Self::All => entry.keeper.is_none() && entry.place == watch::place(ctx),
+        }
+    }
+}
+
+/// What one pass has come to.
+#[derive(Debug, Default)]
+pub struct Passage {
+    /// What has started, each with the entry that it was.
+    pub started: Vec<(JobId, Launched, Pick)>,
+    /// How many entries of those that were looked at still wait.
+    pub waiting: usize,
+}
+
+/// Looks at every entry of some once, in the order of the queue, and starts what can begin. Trouble of one is none of
+/// the others: whoever could never begin as he is is held, with the reason.
+pub fn pass(ctx: &Ctx, mine: Mine<'_>) -> Result<Passage, Error> {
+    let mut passage = Passage::default();
+    let mut avoided = Avoided::new();
+    for _ in 0..ROUNDS {
+        let data = ctx.data()?;
+        let mine_of = |entry: &&QueueEntry| mine.includes(ctx, entry);
+        passage.waiting = data.queues().entries.iter().filter(mine_of).count();
+        if passage.waiting == 0 {
+            break;
+        }
+        end_hopeless(ctx, &data, mine)?;
+        let mut was_refused = false;
+        for standing in standings(ctx, &data, &avoided)? {
+            let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
+            if !mine.includes(ctx, entry) {
+                continue;
+            }
+            let (started, is_refused) = start_all(ctx, &data, entry, &standing, &mut avoided)?;
+            was_refused |= is_refused;
+            let each = started.into_iter().map(|(launched, pick)| (entry.id(), launched, pick));
+            passage.started.extend(each);
+        }
+        if !was_refused {
+            break;
+        }
+    }
+    let data = ctx.data()?;
+    let mine_of = |entry: &&QueueEntry| mine.includes(ctx, entry);
+    passage.waiting = data.queues().entries.iter().filter(mine_of).count();
+    Ok(passage)
+}
+
+/// The same for everybody of this place, as MONITOR does it: what has started is written down. Whether anybody waits.
+pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
+    presence::settle(ctx)?;
+    let data = ctx.data()?;
+    if data.queues().entries.is_empty() {
+        return Ok(false);
+    }
+    let since: Vec<_> =
+        data.queues().entries.iter().map(|entry| (entry.id(), entry.since)).collect();
+    let passage = pass(ctx, Mine::All)?;
+    for (id, launched, pick) in &passage.started {
+        let since = since.iter().find(|(other, _)| other == id).map(|(_, since)| *since);
+        let waited = time::age(ctx.clock.now().seconds_since(since.unwrap_or(ctx.clock.now())));
+        let text = format!(
+            "started {} on {} ({}), after {waited} in the queue",
+            launched.job, launched.target, pick.reason
+        );
+        watch::note(ctx, &ctx.actor, "queue", &text)?;
+    }
+    Ok(passage.waiting > 0)
+}
+
+/// Starts as many jobs of an entry as it was given places. What has started, and whether one of the places was not to be
+/// had after all.
+fn start_all(
+    ctx: &Ctx,
+    data: &Data,
+    entry: &QueueEntry,
+    standing: &EntryStanding<Vec<Pick>>,
+    avoided: &mut Avoided,
+) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
+    let mut all = Vec::new();
+    let members = entry.spec.array.as_ref().map(|array| array.indexes().to_vec());
+    for (at, picks) in standing.starts.iter().enumerate() {
+        let engine = picks.first().and_then(|pick| data.target(&pick.target));
+        let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
+        let is_whole_group = is_engine && members.is_some();
+        if is_whole_group && at > 0 {
+            break;
+        }
+        let member = members.as_ref().and_then(|members| members.get(at)).copied();
+        let turn = Turn {
+            entry: entry.id(),
+            member: member.filter(|_| !is_whole_group),
+            is_whole_group,
+            passes: standing.passes.clone(),
+        };
+        match start(ctx, data, entry, (picks, &turn), avoided) {
+            Ok(started) if started.is_empty() => return Ok((all, true)),
+            Ok(started) => all.extend(started),
+            Err(error) if entry.keeper.is_some() => return Err(error),
+            Err(error) => {
+                hold(ctx, entry, &error)?;
+                break;
+            }
+        }
+    }
+    Ok((all, false))
+}
+
+/// Starts the next job of an entry, or all that wait of a group at an engine, at the first of its places that is to be
+/// had; nothing if none is.
+fn start(
+    ctx: &Ctx,
+    data: &Data,
+    entry: &QueueEntry,
+    (picks, turn): (&[Pick], &Turn),
+    avoided: &mut Avoided,
+) -> Result<Vec<(Launched, Pick)>, Error> {
+    let is_machine = |target: &Target| {
+        !target.capacity.is_unlimited()
+            && matches!(target.machines, Machines::Fixed | Machines::Here)
+    };
+    let first = picks.first().and_then(|pick| data.target(&pick.target));
+    let asked: Box<dyn Iterator<Item = _>> = if first.is_some_and(|target| is_machine(&target)) {
+        let usable = hosts::usable(ctx, picks, &entry.spec.ask);
+        Box::new(usable.map(|(pick, busy)| (pick, busy.map(Some))))
+    } else {
+        // Whole targets of a type say how they are by their control plane.
+        Box::new(picks.iter().map(|pick| (pick, Ok(None))))
+    };
+    for (pick, busy) in asked {
+        let Ok(busy) = busy else {
+            avoided.entry(entry.id()).or_default().insert(pick.target.clone());
+            continue;
+        };
+        let Pick { target, reason } = pick.clone();
+        let request = RunRequest {
+            user: entry.user.clone(),
+            spec: spec_of(entry, turn),
+            on: Some(Assignment { target, reason, busy }),
+            force: entry.force,
+        };
+        match launch(ctx, &request, (turn, environment(&entry.env))) {
+            Ok(launched) => {
+                return Ok(launched.into_iter().map(|one| (one, pick.clone())).collect());
+            }
+            Err(error) if is_passing(ctx, entry, &error) => {
+                avoided.entry(entry.id()).or_default().insert(pick.target.clone());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Starts one job, or a whole group.
+fn launch(
+    ctx: &Ctx,
+    request: &RunRequest,
+    (turn, env): (&Turn, Vec<(OsString, OsString)>),
+) -> Result<Vec<Launched>, Error> {
+    if turn.is_whole_group {
+        let group = launch::launch_group_in_turn(ctx, request, (turn, env))?;
+        return Ok(group.members.into_iter().map(|(_, launched)| launched).collect());
+    }
+    Ok(vec![launch::launch_in_turn(ctx, request, (turn, env))?])
+}
+
+/// What one job of an entry is to do.
+fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
+    let member = turn.member.map(|index| Member { group: entry.number, index });
+    let array = entry.spec.array.clone().filter(|_| turn.is_whole_group);
+    JobSpec { member, array, ..entry.spec.clone() }
+}
+
+/// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by the
+/// record that it was handed in for.
+fn is_passing(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> bool {
+    let waits = ctx.data().map_or(true, |data| {
+        let known = data.queues().entry(&entry.id());
+        known.is_some_and(|known| known.waiting() == entry.waiting())
+    });
+    let may_pass = matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Refused);
+    error.passes || may_pass && waits
+}
+
+/// Holds what could not begin wherever it was: others are not to wait behind it, and somebody has to look.
+fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
+    let id = entry.id();
+    ctx.transact(|tx| {
+        let now = tx.now;
+        if let Some(entry) = tx.data.queues_mut().entry_mut(&id) {
+            let why = error.message.lines().next().unwrap_or_default().to_owned();
+            entry.held = Some(QueueHold { by: "tpu".to_owned(), since: now, why: Some(why) });
+            records::note(tx, &id, "held", format!("it could not begin: {}", error.message));
+        }
+        Ok(())
+    })
+}
+
+/// Ends what waits for something that will never come.
+fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
+    let entries = data.queues().entries.iter().filter(|entry| mine.includes(ctx, entry));
+    let hopeless = entries.filter_map(|entry| match after::of(data, entry) {
+        Dependence::Never(why) => Some((entry.id(), why)),
+        Dependence::Free | Dependence::Waits(_) => None,
+    });
+    for (id, why) in hopeless.collect::<Vec<_>>() {
+        ctx.transact(|tx| {
+            let is_so =
+                tx.data.queues().entry(&id).is_some_and(|entry| {
+                    matches!(after::of(&tx.data, entry), Dependence::Never(_))
+                });
+            let Some(entry) = is_so.then(|| tx.data.queues_mut().take(&id)).flatten() else {
+                return Ok(());
+            };
+            for mut job in never_begun(&tx.data, &entry) {
+                if job.member().is_some() {
+                    job.windows_id = tx.data.next_number(&entry.user, None).unwrap_or(entry.number);
+                }
+                job.status = Status::Error(ErrorKind::Dependency);
+                let id = job.id();
+                if let Some(user) = tx.data.user_mut(&entry.user) {
+                    user.push_job(job);
+                }
+                records::note(tx, &id, "dependency", why.clone());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The records of what waited and never began.
+fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
+    let target = match &entry.spec.target {
+        TargetRequest::Named(name) => {
+            data.resolve_target(name).map_or_else(|| name.as_str().into(), |of| of.name)
+        }
+        TargetRequest::Any(any_of) => any_of.in_words().as_str().into(),
+    };
+    let user = data.user(&entry.user);
+    let dir = user.and_then(|user| user.dir(entry.spec.dir.unwrap_or(1))).unwrap_or_default();
+    let members: Vec<Option<u32>> = match &entry.spec.array {
+        None => vec![None],
+        Some(array) => array.indexes().iter().copied().map(Some).collect(),
+    };
+    let job = |member: Option<u32>| {
+        let member = member.map(|index| Member { group: entry.number, index });
+        let mut job = Job::new(&entry.id(), target.clone(), dir.to_owned());
+        job.keep_spec(&JobSpec { member, array: None, ..entry.spec.clone() });
+        job
+    };
+    members.into_iter().map(job).collect()
+}
+
+/// What an entry keeps of the environment in which it was asked for.
+pub(super) fn kept(env: Vec<(OsString, OsString)>) -> Environment {
+    let pair = |(name, value): (OsString, OsString)| {
+        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
+    };
+    env.into_iter().map(pair).collect()
+}
+
+fn environment(kept: &Environment) -> Vec<(OsString, OsString)> {
+    let pair = |word: &OsString| {
+        let (name, value) =
+            word.as_bytes().split_at(word.as_bytes().iter().position(|b| *b == b'=')?);
+        let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        Some((os(name), os(value.get(1..)?)))
+    };
+    kept.iter().filter_map(pair).collect()
+}

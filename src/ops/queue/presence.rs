@@ -1,0 +1,69 @@
+//! Whether somebody is there for an entry of the queue: one for which a process waits has its turn only while that is
+//! there, and is cleared away when it will not come again.
+
+use crate::model::entry::QueueEntry;
+use crate::ops::{Ctx, Error, lease, watch};
+
+/// Who has said nothing for longer does not count.
+const SILENT_S: u64 = 180;
+/// An entry for which nobody has been there for so long is given up, whatever became of its host.
+const FORGOTTEN_S: u64 = 7 * 24 * 3600;
+
+/// Whether an entry has its turn: one for which a process waits only while that is there.
+pub fn counts(ctx: &Ctx, entry: &QueueEntry) -> bool {
+    let Some(keeper) = &entry.keeper else { return true };
+    let is_there = lease::is_alive(ctx, &keeper.owner) != Some(false);
+    let is_kept = lease::has_rebooted(ctx, &keeper.owner);
+    silence(ctx, entry) < SILENT_S && (is_there || is_kept)
+}
+
+/// Whether a process of this boot waited there and is dead: nobody waits there any more.
+pub fn is_ghost(ctx: &Ctx, entry: &QueueEntry) -> bool {
+    let Some(keeper) = &entry.keeper else { return false };
+    lease::is_alive(ctx, &keeper.owner) == Some(false) && !is_left(ctx, entry)
+}
+
+/// Whether a restart has ended the process that waited.
+fn is_left(ctx: &Ctx, entry: &QueueEntry) -> bool {
+    entry.keeper.as_ref().is_some_and(|keeper| lease::has_rebooted(ctx, &keeper.owner))
+}
+
+/// Whether an entry can be cleared away for certain.
+fn is_over(ctx: &Ctx, entry: &QueueEntry) -> bool {
+    let Some(keeper) = &entry.keeper else { return false };
+    let silent = silence(ctx, entry);
+    // A clock that was set forward makes nobody dead.
+    let is_lost = lease::is_alive(ctx, &keeper.owner) != Some(true);
+    silent >= FORGOTTEN_S && is_lost || silent >= SILENT_S && is_ghost(ctx, entry)
+}
+
+/// For how many seconds nobody has said that he waits for it.
+pub fn silence(ctx: &Ctx, entry: &QueueEntry) -> u64 {
+    let seen = entry.keeper.as_ref().map_or(entry.since, |keeper| keeper.seen);
+    ctx.clock.now().seconds_since(seen)
+}
+
+/// Clears away for whom nobody waits any more. Those of this host, account and tmux server whose processes a restart has
+/// ended wait on without them.
+pub fn settle(ctx: &Ctx) -> Result<(), Error> {
+    let here = watch::place(ctx);
+    let is_to_settle =
+        |entry: &QueueEntry| is_over(ctx, entry) || entry.place == here && is_left(ctx, entry);
+    if !ctx.data()?.queues().entries.iter().any(is_to_settle) {
+        return Ok(());
+    }
+    ctx.transact(|tx| {
+        let entries = &mut tx.data.queues_mut().entries;
+        entries.retain(|entry| !is_over(ctx, entry));
+        for entry in entries.iter_mut().filter(|entry| is_to_settle(entry)) {
+            entry.keeper = None;
+        }
+        Ok(())
+    })
+}
+
+/// How many count.
+pub fn waiting(ctx: &Ctx) -> usize {
+    ctx.data()
+        .map_or(0, |data| data.queues().entries.iter().filter(|entry| counts(ctx, entry)).count())
+}

@@ -1,0 +1,99 @@
+//! Puts jobs into the queue.
+
+use crate::model::entry::{After, Keeper, Passed, Priority, QueueEntry, QueueHold};
+use crate::model::ids::{JobId, QueueName};
+use crate::model::queue::{QueueState, Queues};
+use crate::model::spec::JobSpec;
+use crate::ops::ctx::user_of;
+use crate::ops::launch::{RunRequest, check};
+use crate::ops::{Ctx, Error, lease, names, records, watch};
+
+use super::field::Wish;
+use super::now;
+use super::pass::kept;
+
+/// How a job waits.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// In which queue.
+    pub queue: QueueName,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Whether it is not to begin before somebody says so.
+    pub is_held: bool,
+    /// What has to end before.
+    pub after: Vec<After>,
+    /// Whether this process waits for it.
+    pub is_kept: bool,
+}
+
+impl Default for Submission {
+    fn default() -> Self {
+        Self {
+            queue: QueueName::usual(),
+            priority: Priority::default(),
+            is_held: false,
+            after: Vec::new(),
+            is_kept: false,
+        }
+    }
+}
+
+/// Puts a job into a queue, or the members of a group. Its number is its own from now on; what would keep it from
+/// beginning anywhere is refused at once.
+pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
+    check::may_wait(ctx, request)?;
+    if let Some(wish) = Wish::of(request) {
+        now::possible(ctx, &wish)?;
+    }
+    let env = kept(check::kept_environment(ctx));
+    let owner = how.is_kept.then(|| lease::me(&ctx.env));
+    let place = watch::place(ctx);
+    ctx.transact(|tx| {
+        let now = tx.now;
+        user_of(&tx.data, &request.user)?;
+        takes(tx.data.queues(), &how.queue)?;
+        if let Some(name) = &request.spec.name {
+            names::refuse_waiting(&tx.data, &request.user, name)?;
+        }
+        let number = tx.data.next_number(&request.user, None);
+        let number = number.expect("the user was found above, in the same transaction");
+        let hold = || QueueHold { by: ctx.actor.clone(), since: now, why: None };
+        let entry = QueueEntry {
+            user: request.user.clone(),
+            number,
+            queue: how.queue.clone(),
+            spec: JobSpec { queue: Some(how.queue.clone()), ..request.spec.clone() },
+            force: request.force,
+            env: env.clone(),
+            since: now,
+            priority: how.priority,
+            rank: 0,
+            held: how.is_held.then(hold),
+            after: how.after.clone(),
+            passed: Passed::default(),
+            place: place.clone(),
+            keeper: owner.clone().map(|owner| Keeper { owner, seen: now }),
+            staged: None,
+        };
+        let id = entry.id();
+        tx.data.queues_mut().entries.push(entry);
+        records::note(tx, &id, "queued", format!("in {}", how.queue));
+        Ok(id)
+    })
+}
+
+/// Refuses a queue that is not there, or takes nothing new.
+fn takes(queues: &Queues, name: &QueueName) -> Result<(), Error> {
+    let Some(queue) = queues.queue(name) else {
+        let known: Vec<String> =
+            queues.all().into_iter().map(|queue| queue.name.to_string()).collect();
+        return Err(Error::not_found(format!("there is no queue '{name}'"))
+            .hint(format!("there is {}; make one: tpu queue create {name}", known.join(", "))));
+    };
+    match queue.state {
+        QueueState::Draining => Err(Error::refused(format!("queue {name} takes nothing new"))
+            .hint(format!("take another one, or open it: tpu queue resume {name}"))),
+        QueueState::Open | QueueState::Paused => Ok(()),
+    }
+}

@@ -1,0 +1,293 @@
+//! Who of those that wait begins next, and why each of the others does not yet: the one decision about the queue.
+//!
+//! Higher priority comes first, then lower rank, then who was submitted first, over all queues. Each in turn takes the
+//! best place that those in front have left. In a queue that is `fifo` nobody begins while somebody in front of him
+//! finds no place; in one that is `backfill` he may, where he fits. Whoever has been passed so [ten times](PASSED_MOST)
+//! or for [an hour](PASSED_FOR_S) is kept the place where he would fit first.
+//!
+//! Nothing is asked here: what is to be had the caller knows ([`Offers`]), and also who holds which place.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::model::entry::QueueEntry;
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::queue::{Queue, QueuePolicy, QueueState, Queues};
+use crate::model::time::Timestamp;
+
+use super::slots::first_of;
+
+/// Who was passed so often is kept a place.
+pub const PASSED_MOST: u32 = 10;
+/// Who was passed first so many seconds ago is, too.
+pub const PASSED_FOR_S: u64 = 3600;
+
+/// What entries can be given. Each answer counts on what was taken before.
+pub trait Offers {
+    /// Where a job begins.
+    type Place;
+
+    /// The best place for the next job of an entry; why there is none, in words.
+    fn find(&mut self, entry: &QueueEntry) -> Result<Self::Place, String>;
+
+    /// It is given to that job.
+    fn take(&mut self, entry: &QueueEntry, place: &Self::Place);
+
+    /// Keeps the place where the entry would fit first, which nobody behind it gets. Which that is.
+    fn keep(&mut self, entry: &QueueEntry) -> Option<String>;
+}
+
+/// Who is at work, or is to be brought back there by rules: each holds a place under the limits that are set for him.
+#[derive(Clone, Debug, Default)]
+pub struct AtWork {
+    queues: HashMap<QueueName, Vec<JobId>>,
+    users: HashMap<UserName, Vec<JobId>>,
+    groups: HashMap<JobId, Vec<JobId>>,
+}
+
+impl AtWork {
+    /// One more job: of this queue, where it waited in one, and of this group, where it is a member.
+    pub fn add(&mut self, job: JobId, queue: Option<&QueueName>, group: Option<JobId>) {
+        if let Some(queue) = queue {
+            self.queues.entry(queue.clone()).or_default().push(job.clone());
+        }
+        if let Some(group) = group {
+            self.groups.entry(group).or_default().push(job.clone());
+        }
+        self.users.entry(job.user.clone()).or_default().push(job);
+    }
+}
+
+/// How many jobs of one user may be at work at once, where somebody has set that.
+pub type UserLimits = HashMap<UserName, u32>;
+
+/// A limit that is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Whose limit it is.
+    pub of: CapOf,
+    /// The limit.
+    pub most: u32,
+    /// Who is at work under it.
+    pub held: Vec<JobId>,
+}
+
+/// Whose limit one is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapOf {
+    /// Of a queue (`--max-parallel`).
+    Queue(QueueName),
+    /// Of a user.
+    User(UserName),
+    /// Of a group (`%N`).
+    Group(JobId),
+}
+
+impl fmt::Display for Cap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.of {
+            CapOf::Queue(name) => write!(f, "queue {name} has {} jobs at once", self.most)?,
+            CapOf::User(name) => write!(f, "{name} has {} jobs at once", self.most)?,
+            CapOf::Group(group) => write!(f, "{} of group {group} run at once", self.most)?,
+        }
+        if self.held.is_empty() { Ok(()) } else { write!(f, ": {}", first_of(&self.held)) }
+    }
+}
+
+/// What is known of an entry beside what stands in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// What it waits for to end, in words.
+    pub after: Option<String>,
+    /// That nobody is there who waits for it.
+    pub is_absent: bool,
+}
+
+/// Why an entry does not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// Somebody holds it: who, and why.
+    Held(String),
+    /// Its queue starts nothing.
+    Paused(QueueName),
+    /// Its queue is not there any more.
+    NoQueue(QueueName),
+    /// Another job has to end first.
+    After(String),
+    /// The process that waits for it is gone, and may come again.
+    Absent,
+    /// A limit is reached.
+    Cap(Cap),
+    /// In its queue nobody passes this one, who finds no place.
+    Behind(JobId),
+    /// There is no place for it.
+    NoPlace {
+        /// Why, in words.
+        why: String,
+        /// What is kept free for it, since it was passed for too long.
+        kept: Option<String>,
+    },
+}
+
+/// For people, in short.
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held(why) => f.write_str(why),
+            Self::Paused(queue) => write!(f, "queue {queue} is paused"),
+            Self::NoQueue(queue) => write!(f, "there is no queue {queue} any more"),
+            Self::After(what) => f.write_str(what),
+            Self::Absent => f.write_str("whoever waits for it has gone"),
+            Self::Cap(cap) => cap.fmt(f),
+            Self::Behind(job) => write!(f, "{job} is in front of it and finds no place"),
+            Self::NoPlace { why, kept: None } => f.write_str(why),
+            Self::NoPlace { why, kept: Some(kept) } => write!(f, "{why}; {kept} is kept for it"),
+        }
+    }
+}
+
+impl WaitReason {
+    /// Whether those of its queue who begin meanwhile pass it.
+    fn is_passed(&self) -> bool {
+        matches!(self, Self::NoPlace { .. })
+    }
+}
+
+/// How an entry stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryStanding<P> {
+    /// Which, by its place among all.
+    pub entry: usize,
+    /// Its place in its queue, from 1.
+    pub position: usize,
+    /// Where its next jobs begin now, one after the other.
+    pub starts: Vec<P>,
+    /// Why the rest of it waits.
+    pub waits: Option<WaitReason>,
+    /// Who of its queue stands in front of it and finds no place: each of its jobs that begins passes that one.
+    pub passes: Option<JobId>,
+}
+
+/// The order in which entries have their turn, by their places.
+pub fn order(entries: &[QueueEntry]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    let key = |at: &usize| {
+        let entry = entries.get(*at)?;
+        Some((Reverse(entry.priority), entry.rank, *at))
+    };
+    order.sort_by_key(key);
+    order
+}
+
+/// The limit that keeps the next job of an entry from beginning, if one does.
+pub fn cap(
+    entry: &QueueEntry,
+    queue: &Queue,
+    at_work: &AtWork,
+    limits: &UserLimits,
+) -> Option<Cap> {
+    let reached = |held: Option<&Vec<JobId>>, most: Option<u32>, of: &dyn Fn() -> CapOf| {
+        let (held, most) = (held.cloned().unwrap_or_default(), most?);
+        let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
+        is_reached.then(|| Cap { of: of(), most, held })
+    };
+    let name = &queue.name;
+    let group = entry.id();
+    let at_once = entry.spec.array.as_ref().and_then(|array| array.at_once());
+    reached(at_work.queues.get(name), queue.max_parallel, &|| CapOf::Queue(name.clone()))
+        .or_else(|| {
+            let most = limits.get(&entry.user).copied();
+            reached(at_work.users.get(&entry.user), most, &|| CapOf::User(entry.user.clone()))
+        })
+        .or_else(|| reached(at_work.groups.get(&group), at_once, &|| CapOf::Group(group.clone())))
+}
+
+/// How each entry stands, in the order of their turns. `readiness` is asked by place.
+pub fn stand<P: Offers>(
+    queues: &Queues,
+    (mut at_work, limits): (AtWork, &UserLimits),
+    readiness: &dyn Fn(usize) -> Readiness,
+    places: &mut P,
+    now: Timestamp,
+) -> Vec<EntryStanding<P::Place>> {
+    let known: HashMap<QueueName, Queue> =
+        queues.all().into_iter().map(|queue| (queue.name.clone(), queue)).collect();
+    let mut lines: HashMap<&QueueName, Line> = HashMap::new();
+    let mut standings = Vec::new();
+    for at in order(&queues.entries) {
+        let Some(entry) = queues.entries.get(at) else { continue };
+        let line = lines.entry(&entry.queue).or_default();
+        line.length += 1;
+        let mut standing = EntryStanding {
+            entry: at,
+            position: line.length,
+            starts: Vec::new(),
+            waits: None,
+            passes: line.front.clone(),
+        };
+        let Some(queue) = known.get(&entry.queue) else {
+            standing.waits = Some(WaitReason::NoQueue(entry.queue.clone()));
+            standings.push(standing);
+            continue;
+        };
+        let waits = not_ready(entry, queue, &readiness(at)).or_else(|| {
+            let front = line.front.clone().filter(|_| queue.policy == QueuePolicy::Fifo);
+            front.map(WaitReason::Behind)
+        });
+        standing.waits = waits.or_else(|| {
+            (0..entry.waiting()).find_map(|_| {
+                if let Some(cap) = cap(entry, queue, &at_work, limits) {
+                    return Some(WaitReason::Cap(cap));
+                }
+                match places.find(entry) {
+                    Ok(place) => {
+                        places.take(entry, &place);
+                        at_work.add(entry.id(), Some(&queue.name), Some(entry.id()));
+                        standing.starts.push(place);
+                        None
+                    }
+                    Err(why) => {
+                        let is_first = line.front.is_none();
+                        let kept = (is_first && is_starved(entry, now)).then(|| places.keep(entry));
+                        Some(WaitReason::NoPlace { why, kept: kept.flatten() })
+                    }
+                }
+            })
+        });
+        if standing.waits.as_ref().is_some_and(WaitReason::is_passed) {
+            line.front.get_or_insert_with(|| entry.id());
+        }
+        standings.push(standing);
+    }
+    standings
+}
+
+/// One queue, as far as it was gone through.
+#[derive(Default)]
+struct Line {
+    length: usize,
+    /// The first who is ready and finds no place.
+    front: Option<JobId>,
+}
+
+/// Why an entry would not begin wherever there was a place.
+fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Option<WaitReason> {
+    if let Some(hold) = &entry.held {
+        return Some(WaitReason::Held(hold.to_string()));
+    }
+    if queue.state == QueueState::Paused {
+        return Some(WaitReason::Paused(queue.name.clone()));
+    }
+    if let Some(after) = &readiness.after {
+        return Some(WaitReason::After(after.clone()));
+    }
+    readiness.is_absent.then_some(WaitReason::Absent)
+}
+
+/// Whether an entry was passed for too long.
+fn is_starved(entry: &QueueEntry, now: Timestamp) -> bool {
+    let passed = entry.passed;
+    passed.times >= PASSED_MOST
+        || passed.since.is_some_and(|since| now.seconds_since(since) >= PASSED_FOR_S)
+}

@@ -17,6 +17,7 @@ mod jobs;
 mod kinds;
 mod plan;
 mod providers;
+mod queue;
 mod real;
 mod remote;
 mod runner;

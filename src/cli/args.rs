@@ -15,6 +15,7 @@ mod globals;
 mod hosts;
 mod jobs;
 mod kinds;
+mod queue;
 mod state;
 mod targets;
 mod tools;
@@ -39,6 +40,10 @@ pub use jobs::{
 };
 pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
+pub use queue::{
+    Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, SomeQueues,
+    Submit,
+};
 pub use state::{DataStep, Init, State};
 pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
@@ -161,6 +166,30 @@ pub enum Command {
         config aliases (`tpu -sa`), config.…="
     )]
     Run(Deferred<Run>),
+    /// Start a job when there is a place for it
+    #[command(
+        after_help = "Examples:\n  tpu submit v4-8 lr=0.1 priority=80 after=12 -- python3 train.py\n  \
+        tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep --at-once 4\n\nKeys: those of run, and \
+        queue=NAME, priority=0-100 (50), after=W (ended well),\n      after_any=W (ended), \
+        after_not=W (failed); W is a number, a name or a tag"
+    )]
+    Submit(Deferred<Submit>),
+    /// Show what waits, in which order and why; make and change queues
+    Queue(Deferred<QueueCommand>),
+    /// Let what waits not begin
+    #[command(
+        after_help = "Examples:\n  tpu hold 12\n  tpu hold 12 13 alice --why 'the data are not there yet'"
+    )]
+    Hold(Deferred<HoldJobs>),
+    /// Take jobs out of the queue that have not begun
+    #[command(
+        visible_alias = "dq",
+        after_help = "Examples:\n  tpu dequeue 12\n  tpu dq 12 13 alice"
+    )]
+    Dequeue(Deferred<Dequeue>),
+    /// Set how urgent something is that waits
+    #[command(after_help = "Examples:\n  tpu priority 12 80\n  tpu priority 12 --first")]
+    Priority(Deferred<SetPriority>),
     /// Show every job with its status, progress and evidence
     #[command(
         after_help = "Examples:\n  tpu check alice\n  tpu check status:error tag:sweep\n  tpu check --json | jq '.jobs[].status'"
@@ -210,7 +239,7 @@ pub enum Command {
     /// Archive records whose window is gone for certain (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
     ClearZombieJobs(Deferred<Clear>),
-    /// Let a job begin that its engine holds back for a time
+    /// Let a job begin that somebody holds, or its engine for a time
     #[command(after_help = "Examples:\n  tpu unhold 7\n  tpu unhold w=7 alice")]
     Unhold(Deferred<Words>),
     /// Tag a job

@@ -55,7 +55,8 @@ use Offer::{
 
 /// The commands, by what their words can be. Whatever is not here completes to flags only.
 const OFFERS: &[(&[&str], &[Offer])] = &[
-    (&["run"], &[Targets, Types, Users, Slots, Keys]),
+    (&["run", "submit"], &[Targets, Types, Users, Slots, Keys]),
+    (&["hold", "dequeue", "priority"], &[Windows, Names, Users]),
     (&["resume", "rerun"], &[Windows, Names, Users, Targets]),
     (&["kill"], &[Windows, Names, Selectors, Users, Targets]),
     (&["wait"], &[Windows, Names, Selectors, Users]),

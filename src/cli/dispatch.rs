@@ -15,12 +15,12 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Command, DaemonStep, HostsStep, SimEvent, State, Workers};
+use super::args::{Command, DaemonStep, HostsStep, QueueStep, SimEvent, State, Workers};
 use super::commands::cms::CmsDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
-    data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, resume,
-    rules, run, settings, show, targets, users, wait, workers,
+    data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, queue,
+    resume, rules, run, settings, show, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -159,6 +159,20 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
         Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
         Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
+        Command::Submit(args) => acts(move |app| queue::submit(app, &args)),
+        Command::Queue(args) => {
+            let kind: fn(Borrowing) -> Verb = match &args.step {
+                None if queue::submits(&args) => acts,
+                None | Some(QueueStep::List(_)) => looks,
+                Some(QueueStep::Run(_)) => untried,
+                Some(_) => changes,
+            };
+            let stays = matches!(&args.step, Some(QueueStep::Run(_)));
+            kind(Box::new(move |app: &App| queue::run(app, &args))).on_terminal_if(stays)
+        }
+        Command::Hold(args) => changes(move |app| queue::hold(app, &args)),
+        Command::Dequeue(args) => changes(move |app| queue::dequeue(app, &args)).destroys(),
+        Command::Priority(args) => changes(move |app| queue::set_priority(app, &args)),
         Command::Unhold(args) => acts(move |app| attach::unhold(app, &args.words)),
         Command::AddTag(args) => changes(move |app| rules::add_tag(app, &args.words)),
         Command::IgnoreError(args) => changes(move |app| rules::ignore_error(app, &args.words)),

@@ -59,6 +59,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("del-register", "del-registered"),
     ("del-reg", "del-registered"),
     ("del-info", "del-registered"),
+    ("vq", "queue list"),
 ];
 
 /// Commands of the original that `tpu` does not have on purpose, each with what to do instead.
@@ -71,12 +72,8 @@ pub const GONE: &[(&str, &str)] = &[
     ("lock-code", LOCKS),
     ("unlock-code", LOCKS),
     ("rm-lock", "a reservation ends by itself; before that: tpu release TARGET"),
-    ("queue", QUEUE),
-    ("vq", QUEUE),
-    ("dqr", QUEUE),
-    ("dequeue", QUEUE),
-    ("dq", QUEUE),
-    ("upd-staging-info", QUEUE),
+    ("dqr", "let it begin before others: tpu priority W --first; elsewhere: tpu dequeue W, tpu run TARGET"),
+    ("upd-staging-info", "nothing has to be told: what waits begins by itself (tpu queue)"),
     ("cc", "copy it with: tpu cp PATH ZONE"),
     ("cca", "copy it with: tpu cp PATH ZONE"),
     ("register-web", "there is no web page; everything is on: tpu monitor"),
@@ -97,7 +94,6 @@ pub const GONE: &[(&str, &str)] = &[
 ];
 
 const LOCKS: &str = "locks here die with whoever holds them; `tpu doctor` shows who holds one";
-const QUEUE: &str = "wait in line for a target of a type: tpu run v2-32 --wait";
 
 /// What to do instead of a command that is not there on purpose.
 pub fn gone(typed: &str) -> Option<&'static str> {

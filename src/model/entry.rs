@@ -11,6 +11,7 @@ use super::ids::{JobId, JobNumber, QueueName, UserName};
 use super::member::Member;
 use super::read::{self, DataError, Fields, Json, Path};
 use super::spec::{self, JobSpec, TargetRequest};
+use super::sweep::Sweep;
 use super::time::Timestamp;
 use super::words::words;
 
@@ -29,6 +30,8 @@ pub struct QueueEntry {
     pub queue: QueueName,
     /// What is to be started; of a group, [`JobSpec::array`] names the members that still wait.
     pub spec: JobSpec,
+    /// What differs between its members.
+    pub sweep: Option<Sweep>,
     /// Go on where a check would refuse.
     pub force: bool,
     /// The environment in which it was asked for.
@@ -188,6 +191,18 @@ impl QueueEntry {
         JobId::new(self.user.clone(), self.number)
     }
 
+    /// What one of its members is to do, or the job that it is.
+    pub fn spec_of(&self, member: Option<u32>) -> JobSpec {
+        let Some(index) = member else { return self.spec.clone() };
+        let varied = self.sweep.iter().flat_map(|sweep| sweep.configs(index));
+        JobSpec {
+            array: None,
+            member: Some(Member { group: self.number, index }),
+            configs: self.spec.configs.iter().cloned().chain(varied).collect(),
+            ..self.spec.clone()
+        }
+    }
+
     /// How many jobs wait in it.
     pub fn waiting(&self) -> usize {
         self.spec.array.as_ref().map_or(1, |array| array.indexes().len())
@@ -217,6 +232,7 @@ impl QueueEntry {
             number: JobNumber(fields.need("number", "a number", read::number)?),
             spec: JobSpec { queue: Some(queue.clone()), ..spec::read(&fields, target)? },
             queue,
+            sweep: fields.with("sweep", Sweep::read)?,
             force: fields.with_or("force", false, read::flag)?,
             env: env.cloned().unwrap_or_default(),
             since: fields.need("since", "an instant", read::instant)?,
@@ -252,6 +268,7 @@ impl QueueEntry {
             ("user", json!(self.user)),
             ("number", json!(self.number)),
             ("queue", json!((self.queue != QueueName::usual()).then_some(&self.queue))),
+            ("sweep", json!(self.sweep.as_ref().map(Sweep::write))),
             ("force", json!(self.force)),
             ("env", json!(env)),
             ("since", json!(self.since.to_rfc3339())),
@@ -355,6 +372,7 @@ pub(super) fn read_tickets(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Queue
             number: JobNumber(0),
             queue: QueueName::usual(),
             spec,
+            sweep: None,
             force,
             env,
             since,

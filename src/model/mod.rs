@@ -44,6 +44,7 @@ pub mod settings;
 mod source;
 pub mod spec;
 pub mod status;
+pub mod sweep;
 pub mod target;
 pub mod time;
 mod user;

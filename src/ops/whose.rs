@@ -91,7 +91,7 @@ impl Requester<'_> {
         if let Some(name) = setting.as_deref().map(UserName::from) {
             return user_of(data, &name).map(|user| Some(user.name.clone()));
         }
-        let account = ["USER", "LOGNAME"].iter().find_map(|name| self.ctx.env.non_empty(name));
+        let account = self.ctx.env.account();
         if let Some(user) = account.and_then(|name| data.user(&UserName::from(name))) {
             return Ok(Some(user.name.clone()));
         }

@@ -145,7 +145,7 @@ pub fn terminal(
 
 /// What is to be ended on a target.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sweep {
+pub struct Purge {
     /// Also where live jobs are at work.
     pub force: bool,
     /// Also what is not ours.
@@ -199,7 +199,7 @@ fn found_strangers(
 }
 
 /// Ends what commands of ours have left on the workers of a target; of others only what was named.
-pub fn sweep(ctx: &Ctx, name: &TargetName, how: Sweep, named: &[Stranger]) -> Result<Swept, Error> {
+pub fn sweep(ctx: &Ctx, name: &TargetName, how: Purge, named: &[Stranger]) -> Result<Swept, Error> {
     let data = ctx.data()?;
     if !how.force {
         at_work(ctx, &data, name)?;
@@ -255,7 +255,7 @@ pub fn sweep(ctx: &Ctx, name: &TargetName, how: Sweep, named: &[Stranger]) -> Re
 }
 
 /// What [`sweep`] would be refused for, if for anything. Nobody there is asked.
-pub fn may_sweep(ctx: &Ctx, name: &TargetName, how: Sweep) -> Result<(), Error> {
+pub fn may_sweep(ctx: &Ctx, name: &TargetName, how: Purge) -> Result<(), Error> {
     if !how.force {
         at_work(ctx, &*ctx.data()?, name)?;
     }

@@ -18,6 +18,7 @@ pub mod hosts;
 pub mod jobs;
 pub mod launches;
 pub mod pages;
+pub mod queue;
 pub mod schema;
 pub mod settings;
 pub mod targets;

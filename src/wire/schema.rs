@@ -36,6 +36,10 @@ use super::pages::{
     DemoDocument, EmptyDocument, ManualDocument, ScreenDocument, ScriptDocument, TextDocument,
     WelcomeDocument,
 };
+use super::queue::{
+    QueueChangedDocument, QueueDocument, QueueEntryDocument, SubmittedDocument,
+    WaitingChangedDocument,
+};
 use super::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
     SettingDocument, SettingsDocument,
@@ -85,6 +89,11 @@ documents! {
     LaunchedGroupDocument<'_>: "run";
     LaunchPlanDocument<'_>: "run";
     WaitPlanDocument<'_>: "run";
+    SubmittedDocument<'_>: "submit";
+    QueueDocument<'_>: "queue";
+    QueueChangedDocument<'_>: "queue";
+    QueueEntryDocument<'_>: "explain";
+    WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "priority", "kill";
     SuccessorDocument<'_>: "resume", "rerun";
     SuccessorsDocument<'_>: "resume", "rerun";
     SuccessorPlanDocument<'_>: "resume", "rerun";

@@ -6,8 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
 use crate::model::facts::{Class, ErrorKind, Phase, QueuedState, Source, TargetState};
-use crate::model::ids::{JobNumber, TargetName, UserName};
+use crate::model::ids::{JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::{LaunchMode, Status};
+use crate::model::queue::{QueuePolicy, QueueState};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
@@ -59,6 +60,7 @@ macro_rules! plain {
 
 plain! {
     UserName: String;
+    QueueName: String;
     TargetName: String;
     JobNumber: u32;
 }
@@ -124,6 +126,8 @@ worded! {
     QueuedState: "The state of a queued request, reduced to what differs for us";
     Pricing: "How a target is paid for";
     Standing: "How a target stands on the board";
+    QueuePolicy: "Who of a queue may begin before whom";
+    QueueState: "What a queue does";
     LaunchMode: "Whether the users' own script does the work, or a command does";
     Severity: "Whether it is as it should be";
     Kind: "The kind of failure of a command; its exit code says the same";

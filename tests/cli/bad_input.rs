@@ -97,7 +97,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Fresh, "init --name false", 2, &["'false'"], &["another name"]),
     (World::Fresh, "completions tcsh", 2, &["tcsh", "bash"], &["zsh"]),
     (World::Fresh, "man resmue", 2, &["resmue"], &["resume"]),
-    (World::Fresh, "queue alice v2-32", 4, &["on purpose"], &["--wait"]),
+    (World::Fresh, "dqr 1 v2-1", 4, &["on purpose"], &["tpu priority"]),
     (World::Fresh, "describe v2-2", 3, &["no target 'v2-2'"], &["'v2-1'"]),
     (World::Fresh, "ssh local", 4, &["this machine"], &["tpu run local"]),
     (World::Fresh, "history zzz --since-last", 3, &["'zzz'"], &["list-users"]),

@@ -24,11 +24,18 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
 }
 
 /// What was said by options that kinds of target bring along.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Brought<O> {
     /// What was said.
     pub said: KindOptions,
     options: PhantomData<O>,
+}
+
+/// Nothing was said.
+impl<O> Default for Brought<O> {
+    fn default() -> Self {
+        Self { said: KindOptions::default(), options: PhantomData }
+    }
 }
 
 /// Which options of a kind are meant.
@@ -58,7 +65,7 @@ impl OptionsOfKind for OfMachine {
 }
 
 /// Those that describe a job.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OfJob;
 
 impl OptionsOfKind for OfJob {

@@ -8,6 +8,8 @@ use crate::ops::{Error, attach, unhold as held};
 use crate::sys::proc::{self, Spawn};
 use crate::wire::jobs::{JobIdDocument, JobIdPart};
 
+use super::queue;
+
 /// Switches the client inside tmux, attaches outside.
 pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
     let id = app.requester()?.one_job(words, Purpose::Look)?;
@@ -32,6 +34,9 @@ pub(in crate::cli) fn attach(app: &App, words: &[String]) -> Outcome {
 
 /// `unhold`.
 pub(in crate::cli) fn unhold(app: &App, words: &[String]) -> Outcome {
+    if let Some(output) = queue::unhold(app, words)? {
+        return Ok(output);
+    }
     let id = app.requester()?.one_job(words, Purpose::Change)?;
     if app.global.dry_run {
         return Ok(Output::would(&format!("let {id} begin")));

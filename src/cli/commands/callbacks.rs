@@ -11,8 +11,9 @@ use crate::cli::print::Output;
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Status;
 use crate::ops::callbacks::{self, Begun};
+use crate::ops::queue::pass;
 use crate::ops::relay::{self, Relayed};
-use crate::ops::{Error, workers};
+use crate::ops::{Ctx, Error, workers};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, ProcError, Spawn};
@@ -51,6 +52,7 @@ pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     callbacks::finish_job(ctx, &id, args.force)?;
+    make_way(ctx);
     let document = FinishedDocument { job: JobIdPart::from(&id), status: Word(Status::Finished) };
     Ok(Output::new(format!("{id} is finished."), &document))
 }
@@ -60,12 +62,20 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
+    make_way(ctx);
     let document = FailedDocument {
         job: JobIdPart::from(&id),
         status: Word(Status::Error(kind)),
         error: Word(kind),
     };
     Ok(Output::new(format!("{id} failed: {kind}."), &document))
+}
+
+/// A job has ended: what waits for its place may begin. What becomes of that is no matter of the job's.
+fn make_way(ctx: &Ctx) {
+    if let Err(error) = pass::unless_watched(ctx) {
+        ctx.warn([format!("what waits was not looked at: {}", error.message)]);
+    }
 }
 
 /// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.
@@ -119,6 +129,7 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         }
         LauncherStep::Exited { token, code } => {
             callbacks::exited(app.ctx()?, &LaunchToken::from(token.as_str()), *code)?;
+            make_way(app.ctx()?);
         }
     }
     Ok(Output::default())

@@ -28,6 +28,8 @@ use crate::wire::figures::JobFiguresPart;
 use crate::wire::hosts::SharePart;
 use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
+use super::queue;
+
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
@@ -179,6 +181,9 @@ fn ends_in(view: &JobView, ending: Option<&Ending>) -> String {
 
 /// `explain`: why a job has the status it has.
 pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
+    if let Some(output) = queue::explain(app, words)? {
+        return Ok(output);
+    }
     let id = app.requester()?.one_job(words, Purpose::Look)?;
     let ctx = app.ctx()?;
     let view = snapshot::look_at(ctx, &id)?;

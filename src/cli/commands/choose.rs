@@ -21,12 +21,32 @@ use crate::ops::queue::{now, presence};
 use crate::ops::selection::Sorted;
 use crate::ops::{Ctx, Error};
 use crate::plan::choice::Assignment;
+use crate::plan::types::parse_type;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
 
+/// When a job is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// At once, or after a wait at the terminal.
+    Now,
+    /// When its turn in the queue comes.
+    InTurn,
+}
+
 /// The words that name types, if a target is to be chosen. A target of that very name comes first.
-pub(super) fn types(args: &Run, sorted: &mut Sorted, data: &Data) -> Option<Vec<String>> {
-    let is_type = |word: &String| data.resolve_target(word).is_none() && field::is_type(data, word);
+pub(super) fn types(
+    args: &Run,
+    sorted: &mut Sorted,
+    data: &Data,
+    begins: Begins,
+) -> Option<Vec<String>> {
+    // What waits may wait for a target that is yet to come.
+    let is_known = |word: &str| match begins {
+        Begins::Now => field::is_type(data, word),
+        Begins::InTurn => field::is_type(data, word) || parse_type(word).is_some(),
+    };
+    let is_type = |word: &String| data.resolve_target(word).is_none() && is_known(word);
     let (types, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_type);
     sorted.rest = rest;
     let is_wait_alone = args.wait && sorted.rest.is_empty();

@@ -5,6 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use crate::model::ids::JobId;
+use crate::ops::queue::pass;
 use crate::ops::selection;
 use crate::ops::whose::{Purpose, Several};
 use crate::ops::{Error, clean, kill};
@@ -12,10 +13,25 @@ use crate::wire::cleaned::CleanedDocument;
 use crate::wire::jobs::JobIdPart;
 use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
+use super::queue;
+
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let args = &of.jobs;
     let ctx = app.ctx()?;
+    let (waiting, words) = queue::waiting_of(app, &args.words)?;
+    let waits = !waiting.is_empty();
+    if waits && app.global.dry_run {
+        return of_several(listed("Would take out of the queue", &waiting), false, Vec::new());
+    }
+    if waits {
+        let undone = ("nothing was killed", "add -y to kill without a question");
+        app.agree(&format!("Take {} out of the queue?", names(&waiting)), undone)?;
+        let taken = queue::take_out(app, &waiting)?;
+        if words.is_empty() {
+            return Ok(taken);
+        }
+    }
     let jobs = app.requester()?.many_jobs(
         &args.words,
         Several { all: args.all, purpose: Purpose::Change },
@@ -46,6 +62,9 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         }
     }
     let nothing = done.is_empty();
+    for (_, launched, _) in pass::unless_watched(ctx)?.started {
+        text += &format!("{}\n", launched.in_words());
+    }
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };
     of_several(Output::new(text, &document), nothing, problems)
 }

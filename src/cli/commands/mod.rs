@@ -23,6 +23,7 @@ pub(super) mod inventory;
 pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod news;
+pub(super) mod queue;
 pub(super) mod resume;
 pub(super) mod rules;
 pub(super) mod run;

@@ -27,7 +27,7 @@ use crate::wire::launches::{
 };
 use crate::wire::words::Word;
 
-use super::choose::{self, Chosen};
+use super::choose::{self, Begins, Chosen};
 
 /// What `run` did.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) fn in_words(
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let mut request = request(app, args, &data)?;
+    let mut request = request(app, args, &data, Begins::Now)?;
     let mut notes = Vec::new();
     if let Some(wish) = &Wish::of(&request) {
         match choose::choose(app, args, wish, &mut request, &mut notes)? {
@@ -139,10 +139,15 @@ pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Resul
 }
 
 /// What was typed.
-fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
+pub(super) fn request(
+    app: &App,
+    args: &Run,
+    data: &Data,
+    begins: Begins,
+) -> Result<RunRequest, Error> {
     let mut sorted = selection::sort(&args.words, data)?;
     sorted.no_selector()?;
-    let types = choose::types(args, &mut sorted, data);
+    let types = choose::types(args, &mut sorted, data, begins);
     let policy = args.policy.as_deref().map(choose::policy).transpose()?;
     let among = choose::among(args, &mut sorted, data)?;
     let reclaimable = match (args.norm, args.pre) {
@@ -161,6 +166,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
     };
     let user = app.user(data, sorted.user.take())?;
     if let TargetRequest::Named(target) = &target
+        && begins == Begins::Now
         && (args.auto || args.wait || args.norm || args.pre)
     {
         return Err(Error::usage(format!("{target} is one target: there is nothing to choose"))
@@ -173,7 +179,7 @@ fn request(app: &App, args: &Run, data: &Data) -> Result<RunRequest, Error> {
                 .hint("as in --array 0-3, 0,2,5-7 or 0-9%2")
         })?),
     };
-    if let (Some(_), TargetRequest::Any(any)) = (&array, &target) {
+    if let (Some(_), TargetRequest::Any(any), Begins::Now) = (&array, &target, begins) {
         let what =
             format!("a group needs one target that takes several jobs, not {}", any.in_words());
         return Err(

@@ -17,7 +17,7 @@ use crate::ops::named::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
 use crate::ops::recipes::{self, Request, StepEnd};
 use crate::ops::whose::Purpose;
-use crate::ops::worker_shell::{self, Ended, Far, Spoken, Stranger, Sweep, Which};
+use crate::ops::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
 use crate::ops::{Error, Kind, attach, dry_run, fleet, selection};
 use crate::sys::proc::{self, Spawn};
 use crate::text::counted;
@@ -272,7 +272,7 @@ pub(super) fn told(request: &Request, outcomes: &[recipes::Outcome]) -> Output {
 fn kill(app: &App, of: &KillRemote) -> Outcome {
     let target = target(app, &of.target)?;
     let ctx = app.ctx()?;
-    let how = Sweep { force: of.force, strangers: of.all_users };
+    let how = Purge { force: of.force, strangers: of.all_users };
     if app.global.dry_run {
         worker_shell::may_sweep(ctx, &target.name, how)?;
         let what = format!("end what is left on {} and no job here knows", target.name);

@@ -144,7 +144,7 @@ fn change(
 /// Lets nothing new begin on machines. What is at work there is left alone.
 pub fn drain(ctx: &Ctx, words: &[String], why: Option<&str>) -> Result<Vec<TargetName>, Error> {
     let drained =
-        Drained { by: ctx.actor.clone(), since: ctx.clock.now(), why: why.map(str::to_owned) };
+        Drained { by: ctx.env.person(), since: ctx.clock.now(), why: why.map(str::to_owned) };
     change(ctx, words, |host, _| host.drained = Some(drained.clone()), "takes no new jobs")
 }
 

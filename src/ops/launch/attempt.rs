@@ -175,6 +175,10 @@ fn own_number(data: &Data, plan: &LaunchPlan, taken: &[u32]) -> Option<JobNumber
 pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
     let window = next_number(tx, plan, claim.taken)?;
     let id = JobId::new(plan.user.clone(), window);
+    if let Some(turn) = plan.turn.as_ref().filter(|turn| turn.member.is_none() && turn.entry != id)
+    {
+        queue::renumber(tx, &turn.entry, &id);
+    }
     let mut job = record(plan, &id, (claim.token, claim.now));
     job.share = room::claim(&tx.data, plan)?;
     job.keep_handle(claim.handle.clone());

@@ -5,6 +5,7 @@ use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::JobNumber;
 use crate::model::job::Status;
 use crate::model::lineage;
+use crate::ops::Error;
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,15 @@ enum End {
     Open(String),
     /// Nobody knows it any more.
     Gone,
+}
+
+/// Refuses to wait for what is not known.
+pub fn may_be(data: &Data, after: &After) -> Result<(), Error> {
+    match ends(data, after).as_slice() {
+        [(who, End::Gone)] => Err(Error::not_found(format!("there is no job {who}"))
+            .hint("`tpu check` and `tpu queue` list what there is")),
+        _ => Ok(()),
+    }
 }
 
 /// What an entry waits for.
@@ -54,7 +64,7 @@ pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
     if waits.is_empty() {
         return Dependence::Free;
     }
-    Dependence::Waits(format!("it waits for {}", waits.join(", ")))
+    Dependence::Waits(format!("after {}", waits.join(", ")))
 }
 
 /// The jobs of one condition, each with how it stands.

@@ -80,12 +80,16 @@ impl Wish {
         let any_of = match &self.target {
             TargetRequest::Named(name) => {
                 let target = named::resolve_target(data, name)?;
-                let takes_one = target.is_exclusive() && target.machines != Machines::Fixed;
+                let is_unlimited = target.capacity.is_unlimited();
                 return Ok(match target.machines {
                     Machines::Engine => Way::AnyTime(target),
-                    _ if target.capacity.is_unlimited() => Way::AnyTime(target),
-                    _ if takes_one => Way::Whole(target),
-                    _ => Way::Machines(vec![target]),
+                    Machines::Provided | Machines::Fixed | Machines::Here if is_unlimited => {
+                        Way::AnyTime(target)
+                    }
+                    Machines::Provided if target.is_exclusive() => Way::Whole(target),
+                    Machines::Provided | Machines::Fixed | Machines::Here => {
+                        Way::Machines(vec![target])
+                    }
                 });
             }
             TargetRequest::Any(any_of) => any_of,
@@ -120,6 +124,19 @@ pub fn of_words(data: &Data, words: &[String]) -> TargetRequest {
         }
         words => TargetRequest::Any(AnyOf { among: words.to_vec(), ..AnyOf::default() }),
     }
+}
+
+/// Refuses words that name neither targets nor types.
+pub fn may_be_places(data: &Data, words: &[String]) -> Result<(), Error> {
+    let Some(odd) = words.iter().find(|word| {
+        data.resolve_target(word).is_none()
+            && TypeExpr::parse(word).is_none()
+            && !named::is_of_several(data, word)
+    }) else {
+        return Ok(());
+    };
+    Err(Error::not_found(format!("'{odd}' is no target, pool, pattern or type"))
+        .hint("`tpu targets` and `tpu hosts` list what there is"))
 }
 
 /// Whether a word names types, and at least one known target is of them. What looks like a type and fits

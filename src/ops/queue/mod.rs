@@ -1,12 +1,13 @@
 //! The queue: what is to be started waits here until there is a place for it.
 //!
-//! [`submit`] puts jobs in, [`pass`] starts those whose turn it is, [`keep`] waits at a terminal, [`now`] starts what does
+//! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a terminal, [`now`] starts what does
 //! not wait. Who comes next is
 //! decided by `plan::queue` alone; [`field`] says what is to be had, [`limits`] who holds which place, [`after`] what
 //! has to end first. Whoever starts something takes it out of the queue in the transaction that claims its attempt
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
+pub mod edit;
 pub mod field;
 pub mod keep;
 pub mod limits;
@@ -25,7 +26,7 @@ use crate::plan::board::Pick;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::store::Tx;
 
-use super::{Ctx, Error};
+use super::{Ctx, Error, records};
 use after::Dependence;
 use field::{Avoided, Field, Wish};
 
@@ -82,6 +83,21 @@ fn wishes(ctx: &Ctx, data: &Data) -> HashMap<JobId, Wish> {
 pub(super) fn gone() -> Error {
     Error::refused("its place in the queue is gone: nothing was started")
         .hint("`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait")
+}
+
+/// Lets those that wait for an entry wait for the job that it has become, under another number.
+pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    let entries = tx.data.queues_mut().entries.iter_mut();
+    let waits = entries.flat_map(|entry| entry.after.iter_mut());
+    for after in waits.filter(|after| after.job == *from) {
+        after.job = to.clone();
+    }
+    records::note(
+        tx,
+        from,
+        "renumbered",
+        format!("it has become {to}: a window stood in its place"),
+    );
 }
 
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any

@@ -8,7 +8,6 @@ use crate::model::entry::{Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status};
-use crate::model::member::Member;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::model::time;
@@ -111,6 +110,16 @@ pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
     Ok(passage.waiting > 0)
 }
 
+/// The same where no MONITOR runs at this place that would do it by itself.
+pub fn unless_watched(ctx: &Ctx) -> Result<Passage, Error> {
+    let is_empty = ctx.data()?.queues().entries.is_empty();
+    if is_empty || watch::running(ctx).is_some() {
+        return Ok(Passage::default());
+    }
+    presence::settle(ctx)?;
+    pass(ctx, Mine::All)
+}
+
 /// Starts as many jobs of an entry as it was given places. What has started, and whether one of the places was not to be
 /// had after all.
 fn start_all(
@@ -125,7 +134,8 @@ fn start_all(
     for (at, picks) in standing.starts.iter().enumerate() {
         let engine = picks.first().and_then(|pick| data.target(&pick.target));
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
-        let is_whole_group = is_engine && members.is_some();
+        // Members that differ are no one submission.
+        let is_whole_group = is_engine && members.is_some() && entry.sweep.is_none();
         if is_whole_group && at > 0 {
             break;
         }
@@ -210,9 +220,8 @@ fn launch(
 
 /// What one job of an entry is to do.
 fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
-    let member = turn.member.map(|index| Member { group: entry.number, index });
     let array = entry.spec.array.clone().filter(|_| turn.is_whole_group);
-    JobSpec { member, array, ..entry.spec.clone() }
+    JobSpec { array, ..entry.spec_of(turn.member) }
 }
 
 /// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by the
@@ -288,9 +297,8 @@ fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
         Some(array) => array.indexes().iter().copied().map(Some).collect(),
     };
     let job = |member: Option<u32>| {
-        let member = member.map(|index| Member { group: entry.number, index });
         let mut job = Job::new(&entry.id(), target.clone(), dir.to_owned());
-        job.keep_spec(&JobSpec { member, array: None, ..entry.spec.clone() });
+        job.keep_spec(&entry.spec_of(member));
         job
     };
     members.into_iter().map(job).collect()

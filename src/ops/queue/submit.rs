@@ -1,16 +1,18 @@
 //! Puts jobs into the queue.
 
+use crate::model::data::Data;
 use crate::model::entry::{After, Keeper, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName};
-use crate::model::queue::{QueueState, Queues};
-use crate::model::spec::JobSpec;
+use crate::model::queue::QueueState;
+use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::{RunRequest, check};
-use crate::ops::{Ctx, Error, lease, names, records, watch};
+use crate::ops::{Ctx, Error, lease, named, names, records, watch};
 
 use super::field::Wish;
-use super::now;
 use super::pass::kept;
+use super::{after, edit, now};
 
 /// How a job waits.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub struct Submission {
     pub after: Vec<After>,
     /// Whether this process waits for it.
     pub is_kept: bool,
+    /// What differs between the members of a group.
+    pub sweep: Option<Sweep>,
 }
 
 impl Default for Submission {
@@ -35,6 +39,7 @@ impl Default for Submission {
             is_held: false,
             after: Vec::new(),
             is_kept: false,
+            sweep: None,
         }
     }
 }
@@ -43,6 +48,9 @@ impl Default for Submission {
 /// beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
     check::may_wait(ctx, request)?;
+    if let TargetRequest::Named(name) = &request.spec.target {
+        named::resolve_target(&*ctx.data()?, name)?;
+    }
     if let Some(wish) = Wish::of(request) {
         now::possible(ctx, &wish)?;
     }
@@ -52,18 +60,22 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
     ctx.transact(|tx| {
         let now = tx.now;
         user_of(&tx.data, &request.user)?;
-        takes(tx.data.queues(), &how.queue)?;
+        takes(&tx.data, &how.queue)?;
+        for after in &how.after {
+            after::may_be(&tx.data, after)?;
+        }
         if let Some(name) = &request.spec.name {
             names::refuse_waiting(&tx.data, &request.user, name)?;
         }
         let number = tx.data.next_number(&request.user, None);
         let number = number.expect("the user was found above, in the same transaction");
-        let hold = || QueueHold { by: ctx.actor.clone(), since: now, why: None };
+        let hold = || QueueHold { by: ctx.env.person(), since: now, why: None };
         let entry = QueueEntry {
             user: request.user.clone(),
             number,
             queue: how.queue.clone(),
             spec: JobSpec { queue: Some(how.queue.clone()), ..request.spec.clone() },
+            sweep: how.sweep.clone(),
             force: request.force,
             env: env.clone(),
             since: now,
@@ -84,14 +96,8 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
 }
 
 /// Refuses a queue that is not there, or takes nothing new.
-fn takes(queues: &Queues, name: &QueueName) -> Result<(), Error> {
-    let Some(queue) = queues.queue(name) else {
-        let known: Vec<String> =
-            queues.all().into_iter().map(|queue| queue.name.to_string()).collect();
-        return Err(Error::not_found(format!("there is no queue '{name}'"))
-            .hint(format!("there is {}; make one: tpu queue create {name}", known.join(", "))));
-    };
-    match queue.state {
+fn takes(data: &Data, name: &QueueName) -> Result<(), Error> {
+    match edit::find(data, name)?.state {
         QueueState::Draining => Err(Error::refused(format!("queue {name} takes nothing new"))
             .hint(format!("take another one, or open it: tpu queue resume {name}"))),
         QueueState::Open | QueueState::Paused => Ok(()),

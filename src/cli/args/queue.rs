@@ -1,0 +1,186 @@
+//! `tpu submit`, `tpu queue` and what changes what waits.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+
+use super::{Brought, OfJob};
+
+/// `tpu submit`.
+#[derive(Debug, Default, Args)]
+pub struct Submit {
+    /// Targets, types, a pool or a pattern; user, directory slot, KEY=VALUE, in any order
+    #[arg(value_name = "TARGET|TYPE|USER|N|KEY=VALUE")]
+    pub words: Vec<String>,
+    /// Go on where a check would refuse: shell characters in values
+    #[arg(short, long)]
+    pub force: bool,
+    /// Do not use the notes as a tag
+    #[arg(long)]
+    pub no_tag: bool,
+    /// With a type: on-demand targets only
+    #[arg(short = 'n', long, conflicts_with = "pre")]
+    pub norm: bool,
+    /// With a type: preemptible and spot targets only
+    #[arg(short = 'p', long, alias = "preemptible")]
+    pub pre: bool,
+    /// Of several machines the first, any, that with most or with least room:
+    /// sequential, random, smart, frugal [default: the setting]
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
+    /// Pass the number of resumes to the program as --config.stage
+    #[arg(long)]
+    pub log_stage: bool,
+    /// A name by which it and its successors are called wherever a job is
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7; 0-9%2 runs two at once
+    #[arg(long, value_name = "MEMBERS", conflicts_with_all = ["sweep", "zip"])]
+    pub array: Option<String>,
+    /// One job for each combination of values: lr=1e-3,1e-4 config.seed=0-4
+    #[arg(long, conflicts_with = "zip")]
+    pub sweep: bool,
+    /// The same with the first values together, then the second ones, and so on
+    #[arg(long)]
+    pub zip: bool,
+    /// So many of a group at once
+    #[arg(long, value_name = "N")]
+    pub at_once: Option<u32>,
+    /// It does not begin before `tpu unhold`
+    #[arg(long)]
+    pub hold: bool,
+    /// Options of one kind of target alone, by their names
+    #[command(flatten)]
+    pub of_kind: Brought<OfJob>,
+    /// Run this command instead of staging.sh
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `tpu queue`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  tpu queue\n  tpu queue create night --max-parallel 3 --on v4-8"
+)]
+pub struct QueueCommand {
+    /// A user whose jobs are listed; with a type, target, directory or alias: what to submit
+    #[arg(value_name = "USER|TYPE|N|KEY=VALUE")]
+    pub words: Vec<String>,
+    /// Pass the number of resumes to the program as --config.stage
+    #[arg(long)]
+    pub log_stage: bool,
+    /// Do not use the notes as a tag
+    #[arg(long)]
+    pub no_tag: bool,
+    /// What to do with it
+    #[command(subcommand)]
+    pub step: Option<QueueStep>,
+}
+
+/// What can be done with queues.
+#[derive(Debug, Subcommand)]
+pub enum QueueStep {
+    /// List what waits, in the order of the turns, and why
+    #[command(after_help = "Examples:\n  tpu queue list\n  tpu queue list night --json")]
+    List(SomeQueues),
+    /// Make a queue
+    #[command(
+        after_help = "Examples:\n  tpu queue create night --max-parallel 3\n  tpu queue create strict --policy fifo --on v4-8"
+    )]
+    Create(SetQueue),
+    /// Change a queue
+    #[command(
+        after_help = "Examples:\n  tpu queue set night --max-parallel none\n  tpu queue set night --on v4-8,v5e-8"
+    )]
+    Set(SetQueue),
+    /// Forget a queue in which nothing waits
+    #[command(after_help = "Examples:\n  tpu queue remove night\n  tpu queue remove strict")]
+    Remove(OneQueue),
+    /// Let nothing of a queue begin
+    #[command(after_help = "Examples:\n  tpu queue pause night\n  tpu queue pause default")]
+    Pause(OneQueue),
+    /// Let a queue begin and take jobs again
+    #[command(after_help = "Examples:\n  tpu queue resume night\n  tpu queue resume default")]
+    Resume(OneQueue),
+    /// Let a queue take nothing new
+    #[command(after_help = "Examples:\n  tpu queue drain night\n  tpu queue drain default")]
+    Drain(OneQueue),
+    /// Start what waits here, in the foreground, until nothing waits
+    #[command(after_help = "Examples:\n  tpu queue run\n  tpu queue run --once")]
+    Run(RunQueue),
+}
+
+/// Queues by their names.
+#[derive(Debug, Args)]
+pub struct SomeQueues {
+    /// Queues, and a user
+    #[arg(value_name = "QUEUE|USER")]
+    pub words: Vec<String>,
+}
+
+/// One queue.
+#[derive(Debug, Args)]
+pub struct OneQueue {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+}
+
+/// `tpu queue create|set`.
+#[derive(Debug, Args)]
+pub struct SetQueue {
+    /// The queue
+    #[arg(value_name = "QUEUE")]
+    pub queue: String,
+    /// Whether jobs that fit may pass others that do not: fifo (no), backfill (yes)
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<String>,
+    /// So many of its jobs at once, or `none`
+    #[arg(long, value_name = "N")]
+    pub max_parallel: Option<String>,
+    /// Its jobs begin on one of these targets, types or pools, whatever they name; or `none`
+    #[arg(long, value_name = "TARGETS", value_delimiter = ',')]
+    pub on: Vec<String>,
+}
+
+/// `tpu queue run`.
+#[derive(Debug, Args)]
+pub struct RunQueue {
+    /// Look once and end
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// `tpu dequeue`.
+#[derive(Debug, Args)]
+pub struct Dequeue {
+    /// What waits: 12, its name; and its user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// All that waits of the user
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `tpu hold`.
+#[derive(Debug, Args)]
+pub struct HoldJobs {
+    /// What waits: 12, its name; and its user
+    #[arg(value_name = "ARG", required = true)]
+    pub words: Vec<String>,
+    /// Why, in words
+    #[arg(long, value_name = "TEXT")]
+    pub why: Option<String>,
+}
+
+/// `tpu priority`.
+#[derive(Debug, Args)]
+pub struct SetPriority {
+    /// What waits: 12, its name; its user; and the priority, from 0 to 100
+    #[arg(value_name = "ARG", required = true)]
+    pub words: Vec<String>,
+    /// Before all others of its priority
+    #[arg(long)]
+    pub first: bool,
+}

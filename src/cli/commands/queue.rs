@@ -1,0 +1,635 @@
+//! `submit`, `queue`, `hold`, `unhold`, `dequeue`, `priority`: what waits, in which order, and why.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::cli::Outcome;
+use crate::cli::app::{App, asked_to_end};
+use crate::cli::args::{
+    Dequeue, HoldJobs, QueueCommand, QueueStep, Run, RunQueue, SetPriority, SetQueue, Submit,
+};
+use crate::cli::print::{Output, table};
+use crate::model::data::Data;
+use crate::model::entry::{After, AfterWhich, Priority, QueueEntry};
+use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
+use crate::model::member::{Array, Member};
+use crate::model::queue::{Queue, QueuePolicy, QueueState};
+use crate::model::spec::TargetRequest;
+use crate::model::sweep::Sweep;
+use crate::model::time;
+use crate::ops::error::did_you_mean;
+use crate::ops::launch::RunRequest;
+use crate::ops::queue;
+use crate::ops::queue::edit::{self, QueueEdit};
+use crate::ops::queue::field::Avoided;
+use crate::ops::queue::pass::{self, Passage};
+use crate::ops::queue::submit::{self, Submission};
+use crate::ops::selection::{self, Sorted};
+use crate::ops::whose::{About, Purpose};
+use crate::ops::{Ctx, Error, watch};
+use crate::plan::queue::EntryStanding;
+use crate::text::{counted, escape};
+use crate::wire::jobs::JobIdPart;
+use crate::wire::queue::{
+    QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
+    SubmittedDocument, SubmittedPart, WaitingChangedDocument, members,
+};
+use crate::wire::words::TimePart;
+
+use super::choose::Begins;
+use super::run::request;
+
+/// Keys of `submit` that are no configs.
+const KEYS: [&str; 5] = ["queue", "priority", "after", "after_any", "after_not"];
+
+/// `submit`.
+pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let (pairs, words) = own_pairs(&args.words);
+    let typed = Run {
+        words,
+        quiet: true,
+        force: args.force,
+        apply: false,
+        no_tag: args.no_tag,
+        ask_notes: false,
+        auto: false,
+        norm: args.norm,
+        pre: args.pre,
+        wait: true,
+        policy: args.policy.clone(),
+        log_stage: args.log_stage,
+        name: args.name.clone(),
+        array: args.array.clone(),
+        of_kind: args.of_kind.clone(),
+        command: args.command.clone(),
+    };
+    let mut request = request(app, &typed, &data, Begins::InTurn)?;
+    let mut how = submission(&data, &request.user, &pairs)?;
+    how.is_held = args.hold;
+    how.sweep = sweep(args, &mut request)?;
+    if app.global.dry_run {
+        let what = format!("queue {} for {}", jobs_of(&request), wants(&request.spec.target));
+        return Ok(Output::would(&what));
+    }
+    let id = submit::enter(ctx, &request, &how)?;
+    let passage = pass::unless_watched(ctx)?;
+    let data = ctx.data()?;
+    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
+    let mut lines = vec![match &members {
+        None => format!("Queued {id} in {}.", how.queue),
+        Some(members) => {
+            format!("Queued {} of group {id} in {}.", counted(members.len(), "job"), how.queue)
+        }
+    }];
+    lines.extend(started_lines(&passage));
+    let mut notes = Vec::new();
+    if let Some(entry) = data.queues().entry(&id) {
+        lines.extend(standing_of(ctx, &data, &id)?.map(|(_, why)| waits_line(entry, &why)));
+        notes.extend(nobody_starts(ctx));
+    }
+    let started: Vec<JobId> = begun(&passage);
+    let document = SubmittedDocument {
+        jobs: vec![SubmittedPart {
+            user: &id.user,
+            window: id.window,
+            name: request.spec.name.as_deref(),
+            members,
+        }],
+        started: started.iter().map(JobIdPart::from).collect(),
+    };
+    Ok(Output::new(lines.join("\n"), &document).notes(notes))
+}
+
+/// Takes out what only `submit` understands.
+fn own_pairs(words: &[String]) -> (Vec<(String, String)>, Vec<String>) {
+    let mut pairs = Vec::new();
+    let mut rest = Vec::new();
+    for word in words {
+        match word.split_once('=') {
+            Some((key, value)) if KEYS.contains(&key) => {
+                pairs.push((key.to_owned(), value.to_owned()));
+            }
+            _ => rest.push(word.clone()),
+        }
+    }
+    (pairs, rest)
+}
+
+/// How a job waits, by the keys of its own.
+fn submission(
+    data: &Data,
+    user: &UserName,
+    pairs: &[(String, String)],
+) -> Result<Submission, Error> {
+    let mut how = Submission::default();
+    for (key, value) in pairs {
+        let which = match key.as_str() {
+            "queue" => {
+                how.queue = QueueName::new(value.clone());
+                continue;
+            }
+            "priority" => {
+                how.priority = priority(value)?;
+                continue;
+            }
+            "after" => AfterWhich::Ok,
+            "after_any" => AfterWhich::Any,
+            _ => AfterWhich::Not,
+        };
+        for word in value.split(',') {
+            how.after.extend(after(data, user, which, word)?);
+        }
+    }
+    Ok(how)
+}
+
+fn priority(text: &str) -> Result<Priority, Error> {
+    Priority::parse(text).ok_or_else(|| {
+        Error::usage(format!("priority {text}: no number from 0 to 100"))
+            .hint("higher ones come first; without a word it is 50")
+    })
+}
+
+/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
+fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<Vec<After>, Error> {
+    let (owner, called) = match word.rsplit_once('/') {
+        Some((owner, called)) => (UserName::from(owner), called),
+        None => (user.clone(), word),
+    };
+    if let Some(member) = Member::parse(called) {
+        let job = JobId::new(owner, member.group);
+        return Ok(vec![After { which, job, member: Some(member.index) }]);
+    }
+    if let Ok(number) = called.parse() {
+        let job = JobId::new(owner, JobNumber(number));
+        return Ok(vec![After { which, job, member: None }]);
+    }
+    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
+    let user = crate::ops::ctx::user_of(data, &owner)?;
+    let records = user.jobs().iter().filter(|job| job.child.is_none());
+    let records =
+        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
+    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
+    let entries = entries.filter(|entry| {
+        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
+    });
+    let ids: Vec<JobId> =
+        records.map(crate::model::job::Job::id).chain(entries.map(QueueEntry::id)).collect();
+    if ids.is_empty() {
+        return Err(Error::not_found(format!(
+            "no job of {owner} has the number, name or tag '{called}'"
+        ))
+        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
+    }
+    Ok(ids.into_iter().map(|job| After { which, job, member: None }).collect())
+}
+
+/// Makes a group of the values that differ.
+fn sweep(args: &Submit, request: &mut RunRequest) -> Result<Option<Sweep>, Error> {
+    if args.sweep || args.zip {
+        let sweep = Sweep::take(&mut request.spec.configs, args.zip).map_err(|error| {
+            Error::usage(error.to_string())
+                .hint("as in: tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep")
+        })?;
+        let last = sweep.members().saturating_sub(1);
+        request.spec.array = group(&format!("0-{last}"), args.at_once)?;
+        return Ok(Some(sweep));
+    }
+    if let Some(at_once) = args.at_once {
+        let Some(array) = &request.spec.array else {
+            return Err(Error::usage("--at-once is about a group")
+                .hint("as in: tpu submit v4-8 --array 0-9 --at-once 2"));
+        };
+        request.spec.array = group(&array.to_string(), Some(at_once))?;
+    }
+    Ok(None)
+}
+
+fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
+    let plain = members.split('%').next().unwrap_or_default();
+    let text = at_once.map_or_else(|| members.to_owned(), |most| format!("{plain}%{most}"));
+    let bad = |error: crate::model::pattern::BadPattern| {
+        Error::usage(format!("{text}: {error}")).hint("as in --array 0-9 --at-once 2")
+    };
+    Array::parse(&text).map(Some).map_err(bad)
+}
+
+fn jobs_of(request: &RunRequest) -> String {
+    let count = request.spec.array.as_ref().map_or(1, |array| array.indexes().len());
+    counted(count, "job")
+}
+
+fn wants(target: &TargetRequest) -> String {
+    match target {
+        TargetRequest::Named(name) => name.clone(),
+        TargetRequest::Any(any_of) => any_of.in_words(),
+    }
+}
+
+/// Says what has begun.
+fn started_lines(passage: &Passage) -> Vec<String> {
+    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
+}
+
+fn begun(passage: &Passage) -> Vec<JobId> {
+    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
+}
+
+fn waits_line(entry: &QueueEntry, why: &str) -> String {
+    match entry.waiting() {
+        1 => format!("It waits: {why}"),
+        waiting => format!("{waiting} wait: {why}"),
+    }
+}
+
+/// That nothing of the queue begins by itself, where that is so.
+fn nobody_starts(ctx: &Ctx) -> Vec<String> {
+    let is_watched = watch::running(ctx).is_some();
+    let said = (!is_watched).then(|| {
+        "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
+            .to_owned()
+    });
+    said.into_iter().collect()
+}
+
+/// Where an entry stands in its queue, and why it waits.
+fn standing_of(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Option<(usize, String)>, Error> {
+    let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
+    let standings = queue::standings(ctx, data, &Avoided::new())?;
+    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
+    Ok(own.map(|own| (own.position, why(&own))))
+}
+
+/// Why an entry has not begun, for people.
+fn why<P>(standing: &EntryStanding<P>) -> String {
+    match &standing.waits {
+        Some(reason) => reason.to_string(),
+        None => "it begins at the next look".to_owned(),
+    }
+}
+
+/// `explain` of what waits: the entry that the words call, if they call one.
+pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    if data.queues().entries.is_empty() {
+        return Ok(None);
+    }
+    let mut sorted = selection::sort(words, &data)?;
+    let called = sorted.take_jobs(&data)?;
+    let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
+    let [word] = called.as_slice() else { return Ok(None) };
+    let Ok(user) = app.requester()?.user(&data, &about) else { return Ok(None) };
+    let named = edit::named(&data, &user, word);
+    let Some(id) = named.first() else { return Ok(None) };
+    let Some(entry) = data.queues().entry(id) else { return Ok(None) };
+    let standings = queue::standings(ctx, &data, &Avoided::new())?;
+    let of = |standing: &EntryStanding<_>| data.queues().entries.get(standing.entry);
+    let Some(own) = standings.iter().find(|standing| of(standing) == Some(entry)) else {
+        return Ok(None);
+    };
+    let word = if entry.held.is_some() { "held" } else { "queued" };
+    let mut text = format!("{id} is {word}\n");
+    text += &format!("place: {} in {}, priority {}\n", own.position, entry.queue, entry.priority);
+    text += &format!("wants: {}\n", wants(&entry.spec.target));
+    text += &format!("why: {}\n", why(own));
+    let before = standings.iter().take_while(|standing| of(standing) != Some(entry));
+    let ahead: Vec<String> = before
+        .filter(|standing| of(standing).is_some_and(|other| other.queue == entry.queue))
+        .filter_map(|standing| {
+            of(standing).map(|other| format!("{} ({})", other.id(), why(standing)))
+        })
+        .collect();
+    if !ahead.is_empty() {
+        text += &format!("ahead: {}\n", ahead.join("; "));
+    }
+    if let Some(members) = members(entry) {
+        text += &format!("members: {} wait\n", members.len());
+    }
+    if let Some(sweep) = &entry.sweep {
+        text += &format!("sweep: {}\n", sweep.in_words());
+    }
+    let waited = time::age(ctx.clock.now().seconds_since(entry.since));
+    text += &format!("since: {waited}\n");
+    let wants = wants(&entry.spec.target);
+    let document = QueueEntryDocument { entry: part(entry, own, &wants) };
+    Ok(Some(Output::new(text, &document).notes(nobody_starts(ctx))))
+}
+
+fn part<'a, P>(
+    entry: &'a QueueEntry,
+    standing: &EntryStanding<P>,
+    wants: &'a str,
+) -> QueueEntryPart<'a> {
+    QueueEntryPart {
+        user: &entry.user,
+        window: entry.number,
+        name: entry.spec.name.as_deref(),
+        members: members(entry),
+        queue: &entry.queue,
+        position: standing.position,
+        priority: entry.priority.number(),
+        held: entry.held.is_some(),
+        reason: standing.waits.as_ref().map(ToString::to_string),
+        wants,
+        since: TimePart(entry.since),
+    }
+}
+
+/// `queue …`.
+pub(in crate::cli) fn run(app: &App, args: &QueueCommand) -> Outcome {
+    let state = |name: &str, state: QueueState| {
+        changed(app, name, &QueueEdit { state: Some(state), ..QueueEdit::default() }, edit::set)
+    };
+    match &args.step {
+        None if submits(args) => as_in_the_original(app, args),
+        None => list(app, &args.words),
+        Some(QueueStep::List(some)) => list(app, &some.words),
+        Some(QueueStep::Create(args)) => changed(app, &args.queue, &said(args)?, edit::create),
+        Some(QueueStep::Set(args)) => changed(app, &args.queue, &said(args)?, edit::set),
+        Some(QueueStep::Remove(of)) => {
+            edit::remove(app.ctx()?, &QueueName::new(of.queue.clone()))?;
+            let text = format!("Queue {} is forgotten.", of.queue);
+            Ok(Output::new(text, &QueueChangedDocument { queue: None }))
+        }
+        Some(QueueStep::Pause(of)) => state(&of.queue, QueueState::Paused),
+        Some(QueueStep::Resume(of)) => state(&of.queue, QueueState::Open),
+        Some(QueueStep::Drain(of)) => state(&of.queue, QueueState::Draining),
+        Some(QueueStep::Run(args)) => dispatch(app, args),
+    }
+}
+
+/// Whether `queue` is followed by more than one word: then it is about something to be submitted, as in the original.
+pub(in crate::cli) fn submits(args: &QueueCommand) -> bool {
+    args.step.is_none() && args.words.len() > 1
+}
+
+/// `queue USER [DIR] [TYPES] …`. Whose turn it is needs no permission here: what waits begins where there is a place.
+fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
+    let is_permission = |word: &String| word.starts_with("pm=");
+    let (permissions, words): (Vec<String>, Vec<String>) =
+        args.words.iter().cloned().partition(is_permission);
+    let typed = Submit {
+        words,
+        log_stage: args.log_stage,
+        no_tag: args.no_tag,
+        ..Submit::default()
+    };
+    let notes = permissions.into_iter().map(|word| {
+        format!("{word} is not needed: it begins on the first target that is free, whoever had it")
+    });
+    Ok(submit(app, &typed)?.notes(notes.collect::<Vec<_>>()))
+}
+
+/// What was said of a queue.
+fn said(args: &SetQueue) -> Result<QueueEdit, Error> {
+    let policy = args.policy.as_deref().map(|word| {
+        QueuePolicy::parse(word).ok_or_else(|| {
+            let known = QueuePolicy::ALL.map(QueuePolicy::as_str);
+            let hint = did_you_mean(word, known).unwrap_or_else(|| known.join(", "));
+            Error::usage(format!("--policy {word}: no such policy")).hint(hint)
+        })
+    });
+    let most = args.max_parallel.as_deref().map(|text| match text {
+        "none" => Ok(None),
+        text => text.parse().ok().filter(|most| *most > 0).map(Some).ok_or_else(|| {
+            Error::usage(format!("--max-parallel {text}: no number of jobs"))
+                .hint("as in --max-parallel 3, or none")
+        }),
+    });
+    let on = match args.on.as_slice() {
+        [] => None,
+        [none] if none == "none" => Some(Vec::new()),
+        on => Some(on.to_vec()),
+    };
+    Ok(QueueEdit { policy: policy.transpose()?, max_parallel: most.transpose()?, on, state: None })
+}
+
+fn changed(
+    app: &App,
+    name: &str,
+    edit: &QueueEdit,
+    change: fn(&Ctx, &QueueName, &QueueEdit) -> Result<Queue, Error>,
+) -> Outcome {
+    let queue = change(app.ctx()?, &QueueName::new(name), edit)?;
+    if !app.global.dry_run {
+        drop(pass::unless_watched(app.ctx()?)?);
+    }
+    let text = format!("Queue {}: {}.", queue.name, edit::in_words(&queue));
+    Ok(Output::new(text, &QueueChangedDocument { queue: Some(QueuePart::from(&queue)) }))
+}
+
+/// `queue list`.
+fn list(app: &App, words: &[String]) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let is_user = |word: &&String| data.user(&UserName::from(word.as_str())).is_some();
+    let (users, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_user);
+    let users: Vec<UserName> = users.into_iter().map(|name| UserName::from(name.as_str())).collect();
+    let names: Vec<QueueName> = names.into_iter().map(QueueName::new).collect();
+    for name in &names {
+        edit::find(&data, name)?;
+    }
+    let is_meant = |name: &QueueName| names.is_empty() || names.contains(name);
+    let is_theirs = |user: &UserName| users.is_empty() || users.contains(user);
+    let mut queues = data.queues().all();
+    queues.retain(|queue| is_meant(&queue.name));
+    let standings = queue::standings(ctx, &data, &Avoided::new())?;
+    let now = ctx.clock.now();
+    let mut rows = Vec::new();
+    let mut seen: Vec<(&QueueEntry, &EntryStanding<_>, String)> = Vec::new();
+    for standing in &standings {
+        let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
+        if is_meant(&entry.queue) && is_theirs(&entry.user) {
+            seen.push((entry, standing, wants(&entry.spec.target)));
+        }
+    }
+    for (entry, standing, wants) in &seen {
+        let name = entry.spec.name.clone().unwrap_or_default();
+        let members = members(entry).map(|members| members.len().to_string());
+        rows.push(vec![
+            format!("{} {}", entry.queue, standing.position),
+            entry.id().to_string(),
+            escape(&name).into_owned(),
+            members.unwrap_or_default(),
+            entry.priority.to_string(),
+            escape(wants).into_owned(),
+            time::age(now.seconds_since(entry.since)),
+            escape(&why(standing)).into_owned(),
+        ]);
+    }
+    let titles = ["QUEUE", "JOB", "NAME", "JOBS", "PRIORITY", "WANTS", "SINCE", "WHY IT WAITS"];
+    let mut text = if rows.is_empty() {
+        "Nothing waits. As in: tpu submit v4-8 -- python3 train.py\n".to_owned()
+    } else {
+        table::columns(&titles, &rows)
+    };
+    let told = queues.iter().filter(|queue| **queue != Queue::new(QueueName::usual()));
+    for queue in told {
+        text += &format!("{}: {}\n", queue.name, edit::in_words(queue));
+    }
+    let notes = if seen.is_empty() { Vec::new() } else { nobody_starts(ctx) };
+    let document = QueueDocument {
+        queues: queues.iter().map(QueuePart::from).collect(),
+        entries: seen.iter().map(|(entry, standing, wants)| part(entry, standing, wants)).collect(),
+    };
+    Ok(Output::new(text, &document).notes(notes))
+}
+
+/// How often `queue run` looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two questions whether it is to end.
+const POLL: Duration = Duration::from_millis(100);
+
+/// `queue run`: starts what waits, until nothing waits.
+fn dispatch(app: &App, args: &RunQueue) -> Outcome {
+    let ctx = app.ctx()?;
+    if let Some(monitor) = watch::running(ctx) {
+        return Err(Error::refused(format!("MONITOR does that already: process {}", monitor.pid))
+            .hint("`tpu queue` shows what waits; `tpu daemon stop` ends MONITOR"));
+    }
+    let ended = asked_to_end(&[SIGINT, SIGHUP, SIGTERM])?;
+    let mut started: Vec<JobId> = Vec::new();
+    loop {
+        let passage = pass::unless_watched(ctx)?;
+        for line in started_lines(&passage) {
+            app.tell(&line);
+        }
+        started.extend(begun(&passage));
+        if args.once || passage.waiting == 0 || ended.load(Ordering::Relaxed) {
+            let text = match passage.waiting {
+                0 => format!("Started {}; nothing waits.", counted(started.len(), "job")),
+                waiting => {
+                    format!("Started {}; {waiting} wait on.", counted(started.len(), "job"))
+                }
+            };
+            return Ok(Output::new(text, &WaitingChangedDocument::of(&[], &started)));
+        }
+        let until = ctx.clock.monotonic() + LOOK;
+        while !ended.load(Ordering::Relaxed) && ctx.clock.monotonic() < until {
+            ctx.clock.sleep(POLL);
+        }
+    }
+}
+
+/// What waits of a user, by words.
+fn chosen(app: &App, mut sorted: Sorted, data: &Data) -> Result<Vec<JobId>, Error> {
+    sorted.no_selector()?;
+    sorted.no_pair()?;
+    let words = sorted.take_jobs(data)?;
+    if words.is_empty() {
+        return Err(Error::usage("which of those that wait?").hint("`tpu queue` lists them"));
+    }
+    let user = app.user(data, sorted.user.take())?;
+    edit::called(data, &user, &words)
+}
+
+/// Those of these words that call what waits: for commands that are about jobs of any kind. The words without them.
+pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec<String>), Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let nothing = || Ok((Vec::new(), words.to_vec()));
+    if data.queues().entries.is_empty() {
+        return nothing();
+    }
+    let mut sorted = selection::sort(words, &data)?;
+    let Ok(called) = sorted.take_jobs(&data) else { return nothing() };
+    let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
+    let Ok(user) = app.requester()?.user(&data, &about) else { return nothing() };
+    let (mut ids, mut has_records) = (Vec::new(), false);
+    for word in &called {
+        let named = edit::named(&data, &user, word);
+        has_records |= crate::ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
+        has_records |= named.is_empty();
+        ids.extend(named);
+    }
+    let rest = if has_records || ids.is_empty() { words.to_vec() } else { Vec::new() };
+    Ok((ids, rest))
+}
+
+fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
+    let ctx = app.ctx()?;
+    let passage = if app.global.dry_run { Passage::default() } else { pass::unless_watched(ctx)? };
+    let mut lines: Vec<String> = ids.iter().map(|id| format!("{id} {what}.")).collect();
+    lines.extend(started_lines(&passage));
+    let started = begun(&passage);
+    Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(ids, &started)))
+}
+
+/// `hold`.
+pub(in crate::cli) fn hold(app: &App, args: &HoldJobs) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+    edit::hold(ctx, &ids, args.why.as_deref())?;
+    told(app, &ids, "is held")
+}
+
+/// `unhold` of what waits; `None` where the words call something else.
+pub(super) fn unhold(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
+    let (ids, rest) = waiting_of(app, words)?;
+    if ids.is_empty() || !rest.is_empty() {
+        return Ok(None);
+    }
+    if app.global.dry_run {
+        let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        return Ok(Some(Output::would(&format!("let {} begin", names.join(", ")))));
+    }
+    edit::unhold(app.ctx()?, &ids)?;
+    told(app, &ids, "begins when its turn comes").map(Some)
+}
+
+/// `dequeue`.
+pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let stars = args.words.iter().filter(|word| *word == "*").count();
+    let words: Vec<String> = args.words.iter().filter(|word| *word != "*").cloned().collect();
+    let sorted = selection::sort(&words, &data)?;
+    let ids = if args.all || stars > 0 {
+        sorted.nothing_else()?;
+        sorted.no_number()?;
+        let user = app.user(&data, sorted.user)?;
+        let entries = data.queues().entries.iter().filter(|entry| entry.user == user);
+        entries.map(QueueEntry::id).collect()
+    } else {
+        chosen(app, sorted, &data)?
+    };
+    if ids.is_empty() {
+        return Err(Error::not_found("nothing waits").hint("`tpu queue` lists what does"));
+    }
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let undone = ("nothing was taken out", "add -y to take it out without a question");
+    if !app.global.dry_run {
+        app.agree(&format!("Take {} out of the queue?", names.join(", ")), undone)?;
+    }
+    take_out(app, &ids)
+}
+
+/// Takes what waits out of the queue.
+pub(super) fn take_out(app: &App, ids: &[JobId]) -> Outcome {
+    edit::dequeue(app.ctx()?, ids)?;
+    told(app, ids, "waits no more, and never began")
+}
+
+/// `priority`.
+pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    if args.first {
+        let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+        edit::move_to_front(ctx, &ids)?;
+        return told(app, &ids, "comes before all others of its priority");
+    }
+    let Some((last, words)) = args.words.split_last().filter(|(_, words)| !words.is_empty()) else {
+        return Err(Error::usage("what, and how urgent?").hint("as in: tpu priority 12 80"));
+    };
+    let priority = priority(last)?;
+    let ids = chosen(app, selection::sort(words, &data)?, &data)?;
+    edit::set_priority(ctx, &ids, priority)?;
+    told(app, &ids, &format!("has priority {priority}"))
+}

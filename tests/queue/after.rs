@@ -1,0 +1,50 @@
+//! What waits for others begins when they have ended as it wants, and ends with the reason when they never will.
+
+use super::Lab;
+
+#[test]
+fn it_begins_when_others_have_ended_as_it_wants() {
+    let lab = Lab::new(8);
+    let first = lab.submit("local tag=base");
+    let ok = lab.submit_what(&format!("local after={first}"), "sleep 1000");
+    let any = lab.submit("local after_any=base");
+    let not = lab.submit(&format!("local after_not={first}"));
+    for waits in [ok, any, not] {
+        assert!(lab.why(waits).contains(&format!("after alice/{first}")), "{}", lab.why(waits));
+    }
+    assert_eq!(lab.running(), [first]);
+    lab.kill(first);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[any, not]);
+    let job = lab.env.job("alice", ok);
+    assert_eq!((&job["status"], &job["error"]), (&"error".into(), &"dependency".into()));
+    drop(lab.env.tpu(&format!("history {ok}")).exits(0).says(&["did not end well"]));
+    assert!(lab.waiting().is_empty());
+}
+
+#[test]
+fn a_group_has_ended_when_all_its_members_have() {
+    let lab = Lab::new(2);
+    let group = lab.submit_what("local --array 0-2", "true");
+    let after = lab.submit_what(&format!("local after={group}"), "true");
+    assert!(lab.why(after).starts_with("after alice/"), "{}", lab.why(after));
+    drop(lab.env.tpu("queue run").exits(0));
+    lab.env.wait_status(after, "finished");
+    let ends = lab.env.jobs("alice");
+    assert!(ends.iter().all(|job| job["status"] == "finished"), "{ends:#?}");
+    assert_eq!(ends.last().unwrap()["windows_id"], after, "it was the last to begin");
+}
+
+/// What comes back by its rule has not ended.
+#[test]
+fn a_lineage_counts_by_its_last_attempt() {
+    let lab = Lab::new(8);
+    let first = lab.submit_what("local rule=unknown:rerun", "false");
+    let after = lab.submit_what(&format!("local after={first}"), "true");
+    lab.env.wait_status(first, "error");
+    drop(lab.env.tpu("queue run --once").exits(0));
+    assert!(lab.why(after).contains("comes back"), "{}", lab.why(after));
+    drop(lab.env.tpu(&format!("rerun {first}")).exits(0));
+    let second = lab.env.jobs("alice").pop().unwrap()["windows_id"].as_u64().unwrap();
+    assert!(lab.why(after).contains(&format!("alice/{second}")), "{}", lab.why(after));
+}

@@ -1,0 +1,67 @@
+//! What waits is held, let go, taken back and killed by its number or its name, and is never lost or doubled by it.
+
+use super::{Lab, nobody};
+
+#[test]
+fn what_is_held_waits_until_it_is_let_go_and_others_go_by() {
+    let lab = Lab::new(1);
+    let first = lab.submit("local --name one");
+    let second = lab.submit("local --name two");
+    let third = lab.submit("local");
+    drop(lab.env.tpu("hold two --why data").exits(0));
+    assert_eq!(lab.why(second), "held by alice: data");
+    lab.kill(first);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[third]);
+    lab.kill(third);
+    let said = lab.env.tpu(&format!("unhold {second} --json")).exits(0).json();
+    assert_eq!(super::started(&said), [second]);
+    let held = lab.env.tpu("submit local --hold -- true");
+    drop(held);
+    drop(lab.env.tpu(&format!("hold {second}")).exits(4).says(&["does not wait: it is"]));
+    drop(lab.env.tpu("hold 99").exits(3).says(&["nothing of alice that waits"]));
+}
+
+#[test]
+fn what_is_taken_back_never_begins_and_its_number_is_no_others() {
+    let lab = Lab::new(1);
+    let first = lab.submit("local");
+    let group = lab.submit("local --array 0-4");
+    let other = lab.submit("local");
+    drop(lab.env.tpu(&format!("dequeue {group} -y")).exits(0));
+    assert_eq!(lab.waiting(), [other]);
+    drop(lab.env.tpu(&format!("kill {other} -y")).exits(0).says(&["never began"]));
+    assert_eq!((lab.env.queued(), lab.running()), (0, vec![first]));
+    let next = lab.submit("local");
+    assert!(next > other, "{next} is new");
+    drop(lab.env.tpu(&format!("reset-window-num {first}")).exits(4));
+}
+
+#[test]
+fn to_kill_a_group_is_to_kill_those_that_run_and_those_that_wait() {
+    let lab = Lab::new(2);
+    let group = lab.submit("local --array 0-4");
+    assert_eq!((lab.running().len(), lab.env.queued()), (2, 1));
+    drop(lab.env.tpu(&format!("kill {group} -y")).exits(0));
+    assert_eq!((lab.running().len(), lab.env.queued()), (0, 0));
+    assert_eq!(lab.queue()["entries"], nobody());
+}
+
+#[test]
+fn a_queue_in_which_something_waits_is_not_forgotten_and_one_that_drains_takes_nothing() {
+    let lab = Lab::new(1);
+    drop(lab.env.tpu("queue create night --on local").exits(0));
+    drop(lab.env.tpu("queue create night").exits(4).says(&["there is a queue night already"]));
+    drop(lab.env.tpu("queue create odd --on nonsense").exits(3).says(&["'nonsense' is no"]));
+    let first = lab.submit("local queue=night");
+    let second = lab.submit("v6e-16 queue=night");
+    assert!(lab.why(second).contains("none of local has room"), "{}", lab.why(second));
+    drop(lab.env.tpu("queue remove night").exits(4).says(&["1 entry wait"]));
+    drop(lab.env.tpu("queue drain night").exits(0));
+    drop(lab.env.tpu("submit local queue=night -- true").exits(4).says(&["takes nothing new"]));
+    lab.kill(first);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[second]);
+    drop(lab.env.tpu("queue remove night").exits(0));
+    drop(lab.env.tpu("queue remove default").exits(4).says(&["always there"]));
+}

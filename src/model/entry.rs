@@ -46,7 +46,7 @@ pub struct QueueEntry {
     pub held: Option<QueueHold>,
     /// What has to end before it begins.
     pub after: Vec<After>,
-    /// How often others of its queue have begun while it stood in front of them, and since when.
+    /// How often others have begun behind it while there was no place for it, and since when.
     pub passed: Passed,
     /// Host, account and tmux server at which it was submitted: it begins there.
     pub place: String,

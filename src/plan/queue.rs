@@ -2,8 +2,11 @@
 //!
 //! Higher priority comes first, then lower rank, then who was submitted first, over all queues. Each in turn takes the
 //! best place that those in front have left. In a queue that is `fifo` nobody begins while somebody in front of him
-//! finds no place; in one that is `backfill` he may, where he fits. Whoever has been passed so [ten times](PASSED_MOST)
-//! or for [an hour](PASSED_FOR_S) is kept the place where he would fit first.
+//! finds no place; in one that is `backfill` he may, where he fits. Those of other queues may in any case.
+//!
+//! So nobody is passed for ever: in each queue the first who finds no place, and would fit somewhere once others have
+//! gone, is kept that place when he has been passed [ten times](PASSED_MOST) or for [an hour](PASSED_FOR_S), by whomever.
+//! He counts as one at work from then on: else who takes his place under a limit would cost him the other one.
 //!
 //! Nothing is asked here: what is to be had the caller knows ([`Offers`]), and also who holds which place.
 
@@ -13,6 +16,7 @@ use std::fmt;
 
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::member::Array;
 use crate::model::queue::{Queue, QueuePolicy, QueueState, Queues};
 use crate::model::time::Timestamp;
 
@@ -33,6 +37,10 @@ pub trait Offers {
 
     /// It is given to that job.
     fn take(&mut self, entry: &QueueEntry, place: &Self::Place);
+
+    /// Whether an entry that finds no place would fit somewhere once others have gone from there. Without that, to be
+    /// passed costs it nothing.
+    fn fits_later(&self, entry: &QueueEntry) -> bool;
 
     /// Keeps the place where the entry would fit first, which nobody behind it gets. Which that is.
     fn keep(&mut self, entry: &QueueEntry) -> Option<String>;
@@ -134,23 +142,15 @@ pub enum WaitReason {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held(why) => f.write_str(why),
             Self::Paused(queue) => write!(f, "queue {queue} is paused"),
             Self::NoQueue(queue) => write!(f, "there is no queue {queue} any more"),
             Self::After(what) => f.write_str(what),
             Self::Absent => f.write_str("whoever waits for it has gone"),
             Self::Cap(cap) => cap.fmt(f),
             Self::Behind(job) => write!(f, "{job} is in front of it and finds no place"),
-            Self::NoPlace { why, kept: None } => f.write_str(why),
+            Self::Held(why) | Self::NoPlace { why, kept: None } => f.write_str(why),
             Self::NoPlace { why, kept: Some(kept) } => write!(f, "{why}; {kept} is kept for it"),
         }
-    }
-}
-
-impl WaitReason {
-    /// Whether those of its queue who begin meanwhile pass it.
-    fn is_passed(&self) -> bool {
-        matches!(self, Self::NoPlace { .. })
     }
 }
 
@@ -165,8 +165,9 @@ pub struct EntryStanding<P> {
     pub starts: Vec<P>,
     /// Why the rest of it waits.
     pub waits: Option<WaitReason>,
-    /// Who of its queue stands in front of it and finds no place: each of its jobs that begins passes that one.
-    pub passes: Option<JobId>,
+    /// Whom each of its jobs that begins passes: of each queue the first in front of it who finds no place and would
+    /// fit later.
+    pub passes: Vec<JobId>,
 }
 
 /// The order in which entries have their turn, by their places.
@@ -194,7 +195,7 @@ pub fn cap(
     };
     let name = &queue.name;
     let group = entry.id();
-    let at_once = entry.spec.array.as_ref().and_then(|array| array.at_once());
+    let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
     reached(at_work.queues.get(name), queue.max_parallel, &|| CapOf::Queue(name.clone()))
         .or_else(|| {
             let most = limits.get(&entry.user).copied();
@@ -214,6 +215,7 @@ pub fn stand<P: Offers>(
     let known: HashMap<QueueName, Queue> =
         queues.all().into_iter().map(|queue| (queue.name.clone(), queue)).collect();
     let mut lines: HashMap<&QueueName, Line> = HashMap::new();
+    let mut passed: Vec<JobId> = Vec::new();
     let mut standings = Vec::new();
     for at in order(&queues.entries) {
         let Some(entry) = queues.entries.get(at) else { continue };
@@ -224,7 +226,7 @@ pub fn stand<P: Offers>(
             position: line.length,
             starts: Vec::new(),
             waits: None,
-            passes: line.front.clone(),
+            passes: Vec::new(),
         };
         let Some(queue) = known.get(&entry.queue) else {
             standing.waits = Some(WaitReason::NoQueue(entry.queue.clone()));
@@ -247,16 +249,23 @@ pub fn stand<P: Offers>(
                         standing.starts.push(place);
                         None
                     }
-                    Err(why) => {
-                        let is_first = line.front.is_none();
-                        let kept = (is_first && is_starved(entry, now)).then(|| places.keep(entry));
-                        Some(WaitReason::NoPlace { why, kept: kept.flatten() })
-                    }
+                    Err(why) => Some(WaitReason::NoPlace { why, kept: None }),
                 }
             })
         });
-        if standing.waits.as_ref().is_some_and(WaitReason::is_passed) {
+        if !standing.starts.is_empty() {
+            standing.passes.clone_from(&passed);
+        }
+        if let Some(WaitReason::NoPlace { kept, .. }) = &mut standing.waits {
             line.front.get_or_insert_with(|| entry.id());
+            if !line.is_passed && places.fits_later(entry) {
+                line.is_passed = true;
+                passed.push(entry.id());
+                *kept = is_starved(entry, now).then(|| places.keep(entry)).flatten();
+                if kept.is_some() {
+                    at_work.add(entry.id(), Some(&queue.name), Some(entry.id()));
+                }
+            }
         }
         standings.push(standing);
     }
@@ -269,6 +278,8 @@ struct Line {
     length: usize,
     /// The first who is ready and finds no place.
     front: Option<JobId>,
+    /// Whether one of those would fit later: the first such is passed by whoever begins behind him.
+    is_passed: bool,
 }
 
 /// Why an entry would not begin wherever there was a place.

@@ -3,4 +3,5 @@
 mod choice;
 mod decide;
 mod diagnose;
+mod queue;
 mod slots;

@@ -88,7 +88,7 @@ pub struct Turn {
     /// Whether all that wait of it are started together.
     pub is_whole_group: bool,
     /// Who stood in front of it and found no place.
-    pub passes: Option<JobId>,
+    pub passes: Vec<JobId>,
 }
 
 /// Who was on a target by the facts when a plan was made: the claim knows records alone.

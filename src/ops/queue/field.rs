@@ -311,10 +311,25 @@ impl Offers for Field<'_> {
         self.choose_first(&entry.user, &entry.spec.ask, &first.target);
     }
 
+    fn fits_later(&self, entry: &QueueEntry) -> bool {
+        self.first_later(entry).is_some()
+    }
+
     fn keep(&mut self, entry: &QueueEntry) -> Option<String> {
+        let at = self.first_later(entry)?;
+        let best = self.hosts.get_mut(at)?;
+        best.closed = Some(format!("kept for {}", entry.id()));
+        Some(best.target.to_string())
+    }
+}
+
+impl Field<'_> {
+    /// Among machines with room for several the one where an entry would fit first. A whole target nobody gets by
+    /// halves: it goes to the first who wishes for it.
+    fn first_later(&self, entry: &QueueEntry) -> Option<usize> {
         let wish = self.wish(entry);
         let Ok(Way::Machines(machines)) = wish.way(self.data) else { return None };
-        let could = |candidate: &&mut Candidate| {
+        let could = |(_, candidate): &(usize, &Candidate)| {
             machines.iter().any(|target| target.name == candidate.target)
                 && matches!(
                     candidate.give(&wish.ask),
@@ -322,13 +337,10 @@ impl Offers for Field<'_> {
                 )
         };
         // Where the fewest are at work there is the least to wait for.
-        let best = self.hosts.iter_mut().filter(could).min_by_key(|there| there.tenants.len())?;
-        best.closed = Some(format!("kept for {}", entry.id()));
-        Some(best.target.to_string())
+        let best = self.hosts.iter().enumerate().filter(could);
+        best.min_by_key(|(_, there)| there.tenants.len()).map(|(at, _)| at)
     }
-}
 
-impl Field<'_> {
     /// One who came earlier has chosen.
     pub fn choose_first(&mut self, user: &UserName, ask: &Ask, target: &TargetName) {
         self.rows.retain(|row| row.target != *target || row.is_shared);

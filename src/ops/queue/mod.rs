@@ -132,7 +132,8 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
         Some(rest) => entry.spec.array = Some(rest),
         None => drop(queues.take(&turn.entry)),
     }
-    if let Some(front) = turn.passes.as_ref().and_then(|front| queues.entry_mut(front)) {
+    for passed in &turn.passes {
+        let Some(front) = queues.entry_mut(passed) else { continue };
         front.passed.times = front.passed.times.saturating_add(1);
         front.passed.since.get_or_insert(now);
     }

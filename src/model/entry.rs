@@ -291,7 +291,12 @@ impl QueueEntry {
 fn is_usual(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Bool(said) => *said == (key == "monitor"),
+        Value::Bool(said) => match key {
+            "monitor" => *said,
+            "force" | "log_stage" => !said,
+            // Of others both words say something: `reclaimable` may be unsaid.
+            _ => false,
+        },
         Value::Array(list) => list.is_empty(),
         Value::Object(members) => members.is_empty(),
         Value::Number(_) | Value::String(_) => false,

@@ -210,7 +210,7 @@ impl Queues {
             entries.push(entry.write(at));
         }
         let environments: Vec<Value> =
-            environments.into_iter().map(|env| entry::write_environment(env)).collect();
+            environments.into_iter().map(entry::write_environment).collect();
         let members = [
             ("queues", self.named.iter().map(Queue::write).collect::<Vec<_>>()),
             ("environments", environments),
@@ -219,5 +219,354 @@ impl Queues {
         let members: Map<String, Value> =
             members.into_iter().map(|(key, list)| (key.to_owned(), Value::Array(list))).collect();
         Value::Object(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use super::*;
+    use crate::model::capacity::{Ask, GpuAsk, Memory};
+    use crate::model::data::Data;
+    use crate::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueHold};
+    use crate::model::ids::{JobNumber, UserName};
+    use crate::model::member::{Array, Member};
+    use crate::model::policy::Policy;
+    use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
+    use crate::model::time::Timestamp;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_795_161_700 + second)
+    }
+
+    /// One with which nothing is but what must be.
+    fn entry(number: u32, target: TargetRequest, env: &Environment) -> QueueEntry {
+        QueueEntry {
+            user: UserName::from("alice"),
+            number: JobNumber(number),
+            queue: QueueName::usual(),
+            spec: JobSpec { queue: Some(QueueName::usual()), ..JobSpec::on(target) },
+            force: false,
+            env: env.clone(),
+            since: at(0),
+            priority: Priority::default(),
+            rank: 0,
+            held: None,
+            after: Vec::new(),
+            passed: Passed::default(),
+            place: String::new(),
+            keeper: None,
+            staged: None,
+        }
+    }
+
+    fn named(name: &str) -> TargetRequest {
+        TargetRequest::Named(name.to_owned())
+    }
+
+    fn any(reclaimable: Option<bool>) -> TargetRequest {
+        TargetRequest::Any(AnyOf { reclaimable, ..AnyOf::default() })
+    }
+
+    /// With every member of an entry and of its specification other than usual. Which target was chosen, and why, is
+    /// said when it begins.
+    fn full(number: u32) -> QueueEntry {
+        let queue = QueueName::from("night");
+        let target = TargetRequest::Any(AnyOf {
+            types: vec!["v2".to_owned(), "v3+".to_owned()],
+            among: vec!["gpu[1-2]".to_owned()],
+            policy: Some(Policy::Frugal),
+            reclaimable: Some(true),
+        });
+        let spec = JobSpec {
+            name: Some("z0".to_owned()),
+            array: Some(Array::parse("0-3,7%2").unwrap()),
+            member: Some(Member { group: JobNumber(12), index: 3 }),
+            target,
+            chosen: None,
+            dir: Some(2),
+            configs: vec![("lr".to_owned(), "0.1 = x".to_owned())],
+            words: vec!["--fast".to_owned(), String::new()],
+            command: Some(vec!["python".into(), OsString::from_vec(b"a\xffb".to_vec())]),
+            tag: Some("sweep".to_owned()),
+            notes: Some("naïve \"one\"\n".to_owned()),
+            rules: Some("pre".to_owned()),
+            monitor: false,
+            log_stage: true,
+            ask: Ask { gpus: GpuAsk::Count(2), cpus: Some(8), memory: Some(Memory(1536)) },
+            options: [("time", "1:00"), ("gres", "a"), ("gres", "b")].into_iter().collect(),
+            queue: Some(queue.clone()),
+        };
+        let after = |which, number, member| After {
+            which,
+            job: JobId::new(UserName::from("bob"), JobNumber(number)),
+            member,
+        };
+        QueueEntry {
+            user: UserName::from("alice"),
+            number: JobNumber(number),
+            queue,
+            spec,
+            force: true,
+            env: vec!["PATH=/bin".into(), OsString::from_vec(b"ODD=\xfe".to_vec())].into(),
+            since: at(1),
+            priority: Priority::parse("100").unwrap(),
+            rank: -7,
+            held: Some(QueueHold {
+                by: "bob".to_owned(),
+                since: at(2),
+                why: Some("later".to_owned()),
+            }),
+            after: vec![
+                after(AfterWhich::Ok, 3, None),
+                after(AfterWhich::Any, 4, Some(0)),
+                after(AfterWhich::Not, 5, Some(7)),
+            ],
+            passed: Passed { times: 9, since: Some(at(3)) },
+            place: "5eed".to_owned(),
+            keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
+            staged: Some("/stage/12".to_owned()),
+        }
+    }
+
+    fn written(queues: &Queues) -> String {
+        queues.write().to_string()
+    }
+
+    fn read(text: &str) -> Queues {
+        Queues::read(Json::new(text), &Path::Root).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    }
+
+    #[test]
+    fn queues_read_back_as_they_were_written() {
+        let mut queues = Queues::default();
+        assert_eq!(read(&written(&queues)), queues, "nothing");
+        assert_eq!(read("{}"), queues, "no members");
+        queues.set(Queue::new(QueueName::from("plain")));
+        queues.set(Queue {
+            name: QueueName::from("night"),
+            policy: QueuePolicy::Fifo,
+            max_parallel: Some(3),
+            on: vec!["gpu1".to_owned(), "v4+".to_owned()],
+            state: QueueState::Paused,
+        });
+        let usual = QueueName::usual();
+        queues.set(Queue { state: QueueState::Draining, ..Queue::new(usual) });
+        let env = Environment::default();
+        queues.entries = vec![full(12), entry(13, named("gpu1"), &env), full(14)];
+        queues.entries.extend([None, Some(false), Some(true)].map(|it| entry(15, any(it), &env)));
+        let of_these = Ask { gpus: GpuAsk::These(vec![0, 2]), ..Ask::default() };
+        let mut last = entry(16, named("gpu1"), &env);
+        last.spec = JobSpec { ask: of_these, dir: None, ..last.spec };
+        last.priority = Priority::parse("0").unwrap();
+        last.held = Some(QueueHold { by: "tpu".to_owned(), since: at(5), why: None });
+        queues.entries.push(last);
+        let text = written(&queues);
+        assert_eq!(read(&text), queues, "{text}");
+        assert_eq!(written(&read(&text)), text);
+    }
+
+    #[test]
+    fn a_document_keeps_its_queues_and_without_a_change_its_bytes() {
+        let mut data = Data::empty();
+        assert!(data.add_user(&UserName::from("alice")));
+        let before = data.to_text();
+        assert_eq!(Data::parse(before.as_bytes()).unwrap().to_text(), before);
+        assert!(!before.contains("\"queue\"") && !before.contains("\"waiting\""), "{before}");
+        data.queues_mut().set(Queue::new(QueueName::from("night")));
+        data.queues_mut().entries = vec![full(12), full(13)];
+        let text = data.to_text();
+        let again = Data::parse(text.as_bytes()).unwrap();
+        assert_eq!(again.queues(), data.queues());
+        assert_eq!(again.to_text(), text);
+        assert!(!text.contains("\"waiting\""), "{text}");
+
+        // By hand, and by a version that says more: what is usual may be said, and nothing is taken for a change.
+        let odd =
+            text.replacen("\"since\"", "\"said_later\": [1e-05],  \"force\" :true, \"since\"", 1);
+        assert_ne!(odd, text);
+        assert_eq!(Data::parse(odd.as_bytes()).unwrap().to_text(), odd);
+        let mut data = Data::parse(b"{\"users\":{},\"waiting\" : [ ]}\n").unwrap();
+        assert_eq!(data.to_text(), "{\"users\":{},\"waiting\" : [ ]}\n");
+        data.queues_mut().set(Queue::new(QueueName::from("night")));
+        assert!(data.queues_mut().remove(&QueueName::from("night")));
+        assert_eq!(data.to_text(), "{\"users\":{},\"waiting\" : [ ]}\n", "there and back");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        let whole = r#"{"queues":[{"name":"n"}],"entries":[{"user":"a","number":1,"since":
+            "2026-11-20T14:02:11Z","target":"t","priority":50,"after":["ok:a/1"],"array":"0-3"}]}"#;
+        assert_eq!(read(whole).entries.len(), 1);
+        let odd = [
+            ("\"user\":\"a\",", "", "entries[0].user"),
+            ("\"number\":1", "\"number\":-1", "entries[0].number"),
+            ("2026-11-20T14:02:11Z", "today", "entries[0].since"),
+            ("\"priority\":50", "\"priority\":101", "entries[0].priority"),
+            ("ok:a/1", "ok:a", "entries[0].after[0]"),
+            ("0-3", "3-0", "entries[0].array"),
+            ("\"name\":\"n\"", "\"policy\":\"fifo\"", "queues[0].name"),
+            ("\"name\":\"n\"", "\"name\":\"n\",\"state\":\"shut\"", "queues[0].state"),
+        ];
+        for (was, is, place) in odd {
+            let text = whole.replace(was, is);
+            assert_ne!(text, whole);
+            let error = Queues::read(Json::new(&text), &Path::Root).unwrap_err().to_string();
+            assert!(error.contains(place), "{error}");
+        }
+        // Whose environment is not there begins with none, and keeps nobody else from being read.
+        let text = whole.replace("\"number\":1", "\"number\":1,\"env\":7");
+        assert_eq!(read(&text).entries[0].env, Environment::default());
+    }
+
+    /// Three who waited in line before there was a queue, one of them with nothing written down to be started.
+    const LINE: &str = r#"{
+    "users": {
+        "alice": {"id": 0, "windows_offset": 7, "job_data": []},
+        "bob": {"id": 1, "windows_offset": 1, "job_data": []}
+    },
+    "waiting": [
+        {"types": ["v2", "v3+"], "reclaimable": false, "id": "1f", "user": "alice", "owner": "h:b:1:2",
+         "since": "2026-11-20T14:02:11Z", "seen": "2026-11-20T14:03:11Z", "place": "5eed",
+         "run": {"dir": 2, "configs": [["lr", "0.1"]], "words": [], "tag": null, "rule": "pre", "monitor": true,
+                 "notes": null, "log_stage": false, "command": ["python", {"b64": "Yf9i"}], "force": true,
+                 "env": ["PATH=/bin"]}},
+        {"types": ["v4"], "reclaimable": null, "id": "2a", "user": "bob", "owner": "h:b:3:4",
+         "since": "2026-11-20T14:02:12Z", "place": "5eed", "run": null},
+        {"types": [], "reclaimable": null, "among": ["gpu[1-2]"], "policy": "frugal", "id": "2b", "user": "bob",
+         "owner": "h:b:5:6", "since": "2026-11-20T14:02:13Z", "place": "5eed", "run": {"dir": 1}},
+        {"types": ["v4"], "reclaimable": null, "id": "3c", "user": "alice", "owner": "h:b:7:8",
+         "since": "2026-11-20T14:02:14Z", "place": "", "run": {"dir": null}},
+        {"types": ["v4"], "reclaimable": null, "id": "4d", "user": "gone", "owner": "h:b:9:9",
+         "since": "2026-11-20T14:02:15Z", "place": "", "run": {"dir": 1}}
+    ]
+}
+"#;
+
+    #[test]
+    fn who_waited_in_line_stands_in_the_queue_with_a_number() {
+        let data = Data::parse(LINE.as_bytes()).unwrap();
+        let entries = &data.queues().entries;
+        let ids: Vec<String> = entries.iter().map(|entry| entry.id().to_string()).collect();
+        assert_eq!(ids, ["alice/7", "bob/1", "alice/8"]);
+        let again = Data::parse(LINE.as_bytes()).unwrap();
+        assert_eq!(again.queues(), data.queues(), "whoever reads it gives them these numbers");
+
+        let second = |text: &str| Timestamp::parse_rfc3339(text).unwrap();
+        let any_of = AnyOf {
+            types: vec!["v2".to_owned(), "v3+".to_owned()],
+            reclaimable: Some(false),
+            ..AnyOf::default()
+        };
+        let env: Environment = vec![OsString::from("PATH=/bin")].into();
+        let first = entry(7, TargetRequest::Any(any_of), &env);
+        let spec = JobSpec {
+            dir: Some(2),
+            configs: vec![("lr".to_owned(), "0.1".to_owned())],
+            rules: Some("pre".to_owned()),
+            command: Some(vec!["python".into(), OsString::from_vec(b"a\xffb".to_vec())]),
+            ..first.spec.clone()
+        };
+        let keeper = |owner: &str, seen| Keeper { owner: owner.to_owned(), seen: second(seen) };
+        let expected = QueueEntry {
+            spec,
+            force: true,
+            since: second("2026-11-20T14:02:11Z"),
+            place: "5eed".to_owned(),
+            keeper: Some(keeper("h:b:1:2", "2026-11-20T14:03:11Z")),
+            ..first
+        };
+        assert_eq!(entries[0], expected);
+        assert_eq!(entries[1].keeper, Some(keeper("h:b:5:6", "2026-11-20T14:02:13Z")));
+        let TargetRequest::Any(any_of) = &entries[1].spec.target else { panic!("{entries:?}") };
+        assert_eq!(
+            (any_of.among.as_slice(), any_of.policy),
+            (&["gpu[1-2]".to_owned()][..], Some(Policy::Frugal))
+        );
+    }
+
+    #[test]
+    fn whoever_changes_the_document_writes_the_numbers_down() {
+        let mut data = Data::parse(LINE.as_bytes()).unwrap();
+        let queues = data.queues().clone();
+        let alice = UserName::from("alice");
+        assert_eq!(data.next_number(&alice, None), Some(JobNumber(9)), "no number is given twice");
+        data.set_ack(true);
+        let text = data.to_text();
+        let value = data.to_value();
+        assert_eq!(value["waiting"], json!([]));
+        assert_eq!(value["queue"]["entries"].as_array().map(Vec::len), Some(3));
+        assert_eq!(value["users"]["alice"]["windows_offset"], json!(10));
+        assert_eq!(value["users"]["bob"]["windows_offset"], json!(2));
+        let again = Data::parse(text.as_bytes()).unwrap();
+        assert_eq!(*again.queues(), queues);
+        assert_eq!(again.to_text(), text);
+
+        // Where the count was set back what waits keeps its numbers.
+        let mut back = again.clone();
+        back.user_mut(&alice).unwrap().windows_offset = 1;
+        assert_eq!(back.next_number(&alice, None), Some(JobNumber(9)));
+
+        // A version that knows only the line stood somebody in it meanwhile: behind those who have numbers.
+        let late = LINE.replace("14:02:11Z", "14:09:11Z");
+        let late: Value = serde_json::from_str(&late).unwrap();
+        let mut both = value;
+        both["waiting"] = json!([late["waiting"][0]]);
+        let both = again.replaced(&both).unwrap();
+        let ids: Vec<String> = both.queues().entries.iter().map(|e| e.id().to_string()).collect();
+        assert_eq!(ids, ["alice/7", "bob/1", "alice/8", "alice/10"]);
+    }
+
+    #[test]
+    fn an_environment_of_many_stands_in_the_file_once() {
+        let words = |text: &str| -> Environment { vec![OsString::from(text)].into() };
+        let (one, same, other) = (words("A=1"), words("A=1"), words("A=2"));
+        let of = |number, env| entry(number, named("gpu1"), env);
+        let entries = vec![of(1, &one), of(2, &same), of(3, &other), of(4, &one)];
+        let queues = Queues { entries, ..Queues::default() };
+        let value = queues.write();
+        assert_eq!(value["environments"], json!([["A=1"], ["A=2"]]));
+        let again = read(&value.to_string());
+        assert_eq!(again, queues);
+        let env = |at: usize| &again.entries[at].env;
+        assert!(Arc::ptr_eq(env(0), env(1)) && Arc::ptr_eq(env(0), env(3)));
+        assert!(!Arc::ptr_eq(env(0), env(2)));
+    }
+
+    #[test]
+    fn a_long_queue_is_a_small_file() {
+        let env: Environment = (0..30)
+            .map(|at| OsString::from(format!("CONDA_{at}={}", "/home/alice/miniforge3".repeat(5))))
+            .collect();
+        let job = |number: u32, array: Option<&str>| {
+            let mut new = entry(number, any(None), &env);
+            new.place = "5eed5eed5eed5eed".to_owned();
+            new.staged = Some(format!("/home/alice/staging/20261120_140211-{number:08}"));
+            new.spec.array = array.map(|array| Array::parse(array).unwrap());
+            new.spec.name = Some(format!("imagenet-{number}"));
+            new.spec.configs = (0..4)
+                .map(|key| (format!("config.training.rate_{key}"), format!("0.000{number}")))
+                .collect();
+            new
+        };
+        let size = |entries: Vec<QueueEntry>| {
+            let mut data = Data::empty();
+            assert!(data.add_user(&UserName::from("alice")));
+            *data.queues_mut() = Queues { entries, ..Queues::default() };
+            let text = data.to_text();
+            assert_eq!(Data::parse(text.as_bytes()).unwrap().queues(), data.queues());
+            text.len()
+        };
+        let single = size((1..=10_000).map(|number| job(number, None)).collect());
+        assert!(single < 10_000_000, "{single} bytes");
+        // Every other one has begun: what is left of a group is longest then.
+        let rest: Vec<String> =
+            (0..2000).step_by(2).map(|member: u32| member.to_string()).collect();
+        let arrays = [Some("0-999%8"), Some(&*rest.join(","))];
+        let groups =
+            size((1..=10).map(|number| job(number, arrays[number as usize % 2])).collect());
+        assert!(groups < 1_000_000, "{groups} bytes");
     }
 }

@@ -41,8 +41,8 @@ pub use jobs::{
 pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub use queue::{
-    Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, SomeQueues,
-    Submit,
+    Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue,
+    SomeQueues, Submit,
 };
 pub use state::{DataStep, Init, State};
 pub use targets::{
@@ -174,7 +174,7 @@ pub enum Command {
         after_not=W (failed); W is a number, a name or a tag"
     )]
     Submit(Deferred<Submit>),
-    /// Show what waits, in which order and why; make and change queues
+    /// Show what waits and why; make and change queues
     Queue(Deferred<QueueCommand>),
     /// Let what waits not begin
     #[command(
@@ -239,7 +239,7 @@ pub enum Command {
     /// Archive records whose window is gone for certain (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
     ClearZombieJobs(Deferred<Clear>),
-    /// Let a job begin that somebody holds, or its engine for a time
+    /// Let a job begin that somebody or its engine holds
     #[command(after_help = "Examples:\n  tpu unhold 7\n  tpu unhold w=7 alice")]
     Unhold(Deferred<Words>),
     /// Tag a job

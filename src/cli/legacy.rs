@@ -72,7 +72,10 @@ pub const GONE: &[(&str, &str)] = &[
     ("lock-code", LOCKS),
     ("unlock-code", LOCKS),
     ("rm-lock", "a reservation ends by itself; before that: tpu release TARGET"),
-    ("dqr", "let it begin before others: tpu priority W --first; elsewhere: tpu dequeue W, tpu run TARGET"),
+    (
+        "dqr",
+        "let it begin before others: tpu priority W --first; elsewhere: tpu dequeue W, tpu run TARGET",
+    ),
     ("upd-staging-info", "nothing has to be told: what waits begins by itself (tpu queue)"),
     ("cc", "copy it with: tpu cp PATH ZONE"),
     ("cca", "copy it with: tpu cp PATH ZONE"),

@@ -235,6 +235,7 @@ mod tests {
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
+    use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
 
     fn at(second: i64) -> Timestamp {
@@ -259,6 +260,7 @@ mod tests {
             place: String::new(),
             keeper: None,
             staged: None,
+            sweep: None,
         }
     }
 
@@ -328,6 +330,7 @@ mod tests {
             place: "5eed".to_owned(),
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
             staged: Some("/stage/12".to_owned()),
+            sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }
 

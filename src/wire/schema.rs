@@ -89,7 +89,7 @@ documents! {
     LaunchedGroupDocument<'_>: "run";
     LaunchPlanDocument<'_>: "run";
     WaitPlanDocument<'_>: "run";
-    SubmittedDocument<'_>: "submit";
+    SubmittedDocument<'_>: "submit", "queue";
     QueueDocument<'_>: "queue";
     QueueChangedDocument<'_>: "queue";
     QueueEntryDocument<'_>: "explain";

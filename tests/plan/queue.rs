@@ -128,6 +128,7 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         place: String::new(),
         keeper: asked.is_awaited.then(keeper),
         staged: None,
+        sweep: None,
     }
 }
 
@@ -235,11 +236,10 @@ impl World {
         };
         match step {
             Step::Submit(asked) if self.waiters.len() < MOST_ENTRIES => self.submit(asked),
-            Step::Submit(_) => {}
             Step::End(at) if !self.running.is_empty() => {
                 self.running.remove(at % self.running.len());
             }
-            Step::End(_) => {}
+            Step::Submit(_) | Step::End(_) => {}
             Step::Hold(at) => change(self.waiter(*at), &|one| one.is_held ^= true),
             Step::Ready(at) => change(self.waiter(*at), &|one| one.is_unready ^= true),
             Step::Leave(at) => change(self.waiter(*at), &|one| one.is_left ^= true),

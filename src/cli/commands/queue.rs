@@ -8,269 +8,32 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{
-    Dequeue, HoldJobs, QueueCommand, QueueStep, Run, RunQueue, SetPriority, SetQueue, Submit,
+    Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
 };
 use crate::cli::print::{Output, table};
 use crate::model::data::Data;
-use crate::model::entry::{After, AfterWhich, Priority, QueueEntry};
-use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
-use crate::model::member::{Array, Member};
+use crate::model::entry::QueueEntry;
+use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
-use crate::model::spec::TargetRequest;
-use crate::model::sweep::Sweep;
 use crate::model::time;
 use crate::ops::error::did_you_mean;
-use crate::ops::launch::RunRequest;
 use crate::ops::queue;
 use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
-use crate::ops::queue::submit::{self, Submission};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::EntryStanding;
 use crate::text::{counted, escape};
-use crate::wire::jobs::JobIdPart;
 use crate::wire::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
-    SubmittedDocument, SubmittedPart, WaitingChangedDocument, members,
+    WaitingChangedDocument, members,
 };
 use crate::wire::words::TimePart;
 
-use super::choose::Begins;
-use super::run::request;
-
-/// Keys of `submit` that are no configs.
-const KEYS: [&str; 5] = ["queue", "priority", "after", "after_any", "after_not"];
-
-/// `submit`.
-pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
-    let ctx = app.ctx()?;
-    let data = ctx.data()?;
-    let (pairs, words) = own_pairs(&args.words);
-    let typed = Run {
-        words,
-        quiet: true,
-        force: args.force,
-        apply: false,
-        no_tag: args.no_tag,
-        ask_notes: false,
-        auto: false,
-        norm: args.norm,
-        pre: args.pre,
-        wait: true,
-        policy: args.policy.clone(),
-        log_stage: args.log_stage,
-        name: args.name.clone(),
-        array: args.array.clone(),
-        of_kind: args.of_kind.clone(),
-        command: args.command.clone(),
-    };
-    let mut request = request(app, &typed, &data, Begins::InTurn)?;
-    let mut how = submission(&data, &request.user, &pairs)?;
-    how.is_held = args.hold;
-    how.sweep = sweep(args, &mut request)?;
-    if app.global.dry_run {
-        let what = format!("queue {} for {}", jobs_of(&request), wants(&request.spec.target));
-        return Ok(Output::would(&what));
-    }
-    let id = submit::enter(ctx, &request, &how)?;
-    let passage = pass::unless_watched(ctx)?;
-    let data = ctx.data()?;
-    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
-    let mut lines = vec![match &members {
-        None => format!("Queued {id} in {}.", how.queue),
-        Some(members) => {
-            format!("Queued {} of group {id} in {}.", counted(members.len(), "job"), how.queue)
-        }
-    }];
-    lines.extend(started_lines(&passage));
-    let mut notes = Vec::new();
-    if let Some(entry) = data.queues().entry(&id) {
-        lines.extend(standing_of(ctx, &data, &id)?.map(|(_, why)| waits_line(entry, &why)));
-        notes.extend(nobody_starts(ctx));
-    }
-    let started: Vec<JobId> = begun(&passage);
-    let document = SubmittedDocument {
-        jobs: vec![SubmittedPart {
-            user: &id.user,
-            window: id.window,
-            name: request.spec.name.as_deref(),
-            members,
-        }],
-        started: started.iter().map(JobIdPart::from).collect(),
-    };
-    Ok(Output::new(lines.join("\n"), &document).notes(notes))
-}
-
-/// Takes out what only `submit` understands.
-fn own_pairs(words: &[String]) -> (Vec<(String, String)>, Vec<String>) {
-    let mut pairs = Vec::new();
-    let mut rest = Vec::new();
-    for word in words {
-        match word.split_once('=') {
-            Some((key, value)) if KEYS.contains(&key) => {
-                pairs.push((key.to_owned(), value.to_owned()));
-            }
-            _ => rest.push(word.clone()),
-        }
-    }
-    (pairs, rest)
-}
-
-/// How a job waits, by the keys of its own.
-fn submission(
-    data: &Data,
-    user: &UserName,
-    pairs: &[(String, String)],
-) -> Result<Submission, Error> {
-    let mut how = Submission::default();
-    for (key, value) in pairs {
-        let which = match key.as_str() {
-            "queue" => {
-                how.queue = QueueName::new(value.clone());
-                continue;
-            }
-            "priority" => {
-                how.priority = priority(value)?;
-                continue;
-            }
-            "after" => AfterWhich::Ok,
-            "after_any" => AfterWhich::Any,
-            _ => AfterWhich::Not,
-        };
-        for word in value.split(',') {
-            how.after.extend(after(data, user, which, word)?);
-        }
-    }
-    Ok(how)
-}
-
-fn priority(text: &str) -> Result<Priority, Error> {
-    Priority::parse(text).ok_or_else(|| {
-        Error::usage(format!("priority {text}: no number from 0 to 100"))
-            .hint("higher ones come first; without a word it is 50")
-    })
-}
-
-/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
-fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<Vec<After>, Error> {
-    let (owner, called) = match word.rsplit_once('/') {
-        Some((owner, called)) => (UserName::from(owner), called),
-        None => (user.clone(), word),
-    };
-    if let Some(member) = Member::parse(called) {
-        let job = JobId::new(owner, member.group);
-        return Ok(vec![After { which, job, member: Some(member.index) }]);
-    }
-    if let Ok(number) = called.parse() {
-        let job = JobId::new(owner, JobNumber(number));
-        return Ok(vec![After { which, job, member: None }]);
-    }
-    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
-    let user = crate::ops::ctx::user_of(data, &owner)?;
-    let records = user.jobs().iter().filter(|job| job.child.is_none());
-    let records =
-        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
-    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
-    let entries = entries.filter(|entry| {
-        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
-    });
-    let ids: Vec<JobId> =
-        records.map(crate::model::job::Job::id).chain(entries.map(QueueEntry::id)).collect();
-    if ids.is_empty() {
-        return Err(Error::not_found(format!(
-            "no job of {owner} has the number, name or tag '{called}'"
-        ))
-        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
-    }
-    Ok(ids.into_iter().map(|job| After { which, job, member: None }).collect())
-}
-
-/// Makes a group of the values that differ.
-fn sweep(args: &Submit, request: &mut RunRequest) -> Result<Option<Sweep>, Error> {
-    if args.sweep || args.zip {
-        let sweep = Sweep::take(&mut request.spec.configs, args.zip).map_err(|error| {
-            Error::usage(error.to_string())
-                .hint("as in: tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep")
-        })?;
-        let last = sweep.members().saturating_sub(1);
-        request.spec.array = group(&format!("0-{last}"), args.at_once)?;
-        return Ok(Some(sweep));
-    }
-    if let Some(at_once) = args.at_once {
-        let Some(array) = &request.spec.array else {
-            return Err(Error::usage("--at-once is about a group")
-                .hint("as in: tpu submit v4-8 --array 0-9 --at-once 2"));
-        };
-        request.spec.array = group(&array.to_string(), Some(at_once))?;
-    }
-    Ok(None)
-}
-
-fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
-    let plain = members.split('%').next().unwrap_or_default();
-    let text = at_once.map_or_else(|| members.to_owned(), |most| format!("{plain}%{most}"));
-    let bad = |error: crate::model::pattern::BadPattern| {
-        Error::usage(format!("{text}: {error}")).hint("as in --array 0-9 --at-once 2")
-    };
-    Array::parse(&text).map(Some).map_err(bad)
-}
-
-fn jobs_of(request: &RunRequest) -> String {
-    let count = request.spec.array.as_ref().map_or(1, |array| array.indexes().len());
-    counted(count, "job")
-}
-
-fn wants(target: &TargetRequest) -> String {
-    match target {
-        TargetRequest::Named(name) => name.clone(),
-        TargetRequest::Any(any_of) => any_of.in_words(),
-    }
-}
-
-/// Says what has begun.
-fn started_lines(passage: &Passage) -> Vec<String> {
-    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
-}
-
-fn begun(passage: &Passage) -> Vec<JobId> {
-    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
-}
-
-fn waits_line(entry: &QueueEntry, why: &str) -> String {
-    match entry.waiting() {
-        1 => format!("It waits: {why}"),
-        waiting => format!("{waiting} wait: {why}"),
-    }
-}
-
-/// That nothing of the queue begins by itself, where that is so.
-fn nobody_starts(ctx: &Ctx) -> Vec<String> {
-    let is_watched = watch::running(ctx).is_some();
-    let said = (!is_watched).then(|| {
-        "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
-            .to_owned()
-    });
-    said.into_iter().collect()
-}
-
-/// Where an entry stands in its queue, and why it waits.
-fn standing_of(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Option<(usize, String)>, Error> {
-    let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
-    let standings = queue::standings(ctx, data, &Avoided::new())?;
-    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
-    Ok(own.map(|own| (own.position, why(&own))))
-}
-
-/// Why an entry has not begun, for people.
-fn why<P>(standing: &EntryStanding<P>) -> String {
-    match &standing.waits {
-        Some(reason) => reason.to_string(),
-        None => "it begins at the next look".to_owned(),
-    }
-}
+use super::submit::submit;
+use super::waiting::{begun, nobody_starts, priority, started_lines, wants, why};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -373,12 +136,8 @@ fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
     let is_permission = |word: &String| word.starts_with("pm=");
     let (permissions, words): (Vec<String>, Vec<String>) =
         args.words.iter().cloned().partition(is_permission);
-    let typed = Submit {
-        words,
-        log_stage: args.log_stage,
-        no_tag: args.no_tag,
-        ..Submit::default()
-    };
+    let typed =
+        Submit { words, log_stage: args.log_stage, no_tag: args.no_tag, ..Submit::default() };
     let notes = permissions.into_iter().map(|word| {
         format!("{word} is not needed: it begins on the first target that is free, whoever had it")
     });
@@ -429,7 +188,8 @@ fn list(app: &App, words: &[String]) -> Outcome {
     let data = ctx.data()?;
     let is_user = |word: &&String| data.user(&UserName::from(word.as_str())).is_some();
     let (users, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_user);
-    let users: Vec<UserName> = users.into_iter().map(|name| UserName::from(name.as_str())).collect();
+    let users: Vec<UserName> =
+        users.into_iter().map(|name| UserName::from(name.as_str())).collect();
     let names: Vec<QueueName> = names.into_iter().map(QueueName::new).collect();
     for name in &names {
         edit::find(&data, name)?;

@@ -107,11 +107,10 @@ fn end_of(user: &User, leaf: JobNumber) -> End {
     let Some(job) = user.job(leaf) else { return End::Gone };
     match &job.status {
         Status::Finished => End::Ended { well: true },
-        Status::Killed(_) => End::Ended { well: false },
         Status::Error(kind) if super::limits::comes_back(job) => {
             End::Open(format!("{kind}, and comes back"))
         }
-        Status::Error(_) => End::Ended { well: false },
+        Status::Killed(_) | Status::Error(_) => End::Ended { well: false },
         Status::Unset | Status::Starting | Status::Running => {
             End::Open(job.status.word().unwrap_or("starting").to_owned())
         }

@@ -40,7 +40,9 @@ fn renew(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     ctx.transact(|tx| {
         let now = tx.now;
         let keeper = tx.data.queues_mut().entry_mut(id).and_then(|entry| entry.keeper.as_mut());
-        keeper.into_iter().for_each(|keeper| keeper.seen = now);
+        if let Some(keeper) = keeper {
+            keeper.seen = now;
+        }
         Ok(())
     })
 }

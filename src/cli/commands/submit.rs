@@ -1,0 +1,199 @@
+//! `submit`: puts a job, a group or a sweep into a queue.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Run, Submit};
+use crate::cli::print::Output;
+use crate::model::data::Data;
+use crate::model::entry::{After, AfterWhich, QueueEntry};
+use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
+use crate::model::member::{Array, Member};
+use crate::model::sweep::Sweep;
+use crate::ops::Error;
+use crate::ops::launch::RunRequest;
+use crate::ops::queue::pass;
+use crate::ops::queue::submit::{self, Submission};
+use crate::text::counted;
+use crate::wire::jobs::JobIdPart;
+use crate::wire::queue::{SubmittedDocument, SubmittedPart};
+
+use super::choose::Begins;
+use super::run::request;
+use super::waiting::{
+    begun, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
+};
+
+/// Keys of `submit` that are no configs.
+const KEYS: [&str; 5] = ["queue", "priority", "after", "after_any", "after_not"];
+
+/// `submit`.
+pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let (pairs, words) = own_pairs(&args.words);
+    let typed = Run {
+        words,
+        quiet: true,
+        force: args.force,
+        apply: false,
+        no_tag: args.no_tag,
+        ask_notes: false,
+        auto: false,
+        norm: args.norm,
+        pre: args.pre,
+        wait: true,
+        policy: args.policy.clone(),
+        log_stage: args.log_stage,
+        name: args.name.clone(),
+        array: args.array.clone(),
+        of_kind: args.of_kind.clone(),
+        command: args.command.clone(),
+    };
+    let mut request = request(app, &typed, &data, Begins::InTurn)?;
+    let mut how = submission(&data, &request.user, &pairs)?;
+    how.is_held = args.hold;
+    how.sweep = sweep(args, &mut request)?;
+    if app.global.dry_run {
+        let what = format!("queue {} for {}", jobs_of(&request), wants(&request.spec.target));
+        return Ok(Output::would(&what));
+    }
+    let id = submit::enter(ctx, &request, &how)?;
+    let passage = pass::unless_watched(ctx)?;
+    let data = ctx.data()?;
+    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
+    let mut lines = vec![match &members {
+        None => format!("Queued {id} in {}.", how.queue),
+        Some(members) => {
+            format!("Queued {} of group {id} in {}.", counted(members.len(), "job"), how.queue)
+        }
+    }];
+    lines.extend(started_lines(&passage));
+    let mut notes = Vec::new();
+    if let Some(entry) = data.queues().entry(&id) {
+        lines.extend(standing_of(ctx, &data, &id)?.map(|(_, why)| waits_line(entry, &why)));
+        notes.extend(nobody_starts(ctx));
+    }
+    let started: Vec<JobId> = begun(&passage);
+    let document = SubmittedDocument {
+        jobs: vec![SubmittedPart {
+            user: &id.user,
+            window: id.window,
+            name: request.spec.name.as_deref(),
+            members,
+        }],
+        started: started.iter().map(JobIdPart::from).collect(),
+    };
+    Ok(Output::new(lines.join("\n"), &document).notes(notes))
+}
+
+/// Takes out what only `submit` understands.
+fn own_pairs(words: &[String]) -> (Vec<(String, String)>, Vec<String>) {
+    let mut pairs = Vec::new();
+    let mut rest = Vec::new();
+    for word in words {
+        match word.split_once('=') {
+            Some((key, value)) if KEYS.contains(&key) => {
+                pairs.push((key.to_owned(), value.to_owned()));
+            }
+            _ => rest.push(word.clone()),
+        }
+    }
+    (pairs, rest)
+}
+
+/// How a job waits, by the keys of its own.
+fn submission(
+    data: &Data,
+    user: &UserName,
+    pairs: &[(String, String)],
+) -> Result<Submission, Error> {
+    let mut how = Submission::default();
+    for (key, value) in pairs {
+        let which = match key.as_str() {
+            "queue" => {
+                how.queue = QueueName::new(value.clone());
+                continue;
+            }
+            "priority" => {
+                how.priority = priority(value)?;
+                continue;
+            }
+            "after" => AfterWhich::Ok,
+            "after_any" => AfterWhich::Any,
+            _ => AfterWhich::Not,
+        };
+        for word in value.split(',') {
+            how.after.extend(after(data, user, which, word)?);
+        }
+    }
+    Ok(how)
+}
+
+/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
+fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<Vec<After>, Error> {
+    let (owner, called) = match word.rsplit_once('/') {
+        Some((owner, called)) => (UserName::from(owner), called),
+        None => (user.clone(), word),
+    };
+    if let Some(member) = Member::parse(called) {
+        let job = JobId::new(owner, member.group);
+        return Ok(vec![After { which, job, member: Some(member.index) }]);
+    }
+    if let Ok(number) = called.parse() {
+        let job = JobId::new(owner, JobNumber(number));
+        return Ok(vec![After { which, job, member: None }]);
+    }
+    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
+    let user = crate::ops::ctx::user_of(data, &owner)?;
+    let records = user.jobs().iter().filter(|job| job.child.is_none());
+    let records =
+        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
+    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
+    let entries = entries.filter(|entry| {
+        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
+    });
+    let ids: Vec<JobId> =
+        records.map(crate::model::job::Job::id).chain(entries.map(QueueEntry::id)).collect();
+    if ids.is_empty() {
+        return Err(Error::not_found(format!(
+            "no job of {owner} has the number, name or tag '{called}'"
+        ))
+        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
+    }
+    Ok(ids.into_iter().map(|job| After { which, job, member: None }).collect())
+}
+
+/// Makes a group of the values that differ.
+fn sweep(args: &Submit, request: &mut RunRequest) -> Result<Option<Sweep>, Error> {
+    if args.sweep || args.zip {
+        let sweep = Sweep::take(&mut request.spec.configs, args.zip).map_err(|error| {
+            Error::usage(error.to_string())
+                .hint("as in: tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep")
+        })?;
+        let last = sweep.members().saturating_sub(1);
+        request.spec.array = group(&format!("0-{last}"), args.at_once)?;
+        return Ok(Some(sweep));
+    }
+    if let Some(at_once) = args.at_once {
+        let Some(array) = &request.spec.array else {
+            return Err(Error::usage("--at-once is about a group")
+                .hint("as in: tpu submit v4-8 --array 0-9 --at-once 2"));
+        };
+        request.spec.array = group(&array.to_string(), Some(at_once))?;
+    }
+    Ok(None)
+}
+
+fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
+    let plain = members.split('%').next().unwrap_or_default();
+    let text = at_once.map_or_else(|| members.to_owned(), |most| format!("{plain}%{most}"));
+    let bad = |error: crate::model::pattern::BadPattern| {
+        Error::usage(format!("{text}: {error}")).hint("as in --array 0-9 --at-once 2")
+    };
+    Array::parse(&text).map(Some).map_err(bad)
+}
+
+fn jobs_of(request: &RunRequest) -> String {
+    let count = request.spec.array.as_ref().map_or(1, |array| array.indexes().len());
+    counted(count, "job")
+}

@@ -1,0 +1,75 @@
+//! What all say of what waits: for what, why, and what has begun.
+
+use crate::model::data::Data;
+use crate::model::entry::{Priority, QueueEntry};
+use crate::model::ids::JobId;
+use crate::model::spec::TargetRequest;
+use crate::ops::queue;
+use crate::ops::queue::field::Avoided;
+use crate::ops::queue::pass::Passage;
+use crate::ops::{Ctx, Error, watch};
+use crate::plan::queue::EntryStanding;
+
+/// Reads how urgent something is.
+pub(super) fn priority(text: &str) -> Result<Priority, Error> {
+    Priority::parse(text).ok_or_else(|| {
+        Error::usage(format!("priority {text}: no number from 0 to 100"))
+            .hint("higher ones come first; without a word it is 50")
+    })
+}
+
+/// On what a job is to begin, in words.
+pub(super) fn wants(target: &TargetRequest) -> String {
+    match target {
+        TargetRequest::Named(name) => name.clone(),
+        TargetRequest::Any(any_of) => any_of.in_words(),
+    }
+}
+
+/// Says what has begun.
+pub(super) fn started_lines(passage: &Passage) -> Vec<String> {
+    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
+}
+
+/// The jobs that have begun.
+pub(super) fn begun(passage: &Passage) -> Vec<JobId> {
+    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
+}
+
+/// That an entry waits, and why.
+pub(super) fn waits_line(entry: &QueueEntry, why: &str) -> String {
+    match entry.waiting() {
+        1 => format!("It waits: {why}"),
+        waiting => format!("{waiting} wait: {why}"),
+    }
+}
+
+/// That nothing of the queue begins by itself, where that is so.
+pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
+    let is_watched = watch::running(ctx).is_some();
+    let said = (!is_watched).then(|| {
+        "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
+            .to_owned()
+    });
+    said.into_iter().collect()
+}
+
+/// Where an entry stands in its queue, and why it waits.
+pub(super) fn standing_of(
+    ctx: &Ctx,
+    data: &Data,
+    id: &JobId,
+) -> Result<Option<(usize, String)>, Error> {
+    let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
+    let standings = queue::standings(ctx, data, &Avoided::new())?;
+    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
+    Ok(own.map(|own| (own.position, why(&own))))
+}
+
+/// Why an entry has not begun, for people.
+pub(super) fn why<P>(standing: &EntryStanding<P>) -> String {
+    match &standing.waits {
+        Some(reason) => reason.to_string(),
+        None => "it begins at the next look".to_owned(),
+    }
+}

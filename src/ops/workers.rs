@@ -282,7 +282,7 @@ fn carry_once(
     out: &mut dyn Write,
 ) -> Result<Vec<Worker>, Error> {
     let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
-    let look = Ask { command: format!("test -d {quoted}"), input: None };
+    let look = Ask { command: format!("test -d {quoted}"), is_ours: true, ..Ask::default() };
     let (mut without, mut lost) = (BTreeSet::new(), BTreeSet::new());
     for (worker, reply) in door.ask(workers, &look) {
         match reply {
@@ -307,7 +307,7 @@ fn carry_once(
         "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
          mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
     );
-    let unpack = Ask { command: unpack, input: Some(Feed::File(packed)) };
+    let unpack = Ask { command: unpack, input: Some(Feed::File(packed)), ..Ask::default() };
     for (worker, reply) in door.ask(&these(&without), &unpack) {
         match reply {
             Reply::Err(line) => {

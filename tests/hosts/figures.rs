@@ -286,6 +286,25 @@ fn monitor_asks_where_something_runs_and_nobody_else() {
 }
 
 #[test]
+fn nobody_is_connected_to_while_nobody_looks_and_nothing_runs_there() {
+    let Some(lab) = Lab::new(2) else { return };
+    drop(lab.add("h[1-2] --max-jobs 1 --gpus 4 --no-probe").exits(0));
+    // Whoever connects for the first time writes down who answered.
+    let is_known = || lab.hosts.path("known_hosts").exists();
+    drop(lab.env.tpu("run local alice -q -- sleep 1000").exits(0));
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("a round is over", || of_host(&lab.env, "local")["as_of"].is_string());
+    for line in ["hosts list", "hosts show h1", "targets", "check alice", "explain 1 alice"] {
+        drop(lab.env.tpu(line).exits(0));
+        assert!(!is_known(), "{line}");
+    }
+    monitor.kill();
+    figures::round(&ctx(&lab.env), Whom::Everyone).unwrap();
+    assert!(is_known(), "somebody looks");
+    drop(lab.env.tpu("kill 1 alice -y").exits(0));
+}
+
+#[test]
 fn one_that_falls_silent_is_unknown_with_its_age_and_keeps_nobody_waiting() {
     let Some(mut lab) = Lab::with(2, "--max-jobs 1 --gpus 4") else { return };
     ask(&lab.env);

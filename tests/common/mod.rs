@@ -1,6 +1,7 @@
 //! What several tests need.
 
 pub(crate) mod boards;
+pub(crate) mod cables;
 pub(crate) mod env;
 pub(crate) mod fakes;
 pub(crate) mod readme;

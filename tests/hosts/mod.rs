@@ -1,6 +1,7 @@
 //! A lab's own machines: made known by patterns, chosen by policies, given out slot by slot.
 
 mod add;
+mod between;
 mod choose;
 mod elsewhere;
 mod figures;

@@ -227,6 +227,8 @@ fn a_job_has_what_its_processes_have_with_those_that_have_left_it_and_no_others(
     assert!(text.contains("uses: ") && text.contains(" cores over "), "{text}");
     let all = lab.env.tpu("check alice --json").exits(0).json();
     assert_eq!(all["figures"][0]["job"], "alice/1", "{all}");
+    // It asked for none, and is not alone by what its machine takes.
+    assert_eq!(all["jobs"][0]["share"]["gpus"], json!([]), "{all}");
     drop(lab.env.tpu("kill 1 alice -y").exits(0));
 }
 

@@ -88,7 +88,7 @@ impl Hosts {
         Some(Self::with(count, World::Machine(name)))
     }
 
-    /// The same, each in a network of its own, which a cable joins to where `tpu` runs.
+    /// The same, each in a network of its own, which a cable joins to where `tpu` runs. None where that cannot be.
     pub(crate) fn wired(count: usize, name: &'static str) -> Option<Self> {
         let cables = Cables::new(count)?;
         drop(Self::machines(0, name)?);

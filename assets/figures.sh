@@ -1,5 +1,6 @@
-# What `tpu` asks a machine about itself and about the jobs on it, for figures; `look.sh` and `machine.sh` are read first.
-# `processes` is set before: the command that prints `TOKEN PID START` of every process of every job, and `done`.
+# What `tpu` asks a machine about itself and about the jobs on it, for figures; `machine.sh` is read first. `processes` is
+# set before: the command that prints `TOKEN PID START` of every process of every job, and `done` (`look.sh` has one); or
+# nothing, where no job is there.
 # `done` stands at the end. Nothing is changed. Field numbers are those of proc(5).
 
 # Says how much CPU time each process has had, and how much memory it has: two such samples make a share.
@@ -19,17 +20,25 @@ sample() { # NAME
 
 # Whatever hangs here is ended with all that it has begun, so that those who ask once a minute do not become many. All of
 # that is one process group where this shell leads one, as behind sshd and as `tpu` starts it.
-victim=$BASHPID
-read -r stat 2>/dev/null <"/proc/$$/stat"
-rest=(${stat##*) })
-[ "${rest[2]}" != "$$" ] || victim=-$$
-(
-    read -r -t 9 -u 3
-    kill -KILL -- "$victim"
-) </dev/null >/dev/null 2>&1 3<> <(:) &
-watch=$!
+guard() {
+    local stat rest victim=$BASHPID
+    read -r stat 2>/dev/null <"/proc/$$/stat"
+    rest=(${stat##*) })
+    [ "${rest[2]}" != "$$" ] || victim=-$$
+    (
+        read -r -t 9 -u 3
+        kill -KILL -- "$victim"
+    ) </dev/null >/dev/null 2>&1 3<> <(:) &
+    watch=$!
+}
 
-found=$($processes 2>/dev/null)
+# A machine of which nothing but a few files is read begins no program here: each would cost it more than all of that.
+watch=
+if [ -n "$processes" ] || command -v nvidia-smi rocm-smi >/dev/null; then
+    guard
+fi
+found=
+[ -z "$processes" ] || found=$($processes 2>/dev/null)
 if [ "${found##*$'\n'}" = done ]; then
     found=${found%done}
     echo "clock $(getconf CLK_TCK) $(getconf PAGESIZE)"
@@ -43,5 +52,5 @@ if [ -n "$found" ]; then
     sleep 1
     sample second
 fi
-kill "$watch" 2>/dev/null
+[ -z "$watch" ] || kill "$watch" 2>/dev/null
 echo done

@@ -33,30 +33,32 @@ user_of() { # PID
     stat -c %U "/proc/$1" 2>/dev/null || ps -o user= -p "$1" 2>/dev/null || echo somebody
 }
 
-# How many CPUs a program may use: `nproc` would be a program of its own.
+# How many CPUs a program may use: `nproc` would be a program of its own. Files of /proc are read at once: line by line
+# the kernel would write the whole of them anew for each.
 cpus() {
-    local name list range count=0
-    while read -r name list; do
-        [ "$name" != Cpus_allowed_list: ] || break
-    done 2>/dev/null </proc/self/status
-    for range in ${list//,/ }; do
+    local lines=() range count=0
+    mapfile -t lines 2>/dev/null </proc/self/status
+    [[ ${lines[*]} =~ Cpus_allowed_list:[[:space:]]*([0-9,-]+) ]]
+    for range in ${BASH_REMATCH[1]//,/ }; do
         count=$((count + ${range#*-} - ${range%-*} + 1))
     done
     [ "$count" -gt 0 ] && echo "$count" || nproc 2>/dev/null || getconf _NPROCESSORS_ONLN
 }
 
 machine() {
-    local boot name amount load columns apps line gpu pid used card use device
+    local boot load columns apps line gpu pid used card use device lines=()
     echo "host ${HOSTNAME:-$(uname -n)}"
     read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id && echo "boot $boot"
     printf 'cpus '
     cpus
-    while read -r name amount _; do
-        case $name in
-            MemTotal:) echo "memory $amount" ;;
-            MemAvailable:) echo "available $amount" ;;
+    # What is asked for stands in the first of some fifty lines.
+    mapfile -n 8 -t lines 2>/dev/null </proc/meminfo
+    for line in "${lines[@]}"; do
+        case $line in
+            MemTotal:*) set -- $line && echo "memory $2" ;;
+            MemAvailable:*) set -- $line && echo "available $2" ;;
         esac
-    done 2>/dev/null </proc/meminfo
+    done
     read -r load _ 2>/dev/null </proc/loadavg && echo "load $load"
     if command -v nvidia-smi >/dev/null; then
         # Both at once: a driver that is not kept awake takes seconds for each.

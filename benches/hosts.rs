@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use tpu::model::settings::{Layer, SettingOrigin};
 use tpu::ops::Ctx;
 use tpu::ops::hosts::figures::{self, Whom};
 use tpu::ops::open::{Opening, open};
@@ -32,21 +33,23 @@ fn run(spawn: &Spawn, what: &str) -> io::Result<Vec<u8>> {
     Err(io::Error::other(format!("{what}: {}", output.complaint())))
 }
 
-/// What looks at machines, in this process.
-fn looking(root: &Path) -> Ctx {
+/// What looks at machines, in this process, with the settings of the commands.
+fn looking(root: &Path, settings: &str) -> io::Result<Ctx> {
+    let origin = SettingOrigin::Environment("TPU_SETTINGS".to_owned());
+    let layer = Layer::parse(settings, &origin).map_err(io::Error::other)?;
     let mut env = Env::read();
     for name in ["XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
         env.vars.insert(name.into(), root.as_os_str().to_owned());
     }
-    open(Opening {
+    Ok(open(Opening {
         data: root.join("data.json"),
         tmux_socket: Some("tpu-bench".to_owned()),
         env,
         actor: "bench".to_owned(),
         tpu: TPU.into(),
-        layers: Vec::new(),
+        layers: vec![(origin, layer)],
         patterns: None,
-    })
+    }))
 }
 
 /// One round of questions to all machines, as an open screen has it once a minute.
@@ -57,8 +60,12 @@ fn look(ctx: &Ctx, root: &Path, clock: &SystemClock) -> io::Result<Duration> {
     figures::round(ctx, Whom::Everyone).map_err(io::Error::other)?;
     let lasted = clock.monotonic().saturating_sub(begun);
     let data = ctx.data().map_err(io::Error::other)?;
-    let seen = figures::last(ctx, &data).into_values().filter(|host| host.silent.is_none());
-    assert_eq!(seen.count(), usize::from(HOSTS) + 1, "each has answered, and this machine");
+    let mut seen = figures::last(ctx, &data);
+    let count = seen.len();
+    seen.retain(|_, host| host.silent.is_some());
+    let silent: Vec<_> = seen.into_iter().map(|(name, host)| (name, host.silent)).collect();
+    assert!(silent.is_empty(), "silent: {silent:?}");
+    assert_eq!(count, usize::from(HOSTS) + 1, "each machine, and this one");
     Ok(lasted)
 }
 
@@ -85,9 +92,8 @@ pub(crate) fn hosts(table: &mut Table, _: &Plan) -> io::Result<()> {
     let options = [options, vec![known.clone()]].concat();
     let key = root.join("client").display().to_string();
     std::fs::create_dir(root.join("tpu"))?;
-    let settings = serde_json::json!({ "ssh_options": options, "ssh_key": key });
-    std::fs::File::create(root.join("tpu/settings.json"))?
-        .write_all(settings.to_string().as_bytes())?;
+    let settings = serde_json::json!({ "ssh_options": options, "ssh_key": key }).to_string();
+    std::fs::File::create(root.join("tpu/settings.json"))?.write_all(settings.as_bytes())?;
     let tpu = |words: &[&str]| {
         Spawn::new(env!("CARGO_BIN_EXE_tpu"))
             .args(words.iter().copied())
@@ -126,7 +132,7 @@ pub(crate) fn hosts(table: &mut Table, _: &Plan) -> io::Result<()> {
         .stdin((1..=HOSTS).map(|host| host.to_string()).collect::<Vec<_>>().join("\n"))
         .timeout(PATIENCE);
     run(&by_hand, "opening them by hand")?;
-    let ctx = looking(root);
+    let ctx = looking(root, &settings)?;
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         here.push(look(&ctx, root, &clock)?);

@@ -253,6 +253,7 @@ fn job(window: u32, round: usize) -> JobView {
         target_label: format!("v2-32-p{window}"),
         target_unknown: None,
         machines: tpu::model::target::Machines::Provided,
+        share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
         member: None,

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::capacity::Share;
 use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
@@ -91,6 +92,8 @@ pub struct JobView {
     pub target_unknown: Option<String>,
     /// Whose the machines are that it runs on.
     pub machines: Machines,
+    /// What it was given of its target; `None` where nothing was counted.
+    pub share: Option<Share>,
     /// Zone of the target, if known.
     pub zone: Option<String>,
     /// The name by which people call it.

@@ -16,7 +16,12 @@ pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
         let names = data.registry().names();
         let aliases = data.registry().aliases().map(|(alias, _)| alias);
         let built_in = Target::built_in();
-        let known = aliases.chain(names.iter().map(TargetName::as_str)).chain(built_in.iter().map(|target| target.name.as_str()));
+        let groups = data.registry().registrations().filter_map(|(_, known)| known.host.as_ref());
+        let groups = groups.flat_map(|host| host.pools.iter().chain(&host.tags)).map(String::as_str);
+        let known = aliases
+            .chain(names.iter().map(TargetName::as_str))
+            .chain(built_in.iter().map(|target| target.name.as_str()))
+            .chain(groups);
         let near = did_you_mean(typed, known);
         let hint = near.unwrap_or_else(|| {
             "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \

@@ -315,7 +315,7 @@ impl Cook<'_> {
         let quoted = shlex::try_quote(command).unwrap_or_default().into_owned();
         let command = format!("timeout -k 10 {seconds} bash -c {quoted}");
         let mut end = End::Lost("it said nothing".to_owned());
-        let ask = Ask { command, input: input.map(Feed::from) };
+        let ask = Ask { command, input: input.map(Feed::from), ..Ask::default() };
         for (_, reply) in self.remote.ask(std::slice::from_ref(self.worker), &ask) {
             match reply {
                 Reply::Out(line) => log.line(&line, true),

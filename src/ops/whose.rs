@@ -64,6 +64,18 @@ pub fn unnamed(data: &Data) -> Error {
     Error::usage(format!("whose? There are {}", names.join(", ")))
 }
 
+/// Who is at work here, for what others read later: the user, else the account.
+pub fn name_at_work(ctx: &Ctx, data: &Data) -> String {
+    let requester = Requester { ctx, named: None, ask: Box::new(|data| Err(unnamed(data))) };
+    let user = requester.user_at_work(data).ok().flatten().map(|user| user.to_string());
+    user.or_else(|| account(ctx)).unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// The account, as the environment calls it.
+fn account(ctx: &Ctx) -> Option<String> {
+    ["USER", "LOGNAME"].iter().find_map(|name| ctx.env.non_empty(name)).map(str::to_owned)
+}
+
 impl Requester<'_> {
     /// The user whom the words, the flags, the environment, the settings or the account name; `None` if
     /// nothing does. Asks nobody.
@@ -91,8 +103,8 @@ impl Requester<'_> {
         if let Some(name) = setting.as_deref().map(UserName::from) {
             return user_of(data, &name).map(|user| Some(user.name.clone()));
         }
-        let account = self.ctx.env.account();
-        if let Some(user) = account.and_then(|name| data.user(&UserName::from(name))) {
+        let account = account(self.ctx).map(|name| UserName::from(name.as_str()));
+        if let Some(user) = account.and_then(|name| data.user(&name)) {
             return Ok(Some(user.name.clone()));
         }
         match data.users() {

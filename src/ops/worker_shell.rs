@@ -91,7 +91,7 @@ pub fn ask(
     hear: &mut dyn FnMut(u32, Spoken),
 ) -> Result<Vec<Ended>, Error> {
     let (workers, door) = chosen(ctx, name, which)?;
-    let ask = Ask { command: command.to_owned(), input: None };
+    let ask = Ask { command: command.to_owned(), ..Ask::default() };
     Ok(hear_all(&*door.remote, &workers, &ask, &mut |worker, said| {
         hear(worker, said);
         ControlFlow::Continue(())
@@ -300,6 +300,7 @@ pub fn send(ctx: &Ctx, from: &str, to: &Far<'_>) -> Result<Vec<Ended>, Error> {
     let ask = Ask {
         command: format!("mkdir -p -- {far} && tar -xf - -C {far}"),
         input: Some(Feed::File(packed)),
+        ..Ask::default()
     };
     Ok(hear_all(&*door.remote, &workers, &ask, &mut |_, _| ControlFlow::Continue(())))
 }
@@ -332,7 +333,7 @@ pub fn fetch(ctx: &Ctx, from: &Far<'_>, to: &str) -> Result<Vec<Ended>, Error> {
     let path = there(from.path)?;
     let command =
         format!("cd -- \"$(dirname -- {path})\" && tar -cf - -- \"$(basename -- {path})\"");
-    let ask = Ask { command, input: None };
+    let ask = Ask { command, ..Ask::default() };
     let mut ended = Vec::new();
     for worker in &workers {
         let one = std::slice::from_ref(worker);

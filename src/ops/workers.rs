@@ -6,8 +6,8 @@
 //! connection is no end: the command is looked for by its token until it is found again, and is never
 //! started a second time. [`stop`] ends exactly what carries the token.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,19 @@ use crate::model::facts::TargetFact;
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 use crate::model::variables;
-use crate::remote::{Ask, End, Output, Remote, RemoteError, Reply, Stopped, Work, Worker};
+use crate::remote::{End, Output, Remote, RemoteError, Stopped, Work, Worker};
 use crate::runner::environment;
 use crate::runner::window::{beside, silence};
-use crate::sys::proc::Feed;
 use crate::sys::pty;
 
+use self::carry::Carrier;
 use self::print::{Line, print};
 use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, watch, worker_shell};
+use super::{Ctx, Error, callbacks, doors, watch};
 
+mod carry;
 mod print;
 
 /// Exit code of a worker that was lost, as that of a broken ssh.
@@ -41,9 +42,6 @@ const LOST: i32 = 255;
 /// A worker of a provider that cannot be reached for so long is lost. One's own machine is waited for: that it does not
 /// answer says nothing about what runs there.
 const PATIENCE: Duration = Duration::from_secs(600);
-
-/// For so long a worker is waited for that cannot be reached before anything was started.
-const CARRIES: Duration = Duration::from_secs(60);
 
 /// Between two looks for a worker: the first, doubling to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -143,8 +141,16 @@ pub fn attend(
         work.argv.splice(0..0, ["bash", "-c", BEHIND, script].map(OsString::from));
     }
     tell_of_window(&mut work.env, workers.len() > 1);
+    let control = Control {
+        ctx,
+        job,
+        is_fixed: doors::are_fixed(&data, &job.tpu),
+        told: Mutex::new(None),
+        asked: Mutex::new(None),
+    };
     if door.is_elsewhere {
-        match carry(ctx, &*door.remote, &workers, &work, out) {
+        let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
+        match carrier.carry(&workers, &work, out) {
             Ok(true) => {}
             // Nothing has been started.
             Ok(false) => {
@@ -167,13 +173,6 @@ pub fn attend(
     let (say, heard) = sync_channel(IN_FLIGHT);
     let over = AtomicBool::new(false);
     let stopping = AtomicBool::new(false);
-    let control = Control {
-        ctx,
-        job,
-        is_fixed: doors::are_fixed(&data, &job.tpu),
-        told: Mutex::new(None),
-        asked: Mutex::new(None),
-    };
     let code = std::thread::scope(|scope| {
         let listeners: Vec<_> = workers
             .iter()
@@ -249,81 +248,6 @@ fn tell_of_window(env: &mut Vec<(OsString, OsString)>, several: bool) {
     }
 }
 
-/// Brings the copy of the code to workers that do not have it: where a disk is shared, nothing is carried.
-/// Whether all have it; one that cannot be reached is waited for, but not for ever.
-fn carry(
-    ctx: &Ctx,
-    door: &dyn Remote,
-    workers: &[Worker],
-    work: &Work,
-    out: &mut dyn Write,
-) -> Result<bool, Error> {
-    let Some(dir) = work.dir.as_ref().and_then(|dir| dir.to_str()) else { return Ok(true) };
-    let deadline = ctx.clock.monotonic() + CARRIES;
-    let (mut left, mut wait) = (workers.to_vec(), FIRST_WAIT);
-    loop {
-        left = carry_once(ctx, door, (&left, dir), out)?;
-        let Some(first) = left.first() else { return Ok(true) };
-        if ctx.clock.monotonic() >= deadline {
-            let line = "the connection is broken: it has not got its copy of the code";
-            drop(writeln!(out, "tpu: worker {}: {line}", first.index));
-            return Ok(false);
-        }
-        ctx.clock.sleep(wait);
-        wait = (2 * wait).min(LAST_WAIT);
-    }
-}
-
-/// One try; the workers that could not be reached.
-fn carry_once(
-    ctx: &Ctx,
-    door: &dyn Remote,
-    (workers, dir): (&[Worker], &str),
-    out: &mut dyn Write,
-) -> Result<Vec<Worker>, Error> {
-    let quoted = shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
-    let look = Ask { command: format!("test -d {quoted}"), input: None };
-    let (mut without, mut lost) = (BTreeSet::new(), BTreeSet::new());
-    for (worker, reply) in door.ask(workers, &look) {
-        match reply {
-            Reply::End(End::Exit(1)) => drop(without.insert(worker)),
-            Reply::End(End::Lost(_)) => drop(lost.insert(worker)),
-            Reply::Out(_) | Reply::Err(_) | Reply::End(End::Exit(_)) => {}
-        }
-    }
-    let these = |wanted: &BTreeSet<u32>| -> Vec<Worker> {
-        workers.iter().filter(|worker| wanted.contains(&worker.index)).cloned().collect()
-    };
-    if without.is_empty() {
-        return Ok(these(&lost));
-    }
-    let all = crate::text::counted(workers.len(), "worker");
-    drop(writeln!(out, "tpu: copying {dir} to {} of {all}", without.len()));
-    let words = ["-z", "-C", dir, "."].map(OsStr::new);
-    let packed = worker_shell::pack(ctx, dir, &words)?;
-    // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
-    // copy is everybody's.
-    let unpack = format!(
-        "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
-         mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
-    );
-    let unpack = Ask { command: unpack, input: Some(Feed::File(packed)) };
-    for (worker, reply) in door.ask(&these(&without), &unpack) {
-        match reply {
-            Reply::Err(line) => {
-                drop(write!(out, "tpu: worker {worker}: {}", String::from_utf8_lossy(&line)));
-            }
-            Reply::End(End::Exit(code)) if code != 0 => {
-                return Err(Error::failed(format!("worker {worker} cannot keep {dir}"))
-                    .hint("set stage_root to a directory that the workers have or can make"));
-            }
-            Reply::End(End::Lost(_)) => drop(lost.insert(worker)),
-            Reply::Out(_) | Reply::End(End::Exit(_)) => {}
-        }
-    }
-    Ok(these(&lost))
-}
-
 /// Whether the workers themselves say that no process of the launch is left.
 fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool {
     door.probe(workers).into_iter().all(|(_, found)| {
@@ -355,6 +279,27 @@ impl Control<'_> {
             *told = Some(now);
             // Nobody may be there to hear it.
             drop(watch::ack(self.ctx));
+        }
+    }
+
+    /// Whether a launch still is one that may start something.
+    fn stands(&self, token: &LaunchToken) -> bool {
+        let Ok(data) = self.ctx.data() else { return false };
+        data.jobs().any(|job| {
+            job.launch.as_ref().is_some_and(|launch| launch.token == *token)
+                && job.status.is_live()
+                && !job.is_being_killed()
+        })
+    }
+
+    /// What is said in the window of a worker that does not answer. Where nobody but we could know why, the words are
+    /// known for ours and are no sign of the job.
+    fn words_of_silence(&self, worker: u32, reason: &str) -> String {
+        let text = format!("worker {worker} does not answer: {reason}");
+        if self.is_fixed {
+            own_line(&self.job.id().to_string(), &text)
+        } else {
+            format!("tpu: {text}")
         }
     }
 
@@ -485,16 +430,10 @@ impl Listener<'_> {
         }
     }
 
-    /// Says in the window that the worker does not answer. Where nobody but we could know why, the words are known
-    /// for ours and are no sign of the job.
+    /// Says in the window that the worker does not answer.
     fn tell_of_silence(&self, reason: &str) {
-        let text = format!("worker {} does not answer: {reason}", self.worker.index);
-        if self.control.is_fixed {
-            let line = own_line(&self.control.job.id().to_string(), &text);
-            self.line(format!("{line}\n").into_bytes());
-        } else {
-            self.note(&text);
-        }
+        let line = self.control.words_of_silence(self.worker.index, reason);
+        self.line(format!("{line}\n").into_bytes());
     }
 
     /// Whether the worker can be reached, whatever runs there. A command that prints nothing would not show it.
@@ -524,23 +463,13 @@ impl Listener<'_> {
         if self.is_started {
             return None;
         }
-        if self.stopping.load(Ordering::Relaxed) || !self.stands() {
+        if self.stopping.load(Ordering::Relaxed) || !self.control.stands(self.token) {
             return Some("it was not started there, and is to stop".to_owned());
         }
         let one = std::slice::from_ref(self.worker);
         let answer = self.door.start(one, self.work, self.token).pop()?.1;
         self.is_started = answer.is_ok();
         answer.err().map(|error| error.to_string())
-    }
-
-    /// Whether the launch still is one that may start something.
-    fn stands(&self) -> bool {
-        let Ok(data) = self.ctx.data() else { return false };
-        data.jobs().any(|job| {
-            job.launch.as_ref().is_some_and(|launch| launch.token == *self.token)
-                && job.status.is_live()
-                && !job.is_being_killed()
-        })
     }
 
     /// Whether the worker itself says that nothing of the command is left, and not how it ended.
@@ -554,10 +483,7 @@ impl Listener<'_> {
 
     /// Waits, or until the command is to stop.
     fn rest(&self, wait: Duration) {
-        let until = self.ctx.clock.monotonic() + wait;
-        while self.ctx.clock.monotonic() < until && !self.stopping.load(Ordering::Relaxed) {
-            self.ctx.clock.sleep(POLL);
-        }
+        rest(self.ctx, wait, self.stopping);
     }
 
     fn note(&self, text: &str) {
@@ -567,5 +493,13 @@ impl Listener<'_> {
     /// Nobody who prints is nobody who reads: the command goes on.
     fn line(&self, bytes: Vec<u8>) {
         drop(self.say.send(Line { worker: self.worker.index, bytes }));
+    }
+}
+
+/// Waits, or until somebody says that it is enough.
+fn rest(ctx: &Ctx, wait: Duration, enough: &AtomicBool) {
+    let until = ctx.clock.monotonic() + wait;
+    while ctx.clock.monotonic() < until && !enough.load(Ordering::Relaxed) {
+        ctx.clock.sleep(POLL);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::sys::random::{OsRandom, Random as _};
 
-use super::{End, Worker};
+use super::{Ask, End, Worker};
 
 /// What the worker is asked to do with.
 const DOOR: &str =
@@ -78,15 +78,20 @@ pub(super) struct Told {
 
 impl Told {
     /// The command for the worker's login shell, and the ear for what it says of itself.
-    pub(super) fn of(worker: &Worker, command: &str) -> (String, Self) {
+    pub(super) fn of(worker: &Worker, ask: &Ask) -> (String, Self) {
         let mark = format!("{ANSWER}{} ", OsRandom.hex(8));
-        // A subshell: a command that ends its shell does not end the one that tells its code. That one ends
-        // well: a connection that ends otherwise has failed.
-        let script = format!(
-            "export TPU_WORKER={}; echo '{mark}{BEGUN}' >&2; (eval \"$0\"); echo \"{mark}$?\" >&2; exit 0",
-            worker.index
-        );
-        let command = format!("exec bash -c {} {}", quoted(&script), quoted(command));
+        let begun = format!("export TPU_WORKER={}; echo '{mark}{BEGUN}' >&2;", worker.index);
+        let ends = format!("echo \"{mark}$?\" >&2; exit 0");
+        let command = if ask.is_ours {
+            // As a command over ssh bash reads the account's files, and has done so as the login shell that most have.
+            let script = format!("{begun} trap {} EXIT\n{}", quoted(&ends), ask.command);
+            format!("exec bash --norc -c {}", quoted(&script))
+        } else {
+            // A subshell: a command that ends its shell does not end the one that tells its code. That one ends
+            // well: a connection that ends otherwise has failed.
+            let script = format!("{begun} (eval \"$0\"); {ends}");
+            format!("exec bash -c {} {}", quoted(&script), quoted(&ask.command))
+        };
         (command, Self { mark, has_begun: false, exit: None })
     }
 
@@ -120,7 +125,7 @@ mod tests {
 
     #[test]
     fn our_words_are_taken_out_of_the_commands() {
-        let mut told = Told::of(&Worker { index: 0, address: String::new() }, "true").1;
+        let mut told = Told::of(&Worker { index: 0, address: String::new() }, &Ask::default()).1;
         assert_eq!(told.hear(b"tpu: exit 0\n".to_vec()), b"tpu: exit 0\n", "a command's own");
         let begun = format!("{}begun\n", told.mark).into_bytes();
         assert_eq!((told.hear(begun), told.has_begun, told.exit), (Vec::new(), true, None));

@@ -186,7 +186,7 @@ impl<W: Way> FarRemote<W> {
         if let Err(error) = self.way.reach(worker) {
             return lost(&error);
         }
-        let (command, mut told) = Told::of(worker, &ask.command);
+        let (command, mut told) = Told::of(worker, ask);
         let mut spawn = self.way.spawn(worker, &command);
         spawn.stdin.clone_from(&ask.input);
         let mut place = self.way.enter();

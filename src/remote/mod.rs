@@ -118,6 +118,9 @@ pub struct Ask {
     pub command: String,
     /// What it reads on its standard input; nothing at all by default. The place for a secret.
     pub input: Option<Feed>,
+    /// Whether it is a script of our own, which ends its shell by nothing but `exit` and never becomes another program.
+    /// It gets by with one shell of its own, which reads no file of the account again.
+    pub is_ours: bool,
 }
 
 impl fmt::Debug for Ask {

@@ -93,16 +93,6 @@ impl Env {
     pub fn non_empty(&self, name: &str) -> Option<&str> {
         self.var(name).filter(|value| !value.is_empty())
     }
-
-    /// The name of the account that runs this process, as its environment says it.
-    pub fn account(&self) -> Option<&str> {
-        ["USER", "LOGNAME"].iter().find_map(|name| self.non_empty(name))
-    }
-
-    /// Who runs this process, for people: the account, by its number where its name is not known.
-    pub fn person(&self) -> String {
-        self.account().map_or_else(|| format!("account {}", self.uid), str::to_owned)
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::capacity::{Capacity, Share};
-use crate::model::host::Drained;
+use crate::model::host::{Drained, Found};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::time::Timestamp;
 use crate::ops::hosts::add::Added;
@@ -45,6 +45,8 @@ pub struct HostPart<'a> {
     pub pyenv: Option<&'a str>,
     /// That nothing new begins there; null while jobs do.
     pub drained: Option<DrainedPart<'a>>,
+    /// What `hosts detect` has found there; null where it was never asked.
+    pub found: Option<FoundPart<'a>>,
     /// Who has a place there.
     pub jobs: Vec<PlacePart<'a>>,
     /// How much it has to do; null where nobody has asked it.
@@ -66,6 +68,7 @@ impl<'a> HostPart<'a> {
             tags: &host.record.tags,
             pyenv: host.record.pyenv.as_deref(),
             drained: host.record.drained.as_ref().map(DrainedPart::from),
+            found: host.record.found.as_ref().map(FoundPart::from),
             jobs: host.jobs.iter().map(place).collect(),
             figures: host.figures.as_ref().map(|figures| FiguresPart::at(figures, now)),
         }
@@ -86,6 +89,37 @@ pub struct DrainedPart<'a> {
 impl<'a> From<&'a Drained> for DrainedPart<'a> {
     fn from(drained: &'a Drained) -> Self {
         Self { by: &drained.by, since: TimePart(drained.since), why: drained.why.as_deref() }
+    }
+}
+
+/// What was found on a host; null what is not there, or was not said.
+#[derive(Serialize, JsonSchema)]
+pub struct FoundPart<'a> {
+    /// CPUs that a program may use.
+    pub cpus: Option<u32>,
+    /// Memory, in MiB.
+    pub mem_mib: Option<u64>,
+    /// GPUs, or accelerators of another kind.
+    pub gpus: Option<u32>,
+    /// The name of the first of them, as its driver says it.
+    pub model: Option<&'a str>,
+    /// The version of tmux.
+    pub tmux: Option<&'a str>,
+    /// The version of Python.
+    pub python: Option<&'a str>,
+}
+
+impl<'a> From<&'a Found> for FoundPart<'a> {
+    fn from(found: &'a Found) -> Self {
+        let Found { cpus, memory, gpus, accelerators: _, model, tmux, python } = found;
+        Self {
+            cpus: *cpus,
+            mem_mib: memory.map(|memory| memory.0),
+            gpus: *gpus,
+            model: model.as_deref(),
+            tmux: tmux.as_deref(),
+            python: python.as_deref(),
+        }
     }
 }
 

@@ -63,8 +63,6 @@ pub struct ExplainDocument<'a> {
     pub job: JobPart<'a>,
     /// Why it is on its target and on no other; null where it was named.
     pub chosen: Option<&'a str>,
-    /// What it was given of its target; null where nothing was counted.
-    pub share: Option<SharePart<'a>>,
     /// What its processes have of their machine; null where that is not known.
     pub figures: Option<JobFiguresPart<'a>>,
 }
@@ -93,6 +91,8 @@ pub struct JobPart<'a> {
     pub target: &'a TargetName,
     /// Why nobody knows how its target is now, and what was last heard of it.
     pub target_unknown: Option<&'a str>,
+    /// What it was given of its target; null where nothing was counted.
+    pub share: Option<SharePart<'a>>,
     /// Zone of the target.
     pub zone: Option<&'a str>,
     /// The name by which it and its successors are called; null if it has none.
@@ -152,6 +152,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             dir: DirPart { id: view.dir.0, path: &view.dir.1 },
             target: &view.target,
             target_unknown: view.target_unknown.as_deref(),
+            share: view.share.as_ref().map(SharePart::from),
             zone: view.zone.as_deref(),
             name: view.name.as_deref(),
             group: view.member.map(|member| member.group),

@@ -40,6 +40,8 @@ type Row<'a> = (World, &'a str, i32, &'a [&'a str], &'a [&'a str]);
 #[rustfmt::skip]
 const ROWS: &[Row<'static>] = &[
     // Commands, flags.
+    (World::Fresh, "hosts lits", 2, &["no command 'hosts lits'"], &["did you mean 'list'"]),
+    (World::Fresh, "pools nolab", 2, &["no command 'pools nolab'"], &["`tpu help pools`"]),
     (World::Fresh, "resmue 1", 2, &["no command 'resmue'"], &["'resume'"]),
     (World::Fresh, "tag 1 x", 2, &["no command 'tag'"], &["'add-tag'"]),
     (World::Fresh, "logs 2 --tail 3", 2, &["--tail"], &["'-n'"]),

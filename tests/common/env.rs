@@ -38,6 +38,8 @@ pub(crate) const STEPS: &str = "echo $$ >\"$TPU_DATA.pid\"; n=0; until [ -e \"$T
 pub(crate) struct TestEnv {
     tmux: PrivateTmux,
     vars: BTreeMap<OsString, OsString>,
+    /// Words before each command.
+    through: Vec<String>,
 }
 
 impl TestEnv {
@@ -49,7 +51,7 @@ impl TestEnv {
     /// The same; a tmux server that is started there reads `conf`.
     pub(crate) fn with_tmux_conf(conf: &str) -> Self {
         let tmux = PrivateTmux::new(conf);
-        let mut env = Self { vars: tmux.env().vars.clone(), tmux };
+        let mut env = Self { vars: tmux.env().vars.clone(), tmux, through: Vec::new() };
         for (name, place) in [
             ("XDG_CONFIG_HOME", "config"),
             ("XDG_DATA_HOME", "share"),
@@ -82,6 +84,17 @@ impl TestEnv {
     /// The opposite.
     pub(crate) fn unset(&mut self, name: &str) {
         self.vars.remove(OsStr::new(name));
+    }
+
+    /// Runs all later commands through a program that these words name.
+    pub(crate) fn run_through(&mut self, words: Vec<String>) {
+        self.through = words;
+    }
+
+    /// A program and its words, with those that come before.
+    fn command_words<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Vec<OsString> {
+        let before = self.through.iter().map(OsString::from).chain([program.into()]);
+        before.chain(words.iter().map(|word| word.as_ref().to_owned())).collect()
     }
 
     /// The variables of all commands.
@@ -149,8 +162,9 @@ impl TestEnv {
 
     /// Any program with the environment of the test, not yet running.
     pub(crate) fn spawn_program<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Spawn {
-        let mut spawn = Spawn::new(program)
-            .args(words.iter().map(|word| word.as_ref().to_owned()))
+        let mut words = self.command_words(program, words).into_iter();
+        let mut spawn = Spawn::new(words.next().unwrap())
+            .args(words)
             .cwd(self.tmux.dir())
             .timeout(Duration::from_secs(60))
             .own_group()
@@ -213,8 +227,10 @@ impl TestEnv {
         line: &str,
         vars: &[(&str, &str)],
     ) -> Running {
-        let child = Command::new(program)
-            .args(line.split_whitespace())
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let words = self.command_words(program, &words);
+        let child = Command::new(&words[0])
+            .args(&words[1..])
             .env_clear()
             .envs(&self.vars)
             .envs(vars.iter().copied())
@@ -354,11 +370,6 @@ impl TestEnv {
     pub(crate) fn job(&self, user: &str, window: u64) -> Value {
         let found = self.jobs(user).into_iter().find(|job| job["windows_id"] == window);
         found.unwrap_or_else(|| panic!("{user} has no record {window}:\n{:#}", self.data()))
-    }
-
-    /// How many entries wait in the queue.
-    pub(crate) fn queued(&self) -> usize {
-        self.data()["queue"]["entries"].as_array().map_or(0, Vec::len)
     }
 
     /// Waits until the record of a job of `alice` has this status; returns it.

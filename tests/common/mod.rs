@@ -1,8 +1,10 @@
 //! What several tests need.
 
 pub(crate) mod boards;
+pub(crate) mod cables;
 pub(crate) mod env;
 pub(crate) mod fakes;
+pub(crate) mod queued;
 pub(crate) mod readme;
 pub(crate) mod remote;
 pub(crate) mod rest;

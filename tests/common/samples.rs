@@ -27,6 +27,7 @@ pub(crate) fn job(window: u32) -> JobView {
         target_label: "v2-32-p2".to_owned(),
         target_unknown: None,
         machines: tpu::model::target::Machines::Provided,
+        share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
         member: None,

@@ -15,6 +15,7 @@ use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::proc::{self, Spawn};
 use tpu::sys::procs::{self, Process, Signal, Table};
 
+use super::cables::{self, Cables};
 use super::tmux::{write_file, write_script};
 use super::wait::wait_until;
 
@@ -38,6 +39,8 @@ pub(crate) struct Hosts {
     world: World,
     /// What each machine has on a disk of its own.
     own: Option<PathBuf>,
+    /// Their network, if they have one of their own.
+    cables: Option<Cables>,
 }
 
 /// What hosts have of their own, beside an address and a home.
@@ -85,6 +88,13 @@ impl Hosts {
         Some(Self::with(count, World::Machine(name)))
     }
 
+    /// The same, each in a network of its own, which a cable joins to where `tpu` runs. None where that cannot be.
+    pub(crate) fn wired(count: usize, name: &'static str) -> Option<Self> {
+        let cables = Cables::new(count)?;
+        drop(Self::machines(0, name)?);
+        Some(Self::within(count, World::Machine(name), Some(cables)))
+    }
+
     /// From now on each machine has a disk of its own in the place of this directory, which keeps what is on it.
     pub(crate) fn give_disks(&mut self, place: &Path) {
         std::fs::create_dir_all(place).unwrap();
@@ -119,6 +129,10 @@ impl Hosts {
     }
 
     fn with(count: usize, world: World) -> Self {
+        Self::within(count, world, None)
+    }
+
+    fn within(count: usize, world: World, cables: Option<Cables>) -> Self {
         let dir = tempfile::Builder::new().prefix("sshd-").tempdir().unwrap();
         for key in ["host", "client"] {
             let spawn = Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]);
@@ -129,10 +143,16 @@ impl Hosts {
         if rustix::process::getuid().is_root() {
             std::fs::create_dir_all("/run/sshd").unwrap();
         }
-        let mut hosts = Self { dir, servers: Vec::new(), world, own: None };
+        let mut hosts = Self { dir, servers: Vec::new(), world, own: None, cables };
         for index in 0..count {
-            let ip = format!("127.0.0.{}", 11 + index);
-            hosts.servers.push(Server { address: ip, child: None });
+            let address = match &hosts.cables {
+                None => format!("127.0.0.{}", 11 + index),
+                Some(cables) => {
+                    let (ip, port) = cables.address(index);
+                    format!("{ip}:{port}")
+                }
+            };
+            hosts.servers.push(Server { address, child: None });
             hosts.begin(index);
         }
         hosts
@@ -210,7 +230,10 @@ impl Hosts {
                            { [ -z \"$3\" ] || mount --bind \"$2\" \"$3\"; } && shift 3 && exec \"$@\"";
                 let disk = home.join("disk");
                 std::fs::create_dir_all(&disk).unwrap();
-                let mut command = Command::new("unshare");
+                let mut words = self.cables.as_ref().map_or_else(Vec::new, |all| all.on(index));
+                words.push("unshare".to_owned());
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
                 command.args(["-m", "-u", "sh", "-c", own, &format!("{name}{}", index + 1)]);
                 let place = self.own.clone().unwrap_or_default();
                 command.arg(home.join("boot")).args([disk, place]).arg(SSHD);
@@ -238,7 +261,11 @@ impl Hosts {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("sshd: {status}: {}", std::fs::read_to_string(&log).unwrap());
             }
-            std::net::TcpStream::connect((ip.as_str(), port)).is_ok()
+            match &self.cables {
+                None => std::net::TcpStream::connect((ip.as_str(), port)).is_ok(),
+                // Nobody out here reaches it.
+                Some(_) => cables::is_listening(child.id(), &ip, port),
+            }
         });
         self.servers[index] = Server { address: format!("{ip}:{port}"), child: Some(child) };
     }
@@ -298,6 +325,21 @@ impl Hosts {
         }
     }
 
+    /// Pulls the cable of a host: connections to it stand, and no word arrives. Of hosts with a network.
+    pub(crate) fn pull_cable(&self, index: usize) {
+        self.cables.as_ref().unwrap().pull(index);
+    }
+
+    /// Puts it back.
+    pub(crate) fn put_cable_back(&self, index: usize) {
+        assert!(self.cables.as_ref().unwrap().put_back(index), "the cable of {index}");
+    }
+
+    /// The words that run a program where the hosts are reached from.
+    pub(crate) fn reached_through(&self) -> Vec<String> {
+        self.cables.as_ref().map_or_else(Vec::new, Cables::to_hosts)
+    }
+
     /// Lets a host say nothing more, or go on: connections to it stand, and no new one gets an answer.
     pub(crate) fn freeze(&self, index: usize, is_frozen: bool) {
         let child = self.servers[index].child.as_ref().unwrap().id();
@@ -339,6 +381,10 @@ impl Drop for Hosts {
     fn drop(&mut self) {
         let clock = SystemClock::new();
         for index in 0..self.servers.len() {
+            if let Some(cables) = &self.cables {
+                // Who is connected to it is to hear of its end.
+                cables.put_back(index);
+            }
             self.kill(index);
         }
         // No assertion: this also runs while a failed test unwinds. Kept connections end with their hosts.

@@ -12,6 +12,7 @@ fn machines_are_added_by_a_pattern_and_tried_once() {
     lab.hosts.shut(1);
     let said = lab.add("h[1-3] --max-jobs 2 --gpus 4 --pool lab --tag a100").exits(0);
     assert!(said.stderr.contains("h2 does not answer"), "{}", said.report());
+    assert!(said.stderr.contains("tpu hosts probe h2; what has a wrong"), "{}", said.report());
     let added = &said.json()["added"];
     assert_eq!(added[0]["name"], "h1");
     assert_eq!(added[0]["machine"]["hostname"], "h1", "{added}");
@@ -25,6 +26,7 @@ fn machines_are_added_by_a_pattern_and_tried_once() {
         let hosts = lab.env.tpu(&format!("hosts list {words} --json")).exits(0).json();
         assert_eq!(hosts["hosts"].as_array().unwrap().len(), 3, "{words}");
     }
+    drop(lab.env.tpu("hosts list labb").exits(3).says(&["did you mean 'lab'?"]));
     let pools = lab.env.tpu("pools --json").exits(0).json();
     assert_eq!(pools["pools"], json!([{ "name": "lab", "open": 3, "hosts": ["h1", "h2", "h3"] }]));
 }
@@ -70,6 +72,9 @@ fn what_a_machine_has_is_found_and_becomes_what_it_has_for_jobs() {
     assert!(capacity["mem_mib"].as_u64().unwrap() > 0);
     let shown = lab.env.tpu("hosts show h1").exits(0).stdout;
     assert!(shown.contains("4 × Stand-in"), "{shown}");
+    let found = &lab.host("h1")["found"];
+    assert_eq!((&found["gpus"], &found["model"]), (&json!(4), &json!("Stand-in")), "{found}");
+    assert!(lab.host("h2")["found"].is_null());
     // Of one that did not answer nothing is known, and nothing is taken away.
     assert_eq!(lab.host("h2")["capacity"]["gpus"], json!(null));
 }
@@ -92,7 +97,7 @@ fn a_drained_machine_takes_nothing_new_and_leaves_what_runs_alone() {
     drop(run("").exits(0));
     drop(lab.env.tpu_words(&["hosts", "drain", "h1", "--why", "new disk"]).exits(0));
     let said = run("").exits(4).stderr;
-    assert!(said.contains("h1 takes no new jobs") && said.contains("new disk"), "{said}");
+    assert!(said.contains("h1 takes no new jobs: drained by alice: new disk"), "{said}");
     drop(lab.env.wait_status(1, "running"));
     // Whoever insists knows what he does.
     drop(run("--force").exits(0));

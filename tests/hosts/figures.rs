@@ -227,6 +227,8 @@ fn a_job_has_what_its_processes_have_with_those_that_have_left_it_and_no_others(
     assert!(text.contains("uses: ") && text.contains(" cores over "), "{text}");
     let all = lab.env.tpu("check alice --json").exits(0).json();
     assert_eq!(all["figures"][0]["job"], "alice/1", "{all}");
+    // It asked for none, and is not alone by what its machine takes.
+    assert_eq!(all["jobs"][0]["share"]["gpus"], json!([]), "{all}");
     drop(lab.env.tpu("kill 1 alice -y").exits(0));
 }
 
@@ -283,6 +285,25 @@ fn monitor_asks_where_something_runs_and_nobody_else() {
     figures::round(&ctx(&lab.env), Whom::AtWork).unwrap();
     assert_eq!((rounds(&lab, 0), rounds(&lab, 1)), (0, before + 1), "nothing runs any more");
     monitor.kill();
+}
+
+#[test]
+fn nobody_is_connected_to_while_nobody_looks_and_nothing_runs_there() {
+    let Some(lab) = Lab::new(2) else { return };
+    drop(lab.add("h[1-2] --max-jobs 1 --gpus 4 --no-probe").exits(0));
+    // Whoever connects for the first time writes down who answered.
+    let is_known = || lab.hosts.path("known_hosts").exists();
+    drop(lab.env.tpu("run local alice -q -- sleep 1000").exits(0));
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("a round is over", || of_host(&lab.env, "local")["as_of"].is_string());
+    for line in ["hosts list", "hosts show h1", "targets", "check alice", "explain 1 alice"] {
+        drop(lab.env.tpu(line).exits(0));
+        assert!(!is_known(), "{line}");
+    }
+    monitor.kill();
+    figures::round(&ctx(&lab.env), Whom::Everyone).unwrap();
+    assert!(is_known(), "somebody looks");
+    drop(lab.env.tpu("kill 1 alice -y").exits(0));
 }
 
 #[test]

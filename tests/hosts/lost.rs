@@ -102,6 +102,33 @@ fn nor_does_one_that_says_nothing_more_lose_them() {
 }
 
 #[test]
+fn nor_does_one_whose_cable_is_pulled_and_others_are_taken_until_it_is_back() {
+    let Some(lab) = Lab::wired(2, "--max-jobs 3") else { return };
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].as_u64() > Some(1));
+    lab.hosts.pull_cable(0);
+    let mut last = 0;
+    wait_until("it is unknown", || {
+        let job = shown(&lab, 1);
+        assert_eq!(job["error"], Value::Null, "{job}");
+        last = job["progress"]["step"].as_u64().unwrap_or(0);
+        job["unknown"].is_string()
+    });
+    let said = lab.env.tpu("run h[1-2] -q --json -- sleep 1000").exits(0);
+    assert_eq!(said.json()["launched"]["target"], "h2", "{}", said.report());
+    assert!(said.stderr.contains("h1: "), "{}", said.report());
+    drop(lab.env.tpu("run h1 -q -- true").exits(6).says(&["h1 cannot be used now"]));
+    // Nobody knows what is left there of the place that it takes.
+    assert_eq!(lab.host("h1")["jobs"][0]["job"], "alice/1");
+    lab.hosts.put_cable_back(0);
+    wait_until("it is followed on", || {
+        let job = shown(&lab, 1);
+        job["unknown"].is_null() && job["progress"]["step"].as_u64() > Some(last)
+    });
+    drop(lab.env.tpu("kill 1,2 -y").exits(0));
+}
+
+#[test]
 fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
     let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));

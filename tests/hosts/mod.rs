@@ -1,6 +1,7 @@
 //! A lab's own machines: made known by patterns, chosen by policies, given out slot by slot.
 
 mod add;
+mod between;
 mod choose;
 mod elsewhere;
 mod figures;
@@ -10,6 +11,8 @@ mod meant;
 mod proof;
 mod pyenv;
 mod readme;
+
+use std::io::Write as _;
 
 use serde_json::{Value, json};
 
@@ -26,14 +29,35 @@ pub(crate) struct Lab {
 impl Lab {
     /// So many machines, none of them known yet. None where there can be none, which is said.
     pub(crate) fn new(count: usize) -> Option<Self> {
-        let hosts = is_installed().then(|| Hosts::machines(count, "h")).flatten()?;
+        Some(Self::of(is_installed().then(|| Hosts::machines(count, "h")).flatten()?))
+    }
+
+    /// The same as [`Lab::with`], each machine behind a cable. None where that cannot be, which is said.
+    pub(crate) fn wired(count: usize, limits: &str) -> Option<Self> {
+        let lab = Self::perhaps_wired(count, limits);
+        if lab.is_none() {
+            let said = writeln!(std::io::stderr(), "skipped: no networks of our own can be made");
+            said.unwrap();
+        }
+        lab
+    }
+
+    /// The same, and nothing is said.
+    pub(crate) fn perhaps_wired(count: usize, limits: &str) -> Option<Self> {
+        let lab = Self::of(is_installed().then(|| Hosts::wired(count, "h")).flatten()?);
+        drop(lab.add(&format!("h[1-{count}] {limits}")).exits(0));
+        Some(lab)
+    }
+
+    fn of(hosts: Hosts) -> Self {
         let mut env = TestEnv::new();
+        env.run_through(hosts.reached_through());
         env.set("TPU_USER", "alice");
         env.set("TPU_SSH_DIR", hosts.path("s"));
         let settings = json!({ "ssh_options": hosts.options(), "ssh_key": hosts.path("client") });
         write_file(&env.path("settings.json"), &settings.to_string());
         env.set("TPU_SETTINGS", env.path("settings.json"));
-        Some(Self { env, hosts })
+        Self { env, hosts }
     }
 
     /// The same, with all of them known as `h1`, `h2` and so on.

@@ -314,24 +314,29 @@ fn long_lines_and_all_bytes_are_heard_as_they_are(world: &World) {
 fn nothing_can_be_read_from_the_manager(world: &World) {
     let ends = world.bench.run(world.one(), &world.bench.script("cat; echo over"), "t1");
     assert_eq!(ends[&0], ("over\n".to_owned(), End::Exit(0)));
-    let asked = world.bench.ask(world.one(), &Ask { command: "cat".to_owned(), input: None });
+    let cat = Ask { command: "cat".to_owned(), ..Ask::default() };
+    let asked = world.bench.ask(world.one(), &cat);
     assert_eq!(asked[&0], (String::new(), String::new(), End::Exit(0)));
 }
 
 fn a_shell_command_has_both_outputs_its_code_and_what_it_reads(world: &World) {
     let command =
         "cat; echo err-$TPU_WORKER >&2; printf \"%s\" 'it'\"'\"'s $HOME'; exit $((7 + TPU_WORKER))";
-    let ask = Ask { command: command.to_owned(), input: Some(b"in\n".into()) };
-    for (worker, (out, err, end)) in world.bench.ask(&world.workers, &ask) {
-        assert_eq!(out, "in\nit's $HOME");
-        assert_eq!(err, format!("err-{worker}\n"));
-        assert_eq!(end, End::Exit(7 + i32::try_from(worker).unwrap()));
+    for is_ours in [false, true] {
+        let ask = Ask { command: command.to_owned(), input: Some(b"in\n".into()), is_ours };
+        for (worker, (out, err, end)) in world.bench.ask(&world.workers, &ask) {
+            assert_eq!(out, "in\nit's $HOME");
+            assert_eq!(err, format!("err-{worker}\n"));
+            assert_eq!(end, End::Exit(7 + i32::try_from(worker).unwrap()));
+        }
+        // The code of a broken connection may be a command's own.
+        for (command, code) in [("exit 255", 255), ("true; false", 1)] {
+            let ask = Ask { command: command.to_owned(), input: None, is_ours };
+            let (out, err, end) = world.bench.ask(world.one(), &ask).remove(&0).unwrap();
+            assert_eq!((out.as_str(), err.as_str(), end), ("", "", End::Exit(code)));
+        }
     }
-    // The code of a broken connection may be a command's own.
-    let ask = Ask { command: "exit 255".to_owned(), input: None };
-    let (out, err, end) = world.bench.ask(world.one(), &ask).remove(&0).unwrap();
-    assert_eq!((out.as_str(), err.as_str(), end), ("", "", End::Exit(255)));
-    let ask = Ask { command: "kill -9 $BASHPID".to_owned(), input: None };
+    let ask = Ask { command: "kill -9 $BASHPID".to_owned(), ..Ask::default() };
     assert_eq!(world.bench.ask(world.one(), &ask)[&0].2, End::Exit(137));
 }
 
@@ -343,7 +348,7 @@ fn a_file_arrives_whole_with_its_rights(world: &World) {
         kept.unwrap();
     }
     let look = "cd ~ && stat -c %a 'a dir/secret' && wc -c <'a dir/secret' && ls -A 'a dir'";
-    let ask = Ask { command: look.to_owned(), input: None };
+    let ask = Ask { command: look.to_owned(), ..Ask::default() };
     for (out, err, _) in world.bench.ask(&world.workers, &ask).into_values() {
         assert_eq!(out, "600\n300000\nsecret\n", "{err}");
     }

@@ -108,7 +108,8 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
     };
     let workers = vec![Worker { index: 0, address: hosts.addresses()[0].clone() }];
     let bench = Bench { remote: gcloud::open(config), dir: hosts.path("") };
-    let asked = bench.ask(&workers, &Ask { command: "echo hello  x; exit 3".into(), input: None });
+    let asked =
+        bench.ask(&workers, &Ask { command: "echo hello  x; exit 3".into(), ..Ask::default() });
     assert_eq!((asked[&0].0.as_str(), &asked[&0].2), ("hello x\n", &End::Exit(3)), "{asked:?}");
 
     let token = LaunchToken::from("t1");
@@ -152,7 +153,7 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
 
     // A command that dies of a signal is one that gcloud runs again: it is not let.
     let ask = "echo x >>~/asked; kill -9 $PPID; sleep 60";
-    let asked = bench.ask(&workers, &Ask { command: ask.into(), input: None });
+    let asked = bench.ask(&workers, &Ask { command: ask.into(), ..Ask::default() });
     assert!(matches!(asked[&0].2, End::Lost(_)), "{asked:?}");
     wait_until("it was noted", || hosts.home(0).join("asked").exists());
     assert_eq!(std::fs::read_to_string(hosts.home(0).join("asked")).unwrap(), "x\n");
@@ -162,7 +163,7 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
 fn ended(body: &str, command: &str) -> (String, String, End) {
     let dir = tempfile::tempdir().unwrap();
     let bench = gcloud_here(dir.path(), body);
-    let ask = Ask { command: command.to_owned(), input: None };
+    let ask = Ask { command: command.to_owned(), ..Ask::default() };
     bench.ask(&workers(1), &ask).remove(&0).unwrap()
 }
 
@@ -224,6 +225,6 @@ fn at_most_32_connections_are_opened_at_a_time() {
     assert!(most.len() == 48 && most.iter().all(|count| *count <= 32), "{most:?}");
     // Those that stand keep no other from being opened: here each waits for all.
     let command = "echo >>here; until [ $(wc -l <here) -ge 40 ]; do sleep 0.02; done";
-    let ends = bench.ask(&workers(40), &Ask { command: command.to_owned(), input: None });
+    let ends = bench.ask(&workers(40), &Ask { command: command.to_owned(), ..Ask::default() });
     assert!(ends.values().all(|(_, _, end)| *end == End::Exit(0)), "{ends:?}");
 }

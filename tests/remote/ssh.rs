@@ -233,6 +233,7 @@ fn a_secret_is_on_nobodys_command_line() {
     let ask = Ask {
         command: "read key; echo \"$key\" | wc -c; sleep 0.2".to_owned(),
         input: Some(format!("{SECRET}\n").into()),
+        ..Ask::default()
     };
     let over = AtomicBool::new(false);
     let looks = std::thread::scope(|scope| {
@@ -265,7 +266,7 @@ fn a_secret_is_on_nobodys_command_line() {
 #[test]
 fn a_second_connection_is_not_opened() {
     let Some(world) = world(1) else { return };
-    let ask = Ask { command: "echo $PPID $SSH_CONNECTION".to_owned(), input: None };
+    let ask = Ask { command: "echo $PPID $SSH_CONNECTION".to_owned(), ..Ask::default() };
     let ports: Vec<String> = (0..3)
         .map(|_| {
             let (out, _, _) = world.bench.ask(&world.workers, &ask).remove(&0).unwrap();
@@ -273,6 +274,20 @@ fn a_second_connection_is_not_opened() {
         })
         .collect();
     assert!(ports.iter().all(|port| *port == ports[0]), "{ports:?}");
+}
+
+#[test]
+fn a_script_of_ours_has_the_files_of_the_account_read_once() {
+    let Some(world) = world(1) else { return };
+    let ask = Ask { command: "true".to_owned(), is_ours: true, ..Ask::default() };
+    // The connection stands: opening it asks for nothing but whether it does.
+    drop(world.bench.ask(&world.workers, &ask));
+    let read = world.hosts.home(0).join("read");
+    write_file(&world.hosts.home(0).join(".bashrc"), "echo read >>\"$HOME/read\"\n");
+    drop(world.bench.ask(&world.workers, &ask));
+    // Not at all where the login shell is another one, or bash was built to leave them alone.
+    let times = std::fs::read_to_string(read).unwrap_or_default().lines().count();
+    assert!(times <= 1, "{times}");
 }
 
 #[test]

@@ -25,7 +25,6 @@ use crate::ops::whose::Purpose;
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::escape;
 use crate::wire::figures::JobFiguresPart;
-use crate::wire::hosts::SharePart;
 use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
 use super::queue;
@@ -195,7 +194,6 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let document = ExplainDocument {
         job: JobPart::from(&view),
         chosen: spec.and_then(|spec| spec.chosen.as_deref()),
-        share: record.and_then(|job| job.share.as_ref()).map(SharePart::from),
         figures: JobFiguresPart::of(&figures, [(&view.id, &view.target)], ctx.clock.now()).pop(),
     };
     Ok(Output::new(text, &document))

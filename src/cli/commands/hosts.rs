@@ -307,6 +307,7 @@ pub(super) fn added(app: &App, names: &[String], said: &NewHosts, is_asked: bool
     let added = add::add(app.ctx()?, names, said, (is_asked, &commands))?;
     let mut notes = Vec::new();
     let mut text = String::new();
+    let mut silent = Vec::new();
     for host in &added {
         let name = escape(host.name.as_str());
         text += &format!("{name} takes {}", hosts::in_words(&host.capacity));
@@ -314,12 +315,25 @@ pub(super) fn added(app: &App, names: &[String], said: &NewHosts, is_asked: bool
             Some(Ok(fact)) => text += &format!(": {}\n", machine(host.name.as_str(), fact)),
             Some(Err(why)) => {
                 text.push_str(".\n");
-                notes.push(format!("{name} does not answer: {why}; it is added all the same"));
+                notes.push(added_all_the_same(&name, why));
+                silent.push(name.into_owned());
             }
             None => text.push_str(".\n"),
         }
     }
+    if !silent.is_empty() {
+        let names = silent.join(",");
+        notes.push(format!(
+            "ask again: tpu hosts probe {names}; what has a wrong name or address: tpu hosts remove {names}"
+        ));
+    }
     Ok(Output::new(text, &HostsAddedDocument::from(added.as_slice())).notes(notes))
+}
+
+/// What is said of a machine that has just been made known and does not answer.
+pub(super) fn added_all_the_same(name: &str, why: &str) -> String {
+    let why = why.trim_end_matches('.');
+    format!("{name} does not answer: {why}; it is added all the same")
 }
 
 fn set(app: &App, args: &SetHosts) -> Outcome {

@@ -13,6 +13,8 @@ use crate::ops::cloudmesh::place;
 use crate::text::{counted, escape};
 use crate::wire::cloudmesh::CloudmeshDocument;
 
+use super::hosts::added_all_the_same;
+
 /// `import …`.
 pub(in crate::cli) fn run(app: &App, args: &ImportFrom) -> Outcome {
     match &args.from {
@@ -38,7 +40,7 @@ fn cloudmesh(app: &App, args: &CloudmeshFiles) -> Outcome {
     let end = if is_same { "Nothing is other than before.\n" } else { "" };
     let silent = import.answers.iter().filter_map(|(name, answer)| {
         let why = answer.as_ref().err()?;
-        Some(format!("{} does not answer: {}; it is added all the same", name.as_str(), why))
+        Some(added_all_the_same(name.as_str(), why))
     });
     let mut notes: Vec<String> = silent.map(|note| escape(&note).into_owned()).collect();
     let jobs: usize = import.files.iter().map(|file| file.file.jobs.len()).sum();

@@ -284,16 +284,7 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
     }
     if error.kind() == ErrorKind::InvalidSubcommand {
         let typed = text.split('\'').nth(1).unwrap_or_default().to_owned();
-        let command = Cli::definitions();
-        let known: Vec<&str> = command
-            .get_subcommands()
-            .map(clap::Command::get_name)
-            .chain(legacy::COMMANDS.iter().map(|(typed, _)| *typed))
-            .collect();
-        hint = legacy::meant(&typed)
-            .map(|command| format!("did you mean '{command}'?"))
-            .or_else(|| did_you_mean(&typed, known));
-        message = vec![format!("there is no command '{typed}'")];
+        (message, hint) = no_command(&typed, &text);
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
         && let Some(flag) = legacy::meant_flag(typed)
@@ -302,6 +293,29 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
     }
     let hint = hint.unwrap_or_else(|| "`tpu help COMMAND` explains a command".to_owned());
     (message.join(" "), hint)
+}
+
+/// The same for a word that is no command, or none of a group of commands, which the usage beneath names.
+fn no_command(typed: &str, text: &str) -> (Vec<String>, Option<String>) {
+    let command = Cli::definitions();
+    let usage = text.lines().find_map(|line| line.trim_start().strip_prefix("Usage: tpu "));
+    let group = usage.and_then(|usage| command.find_subcommand(usage.split(' ').next()?));
+    let names = |of: &'_ clap::Command| -> Vec<String> {
+        of.get_subcommands().map(|one| one.get_name().to_owned()).collect()
+    };
+    if let Some(group) = group.filter(|group| group.has_subcommands()) {
+        let (name, known) = (group.get_name(), names(group));
+        let near = did_you_mean(typed, known.iter().map(String::as_str));
+        let all = format!("`tpu help {name}` lists its commands");
+        let message = format!("there is no command '{name} {typed}'");
+        return (vec![message], Some(near.unwrap_or(all)));
+    }
+    let known = names(&command);
+    let old = legacy::COMMANDS.iter().map(|(typed, _)| *typed);
+    let near = legacy::meant(typed)
+        .map(|command| format!("did you mean '{command}'?"))
+        .or_else(|| did_you_mean(typed, known.iter().map(String::as_str).chain(old)));
+    (vec![format!("there is no command '{typed}'")], near)
 }
 
 impl Globals {

@@ -17,6 +17,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::add::{self, NewHosts};
 use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Limit, Limits};
+use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, names};
 
 /// What became of a host of a file.
@@ -239,11 +240,11 @@ fn new(
         ..NewHosts::default()
     };
     let (name, mut registration) = add::registration(ctx, &host.name, host.address.clone(), &said)?;
-    registration.host.get_or_insert_default().drained = host.closed.as_ref().map(|why| Drained {
-        by: ctx.actor.clone(),
-        since: ctx.clock.now(),
-        why: Some(why.clone()),
-    });
+    if let Some(why) = &host.closed {
+        let by = name_at_work(ctx, &*ctx.data()?);
+        let drained = Drained { by, since: ctx.clock.now(), why: Some(why.clone()) };
+        registration.host.get_or_insert_default().drained = Some(drained);
+    }
     Ok((name, registration))
 }
 

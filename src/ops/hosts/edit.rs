@@ -7,6 +7,7 @@ use crate::model::ids::TargetName;
 use crate::model::target::{Machines, Registration, Target};
 use crate::ops::named::named;
 use crate::ops::targets;
+use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error};
 
 use super::Limits;
@@ -143,8 +144,8 @@ fn change(
 
 /// Lets nothing new begin on machines. What is at work there is left alone.
 pub fn drain(ctx: &Ctx, words: &[String], why: Option<&str>) -> Result<Vec<TargetName>, Error> {
-    let drained =
-        Drained { by: ctx.env.person(), since: ctx.clock.now(), why: why.map(str::to_owned) };
+    let by = name_at_work(ctx, &*ctx.data()?);
+    let drained = Drained { by, since: ctx.clock.now(), why: why.map(str::to_owned) };
     change(ctx, words, |host, _| host.drained = Some(drained.clone()), "takes no new jobs")
 }
 

@@ -25,12 +25,12 @@ use crate::store::atomic;
 use super::addresses;
 use super::probe::{Answer, Question, answers, broke_off};
 
+/// By what a machine looks for the processes of jobs.
+const LOOK: &str = include_str!("../../../assets/look.sh");
+
 /// What a machine is asked by.
-const FIGURES: &str = concat!(
-    include_str!("../../../assets/look.sh"),
-    include_str!("../../../assets/machine.sh"),
-    include_str!("../../../assets/figures.sh")
-);
+const FIGURES: &str =
+    concat!(include_str!("../../../assets/machine.sh"), include_str!("../../../assets/figures.sh"));
 
 /// Seconds from one question to a machine to the next, at least.
 const EVERY_S: u64 = 60;
@@ -222,15 +222,15 @@ fn mark(target: &Target, (place, job): (usize, &Job)) -> Option<String> {
 }
 
 fn question(ctx: &Ctx, data: &Data, target: &Target, jobs: &[&Job]) -> Question {
-    let (processes, input) = if target.is_here() {
-        ("cat", here(ctx, data, target, jobs))
-    } else if jobs.is_empty() {
+    let (processes, look, input) = if jobs.is_empty() {
         // A search through all processes is what costs a machine most.
-        ("echo done", String::new())
+        ("", "", String::new())
+    } else if target.is_here() {
+        ("cat", "", here(ctx, data, target, jobs))
     } else {
-        ("listed", String::new())
+        ("listed", LOOK, String::new())
     };
-    let script = format!("processes='{processes}'\n{FIGURES}");
+    let script = format!("processes='{processes}'\n{look}{FIGURES}");
     Question { target: target.clone(), script, input: input.into_bytes() }
 }
 
@@ -256,6 +256,8 @@ fn seen(
     (machine, by_launch): (MachineFact, Option<figures::ByLaunch>),
     at: Timestamp,
 ) -> SeenFigures {
+    // Where there is none to look for, nobody has looked.
+    let by_launch = by_launch.or_else(|| jobs.is_empty().then(figures::ByLaunch::new));
     let named = by_launch.map(|mut by_launch| {
         let one = |(place, job): (usize, &&Job)| {
             let mark = mark(target, (place, job))?;

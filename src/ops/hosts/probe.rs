@@ -169,7 +169,7 @@ fn there(remote: &dyn Remote, worker: &Worker, script: &str) -> Result<Answer, S
         shlex::try_quote(&worker.address).map_err(|_| "its address holds a NUL".to_owned())?;
     let index = worker.index;
     let set = format!("index={index} machine={machine} base=${{HOME:?}}/.tpu\n");
-    let ask = Ask { command: set + script, input: None };
+    let ask = Ask { command: set + script, input: None, is_ours: true };
     let mut text = Vec::new();
     for (_, reply) in remote.ask(std::slice::from_ref(worker), &ask) {
         match reply {

@@ -7,6 +7,7 @@ use crate::model::queue::{Queue, QueuePolicy, QueueState};
 use crate::ops::called::JobWord;
 use crate::ops::ctx::user_of;
 use crate::ops::error::did_you_mean;
+use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, records};
 use crate::store::Tx;
 
@@ -73,7 +74,7 @@ fn entry<'a>(tx: &'a mut Tx<'_>, id: &JobId) -> Result<&'a mut QueueEntry, Error
 /// Lets entries wait until somebody says otherwise.
 pub fn hold(ctx: &Ctx, ids: &[JobId], why: Option<&str>) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
-        let (by, since) = (ctx.env.person(), tx.now);
+        let (by, since) = (name_at_work(ctx, &tx.data), tx.now);
         entry(tx, id)?.held = Some(QueueHold { by, since, why: why.map(str::to_owned) });
         records::note(tx, id, "held", why.unwrap_or_default());
         Ok(())

@@ -8,6 +8,7 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::{RunRequest, check};
+use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, lease, named, names, records, watch};
 
 use super::field::Wish;
@@ -69,7 +70,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         }
         let number = tx.data.next_number(&request.user, None);
         let number = number.expect("the user was found above, in the same transaction");
-        let hold = || QueueHold { by: ctx.env.person(), since: now, why: None };
+        let hold = |data: &Data| QueueHold { by: name_at_work(ctx, data), since: now, why: None };
         let entry = QueueEntry {
             user: request.user.clone(),
             number,
@@ -81,7 +82,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
             since: now,
             priority: how.priority,
             rank: 0,
-            held: how.is_held.then(hold),
+            held: how.is_held.then(|| hold(&tx.data)),
             after: how.after.clone(),
             passed: Passed::default(),
             place: place.clone(),

@@ -373,6 +373,7 @@ impl Viewer<'_> {
                 None
             },
             machines: job.engine.as_ref().map_or(target.machines, |_| Machines::Engine),
+            share: job.share.clone(),
             zone: known.as_ref().and_then(|target| target.zone.clone()),
             name: job.name().map(str::to_owned),
             member: job.member(),

@@ -34,7 +34,10 @@ fn what_is_taken_back_never_begins_and_its_number_is_no_others() {
     assert_eq!((lab.env.queued(), lab.running()), (0, vec![first]));
     let next = lab.submit("local");
     assert!(next > other, "{next} is new");
-    drop(lab.env.tpu(&format!("reset-window-num {first}")).exits(4));
+    lab.kill(first);
+    drop(lab.env.tpu("clean").exits(0));
+    let waits = lab.submit("v6e-16");
+    drop(lab.env.tpu(&format!("reset-window-num {waits}")).exits(4).says(&["are in use"]));
 }
 
 #[test]

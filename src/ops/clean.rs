@@ -26,6 +26,7 @@ use super::ctx::{job_of, user_of};
 use super::fleet::AskedOnce;
 use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
+use super::queue::after;
 use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot, workers};
 
 /// Which ends of lineages are cleared away.
@@ -121,6 +122,7 @@ impl Cleaned {
 
 /// `tpu clean`: everything that has ended, then ended windows without record, then records without window.
 pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
+    after::forget_met(ctx)?;
     let mut cleaned = clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
         let orphans = orphans::close(ctx, user, Which::Ended, &Unmarked::default())?;

@@ -117,6 +117,19 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
     (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
 }
 
+/// Whether something that waits at a place may begin there: this is it, or a MONITOR has turned there lately.
+pub(super) fn is_attended(ctx: &Ctx, place: &str) -> bool {
+    /// A MONITOR that has not turned for longer says nothing.
+    const LATELY_S: u64 = 180;
+    if place == self::place(ctx) {
+        return true;
+    }
+    let path = ctx.store.paths().daemon_note(place);
+    let note = ctx.store.disk().read(&path).ok();
+    let note: Option<Note> = note.and_then(|read| serde_json::from_slice(&read.bytes).ok());
+    note.is_some_and(|note| ctx.clock.now().seconds_since(note.turned) < LATELY_S)
+}
+
 /// The same in short.
 pub fn health(ctx: &Ctx) -> MonitorHealth {
     health_of(ctx, running(ctx).as_ref())

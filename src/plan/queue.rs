@@ -181,6 +181,14 @@ pub fn order(entries: &[QueueEntry]) -> Vec<usize> {
     order
 }
 
+/// The limit of a queue, if that is reached.
+pub fn full(queue: &Queue, at_work: &AtWork) -> Option<Cap> {
+    let (name, most) = (&queue.name, queue.max_parallel?);
+    let held = at_work.queues.get(name).cloned().unwrap_or_default();
+    let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
+    is_reached.then(|| Cap { of: CapOf::Queue(name.clone()), most, held })
+}
+
 /// The limit that keeps the next job of an entry from beginning, if one does.
 pub fn cap(
     entry: &QueueEntry,
@@ -193,10 +201,9 @@ pub fn cap(
         let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
         is_reached.then(|| Cap { of: of(), most, held })
     };
-    let name = &queue.name;
     let group = entry.id();
     let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
-    reached(at_work.queues.get(name), queue.max_parallel, &|| CapOf::Queue(name.clone()))
+    full(queue, at_work)
         .or_else(|| {
             let most = limits.get(&entry.user).copied();
             reached(at_work.users.get(&entry.user), most, &|| CapOf::User(entry.user.clone()))

@@ -91,7 +91,7 @@ fn a_policy_that_is_set_while_somebody_waits_holds_for_him_unless_he_has_named_o
     let waits = |more: &str, count: usize| {
         let line = format!("run h[1-2] gpus=1 --wait {more} -q -- sleep 1000");
         let waiting = lab.env.start_tpu(&line, &[]);
-        let in_line = || lab.env.data()["waiting"].as_array().map_or(0, Vec::len);
+        let in_line = || lab.env.queued();
         wait_until("it waits", || in_line() == count);
         waiting
     };

@@ -48,3 +48,15 @@ fn a_lineage_counts_by_its_last_attempt() {
     let second = lab.env.jobs("alice").pop().unwrap()["windows_id"].as_u64().unwrap();
     assert!(lab.why(after).contains(&format!("alice/{second}")), "{}", lab.why(after));
 }
+
+#[test]
+fn what_was_waited_for_may_be_cleared_away_once_it_has_ended() {
+    let lab = Lab::new(1);
+    let first = lab.submit_what("local", "true");
+    let after = lab.submit_what(&format!("local after={first} --hold"), "true");
+    lab.env.wait_status(first, "finished");
+    drop(lab.env.tpu("clean").exits(0));
+    assert!(lab.env.jobs("alice").is_empty());
+    drop(lab.env.tpu(&format!("unhold {after}")).exits(0));
+    lab.env.wait_status(after, "finished");
+}

@@ -83,3 +83,20 @@ fn a_dry_run_says_what_would_wait_and_changes_nothing() {
     assert!(said.contains("queue 4 jobs for local"), "{said}");
     assert_eq!((lab.env.queued(), lab.env.jobs("alice").len()), (0, 0));
 }
+
+/// Without a MONITOR whoever waits at a terminal starts also what comes before.
+#[test]
+fn who_waits_at_a_terminal_is_not_behind_what_nobody_starts() {
+    let lab = Lab::new(1);
+    let first = lab.submit("local");
+    let second = lab.submit("local");
+    lab.pauses("default", true);
+    lab.kill(first);
+    lab.pauses("default", false);
+    assert!(lab.running().is_empty());
+    let waits = lab.env.start_tpu("run local --wait -q -- sleep 1000", &[]);
+    lab.wait_running(&[second]);
+    lab.kill(second);
+    assert_eq!(waits.wait(), 0);
+    lab.wait_running(&[second + 1]);
+}

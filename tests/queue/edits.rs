@@ -68,3 +68,19 @@ fn a_queue_in_which_something_waits_is_not_forgotten_and_one_that_drains_takes_n
     drop(lab.env.tpu("queue remove night").exits(0));
     drop(lab.env.tpu("queue remove default").exits(4).says(&["always there"]));
 }
+
+#[test]
+fn to_kill_what_waits_and_what_runs_at_once_is_to_kill_both() {
+    let lab = Lab::new(1);
+    let runs = lab.submit("local");
+    let waits = lab.submit("local");
+    let stays = lab.submit("local --hold");
+    drop(
+        lab.env
+            .tpu(&format!("kill {waits} {runs} --dry-run"))
+            .exits(0)
+            .says(&["alice/1", "alice/2"]),
+    );
+    drop(lab.env.tpu(&format!("kill {waits} {runs} -y")).exits(0).says(&["never began", "Killed"]));
+    assert_eq!((lab.running().len(), lab.waiting()), (0, vec![stays]));
+}

@@ -61,3 +61,17 @@ fn what_is_to_come_back_by_its_rule_keeps_its_place_under_a_limit() {
     drop(lab.env.tpu("queue run --once").exits(0));
     lab.wait_running(&[second]);
 }
+
+#[test]
+fn a_person_brings_nothing_back_past_the_limit_of_its_queue() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create night --max-parallel 1").exits(0));
+    let first = lab.submit_what("local queue=night rule=pass", "false");
+    lab.env.wait_status(first, "error");
+    let second = lab.submit("local queue=night");
+    lab.wait_running(&[second]);
+    let again = || lab.env.tpu(&format!("rerun {first}"));
+    drop(again().exits(4).says(&["queue night has 1 jobs at once", &format!("alice/{second}")]));
+    lab.kill(second);
+    drop(again().exits(0));
+}

@@ -11,6 +11,7 @@ mod never;
 mod options;
 mod preempted;
 mod proof;
+mod queued;
 mod readme;
 mod runs;
 mod silent;

@@ -73,7 +73,7 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
 
 /// A job has ended: what waits for its place may begin. What becomes of that is no matter of the job's.
 fn make_way(ctx: &Ctx) {
-    if let Err(error) = pass::unless_watched(ctx) {
+    if let Err(error) = pass::unless_watched(ctx, pass::AT_ONCE) {
         ctx.warn([format!("what waits was not looked at: {}", error.message)]);
     }
 }

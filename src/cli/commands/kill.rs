@@ -5,7 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use crate::model::ids::JobId;
-use crate::ops::queue::pass;
+use crate::ops::queue::edit;
 use crate::ops::selection;
 use crate::ops::whose::{Purpose, Several};
 use crate::ops::{Error, clean, kill};
@@ -14,6 +14,7 @@ use crate::wire::jobs::JobIdPart;
 use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
+use super::waiting::look_after;
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -21,19 +22,16 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let ctx = app.ctx()?;
     let (waiting, words) = queue::waiting_of(app, &args.words)?;
     let waits = !waiting.is_empty();
-    if waits && app.global.dry_run {
+    if waits && app.global.dry_run && words.is_empty() {
         return of_several(listed("Would take out of the queue", &waiting), false, Vec::new());
     }
-    if waits {
+    if waits && words.is_empty() && !args.all {
         let undone = ("nothing was killed", "add -y to kill without a question");
         app.agree(&format!("Take {} out of the queue?", names(&waiting)), undone)?;
-        let taken = queue::take_out(app, &waiting)?;
-        if words.is_empty() {
-            return Ok(taken);
-        }
+        return queue::take_out(app, &waiting);
     }
     let jobs = app.requester()?.many_jobs(
-        &args.words,
+        &words,
         Several { all: args.all, purpose: Purpose::Change },
         |view| {
             view.shown.status.is_live()
@@ -44,11 +42,18 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     )?;
     if app.global.dry_run {
         let (jobs, problems) = kill::dry_run(ctx, &jobs);
-        return of_several(listed("Would kill", &jobs), jobs.is_empty(), problems);
+        let all: Vec<JobId> = waiting.into_iter().chain(jobs).collect();
+        return of_several(listed("Would kill", &all), all.is_empty(), problems);
     }
     let undone = ("nothing was killed", "add -y to kill without a question");
-    app.agree(&format!("Kill {}?", names(&jobs)), undone)?;
+    let all: Vec<JobId> = waiting.iter().chain(&jobs).cloned().collect();
+    app.agree(&format!("Kill {}?", names(&all)), undone)?;
     let mut text = String::new();
+    if waits {
+        edit::dequeue(ctx, &waiting)?;
+        let each = waiting.iter().map(|id| format!("{id} waits no more, and never began.\n"));
+        text.extend(each);
+    }
     let mut done = Vec::new();
     let mut problems = Vec::new();
     for (job, result) in kill::kill(ctx, &jobs, of.force) {
@@ -62,7 +67,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         }
     }
     let nothing = done.is_empty();
-    for (_, launched, _) in pass::unless_watched(ctx)?.started {
+    for (_, launched, _) in look_after(ctx).started {
         text += &format!("{}\n", launched.in_words());
     }
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };

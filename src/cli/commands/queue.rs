@@ -23,7 +23,7 @@ use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
-use crate::ops::{Ctx, Error, watch};
+use crate::ops::{Ctx, Error, Kind, watch};
 use crate::plan::queue::EntryStanding;
 use crate::text::{counted, escape};
 use crate::wire::queue::{
@@ -33,7 +33,7 @@ use crate::wire::queue::{
 use crate::wire::words::TimePart;
 
 use super::submit::submit;
-use super::waiting::{begun, nobody_starts, priority, started_lines, wants, why};
+use super::waiting::{begun, look_after, nobody_starts, priority, started_lines, wants, why};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -176,7 +176,7 @@ fn changed(
 ) -> Outcome {
     let queue = change(app.ctx()?, &QueueName::new(name), edit)?;
     if !app.global.dry_run {
-        drop(pass::unless_watched(app.ctx()?)?);
+        drop(look_after(app.ctx()?));
     }
     let text = format!("Queue {}: {}.", queue.name, edit::in_words(&queue));
     Ok(Output::new(text, &QueueChangedDocument { queue: Some(QueuePart::from(&queue)) }))
@@ -255,7 +255,18 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
     let ended = asked_to_end(&[SIGINT, SIGHUP, SIGTERM])?;
     let mut started: Vec<JobId> = Vec::new();
     loop {
-        let passage = pass::unless_watched(ctx)?;
+        let passage = match pass::unless_watched(ctx, usize::MAX) {
+            Ok(Some(passage)) => passage,
+            Ok(None) => {
+                return Err(Error::refused("MONITOR runs now, and starts what waits")
+                    .hint("`tpu queue` shows what waits"));
+            }
+            Err(error) if matches!(error.kind, Kind::State | Kind::Unreachable) && !args.once => {
+                app.tell(&format!("trouble: {}", error.message));
+                Passage { waiting: 1, ..Passage::default() }
+            }
+            Err(error) => return Err(error),
+        };
         for line in started_lines(&passage) {
             app.tell(&line);
         }
@@ -300,20 +311,28 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
     let Ok(called) = sorted.take_jobs(&data) else { return nothing() };
     let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
     let Ok(user) = app.requester()?.user(&data, &about) else { return nothing() };
-    let (mut ids, mut has_records) = (Vec::new(), false);
+    let (mut ids, mut others) = (Vec::new(), Vec::new());
     for word in &called {
         let named = edit::named(&data, &user, word);
-        has_records |= crate::ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
-        has_records |= named.is_empty();
+        let has_records = crate::ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
+        if named.is_empty() || has_records {
+            others.push(word.to_string());
+        }
         ids.extend(named);
     }
-    let rest = if has_records || ids.is_empty() { words.to_vec() } else { Vec::new() };
-    Ok((ids, rest))
+    if ids.is_empty() {
+        return nothing();
+    }
+    others.extend(sorted.selectors.iter().map(ToString::to_string));
+    if !others.is_empty() {
+        others.push(format!("user={user}"));
+    }
+    Ok((ids, others))
 }
 
 fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
     let ctx = app.ctx()?;
-    let passage = if app.global.dry_run { Passage::default() } else { pass::unless_watched(ctx)? };
+    let passage = if app.global.dry_run { Passage::default() } else { look_after(ctx) };
     let mut lines: Vec<String> = ids.iter().map(|id| format!("{id} {what}.")).collect();
     lines.extend(started_lines(&passage));
     let started = begun(&passage);

@@ -11,7 +11,6 @@ use crate::model::member::{Array, Member};
 use crate::model::sweep::Sweep;
 use crate::ops::Error;
 use crate::ops::launch::RunRequest;
-use crate::ops::queue::pass;
 use crate::ops::queue::submit::{self, Submission};
 use crate::text::counted;
 use crate::wire::jobs::JobIdPart;
@@ -20,7 +19,7 @@ use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 use super::choose::Begins;
 use super::run::request;
 use super::waiting::{
-    begun, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
+    begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
 };
 
 /// Keys of `submit` that are no configs.
@@ -58,7 +57,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         return Ok(Output::would(&what));
     }
     let id = submit::enter(ctx, &request, &how)?;
-    let passage = pass::unless_watched(ctx)?;
+    let passage = look_after(ctx);
     let data = ctx.data()?;
     let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
     let mut lines = vec![match &members {
@@ -70,7 +69,8 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     lines.extend(started_lines(&passage));
     let mut notes = Vec::new();
     if let Some(entry) = data.queues().entry(&id) {
-        lines.extend(standing_of(ctx, &data, &id)?.map(|(_, why)| waits_line(entry, &why)));
+        let standing = standing_of(ctx, &data, &id).ok().flatten();
+        lines.extend(standing.map(|(_, why)| waits_line(entry, &why)));
         notes.extend(nobody_starts(ctx));
     }
     let started: Vec<JobId> = begun(&passage);

@@ -6,7 +6,7 @@ use crate::model::ids::JobId;
 use crate::model::spec::TargetRequest;
 use crate::ops::queue;
 use crate::ops::queue::field::Avoided;
-use crate::ops::queue::pass::Passage;
+use crate::ops::queue::pass::{self, Passage};
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::EntryStanding;
 
@@ -23,6 +23,18 @@ pub(super) fn wants(target: &TargetRequest) -> String {
     match target {
         TargetRequest::Named(name) => name.clone(),
         TargetRequest::Any(any_of) => any_of.in_words(),
+    }
+}
+
+/// Lets what waits have a look, behind a change that is made: what goes wrong there is said, and is no failure of the
+/// change.
+pub(super) fn look_after(ctx: &Ctx) -> Passage {
+    match pass::unless_watched(ctx, usize::MAX) {
+        Ok(passage) => passage.unwrap_or_default(),
+        Err(error) => {
+            ctx.warn([format!("what waits was not looked at: {}", error.message)]);
+            Passage::default()
+        }
     }
 }
 

@@ -197,8 +197,13 @@ fn is_not_taken(claimed: &Job, error: &Error) -> bool {
     error.kind == Kind::Usage && claimed.engine.is_some()
 }
 
-/// In the record of a launch that no window came to be, or no run. What an engine does not take as it is asked for
-/// leaves no record, unless it is part of a lineage. Whether it has begun all the same: a tmux that did not answer in
+/// Whether nothing is left of an attempt that an engine does not take: a person hears of it at once. What is part of a
+/// lineage, or has waited in the queue, is told by its record.
+fn leaves_nothing(plan: &LaunchPlan, claimed: &Job, error: &Error) -> bool {
+    is_not_taken(claimed, error) && plan.parent.is_none() && plan.spec.queue.is_none()
+}
+
+/// In the record of a launch that no window came to be, or no run. Whether it has begun all the same: a tmux that did not answer in
 /// time may have opened the window, and once its launcher has been let through, the job runs, whatever tmux said.
 fn fail(tx: &mut Tx<'_>, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Result<bool, Error> {
     let id = &claimed.id();
@@ -211,7 +216,7 @@ fn fail(tx: &mut Tx<'_>, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Res
     // What was to be done has been tried to its end.
     job.intent = None;
     records::note(tx, id, "error", format!("launch: {error}"));
-    let is_forgotten = is_not_taken(claimed, error) && plan.parent.is_none();
+    let is_forgotten = leaves_nothing(plan, claimed, error);
     if let Some(user) = tx.data.user_mut(&id.user).filter(|_| is_forgotten) {
         drop(user.remove_job(id.window));
     }
@@ -231,7 +236,7 @@ fn given_up(
         return Error::new(error.kind, format!("{id} is started, although tmux failed: {error}"))
             .hint(format!("`tpu check {}` shows it", id.user));
     }
-    if is_not_taken && plan.parent.is_none() {
+    if leaves_nothing(plan, claimed, error) {
         return Error::usage(format!("{} does not take the job: {error}", plan.target.name))
             .hint(error.advice());
     }

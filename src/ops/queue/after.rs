@@ -5,7 +5,7 @@ use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::JobNumber;
 use crate::model::job::Status;
 use crate::model::lineage;
-use crate::ops::Error;
+use crate::ops::{Ctx, Error};
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,36 @@ pub fn may_be(data: &Data, after: &After) -> Result<(), Error> {
             .hint("`tpu check` and `tpu queue` list what there is")),
         _ => Ok(()),
     }
+}
+
+/// Takes what has ended as it was wanted out of what entries wait for: nobody knows it any more once its record is
+/// archived.
+pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
+    let is_met = |data: &Data, after: &After| {
+        ends(data, after).iter().all(|(_, end)| {
+            matches!(
+                (after.which, end),
+                (AfterWhich::Any, End::Ended { .. })
+                    | (AfterWhich::Ok, End::Ended { well: true })
+                    | (AfterWhich::Not, End::Ended { well: false })
+            )
+        })
+    };
+    let data = ctx.data()?;
+    let waits = |data: &Data| -> Vec<After> {
+        let all = data.queues().entries.iter().flat_map(|entry| entry.after.iter());
+        all.filter(|after| is_met(data, after)).cloned().collect()
+    };
+    if waits(&data).is_empty() {
+        return Ok(());
+    }
+    ctx.transact(|tx| {
+        let met = waits(&tx.data);
+        for entry in &mut tx.data.queues_mut().entries {
+            entry.after.retain(|after| !met.contains(after));
+        }
+        Ok(())
+    })
 }
 
 /// What an entry waits for.

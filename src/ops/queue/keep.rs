@@ -18,7 +18,7 @@ use crate::plan::board::Pick;
 use crate::plan::queue::order;
 
 use super::field::Wish;
-use super::pass::{Mine, pass};
+use super::pass::{AT_ONCE, Mine, pass, unless_watched};
 use super::presence;
 use super::submit::{self, Submission};
 
@@ -126,7 +126,11 @@ pub fn turn(ctx: &Ctx, id: &JobId) -> Result<Result<(Launched, Pick), usize>, Er
     }
     let own = own.ok_or_else(super::gone)?;
     Wish::of_entry(&data, own, data.queues().queue(&own.queue).as_ref()).is_known(&data)?;
-    match pass(ctx, Mine::Own(id))?.started.into_iter().next() {
+    // Without a MONITOR whoever waits starts also what comes before; what goes wrong there is no matter of his.
+    if let Err(error) = unless_watched(ctx, AT_ONCE) {
+        ctx.warn([format!("what waits was not looked at: {}", error.message)]);
+    }
+    match pass(ctx, Mine::Own(id), 1)?.started.into_iter().next() {
         Some((_, launched, pick)) => Ok(Ok((launched, pick))),
         None => Ok(Err(before(ctx, id)?)),
     }

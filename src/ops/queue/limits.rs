@@ -34,7 +34,9 @@ pub(super) fn comes_back(job: &Job) -> bool {
     let kind: ErrorKind = *kind;
     let progress = job.reached.clone().unwrap_or_default();
     let counts = RetryCounts::of(job, &progress, kind);
+    let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
     job.monitor
+        && !is_stopped
         && job.child.is_none()
         && job.rules.action(kind) != Action::Pass
         && counts.left(Budget::of(kind)) > 0

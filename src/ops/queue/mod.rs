@@ -21,7 +21,9 @@ use std::collections::HashMap;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::JobId;
-use crate::ops::launch::plan::Turn;
+use crate::model::member::Array;
+use crate::model::queue::QueueState;
+use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::store::Tx;
@@ -100,9 +102,24 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     );
 }
 
+/// Refuses what somebody brings back past the limit of its queue. What its rule brings back has kept its place.
+pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+    let Some(parent) = plan.parent.as_ref().filter(|parent| parent.reaction.is_none()) else {
+        return Ok(());
+    };
+    let queue = plan.spec.queue.as_ref().and_then(|name| data.queues().queue(name));
+    let Some(queue) = queue.filter(|_| !plan.force) else { return Ok(()) };
+    let id = JobId::new(plan.user.clone(), parent.window);
+    match plan::full(&queue, &limits::at_work(data, Some(&id))) {
+        None => Ok(()),
+        Some(cap) => Err(Error::refused(cap.to_string())
+            .hint("wait until one of those has ended, raise the limit, or use --force")),
+    }
+}
+
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
 /// more, and when a limit is reached.
-pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
+pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<(), Error> {
     let at_work = limits::at_work(&tx.data, None);
     let of_users = limits::of_users(tx.data.users());
     let queues = tx.data.queues();
@@ -112,8 +129,17 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
             .passing()
             .hint(format!("let it begin: tpu unhold {}", turn.entry.window)));
     }
-    if let Some(queue) = queues.queue(&entry.queue)
-        && let Some(cap) = plan::cap(entry, &queue, &at_work, &of_users)
+    let queue = queues.queue(&entry.queue).ok_or_else(gone)?;
+    if queue.state == QueueState::Paused {
+        return Err(Error::refused(format!("queue {} is paused", queue.name))
+            .passing()
+            .hint(format!("let it begin: tpu queue resume {}", queue.name)));
+    }
+    if let Dependence::Waits(why) | Dependence::Never(why) = after::of(&tx.data, entry) {
+        let what = format!("{} is to begin {why}", turn.entry);
+        return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
+    }
+    if let Some(cap) = plan::cap(entry, &queue, &at_work, &of_users)
         && !turn.is_whole_group
     {
         return Err(Error::refused(cap.to_string())
@@ -123,6 +149,9 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn) -> Result<(), Error> {
     let now = tx.now;
     let queues = tx.data.queues_mut();
     let entry = queues.entry_mut(&turn.entry).ok_or_else(gone)?;
+    if turn.is_whole_group && entry.spec.array.as_ref() != group {
+        return Err(gone());
+    }
     let rest = match (&entry.spec.array, turn.member) {
         (Some(array), Some(index)) if !array.indexes().contains(&index) => return Err(gone()),
         (Some(array), Some(index)) => array.without(index),

@@ -27,6 +27,9 @@ use super::{after, presence, standings};
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
 
+/// Whoever has something else to do starts no more than so many in one pass.
+pub const AT_ONCE: usize = 16;
+
 /// Whose turn is looked at.
 #[derive(Clone, Copy, Debug)]
 pub enum Mine<'a> {
@@ -54,9 +57,10 @@ pub struct Passage {
     pub waiting: usize,
 }
 
-/// Looks at every entry of some once, in the order of the queue, and starts what can begin. Trouble of one is none of
-/// the others: whoever could never begin as he is is held, with the reason.
-pub fn pass(ctx: &Ctx, mine: Mine<'_>) -> Result<Passage, Error> {
+/// Looks at every entry of some once, in the order of the queue, and starts what can begin; once so many have begun,
+/// the rest is left to the next pass. Trouble of one is none of the others: whoever could never begin as he is is held,
+/// with the reason.
+pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
     let mut passage = Passage::default();
     let mut avoided = Avoided::new();
     for _ in 0..ROUNDS {
@@ -66,6 +70,7 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>) -> Result<Passage, Error> {
         if passage.waiting == 0 {
             break;
         }
+        after::forget_met(ctx)?;
         end_hopeless(ctx, &data, mine)?;
         let mut was_refused = false;
         for standing in standings(ctx, &data, &avoided)? {
@@ -73,6 +78,9 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>) -> Result<Passage, Error> {
             if !mine.includes(ctx, entry) {
                 continue;
             }
+            let left = most.saturating_sub(passage.started.len());
+            let starts = standing.starts.into_iter().take(left).collect();
+            let standing = EntryStanding { starts, ..standing };
             let (started, is_refused) = start_all(ctx, &data, entry, &standing, &mut avoided)?;
             was_refused |= is_refused;
             let each = started.into_iter().map(|(launched, pick)| (entry.id(), launched, pick));
@@ -97,7 +105,7 @@ pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
     }
     let since: Vec<_> =
         data.queues().entries.iter().map(|entry| (entry.id(), entry.since)).collect();
-    let passage = pass(ctx, Mine::All)?;
+    let passage = pass(ctx, Mine::All, AT_ONCE)?;
     for (id, launched, pick) in &passage.started {
         let since = since.iter().find(|(other, _)| other == id).map(|(_, since)| *since);
         let waited = time::age(ctx.clock.now().seconds_since(since.unwrap_or(ctx.clock.now())));
@@ -110,14 +118,16 @@ pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
     Ok(passage.waiting > 0)
 }
 
-/// The same where no MONITOR runs at this place that would do it by itself.
-pub fn unless_watched(ctx: &Ctx) -> Result<Passage, Error> {
-    let is_empty = ctx.data()?.queues().entries.is_empty();
-    if is_empty || watch::running(ctx).is_some() {
-        return Ok(Passage::default());
+/// The same where no MONITOR runs at this place that would do it by itself; `None` where one does.
+pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> {
+    if watch::running(ctx).is_some() {
+        return Ok(None);
+    }
+    if ctx.data()?.queues().entries.is_empty() {
+        return Ok(Some(Passage::default()));
     }
     presence::settle(ctx)?;
-    pass(ctx, Mine::All)
+    pass(ctx, Mine::All, most).map(Some)
 }
 
 /// Starts as many jobs of an entry as it was given places. What has started, and whether one of the places was not to be
@@ -134,8 +144,10 @@ fn start_all(
     for (at, picks) in standing.starts.iter().enumerate() {
         let engine = picks.first().and_then(|pick| data.target(&pick.target));
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
-        // Members that differ are no one submission.
-        let is_whole_group = is_engine && members.is_some() && entry.sweep.is_none();
+        // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
+        let queue = data.queues().queue(&entry.queue);
+        let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some());
+        let is_whole_group = is_engine && members.is_some() && entry.sweep.is_none() && !is_limited;
         if is_whole_group && at > 0 {
             break;
         }
@@ -150,6 +162,8 @@ fn start_all(
             Ok(started) if started.is_empty() => return Ok((all, true)),
             Ok(started) => all.extend(started),
             Err(error) if entry.keeper.is_some() => return Err(error),
+            // It was claimed: its record says what became of it, or somebody else has started it.
+            Err(_) if !still_waits(ctx, &turn) => return Ok((all, true)),
             Err(error) => {
                 hold(ctx, entry, &error)?;
                 break;
@@ -196,7 +210,7 @@ fn start(
             Ok(launched) => {
                 return Ok(launched.into_iter().map(|one| (one, pick.clone())).collect());
             }
-            Err(error) if is_passing(ctx, entry, &error) => {
+            Err(error) if is_passing(ctx, turn, &error) => {
                 avoided.entry(entry.id()).or_default().insert(pick.target.clone());
             }
             Err(error) => return Err(error),
@@ -226,13 +240,21 @@ fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
 
 /// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by the
 /// record that it was handed in for.
-fn is_passing(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> bool {
-    let waits = ctx.data().map_or(true, |data| {
-        let known = data.queues().entry(&entry.id());
-        known.is_some_and(|known| known.waiting() == entry.waiting())
-    });
+fn is_passing(ctx: &Ctx, turn: &Turn, error: &Error) -> bool {
     let may_pass = matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Refused);
-    error.passes || may_pass && waits
+    error.passes || may_pass && still_waits(ctx, turn)
+}
+
+/// Whether nobody has started yet what was to be started; also where that is not known.
+fn still_waits(ctx: &Ctx, turn: &Turn) -> bool {
+    ctx.data().map_or(true, |data| {
+        let Some(entry) = data.queues().entry(&turn.entry) else { return false };
+        match (turn.member, &entry.spec.array) {
+            (Some(index), Some(array)) => array.indexes().contains(&index),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    })
 }
 
 /// Holds what could not begin wherever it was: others are not to wait behind it, and somebody has to look.

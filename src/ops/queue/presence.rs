@@ -11,7 +11,7 @@ const FORGOTTEN_S: u64 = 7 * 24 * 3600;
 
 /// Whether an entry has its turn: one for which a process waits only while that is there.
 pub fn counts(ctx: &Ctx, entry: &QueueEntry) -> bool {
-    let Some(keeper) = &entry.keeper else { return true };
+    let Some(keeper) = &entry.keeper else { return watch::is_attended(ctx, &entry.place) };
     let is_there = lease::is_alive(ctx, &keeper.owner) != Some(false);
     let is_kept = lease::has_rebooted(ctx, &keeper.owner);
     silence(ctx, entry) < SILENT_S && (is_there || is_kept)

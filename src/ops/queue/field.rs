@@ -163,7 +163,7 @@ pub struct Field<'a> {
     /// Machines with room for several, where somebody wishes for one of them.
     hosts: Vec<Candidate>,
     avoided: &'a Avoided,
-    /// Queues by whose word entries begin elsewhere than they name.
+    /// What each entry wishes for, by the word of its queue or its own.
     wishes: HashMap<JobId, Wish>,
     /// Wishes for which nothing is left, by their keys, with the reason: less and less is left.
     misses: HashMap<String, String>,

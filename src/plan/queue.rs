@@ -108,7 +108,7 @@ impl fmt::Display for Cap {
 pub struct Readiness {
     /// What it waits for to end, in words.
     pub after: Option<String>,
-    /// That nobody is there who waits for it.
+    /// That nobody is there who waits for it or would start it.
     pub is_absent: bool,
 }
 
@@ -123,7 +123,7 @@ pub enum WaitReason {
     NoQueue(QueueName),
     /// Another job has to end first.
     After(String),
-    /// The process that waits for it is gone, and may come again.
+    /// The process that waits for it is gone, or those who would start it are, and may come again.
     Absent,
     /// A limit is reached.
     Cap(Cap),
@@ -145,7 +145,7 @@ impl fmt::Display for WaitReason {
             Self::Paused(queue) => write!(f, "queue {queue} is paused"),
             Self::NoQueue(queue) => write!(f, "there is no queue {queue} any more"),
             Self::After(what) => f.write_str(what),
-            Self::Absent => f.write_str("whoever waits for it has gone"),
+            Self::Absent => f.write_str("nobody is there who waits for it or would start it"),
             Self::Cap(cap) => cap.fmt(f),
             Self::Behind(job) => write!(f, "{job} is in front of it and finds no place"),
             Self::Held(why) | Self::NoPlace { why, kept: None } => f.write_str(why),

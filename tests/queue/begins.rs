@@ -100,3 +100,31 @@ fn who_waits_at_a_terminal_is_not_behind_what_nobody_starts() {
     assert_eq!(waits.wait(), 0);
     lab.wait_running(&[second + 1]);
 }
+
+/// A data file may be shared: what was submitted where nobody is any more begins there or nowhere.
+#[test]
+fn what_was_submitted_elsewhere_takes_nobodys_turn() {
+    let lab = Lab::new(1);
+    let first = lab.submit("local");
+    let elsewhere = lab.submit("local");
+    let here = lab.submit("local");
+    lab.env.change(|data| data.queues_mut().entries[0].place = "elsewhere".to_owned());
+    assert!(lab.why(elsewhere).contains("nobody is there"), "{}", lab.why(elsewhere));
+    lab.kill(first);
+    lab.wait_running(&[here]);
+    assert_eq!(lab.waiting(), [elsewhere], "it is there when its place is");
+}
+
+#[test]
+fn monitor_starts_all_of_many_though_not_in_one_turn() {
+    let lab = Lab::new(40);
+    lab.pauses("default", true);
+    lab.submit("local --array 0-19");
+    assert!(lab.running().is_empty());
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("MONITOR runs", || lab.env.tpu("daemon status").code == 0);
+    lab.pauses("default", false);
+    wait_until("all have begun", || lab.running().len() == 20);
+    assert_eq!(lab.env.queued(), 0);
+    drop(monitor);
+}

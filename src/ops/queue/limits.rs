@@ -1,6 +1,6 @@
-//! Who holds a place under the limits of queues, users and groups, as far as records tell.
+//! Who holds a place under the limits of queues and groups, as far as records tell.
 
-use crate::model::data::{Data, User};
+use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status};
@@ -8,7 +8,7 @@ use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::ops::launch::room;
 use crate::plan::budget::{Budget, RetryCounts};
-use crate::plan::queue::{AtWork, UserLimits};
+use crate::plan::queue::AtWork;
 
 /// Everybody who is at work or comes back there by himself. `but` is the attempt that a new one succeeds.
 pub fn at_work(data: &Data, but: Option<&JobId>) -> AtWork {
@@ -40,9 +40,4 @@ pub(super) fn comes_back(job: &Job) -> bool {
         && job.child.is_none()
         && job.rules.action(kind) != Action::Pass
         && counts.left(Budget::of(kind)) > 0
-}
-
-/// How many jobs of each user may be at work at once, where that is set.
-pub fn of_users(_: &[User]) -> UserLimits {
-    UserLimits::new()
 }

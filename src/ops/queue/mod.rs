@@ -1,9 +1,9 @@
 //! The queue: what is to be started waits here until there is a place for it.
 //!
-//! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a terminal, [`now`] starts what does
-//! not wait. Who comes next is
-//! decided by `plan::queue` alone; [`field`] says what is to be had, [`limits`] who holds which place, [`after`] what
-//! has to end first. Whoever starts something takes it out of the queue in the transaction that claims its attempt
+//! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
+//! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what is
+//! to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is there
+//! who would start it. Whoever starts something takes it out of the queue in the transaction that claims its attempt
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
@@ -25,7 +25,7 @@ use crate::model::member::Array;
 use crate::model::queue::QueueState;
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
-use crate::plan::queue::{self as plan, EntryStanding, Readiness};
+use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
 use super::{Ctx, Error, records};
@@ -66,8 +66,7 @@ fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec
         Readiness { after, is_absent: !presence::counts(ctx, entry) }
     };
     let at_work = limits::at_work(data, None);
-    let limits = limits::of_users(data.users());
-    plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())
+    plan::stand(queues, (at_work, &UserLimits::new()), &readiness, field, ctx.clock.now())
 }
 
 /// What each entry that counts wishes for.
@@ -121,7 +120,6 @@ pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
 /// more, and when a limit is reached.
 pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<(), Error> {
     let at_work = limits::at_work(&tx.data, None);
-    let of_users = limits::of_users(tx.data.users());
     let queues = tx.data.queues();
     let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
     if let Some(hold) = &entry.held {
@@ -139,7 +137,7 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<()
         let what = format!("{} is to begin {why}", turn.entry);
         return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
     }
-    if let Some(cap) = plan::cap(entry, &queue, &at_work, &of_users)
+    if let Some(cap) = plan::cap(entry, &queue, &at_work, &UserLimits::new())
         && !turn.is_whole_group
     {
         return Err(Error::refused(cap.to_string())

@@ -1,5 +1,5 @@
-//! Whether somebody is there for an entry of the queue: one for which a process waits has its turn only while that is
-//! there, and is cleared away when it will not come again.
+//! Whether somebody is there for an entry of the queue, who waits for it or would start it: only then it has its turn.
+//! One for which a process waits is cleared away when that will not come again.
 
 use crate::model::entry::QueueEntry;
 use crate::ops::{Ctx, Error, lease, watch};
@@ -9,7 +9,8 @@ const SILENT_S: u64 = 180;
 /// An entry for which nobody has been there for so long is given up, whatever became of its host.
 const FORGOTTEN_S: u64 = 7 * 24 * 3600;
 
-/// Whether an entry has its turn: one for which a process waits only while that is there.
+/// Whether an entry has its turn: one for which a process waits only while that is there, any other while somebody is
+/// where it was submitted who would start it.
 pub fn counts(ctx: &Ctx, entry: &QueueEntry) -> bool {
     let Some(keeper) = &entry.keeper else { return watch::is_attended(ctx, &entry.place) };
     let is_there = lease::is_alive(ctx, &keeper.owner) != Some(false);

@@ -84,3 +84,13 @@ fn to_kill_what_waits_and_what_runs_at_once_is_to_kill_both() {
     drop(lab.env.tpu(&format!("kill {waits} {runs} -y")).exits(0).says(&["never began", "Killed"]));
     assert_eq!((lab.running().len(), lab.waiting()), (0, vec![stays]));
 }
+
+#[test]
+fn nobody_is_guessed_whose_jobs_are_killed() {
+    let lab = Lab::new(2);
+    let group = lab.submit("local --array 0-4");
+    let nobody = [("TPU_USER", ""), ("USER", "nobody"), ("LOGNAME", "nobody")];
+    let line = format!("kill {group} -y");
+    assert_eq!(lab.env.start_tpu(&line, &nobody).wait(), 2);
+    assert_eq!((lab.running().len(), lab.waiting()), (2, vec![group]));
+}

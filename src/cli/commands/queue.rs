@@ -309,8 +309,9 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
     }
     let mut sorted = selection::sort(words, &data)?;
     let Ok(called) = sorted.take_jobs(&data) else { return nothing() };
-    let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
-    let Ok(user) = app.requester()?.user(&data, &about) else { return nothing() };
+    // Nobody is guessed: something is to be changed.
+    let named = app.requester()?.user_named(&data, sorted.user.as_ref());
+    let Ok(Some(user)) = named else { return nothing() };
     let (mut ids, mut others) = (Vec::new(), Vec::new());
     for word in &called {
         let named = edit::named(&data, &user, word);

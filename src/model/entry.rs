@@ -52,8 +52,6 @@ pub struct QueueEntry {
     pub place: String,
     /// The process that waits for it, where somebody does: without that one it does not begin.
     pub keeper: Option<Keeper>,
-    /// The copy of its code that was made when it was submitted.
-    pub staged: Option<String>,
 }
 
 /// How urgent an entry is, from 0 to 100.
@@ -249,7 +247,6 @@ impl QueueEntry {
             passed: fields.with("passed", read_passed)?.unwrap_or_default(),
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: fields.with("keeper", read_keeper)?,
-            staged: fields.with("staged", read::text)?,
         })
     }
 
@@ -279,7 +276,6 @@ impl QueueEntry {
             ("passed", write_passed(self.passed)),
             ("place", json!(self.place)),
             ("keeper", json!(self.keeper.as_ref().map(write_keeper))),
-            ("staged", json!(self.staged)),
         ];
         members.extend(of_entry.into_iter().map(|(key, value)| (key.to_owned(), value)));
         members.retain(|key, value| !is_usual(key, value));
@@ -388,7 +384,6 @@ pub(super) fn read_tickets(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Queue
             passed: Passed::default(),
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: Some(keeper),
-            staged: None,
         }))
     };
     Ok(read::list(value, path, ticket)?.into_iter().flatten().collect())

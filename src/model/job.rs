@@ -15,7 +15,7 @@ use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};
 use super::rules::Rules;
 pub use super::source::Raw;
-use super::spec::{JobSpec, StoredSpec, TargetRequest};
+use super::spec::{JobSpec, Staged, StoredSpec, TargetRequest};
 pub use super::status::Status;
 use super::time::Timestamp;
 
@@ -225,6 +225,7 @@ impl Job {
             ask: stored.ask,
             options: stored.options,
             queue: stored.queue,
+            staged: stored.staged,
         }
     }
 
@@ -247,8 +248,14 @@ impl Job {
             ask: spec.ask.clone(),
             options: spec.options.clone(),
             queue: spec.queue.clone(),
+            staged: spec.staged.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
+    }
+
+    /// The copy of its code that was made when it was submitted, if it runs from that or a copy of it.
+    pub fn staged(&self) -> Option<&Staged> {
+        self.spec.as_ref()?.staged.as_ref()
     }
 
     /// The name by which people call it.
@@ -460,6 +467,7 @@ mod tests {
             options: [("gres", "gpu:1"), ("sbatch", "a=1"), ("sbatch", "b=2")]
                 .into_iter()
                 .collect(),
+            staged: Some(Staged { from: "/d".to_owned(), copy: "/stage/9".to_owned() }),
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
         let mut job = Job::new(&id, "t".into(), "/d".to_owned());
@@ -471,6 +479,7 @@ mod tests {
             member: None,
             target: TargetRequest::Named("t".to_owned()),
             options: KindOptions::default(),
+            staged: None,
             ..spec
         };
         let mut job = job;

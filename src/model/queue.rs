@@ -234,7 +234,7 @@ mod tests {
     use crate::model::ids::{JobNumber, UserName};
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
-    use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
+    use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
 
@@ -259,7 +259,6 @@ mod tests {
             passed: Passed::default(),
             place: String::new(),
             keeper: None,
-            staged: None,
             sweep: None,
         }
     }
@@ -300,6 +299,7 @@ mod tests {
             ask: Ask { gpus: GpuAsk::Count(2), cpus: Some(8), memory: Some(Memory(1536)) },
             options: [("time", "1:00"), ("gres", "a"), ("gres", "b")].into_iter().collect(),
             queue: Some(queue.clone()),
+            staged: Some(Staged { from: "/code".to_owned(), copy: "/stage/12".to_owned() }),
         };
         let after = |which, number, member| After {
             which,
@@ -329,7 +329,6 @@ mod tests {
             passed: Passed { times: 9, since: Some(at(3)) },
             place: "5eed".to_owned(),
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
-            staged: Some("/stage/12".to_owned()),
             sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }
@@ -546,7 +545,10 @@ mod tests {
         let job = |number: u32, array: Option<&str>| {
             let mut new = entry(number, any(None), &env);
             new.place = "5eed5eed5eed5eed".to_owned();
-            new.staged = Some(format!("/home/alice/staging/20261120_140211-{number:08}"));
+            new.spec.staged = Some(Staged {
+                from: "/home/alice/work/imagenet".to_owned(),
+                copy: format!("/home/alice/staging/20261120_140211-{number:08}"),
+            });
             new.spec.array = array.map(|array| Array::parse(array).unwrap());
             new.spec.name = Some(format!("imagenet-{number}"));
             new.spec.configs = (0..4)

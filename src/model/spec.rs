@@ -54,6 +54,17 @@ pub struct JobSpec {
     pub options: KindOptions,
     /// The queue in which it waited, whose limit counts its attempts.
     pub queue: Option<QueueName>,
+    /// The copy of its code that was made when it was submitted.
+    pub staged: Option<Staged>,
+}
+
+/// Code as it was when a job was submitted: what is edited while that waits changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staged {
+    /// The directory of which it is a copy, whatever the slots of the user say by now.
+    pub from: String,
+    /// Where the copy lies.
+    pub copy: String,
 }
 
 /// What a job is to compute on.
@@ -106,6 +117,8 @@ pub struct StoredSpec {
     pub options: KindOptions,
     /// [`JobSpec::queue`].
     pub queue: Option<QueueName>,
+    /// [`JobSpec::staged`].
+    pub staged: Option<Staged>,
 }
 
 impl JobSpec {
@@ -129,17 +142,34 @@ impl JobSpec {
             ask: Ask::default(),
             options: KindOptions::default(),
             queue: None,
+            staged: None,
         }
     }
+}
+
+fn read_staged(value: Json<'_>, path: &Path<'_>) -> Result<Staged, DataError> {
+    let fields = Fields::new(value, path)?;
+    Ok(Staged {
+        from: fields.need("from", "a directory", read::text)?,
+        copy: fields.need("copy", "a directory", read::text)?,
+    })
+}
+
+fn write_staged(staged: &Staged) -> Value {
+    json!({ "from": staged.from, "copy": staged.copy })
 }
 
 /// Reads a specification that was [written](write()); target and queue come from around it.
 pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec, DataError> {
     let pair = |value: Json<'_>, path: &Path<'_>| {
-        let words = read::list(value, path, read::text)?;
-        <[String; 2]>::try_from(words)
-            .map(|[key, value]| (key, value))
-            .map_err(|_| path.error("a key and a value", Some(value)))
+        // Two texts, as it was written at first, take four lines.
+        let pair = match read::text(value, path) {
+            Ok(text) => text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())),
+            Err(_) => {
+                <[String; 2]>::try_from(read::list(value, path, read::text)?).ok().map(Into::into)
+            }
+        };
+        pair.ok_or_else(|| path.error("KEY=VALUE", Some(value)))
     };
     Ok(JobSpec {
         name: fields.with("name", read::text)?,
@@ -163,18 +193,21 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: None,
+        staged: fields.with("staged", read_staged)?,
     })
 }
 
 /// A specification for the file, all but its target and its queue.
 pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
     let command = spec.command.as_deref().map(extras::write_command);
+    let configs: Vec<String> =
+        spec.configs.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let members = [
         ("name", json!(spec.name)),
         ("array", json!(spec.array.as_ref().map(Array::to_string))),
         ("member", json!(spec.member.map(member::write_member))),
         ("dir", json!(spec.dir)),
-        ("configs", json!(spec.configs)),
+        ("configs", json!(configs)),
         ("words", json!(spec.words)),
         ("tag", json!(spec.tag)),
         ("rule", json!(spec.rules)),
@@ -184,6 +217,7 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("command", json!(command)),
         ("ask", capacity::write_ask(&spec.ask)),
         ("options", json!(spec.options.to_value())),
+        ("staged", json!(spec.staged.as_ref().map(write_staged))),
     ];
     members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -227,6 +261,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: fields.with("queue", read::text)?.map(QueueName::new),
+        staged: fields.with("staged", read_staged)?,
     })
 }
 
@@ -242,6 +277,7 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("ask", capacity::write_ask(&stored.ask)),
         ("options", json!(options)),
         ("queue", json!(stored.queue)),
+        ("staged", json!(stored.staged.as_ref().map(write_staged))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())

@@ -326,10 +326,11 @@ fn plan_with(
         sees(ctx, &data, (&target, job), source)?;
     }
     let mode = mode(job);
-    let (dir, stage_dir) = match (code, mode) {
-        (Code::AsItIs(dir), _) => (dir, None),
-        (Code::Staged(stage), LaunchMode::Script) => (stage.clone(), Some(stage)),
-        (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage)),
+    let (dir, stage_dir, staged) = match (code, mode) {
+        (Code::AsItIs(dir), _) => (dir, None, None),
+        (Code::Submitted(staged), _) => (staged.from.clone(), None, Some(staged)),
+        (Code::Staged(stage), LaunchMode::Script) => (stage.clone(), Some(stage), None),
+        (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage), None),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let roots = check::roots_at(ctx, &data, user, &target)?;
@@ -337,7 +338,7 @@ fn plan_with(
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        spec,
+        spec: JobSpec { staged, ..spec },
         dir,
         rules: job.rules.clone(),
         mode,

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
 
-use crate::model::job::Job;
-use crate::runner::files::Files;
+use crate::model::data::User;
+use crate::model::ids::{JobNumber, LaunchToken};
+use crate::model::job::{Job, LaunchMode};
+use crate::model::spec::Staged;
+use crate::runner::files::{Files, ThisDisk};
 
+use super::launch::{attempt, check};
 use super::{Ctx, Error};
 
 /// What is never copied, in gitignore's notation (`!` = leave out).
-const LEFT_OUT: [&str; 10] = [
-    "!.git/",
-    "!.hg/",
+const LEFT_OUT: [&str; 8] = [
     "!__pycache__/",
     "!*.pyc",
     "!.ipynb_checkpoints/",
@@ -26,6 +28,41 @@ const LEFT_OUT: [&str; 10] = [
     "!*.jpeg",
     "!.venv/",
 ];
+/// Neither are these, except for a script, which may ask them what it stages.
+const HISTORY: [&str; 2] = ["!.git/", "!.hg/"];
+
+/// Copies code as it is when a job is submitted. Nothing is left of a copy that did not succeed.
+pub fn keep(ctx: &Ctx, user: &User, (dir, mode): (&str, LaunchMode)) -> Result<Staged, Error> {
+    let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
+    // It waits under a number that is not known yet, and others may run from it as well.
+    let name = attempt::directory_name(JobNumber(0), &LaunchToken::new(token), now);
+    let copy = attempt::stage_dir(&check::roots(ctx, user)?, &user.name, &name);
+    let (from, to) = (Path::new(dir), Path::new(&copy));
+    let code = code(from, (&ctx.store.paths().state(), to), mode)?;
+    if mode == LaunchMode::Script && !code.iter().any(|path| path == Path::new("staging.sh")) {
+        let what = format!("staging.sh in {dir} is left out of copies of the code");
+        return Err(Error::refused(what)
+            .hint("take it out of .gitignore, or let the code be read late: --stage-late"));
+    }
+    ThisDisk.put(from, &code, to).map_err(|e| disk("copy the code to", &copy, &e))?;
+    Ok(Staged { from: dir.to_owned(), copy })
+}
+
+/// Removes the copy of what never began. What cannot be removed is found by `doctor`.
+pub fn discard(ctx: &Ctx, staged: &Staged) {
+    drop(ctx.store.disk().remove_tree(Path::new(&staged.copy)));
+}
+
+/// Whether the copy that was made when a job was submitted is still there.
+pub fn is_kept(staged: &Staged) -> Result<(), Error> {
+    let copy = &staged.copy;
+    match ThisDisk.is_dir(Path::new(copy)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::not_found(format!("the copy of its code is gone: {copy}"))
+            .hint("submit it again; nothing else has its code as it was")),
+        Err(e) => Err(disk("see the copy of its code", copy, &e)),
+    }
+}
 
 /// Makes the log directory and, unless a resume brought its own, the stage directory of a job: on the disk that
 /// it will see. Under its name there is a whole copy or none: a resume runs whatever it finds there. Of several jobs
@@ -51,23 +88,30 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error>
     stages.into_iter().try_for_each(|(job, stage)| lay(ctx, files, job, stage))
 }
 
-/// Copies the code of a job, unless a resume brought its own copy.
+/// Copies the code of a job, unless a resume or the queue brought its own copy.
 fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error> {
     let to = Path::new(stage);
     let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
-    if job.father.is_some() && is_there()? {
+    let is_brought =
+        job.father.is_some() || job.staged().is_some_and(|staged| staged.copy == stage);
+    if is_brought && is_there()? {
         return Ok(());
     }
-    let from = Path::new(&job.job_dir);
-    let code = code(from, (&ctx.store.paths().state(), to))?;
+    let from = Path::new(job.staged().map_or(&job.job_dir, |staged| &staged.copy));
+    let code = code(from, (&ctx.store.paths().state(), to), LaunchMode::Native)?;
     files.put(from, &code, to).map_err(|e| disk("copy the code to", stage, &e))
 }
 
 /// The code below a directory: relative paths, directories before what is in them. `state` is our own directory
 /// and, like the place of this user's copies, never part of the code.
-fn code(from: &Path, (state, copy): (&Path, &Path)) -> Result<Vec<PathBuf>, Error> {
+fn code(
+    from: &Path,
+    (state, copy): (&Path, &Path),
+    mode: LaunchMode,
+) -> Result<Vec<PathBuf>, Error> {
     let mut rules = OverrideBuilder::new(from);
-    for rule in LEFT_OUT {
+    let history = HISTORY.iter().filter(|_| mode == LaunchMode::Native);
+    for rule in LEFT_OUT.iter().chain(history) {
         rules.add(rule).expect("the patterns above are valid");
     }
     let rules = rules.build().expect("the patterns above are valid");
@@ -110,7 +154,8 @@ mod tests {
         for path in ["state/jobs", "stages/alice/6", "stages/alice/7.partial", "own/deep"] {
             std::fs::create_dir_all(below(path)).unwrap();
         }
-        let found = code(dir.path(), (&below("state"), &below("stages/alice/8"))).unwrap();
+        let ours = (&*below("state"), &*below("stages/alice/8"));
+        let found = code(dir.path(), ours, LaunchMode::Native).unwrap();
         let mut found: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
         found.sort_unstable();
         assert_eq!(found, ["own", "own/deep", "stages"]);

@@ -12,6 +12,7 @@ use crate::model::ids::JobNumber;
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
+use crate::model::spec::Staged;
 use crate::plan::choice::may_go_elsewhere;
 use crate::plan::resume_from::ResumeFrom;
 use crate::runner::files::{Files, Listing};
@@ -28,6 +29,8 @@ use super::{Ctx, Error, board, runners};
 pub enum Code {
     /// The copy that an attempt of its lineage ran from.
     Staged(String),
+    /// The copy that was made when it was submitted.
+    Submitted(Staged),
     /// The directory in which the job's code is written, as it is now.
     AsItIs(String),
 }
@@ -67,7 +70,10 @@ fn with(
     let code = if start.is_from_nothing() {
         match &job.stage_dir {
             Some(staged) if is_dir(ctx, job, staged)? => Code::Staged(staged.clone()),
-            Some(_) | None => as_it_is(job, &attempts.known)?,
+            Some(_) | None => match job.staged() {
+                Some(staged) if is_dir(ctx, job, &staged.copy)? => Code::Submitted(staged.clone()),
+                Some(_) | None => as_it_is(job, &attempts.known)?,
+            },
         }
     } else {
         Code::Staged(staged(ctx, job, &attempts.known)?)

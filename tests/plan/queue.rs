@@ -127,7 +127,6 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         },
         place: String::new(),
         keeper: asked.is_awaited.then(keeper),
-        staged: None,
         sweep: None,
     }
 }

@@ -36,3 +36,20 @@ fn what_a_cluster_does_not_take_is_told_by_its_record() {
     assert_eq!((&job["status"], &job["error"]), (&"error".into(), &"launch".into()));
     assert_eq!(lab.env.queued(), 0);
 }
+
+/// Its copy was made on the disk of this machine; where the nodes share another one it goes there as it was.
+#[test]
+fn what_waited_runs_the_code_that_it_was_submitted_with_from_the_clusters_disk() {
+    let Some(lab) = Lab::new() else { return };
+    let stages = lab.env.path("shared-stages").display().to_string();
+    lab.register("shared", &lab.cluster, &format!("--partition low --stage-root {stages}"));
+    let told = lab.env.path("told").display().to_string();
+    lab.env.code("alice", "which.sh", &format!("echo old in $PWD > {told}\n"));
+    let said = lab.env.tpu("submit shared alice --hold --json -- bash which.sh").exits(0).json();
+    let window = said["jobs"][0]["window"].as_u64().unwrap();
+    lab.env.code("alice", "which.sh", &format!("echo new in $PWD > {told}\n"));
+    drop(lab.tpu(&format!("unhold {window}")).exits(0));
+    lab.wait_shown(window, "finished");
+    let told = std::fs::read_to_string(told).unwrap();
+    assert!(told.starts_with(&format!("old in {stages}/alice/")), "{told}");
+}

@@ -49,6 +49,9 @@ pub struct Submit {
     /// It does not begin before `tpu unhold`
     #[arg(long)]
     pub hold: bool,
+    /// Read the code when it begins, instead of copying it now
+    #[arg(long)]
+    pub stage_late: bool,
     /// Options of one kind of target alone, by their names
     #[command(flatten)]
     pub of_kind: Brought<OfJob>,

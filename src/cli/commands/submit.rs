@@ -51,6 +51,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
     let mut how = submission(&data, &request.user, &pairs)?;
     how.is_held = args.hold;
+    how.stages_late = args.stage_late;
     how.sweep = sweep(args, &mut request)?;
     if app.global.dry_run {
         let what = format!("queue {} for {}", jobs_of(&request), wants(&request.spec.target));

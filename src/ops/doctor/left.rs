@@ -10,6 +10,7 @@ use crate::model::data::Data;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
+use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::launch::check::roots;
 use crate::ops::{Ctx, Error, lease, orphans};
@@ -20,6 +21,9 @@ const BY_HAND: &str = " and carries no mark: a person or the original has opened
 /// An action of somebody on another machine, of whom nobody here knows whether he lives, is overdue after
 /// so many seconds.
 const OVERDUE_S: u64 = 120;
+
+/// Nobody takes longer to submit a job whose code has been copied, in seconds.
+const SUBMITTING_S: u64 = 3600;
 
 /// Below the root of the copies: those that belonged to nobody.
 const ASIDE: &str = ".orphaned";
@@ -150,7 +154,8 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
         let Ok(entries) = fs::read_dir(root.join(user.name.as_str())) else { continue };
         for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if is_ours(name.strip_suffix(PARTIAL).unwrap_or(&name)) {
+            let whole = name.strip_suffix(PARTIAL).unwrap_or(&name);
+            if is_ours(whole) && !is_being_submitted(ctx, whole, &entry.path()) {
                 let aside = root.join(ASIDE).join(format!("{}-{name}", user.name));
                 found.push(Copy { path: entry.path(), aside });
             }
@@ -161,10 +166,16 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
     }
     // A record is there before its copy, and in the archive before it leaves: they are read in this order.
     let data = ctx.data()?;
-    let names = |job: &Job| job.stage_dir.as_deref().and_then(base).map(str::to_owned);
-    let live = data.jobs().filter(|job| job.status.is_live()).filter_map(names);
+    let names = |job: &Job| {
+        let submitted = job.staged().map(|staged| staged.copy.as_str());
+        let dirs = job.stage_dir.as_deref().into_iter().chain(submitted);
+        dirs.filter_map(base).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let waits = data.queues().entries.iter().filter_map(|entry| entry.spec.staged.as_ref());
+    let waits = waits.filter_map(|staged| base(&staged.copy)).map(str::to_owned);
+    let live = data.jobs().filter(|job| job.status.is_live()).flat_map(names);
     let live: HashSet<String> = live.collect();
-    let mut named: HashSet<String> = data.jobs().filter_map(names).collect();
+    let mut named: HashSet<String> = data.jobs().flat_map(names).chain(waits).collect();
     for archived in ctx.store.archived() {
         named.extend(names(&archived?.job));
     }
@@ -178,6 +189,15 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
     });
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
+}
+
+/// Whether a copy may belong to a job that is just being submitted: that is written down once the copy is whole.
+fn is_being_submitted(ctx: &Ctx, name: &str, path: &Path) -> bool {
+    let is_of_submission = name.split('-').nth(1) == Some("0");
+    let made = fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    let made = made.and_then(|made| jiff::Timestamp::try_from(made).ok());
+    let age = made.map(|made| ctx.clock.now().seconds_since(Timestamp::from_jiff(made)));
+    is_of_submission && age.is_none_or(|age| age < SUBMITTING_S)
 }
 
 /// The name of a directory: it holds time, window and token, and is the same on whichever mount.

@@ -5,7 +5,7 @@
 
 use crate::model::capacity::{Accelerators, list};
 use crate::model::data::Data;
-use crate::model::ids::{JobId, JobNumber, LaunchToken};
+use crate::model::ids::{JobId, JobNumber, LaunchToken, UserName};
 use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use crate::model::member::Array;
 use crate::model::target::Machines;
@@ -19,7 +19,7 @@ use crate::runner::{Attempt, Runner};
 use crate::store::Tx;
 
 use super::check::kept_environment;
-use super::plan::{LaunchPlan, Machine, Parent};
+use super::plan::{LaunchPlan, Machine, Parent, Roots};
 use super::room;
 use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
@@ -83,12 +83,13 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
 
 /// What is submitted of a plan.
 pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
+    let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
     Attempt {
         job,
         session: &plan.session,
         name: window_name(plan),
         // A resume's own copy is there for certain; the directory it was made from may be gone.
-        cwd: plan.stage_dir.as_ref().unwrap_or(&plan.dir).into(),
+        cwd: plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
         words: plan.words(),
         env: with_devices(plan.env.clone().unwrap_or_else(|| kept_environment(ctx)), job),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
@@ -298,10 +299,10 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     job.command.clone_from(&plan.command);
     job.stage_dir.clone_from(&plan.stage_dir);
     if plan.mode == LaunchMode::Native {
-        let name = directory_name(id, token, now);
+        let name = directory_name(id.window, token, now);
         job.log_dir = Some(format!("{}/{}/{name}", plan.roots.log, id.user));
         if job.stage_dir.is_none() {
-            job.stage_dir = Some(stage_dir(plan, &name));
+            job.stage_dir = Some(stage_dir(&plan.roots, &plan.user, &name));
         }
     }
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
@@ -315,15 +316,19 @@ fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
     now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
 }
 
-/// Where the code of a plan is copied to.
-pub(super) fn stage_dir(plan: &LaunchPlan, name: &str) -> String {
-    format!("{}/{}/{name}", plan.roots.stage, plan.user)
+/// Where code of a user is copied to.
+pub(in crate::ops) fn stage_dir(roots: &Roots, user: &UserName, name: &str) -> String {
+    format!("{}/{user}/{name}", roots.stage)
 }
 
 /// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.
-pub(super) fn directory_name(id: &JobId, token: &LaunchToken, now: Timestamp) -> String {
+pub(in crate::ops) fn directory_name(
+    number: JobNumber,
+    token: &LaunchToken,
+    now: Timestamp,
+) -> String {
     let token: String = token.as_str().chars().take(6).collect();
-    format!("{}-{}-{token}", now.compact(), id.window)
+    format!("{}-{number}-{token}", now.compact())
 }
 
 /// Config arguments as the one string of the record; plain ones look as the original wrote them.

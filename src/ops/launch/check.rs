@@ -18,7 +18,7 @@ use crate::ops::hosts::probe;
 use crate::ops::init;
 use crate::ops::named::resolve_target;
 use crate::ops::names;
-use crate::ops::{Ctx, Error, doors, runners};
+use crate::ops::{Ctx, Error, doors, runners, stage};
 use crate::runner::RunError;
 
 use super::RunRequest;
@@ -35,7 +35,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
 
     let spec = &request.spec;
 
-    let dir = note(&mut problems, directory(user, spec.dir.unwrap_or(1)));
+    let dir = note(&mut problems, directory(user, spec));
     let target = note(&mut problems, resolve_target(&data, request.target()));
     let args = note(&mut problems, arguments(user, spec));
     let rules = note(&mut problems, rules((ctx, &data), spec.rules.as_deref(), target.as_ref()));
@@ -43,7 +43,9 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
-    if let Some(dir) = &dir {
+    if let Some(staged) = &spec.staged {
+        note(&mut problems, stage::is_kept(staged));
+    } else if let Some(dir) = &dir {
         note(&mut problems, runnable(dir, mode));
     }
     if let Some(name) = &spec.name {
@@ -120,17 +122,36 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     })
 }
 
+/// What is known of a job that may wait, before there is a place for it.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// The directory of its code.
+    pub dir: String,
+    /// Script or native.
+    pub mode: LaunchMode,
+    /// The command of its user, where it brings none.
+    pub command: Option<Vec<String>>,
+}
+
+impl Ready {
+    /// That command, word by word: it stays as it was when the job was submitted.
+    pub fn words(&self) -> Option<Vec<OsString>> {
+        self.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
+    }
+}
+
 /// Refuses what could begin nowhere as it is, before it waits for a place. What depends on the place is seen when there
 /// is one.
-pub fn may_wait(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
+pub fn may_wait(ctx: &Ctx, request: &RunRequest) -> Result<Ready, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
     let (mut problems, spec) = (Vec::new(), &request.spec);
     let is_native = spec.command.is_some() || settings.command.is_some();
     let mode = if is_native { LaunchMode::Native } else { LaunchMode::Script };
-    if let Some(dir) = note(&mut problems, directory(user, spec.dir.unwrap_or(1))) {
-        note(&mut problems, runnable(&dir, mode));
+    let dir = note(&mut problems, directory(user, spec));
+    if let Some(dir) = &dir {
+        note(&mut problems, runnable(dir, mode));
     }
     if let Some(args) = note(&mut problems, arguments(user, spec)) {
         note(&mut problems, passable(&args, mode, request.force));
@@ -142,7 +163,10 @@ pub fn may_wait(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
         note(&mut problems, names::refuse_for_job(&data, user, name));
         note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
     }
-    Error::all(problems).map_or(Ok(()), Err)
+    match (Error::all(problems), dir) {
+        (None, Some(dir)) => Ok(Ready { dir, mode, command: settings.command }),
+        (error, _) => Err(error.expect("what is missing has left a problem")),
+    }
 }
 
 /// Keeps a result, or remembers what is wrong with it.
@@ -171,8 +195,13 @@ pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<
     Ok(Roots { stage: own.stage.unwrap_or(usual.stage), log: own.log.unwrap_or(usual.log) })
 }
 
-/// The path of a slot, which must be a directory.
-fn directory(user: &User, slot: u32) -> Result<String, Error> {
+/// The directory of a job: the path of its slot, which must be there; of one whose code was copied when it was
+/// submitted that of then.
+fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
+    if let Some(staged) = &spec.staged {
+        return Ok(staged.from.clone());
+    }
+    let slot = spec.dir.unwrap_or(1);
     let Some(path) = user.dir(slot) else {
         let known: Vec<String> =
             user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();

@@ -123,10 +123,10 @@ fn claim(
         let Ground { handle, taken } = ground;
         let group = attempt::next_number(tx, plan, taken)?;
         // Each window lays its own copy of the code ready; at an engine all members run from one.
-        let id = JobId::new(plan.user.clone(), group);
         let stage_dir = match (handle, tokens.first()) {
-            (Handle::Engine { .. }, Some(first)) => {
-                Some(attempt::stage_dir(plan, &attempt::directory_name(&id, first, now)))
+            (Handle::Engine { .. }, Some(first)) if plan.stage_dir.is_none() => {
+                let name = attempt::directory_name(group, first, now);
+                Some(attempt::stage_dir(&plan.roots, &plan.user, &name))
             }
             _ => plan.stage_dir.clone(),
         };

@@ -15,6 +15,7 @@ mod unsubmitted;
 use std::ffi::OsString;
 
 use crate::model::ids::UserName;
+use crate::model::job::LaunchMode;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::plan::choice::Assignment;
 
@@ -77,7 +78,11 @@ fn plan_in_turn(
 ) -> Result<LaunchPlan, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
-    Ok(LaunchPlan { turn: Some(turn.clone()), env: Some(env), ..plan })
+    // A copy is run from as it is, where others of its target lie beside it: what differs there is another disk.
+    let beside = format!("{}/", plan.roots.stage);
+    let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);
+    let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside)).cloned();
+    Ok(LaunchPlan { turn: Some(turn.clone()), env: Some(env), stage_dir: copy, ..plan })
 }
 
 /// Starts a job that has waited in the queue.

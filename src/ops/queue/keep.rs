@@ -13,7 +13,7 @@ use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::{Ctx, Error, Kind};
+use crate::ops::{Ctx, Error, Kind, stage};
 use crate::plan::board::Pick;
 use crate::plan::queue::order;
 
@@ -29,10 +29,11 @@ const FIRST_REST: Duration = Duration::from_millis(300);
 
 /// Gives a place up.
 fn leave(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
-    ctx.transact(|tx| {
-        drop(tx.data.queues_mut().take(id));
-        Ok(())
-    })
+    let left = ctx.transact(|tx| Ok(tx.data.queues_mut().take(id)))?;
+    if let Some(staged) = left.and_then(|entry| entry.spec.staged) {
+        stage::discard(ctx, &staged);
+    }
+    Ok(())
 }
 
 /// Says that somebody is still there.

@@ -9,7 +9,7 @@ use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::{RunRequest, check};
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, lease, named, names, records, watch};
+use crate::ops::{Ctx, Error, lease, named, names, records, stage, watch};
 
 use super::field::Wish;
 use super::pass::kept;
@@ -30,6 +30,8 @@ pub struct Submission {
     pub is_kept: bool,
     /// What differs between the members of a group.
     pub sweep: Option<Sweep>,
+    /// Whether its code is read when it begins, and not copied now.
+    pub stages_late: bool,
 }
 
 impl Default for Submission {
@@ -41,6 +43,7 @@ impl Default for Submission {
             after: Vec::new(),
             is_kept: false,
             sweep: None,
+            stages_late: false,
         }
     }
 }
@@ -48,7 +51,7 @@ impl Default for Submission {
 /// Puts a job into a queue, or the members of a group. Its number is its own from now on; what would keep it from
 /// beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
-    check::may_wait(ctx, request)?;
+    let ready = check::may_wait(ctx, request)?;
     if let TargetRequest::Named(name) = &request.spec.target {
         named::resolve_target(&*ctx.data()?, name)?;
     }
@@ -58,7 +61,13 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
     let env = kept(check::kept_environment(ctx));
     let owner = how.is_kept.then(|| lease::me(&ctx.env));
     let place = watch::place(ctx);
-    ctx.transact(|tx| {
+    let command = request.spec.command.clone().or_else(|| ready.words());
+    let staged = (!how.stages_late).then(|| {
+        let data = ctx.data()?;
+        stage::keep(ctx, user_of(&data, &request.user)?, (&ready.dir, ready.mode))
+    });
+    let staged = staged.transpose()?;
+    let entered = ctx.transact(|tx| {
         let now = tx.now;
         user_of(&tx.data, &request.user)?;
         takes(&tx.data, &how.queue)?;
@@ -75,7 +84,12 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
             user: request.user.clone(),
             number,
             queue: how.queue.clone(),
-            spec: JobSpec { queue: Some(how.queue.clone()), ..request.spec.clone() },
+            spec: JobSpec {
+                queue: Some(how.queue.clone()),
+                command: command.clone(),
+                staged: staged.clone(),
+                ..request.spec.clone()
+            },
             sweep: how.sweep.clone(),
             force: request.force,
             env: env.clone(),
@@ -87,13 +101,16 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
             passed: Passed::default(),
             place: place.clone(),
             keeper: owner.clone().map(|owner| Keeper { owner, seen: now }),
-            staged: None,
         };
         let id = entry.id();
         tx.data.queues_mut().entries.push(entry);
         records::note(tx, &id, "queued", format!("in {}", how.queue));
         Ok(id)
-    })
+    });
+    if let (Err(_), Some(staged)) = (&entered, &staged) {
+        stage::discard(ctx, staged);
+    }
+    entered
 }
 
 /// Refuses a queue that is not there, or takes nothing new.

@@ -66,7 +66,7 @@ pub fn prepare(
 pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
     match (launch.mode, &job.stage_dir) {
         (LaunchMode::Native, Some(stage)) => stage,
-        _ => &job.job_dir,
+        _ => job.staged().map_or(&job.job_dir, |staged| &staged.copy),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::extras;
 use super::ids::{JobId, JobNumber, QueueName, UserName};
-use super::member::Member;
+use super::member::{Array, Member};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::spec::{self, JobSpec, TargetRequest};
 use super::sweep::Sweep;
@@ -113,6 +113,8 @@ pub enum AfterWhich {
     Any,
     /// Badly.
     Not,
+    /// Each member of a group well, for the member of the same index.
+    Each,
 }
 
 words! {
@@ -121,6 +123,7 @@ words! {
         Ok: "ok",
         Any: "any",
         Not: "not",
+        Each: "each",
     }
 }
 
@@ -133,11 +136,18 @@ pub struct After {
     pub job: JobId,
     /// The member alone.
     pub member: Option<u32>,
+    /// Of [`AfterWhich::Each`], those members that have ended well: nobody knows them any more once their records are
+    /// archived.
+    pub met: Option<Array>,
 }
 
 impl After {
     /// Reads what [`fmt::Display`] writes.
     fn parse(text: &str) -> Option<Self> {
+        let (text, met) = match text.split_once('=') {
+            None => (text, None),
+            Some((text, met)) => (text, Some(Array::parse(met).ok()?)),
+        };
         let (word, job) = text.split_once(':')?;
         let which = AfterWhich::ALL.into_iter().find(|which| which.as_str() == word)?;
         let (user, number) = job.rsplit_once('/')?;
@@ -145,7 +155,7 @@ impl After {
             Some(member) => (member.group, Some(member.index)),
             None => (JobNumber(number.parse().ok()?), None),
         };
-        Some(Self { which, job: JobId::new(UserName::from(user), number), member })
+        Some(Self { which, job: JobId::new(UserName::from(user), number), member, met })
     }
 
     /// The job, or the member of a group, as people call it: `alice/12_3`.
@@ -161,7 +171,8 @@ impl After {
 
 impl fmt::Display for After {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.which.as_str(), self.of())
+        write!(f, "{}:{}", self.which.as_str(), self.of())?;
+        self.met.iter().try_for_each(|met| write!(f, "={met}"))
     }
 }
 

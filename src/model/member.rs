@@ -83,9 +83,20 @@ impl Array {
 
     /// The same without one of them; `None` if there is no other.
     pub fn without(&self, index: u32) -> Option<Self> {
-        let others = self.indexes.iter().copied().filter(|own| *own != index);
-        let indexes: Vec<u32> = others.collect();
+        self.only(self.indexes.iter().copied().filter(|own| *own != index).collect())
+    }
+
+    /// The same with no others than these of them; `None` if those are none.
+    pub fn only(&self, indexes: Vec<u32>) -> Option<Self> {
         (!indexes.is_empty()).then_some(Self { indexes, at_once: self.at_once })
+    }
+
+    /// Those of these indexes, in order, all of which may run at once; `None` if there are none.
+    pub fn of(indexes: impl IntoIterator<Item = u32>) -> Option<Self> {
+        let mut indexes: Vec<u32> = indexes.into_iter().collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        (!indexes.is_empty()).then_some(Self { indexes, at_once: None })
     }
 
     /// How many may run at once; `None` where all may.

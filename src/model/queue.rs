@@ -301,7 +301,8 @@ mod tests {
             queue: Some(queue.clone()),
             staged: Some(Staged { from: "/code".to_owned(), copy: "/stage/12".to_owned() }),
         };
-        let after = |which, number, member| After {
+        let after = |which, number, member, met: Option<&str>| After {
+            met: met.map(|met| Array::parse(met).unwrap()),
             which,
             job: JobId::new(UserName::from("bob"), JobNumber(number)),
             member,
@@ -322,9 +323,11 @@ mod tests {
                 why: Some("later".to_owned()),
             }),
             after: vec![
-                after(AfterWhich::Ok, 3, None),
-                after(AfterWhich::Any, 4, Some(0)),
-                after(AfterWhich::Not, 5, Some(7)),
+                after(AfterWhich::Ok, 3, None, None),
+                after(AfterWhich::Any, 4, Some(0), None),
+                after(AfterWhich::Not, 5, Some(7), None),
+                after(AfterWhich::Each, 6, None, None),
+                after(AfterWhich::Each, 7, None, Some("0-3,7")),
             ],
             passed: Passed { times: 9, since: Some(at(3)) },
             place: "5eed".to_owned(),

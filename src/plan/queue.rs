@@ -108,6 +108,8 @@ impl fmt::Display for Cap {
 pub struct Readiness {
     /// What it waits for to end, in words.
     pub after: Option<String>,
+    /// The members of a group that may begin, where not all may; and what the others wait for, in words.
+    pub members: Option<(Vec<u32>, String)>,
     /// That nobody is there who waits for it or would start it.
     pub is_absent: bool,
 }
@@ -163,6 +165,8 @@ pub struct EntryStanding<P> {
     pub position: usize,
     /// Where its next jobs begin now, one after the other.
     pub starts: Vec<P>,
+    /// Of a group, the members that begin there, in the same order.
+    pub members: Vec<u32>,
     /// Why the rest of it waits.
     pub waits: Option<WaitReason>,
     /// Whom each of its jobs that begins passes: of each queue the first in front of it who finds no place and would
@@ -232,6 +236,7 @@ pub fn stand<P: Offers>(
             entry: at,
             position: line.length,
             starts: Vec::new(),
+            members: Vec::new(),
             waits: None,
             passes: Vec::new(),
         };
@@ -240,12 +245,16 @@ pub fn stand<P: Offers>(
             standings.push(standing);
             continue;
         };
-        let waits = not_ready(entry, queue, &readiness(at)).or_else(|| {
+        let ready = readiness(at);
+        let all = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
+        let members = ready.members.as_ref().map_or(all, |(members, _)| members);
+        let count = if ready.members.is_some() { members.len() } else { entry.waiting() };
+        let waits = not_ready(entry, queue, &ready).or_else(|| {
             let front = line.front.clone().filter(|_| queue.policy == QueuePolicy::Fifo);
             front.map(WaitReason::Behind)
         });
         standing.waits = waits.or_else(|| {
-            (0..entry.waiting()).find_map(|_| {
+            let no_place = (0..count).find_map(|_| {
                 if let Some(cap) = cap(entry, queue, &at_work, limits) {
                     return Some(WaitReason::Cap(cap));
                 }
@@ -258,8 +267,11 @@ pub fn stand<P: Offers>(
                     }
                     Err(why) => Some(WaitReason::NoPlace { why, kept: None }),
                 }
-            })
+            });
+            no_place
+                .or_else(|| ready.members.as_ref().map(|(_, rest)| WaitReason::After(rest.clone())))
         });
+        standing.members = members.iter().copied().take(standing.starts.len()).collect();
         if !standing.starts.is_empty() {
             standing.passes.clone_from(&passed);
         }

@@ -52,7 +52,7 @@ impl fmt::Display for Short {
 }
 
 /// The first of many, and how many more.
-pub fn first_of(jobs: &[JobId]) -> String {
+pub fn first_of(jobs: &[impl fmt::Display]) -> String {
     const MOST: usize = 5;
     let names: Vec<String> = jobs.iter().take(MOST).map(ToString::to_string).collect();
     match jobs.len().checked_sub(MOST).filter(|more| *more > 0) {

@@ -299,6 +299,7 @@ impl World {
             Readiness {
                 after: waiter.is_unready.then(|| "another job runs".to_owned()),
                 is_absent: waiter.asked.is_awaited && waiter.is_left,
+                ..Readiness::default()
             }
         };
         let now = Timestamp::from_second(self.now);

@@ -1,5 +1,7 @@
 //! What waits for others begins when they have ended as it wants, and ends with the reason when they never will.
 
+use crate::common::wait::wait_until;
+
 use super::Lab;
 
 #[test]
@@ -59,4 +61,65 @@ fn what_was_waited_for_may_be_cleared_away_once_it_has_ended() {
     assert!(lab.env.jobs("alice").is_empty());
     drop(lab.env.tpu(&format!("unhold {after}")).exits(0));
     lab.env.wait_status(after, "finished");
+}
+
+/// Members of one group, each behind the one of the same index of another.
+#[test]
+fn members_wait_for_members_one_by_one() {
+    let lab = Lab::new(8);
+    let script = "[ $TPU_MEMBER != 0 ] || exit 0; [ $TPU_MEMBER != 1 ] || exit 3; exec sleep 1000";
+    lab.env.code("alice", "first.sh", script);
+    let first = lab.submit_what("local --array 0-3", "bash first.sh");
+    let second = lab.submit(&format!("local --array 0-3 after_each={first}"));
+    let member = |group: u64, index: u64| {
+        lab.env.jobs("alice").into_iter().find(|job| {
+            let member = &job["extra_msgs"]["spec"]["member"];
+            member["group"] == group && member["index"] == index
+        })
+    };
+    let stands = |group, index| Some(member(group, index)?["status"].as_str()?.to_owned());
+    wait_until("two of the first have ended", || {
+        drop(lab.env.tpu("queue run --once").exits(0));
+        stands(second, 0).as_deref() == Some("running")
+            && stands(second, 1).as_deref() == Some("error")
+    });
+    assert_eq!(member(second, 1).unwrap()["error"], "dependency");
+    assert_eq!((stands(second, 2), stands(second, 3)), (None, None));
+    let of_third = member(first, 2).unwrap()["windows_id"].clone();
+    assert!(lab.why(second).contains(&format!("after alice/{of_third}")), "{}", lab.why(second));
+    // What has ended may be cleared away: whoever waited for it knows.
+    drop(lab.env.tpu("clean").exits(0));
+    lab.kill(of_third.as_u64().unwrap());
+    wait_until("the third is told", || stands(second, 2).as_deref() == Some("error"));
+    assert_eq!(lab.waiting(), [second]);
+}
+
+#[test]
+fn members_wait_only_for_members_that_there_are() {
+    let lab = Lab::new(8);
+    let group = lab.submit("local --array 0-1");
+    for (words, code, says) in [
+        (format!("submit local --array 0-2 after_each={group} -- true"), 3, "_2"),
+        (format!("submit local after_each={group} -- true"), 2, "members of two groups"),
+        (format!("submit local --array 0-1 after_each={group}_1 -- true"), 2, "two groups"),
+    ] {
+        drop(lab.env.tpu(&words).exits(code).says(&[says]));
+    }
+    assert_eq!(lab.env.queued(), 0);
+}
+
+/// A member that has ended well and is cleared away before the one behind it may begin.
+#[test]
+fn what_a_member_waited_for_may_be_cleared_away() {
+    let lab = Lab::new(8);
+    let first = lab.submit_what("local --array 0-1", "true");
+    let second = lab.submit_what(&format!("local --array 0-1 --hold after_each={first}"), "true");
+    wait_until("both have ended", || {
+        lab.env.jobs("alice").iter().all(|job| job["status"] == "finished")
+    });
+    drop(lab.env.tpu("queue run --once").exits(0));
+    drop(lab.env.tpu("clean").exits(0));
+    assert!(lab.env.jobs("alice").is_empty());
+    drop(lab.env.tpu(&format!("unhold {second}")).exits(0));
+    wait_until("both have begun", || lab.env.jobs("alice").len() == 2);
 }

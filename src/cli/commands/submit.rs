@@ -23,7 +23,7 @@ use super::waiting::{
 };
 
 /// Keys of `submit` that are no configs.
-const KEYS: [&str; 5] = ["queue", "priority", "after", "after_any", "after_not"];
+const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
 
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
@@ -121,6 +121,7 @@ fn submission(
             }
             "after" => AfterWhich::Ok,
             "after_any" => AfterWhich::Any,
+            "after_each" => AfterWhich::Each,
             _ => AfterWhich::Not,
         };
         for word in value.split(',') {
@@ -138,11 +139,11 @@ fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<
     };
     if let Some(member) = Member::parse(called) {
         let job = JobId::new(owner, member.group);
-        return Ok(vec![After { which, job, member: Some(member.index) }]);
+        return Ok(vec![After { which, job, member: Some(member.index), met: None }]);
     }
     if let Ok(number) = called.parse() {
         let job = JobId::new(owner, JobNumber(number));
-        return Ok(vec![After { which, job, member: None }]);
+        return Ok(vec![After { which, job, member: None, met: None }]);
     }
     let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
     let user = crate::ops::ctx::user_of(data, &owner)?;
@@ -161,7 +162,7 @@ fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<
         ))
         .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
     }
-    Ok(ids.into_iter().map(|job| After { which, job, member: None }).collect())
+    Ok(ids.into_iter().map(|job| After { which, job, member: None, met: None }).collect())
 }
 
 /// Makes a group of the values that differ.

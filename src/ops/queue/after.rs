@@ -5,7 +5,9 @@ use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::JobNumber;
 use crate::model::job::Status;
 use crate::model::lineage;
+use crate::model::member::Array;
 use crate::ops::{Ctx, Error};
+use crate::plan::slots::first_of;
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,66 +30,115 @@ enum End {
     Gone,
 }
 
-/// Refuses to wait for what is not known.
-pub fn may_be(data: &Data, after: &After) -> Result<(), Error> {
-    match ends(data, after).as_slice() {
-        [(who, End::Gone)] => Err(Error::not_found(format!("there is no job {who}"))
-            .hint("`tpu check` and `tpu queue` list what there is")),
-        _ => Ok(()),
+/// What the members of a group have come to, where each waits for the one of the same index of another group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Each {
+    /// Those that wait for nothing any more.
+    pub ready: Vec<u32>,
+    /// What the others wait for.
+    pub waits: String,
+    /// Those that can begin no more, and why.
+    pub never: Vec<(u32, String)>,
+}
+
+/// What one end is to somebody who waits for it.
+enum Met {
+    Yes,
+    NotYet(String),
+    Never(String),
+}
+
+/// Whether an end is the one that is waited for.
+fn met(which: AfterWhich, who: &str, end: End) -> Met {
+    match (which, end) {
+        (_, End::Open(how)) => Met::NotYet(format!("{who} ({how})")),
+        (_, End::Gone) => Met::Never(format!("{who} is not known any more")),
+        (AfterWhich::Any, End::Ended { .. })
+        | (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: true })
+        | (AfterWhich::Not, End::Ended { well: false }) => Met::Yes,
+        (AfterWhich::Not, End::Ended { well: true }) => {
+            Met::Never(format!("it was to begin if {who} failed, which ended well"))
+        }
+        (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: false }) => {
+            Met::Never(format!("{who} did not end well"))
+        }
     }
+}
+
+/// Refuses to wait for what is not known, and of a group what has no members to wait for.
+pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Error> {
+    let unknown = |who: &str| {
+        Error::not_found(format!("there is no job {who}"))
+            .hint("`tpu check` and `tpu queue` list what there is")
+    };
+    if after.which != AfterWhich::Each {
+        return match ends(data, after).as_slice() {
+            [(who, End::Gone)] => Err(unknown(who)),
+            _ => Ok(()),
+        };
+    }
+    let Some(own) = own.filter(|_| after.member.is_none()) else {
+        return Err(Error::usage("after_each is about the members of two groups").hint(
+            "as in: tpu submit local --array 0-3 after_each=12 -- …; a job alone: after=12",
+        ));
+    };
+    for index in own.indexes() {
+        let of_member = After { member: Some(*index), ..after.clone() };
+        if let [(who, End::Gone)] = ends(data, &of_member).as_slice() {
+            return Err(unknown(who));
+        }
+    }
+    Ok(())
 }
 
 /// Takes what has ended as it was wanted out of what entries wait for: nobody knows it any more once its record is
 /// archived.
 pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
-    let is_met = |data: &Data, after: &After| {
-        ends(data, after).iter().all(|(_, end)| {
-            matches!(
-                (after.which, end),
-                (AfterWhich::Any, End::Ended { .. })
-                    | (AfterWhich::Ok, End::Ended { well: true })
-                    | (AfterWhich::Not, End::Ended { well: false })
-            )
-        })
-    };
     let data = ctx.data()?;
-    let waits = |data: &Data| -> Vec<After> {
-        let all = data.queues().entries.iter().flat_map(|entry| entry.after.iter());
-        all.filter(|after| is_met(data, after)).cloned().collect()
-    };
-    if waits(&data).is_empty() {
+    if data.queues().entries.iter().all(|entry| still(&data, entry) == entry.after) {
         return Ok(());
     }
     ctx.transact(|tx| {
-        let met = waits(&tx.data);
-        for entry in &mut tx.data.queues_mut().entries {
-            entry.after.retain(|after| !met.contains(after));
+        let queues = tx.data.queues();
+        let all: Vec<_> = queues.entries.iter().map(|entry| still(&tx.data, entry)).collect();
+        for (entry, after) in tx.data.queues_mut().entries.iter_mut().zip(all) {
+            entry.after = after;
         }
         Ok(())
     })
 }
 
-/// What an entry waits for.
+/// What an entry still waits for.
+fn still(data: &Data, entry: &QueueEntry) -> Vec<After> {
+    let is_met = |after: &After| {
+        let mut ends = ends(data, after).into_iter();
+        ends.all(|(who, end)| matches!(met(after.which, &who, end), Met::Yes))
+    };
+    let (each, whole): (Vec<_>, Vec<_>) =
+        entry.after.iter().partition(|after| after.which == AfterWhich::Each);
+    let mut still: Vec<After> = whole.into_iter().filter(|after| !is_met(after)).cloned().collect();
+    let own = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
+    for after in each {
+        let is_over = |index: &u32| is_met(&After { member: Some(*index), ..after.clone() });
+        let known = after.met.as_ref().map(Array::indexes).unwrap_or_default();
+        let (over, open): (Vec<u32>, Vec<u32>) =
+            own.iter().partition(|index| known.contains(index) || is_over(index));
+        if !open.is_empty() {
+            still.push(After { met: Array::of(over), ..after.clone() });
+        }
+    }
+    still
+}
+
+/// What an entry waits for as a whole.
 pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
     let mut waits = Vec::new();
-    for after in &entry.after {
+    for after in entry.after.iter().filter(|after| after.which != AfterWhich::Each) {
         for (who, end) in ends(data, after) {
-            match (after.which, end) {
-                (_, End::Open(how)) => waits.push(format!("{who} ({how})")),
-                (AfterWhich::Any, _)
-                | (AfterWhich::Ok, End::Ended { well: true })
-                | (AfterWhich::Not, End::Ended { well: false }) => {}
-                (AfterWhich::Not, End::Ended { well: true }) => {
-                    return Dependence::Never(format!(
-                        "it was to begin if {who} failed, which ended well"
-                    ));
-                }
-                (AfterWhich::Ok, End::Ended { well: false }) => {
-                    return Dependence::Never(format!("{who} did not end well"));
-                }
-                (_, End::Gone) => {
-                    return Dependence::Never(format!("{who} is not known any more"));
-                }
+            match met(after.which, &who, end) {
+                Met::Yes => {}
+                Met::NotYet(whom) => waits.push(whom),
+                Met::Never(why) => return Dependence::Never(why),
             }
         }
     }
@@ -95,6 +146,43 @@ pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
         return Dependence::Free;
     }
     Dependence::Waits(format!("after {}", waits.join(", ")))
+}
+
+/// What its members wait for one by one, if they do.
+pub fn each(data: &Data, entry: &QueueEntry) -> Option<Each> {
+    let conditions: Vec<&After> =
+        entry.after.iter().filter(|after| after.which == AfterWhich::Each).collect();
+    if conditions.is_empty() {
+        return None;
+    }
+    let (mut ready, mut waits, mut never) = (Vec::new(), Vec::new(), Vec::new());
+    for index in entry.spec.array.as_ref()?.indexes() {
+        let open = conditions
+            .iter()
+            .filter(|after| after.met.as_ref().is_none_or(|met| !met.indexes().contains(index)));
+        let stands = open.flat_map(|after| {
+            let of_member = After { member: Some(*index), ..(*after).clone() };
+            ends(data, &of_member).into_iter().map(|(who, end)| met(after.which, &who, end))
+        });
+        let mut is_ready = true;
+        for stand in stands {
+            match stand {
+                Met::Yes => continue,
+                Met::NotYet(whom) => waits.push(whom),
+                Met::Never(why) => never.push((*index, why)),
+            }
+            is_ready = false;
+        }
+        if is_ready {
+            ready.push(*index);
+        }
+    }
+    never.dedup_by_key(|(index, _)| *index);
+    let waits = match never.first() {
+        Some((_, why)) if waits.is_empty() => why.clone(),
+        _ => format!("after {}", first_of(&waits)),
+    };
+    Some(Each { ready, waits, never })
 }
 
 /// The jobs of one condition, each with how it stands.

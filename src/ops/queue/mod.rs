@@ -63,7 +63,8 @@ fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec
             Dependence::Free => None,
             Dependence::Waits(why) | Dependence::Never(why) => Some(why),
         };
-        Readiness { after, is_absent: !presence::counts(ctx, entry) }
+        let each = after::each(data, entry).map(|each| (each.ready, each.waits));
+        Readiness { after, members: each, is_absent: !presence::counts(ctx, entry) }
     };
     let at_work = limits::at_work(data, None);
     plan::stand(queues, (at_work, &UserLimits::new()), &readiness, field, ctx.clock.now())
@@ -135,6 +136,12 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<()
     }
     if let Dependence::Waits(why) | Dependence::Never(why) = after::of(&tx.data, entry) {
         let what = format!("{} is to begin {why}", turn.entry);
+        return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
+    }
+    if let Some(each) = after::each(&tx.data, entry)
+        && turn.member.is_none_or(|member| !each.ready.contains(&member))
+    {
+        let what = format!("of {} some are to begin {}", turn.entry, each.waits);
         return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
     }
     if let Some(cap) = plan::cap(entry, &queue, &at_work, &UserLimits::new())

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::model::data::Data;
-use crate::model::entry::{Environment, QueueEntry, QueueHold};
+use crate::model::entry::{AfterWhich, Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status};
+use crate::model::member::Array;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::model::time;
@@ -140,18 +141,19 @@ fn start_all(
     avoided: &mut Avoided,
 ) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
     let mut all = Vec::new();
-    let members = entry.spec.array.as_ref().map(|array| array.indexes().to_vec());
     for (at, picks) in standing.starts.iter().enumerate() {
         let engine = picks.first().and_then(|pick| data.target(&pick.target));
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
         // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
         let queue = data.queues().queue(&entry.queue);
         let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some());
-        let is_whole_group = is_engine && members.is_some() && entry.sweep.is_none() && !is_limited;
+        let is_each = entry.after.iter().any(|after| after.which == AfterWhich::Each);
+        let differ = entry.sweep.is_some() || is_each;
+        let is_whole_group = is_engine && entry.spec.array.is_some() && !differ && !is_limited;
         if is_whole_group && at > 0 {
             break;
         }
-        let member = members.as_ref().and_then(|members| members.get(at)).copied();
+        let member = standing.members.get(at).copied();
         let turn = Turn {
             entry: entry.id(),
             member: member.filter(|_| !is_whole_group),
@@ -274,20 +276,25 @@ fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
 /// Ends what waits for something that will never come.
 fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
     let entries = data.queues().entries.iter().filter(|entry| mine.includes(ctx, entry));
-    let hopeless = entries.filter_map(|entry| match after::of(data, entry) {
-        Dependence::Never(why) => Some((entry.id(), why)),
-        Dependence::Free | Dependence::Waits(_) => None,
-    });
-    for (id, why) in hopeless.collect::<Vec<_>>() {
+    let is_so = |entry: &&QueueEntry| !hopeless(data, entry).is_empty();
+    let ids: Vec<JobId> = entries.filter(is_so).map(QueueEntry::id).collect();
+    for id in ids {
         ctx.transact(|tx| {
-            let is_so =
-                tx.data.queues().entry(&id).is_some_and(|entry| {
-                    matches!(after::of(&tx.data, entry), Dependence::Never(_))
-                });
-            let Some(entry) = is_so.then(|| tx.data.queues_mut().take(&id)).flatten() else {
-                return Ok(());
-            };
-            for mut job in never_begun(&tx.data, &entry) {
+            let Some(entry) = tx.data.queues().entry(&id).cloned() else { return Ok(()) };
+            let ended = hopeless(&tx.data, &entry);
+            let is_among = |index: &u32| ended.iter().any(|(member, _)| *member == Some(*index));
+            let all = entry.spec.array.iter().flat_map(Array::indexes);
+            let rest: Vec<u32> = all.copied().filter(|index| !is_among(index)).collect();
+            match tx.data.queues_mut().entry_mut(&id) {
+                Some(entry) if !rest.is_empty() => {
+                    let array = entry.spec.array.take();
+                    entry.spec.array = array.and_then(|array| array.only(rest));
+                }
+                _ if ended.is_empty() => {}
+                _ => drop(tx.data.queues_mut().take(&id)),
+            }
+            for (member, why) in ended {
+                let mut job = never_begun(&tx.data, &entry, member);
                 if job.member().is_some() {
                     job.windows_id = tx.data.next_number(&entry.user, None).unwrap_or(entry.number);
                 }
@@ -296,7 +303,7 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
                 if let Some(user) = tx.data.user_mut(&entry.user) {
                     user.push_job(job);
                 }
-                records::note(tx, &id, "dependency", why.clone());
+                records::note(tx, &id, "dependency", why);
             }
             Ok(())
         })?;
@@ -304,8 +311,19 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The records of what waited and never began.
-fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
+/// What of an entry can begin no more, each with the reason: the job that it is, or members.
+fn hopeless(data: &Data, entry: &QueueEntry) -> Vec<(Option<u32>, String)> {
+    if let Dependence::Never(why) = after::of(data, entry) {
+        let all = entry.spec.array.as_ref().map(|array| array.indexes().to_vec());
+        let members = all.map_or_else(|| vec![None], |all| all.into_iter().map(Some).collect());
+        return members.into_iter().map(|member| (member, why.clone())).collect();
+    }
+    let never = after::each(data, entry).map(|each| each.never).unwrap_or_default();
+    never.into_iter().map(|(index, why)| (Some(index), why)).collect()
+}
+
+/// The record of what waited and never began.
+fn never_begun(data: &Data, entry: &QueueEntry, member: Option<u32>) -> Job {
     let target = match &entry.spec.target {
         TargetRequest::Named(name) => {
             data.resolve_target(name).map_or_else(|| name.as_str().into(), |of| of.name)
@@ -314,16 +332,9 @@ fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
     };
     let user = data.user(&entry.user);
     let dir = user.and_then(|user| user.dir(entry.spec.dir.unwrap_or(1))).unwrap_or_default();
-    let members: Vec<Option<u32>> = match &entry.spec.array {
-        None => vec![None],
-        Some(array) => array.indexes().iter().copied().map(Some).collect(),
-    };
-    let job = |member: Option<u32>| {
-        let mut job = Job::new(&entry.id(), target.clone(), dir.to_owned());
-        job.keep_spec(&entry.spec_of(member));
-        job
-    };
-    members.into_iter().map(job).collect()
+    let mut job = Job::new(&entry.id(), target, dir.to_owned());
+    job.keep_spec(&entry.spec_of(member));
+    job
 }
 
 /// What an entry keeps of the environment in which it was asked for.

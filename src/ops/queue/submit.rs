@@ -72,7 +72,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         user_of(&tx.data, &request.user)?;
         takes(&tx.data, &how.queue)?;
         for after in &how.after {
-            after::may_be(&tx.data, after)?;
+            after::may_be(&tx.data, after, request.spec.array.as_ref())?;
         }
         if let Some(name) = &request.spec.name {
             names::refuse_waiting(&tx.data, &request.user, name)?;

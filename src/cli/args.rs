@@ -41,7 +41,7 @@ pub use jobs::{
 pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub use queue::{
-    Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue,
+    Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, Requeue, RunQueue, SetPriority, SetQueue,
     SomeQueues, Submit,
 };
 pub use state::{DataStep, Init, State};
@@ -171,7 +171,7 @@ pub enum Command {
         after_help = "Examples:\n  tpu submit v4-8 lr=0.1 priority=80 after=12 -- python3 train.py\n  \
         tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep --at-once 4\n\nKeys: those of run, and \
         queue=NAME, priority=0-100 (50), after=W (ended well),\n      after_any=W (ended), \
-        after_not=W (failed); W is a number, a name or a tag"
+        after_not=W (failed),\n      after_each=W (member by member); W is a number, a name or a tag"
     )]
     Submit(Deferred<Submit>),
     /// Show what waits and why; make and change queues
@@ -187,6 +187,12 @@ pub enum Command {
         after_help = "Examples:\n  tpu dequeue 12\n  tpu dq 12 13 alice"
     )]
     Dequeue(Deferred<Dequeue>),
+    /// Stop jobs, and let them go on when their turn comes
+    #[command(
+        after_help = "Examples:\n  tpu requeue 7\n  tpu requeue 7 alice priority=20 --now\n\nA running one \
+        is told before by checkpoint_signal (`tpu help settings`)."
+    )]
+    Requeue(Deferred<Requeue>),
     /// Set how urgent something is that waits
     #[command(after_help = "Examples:\n  tpu priority 12 80\n  tpu priority 12 --first")]
     Priority(Deferred<SetPriority>),

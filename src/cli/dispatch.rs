@@ -20,7 +20,7 @@ use super::commands::cms::CmsDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
     data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, queue,
-    resume, rules, run, settings, show, submit, targets, users, wait, workers,
+    requeue, resume, rules, run, settings, show, submit, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -171,6 +171,7 @@ pub(super) fn verb(command: Command) -> Verb {
             kind(Box::new(move |app: &App| queue::run(app, &args))).on_terminal_if(stays)
         }
         Command::Hold(args) => changes(move |app| queue::hold(app, &args)),
+        Command::Requeue(args) => acts(move |app| requeue::requeue(app, &args)).destroys(),
         Command::Dequeue(args) => changes(move |app| queue::dequeue(app, &args)).destroys(),
         Command::Priority(args) => changes(move |app| queue::set_priority(app, &args)),
         Command::Unhold(args) => acts(move |app| attach::unhold(app, &args.words)),

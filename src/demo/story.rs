@@ -298,6 +298,7 @@ impl<'a> Story<'a> {
             target: None,
             force: false,
             from_nothing: false,
+            turn: None,
         };
         let again = resume::again(self.ctx, &request).map_err(|error| {
             Error::failed(format!("expected {parent} to resume from its checkpoint: {error}"))

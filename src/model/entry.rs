@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::extras;
 use super::ids::{JobId, JobNumber, QueueName, UserName};
+use super::job::Succession;
 use super::member::{Array, Member};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::spec::{self, JobSpec, TargetRequest};
@@ -52,6 +53,8 @@ pub struct QueueEntry {
     pub place: String,
     /// The process that waits for it, where somebody does: without that one it does not begin.
     pub keeper: Option<Keeper>,
+    /// The attempt that it succeeds when it begins.
+    pub succeeds: Option<Awaited>,
 }
 
 /// How urgent an entry is, from 0 to 100.
@@ -185,6 +188,15 @@ pub struct Passed {
     pub since: Option<Timestamp>,
 }
 
+/// An attempt whose successor waits in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// Its number, of the same user.
+    pub job: JobNumber,
+    /// How it is succeeded.
+    pub how: Succession,
+}
+
 /// A process that waits for an entry: what becomes of that one depends on how the process ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeper {
@@ -258,6 +270,7 @@ impl QueueEntry {
             passed: fields.with("passed", read_passed)?.unwrap_or_default(),
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: fields.with("keeper", read_keeper)?,
+            succeeds: fields.with("succeeds", read_awaited)?,
         })
     }
 
@@ -287,6 +300,7 @@ impl QueueEntry {
             ("passed", write_passed(self.passed)),
             ("place", json!(self.place)),
             ("keeper", json!(self.keeper.as_ref().map(write_keeper))),
+            ("succeeds", json!(self.succeeds.map(write_awaited))),
         ];
         members.extend(of_entry.into_iter().map(|(key, value)| (key.to_owned(), value)));
         members.retain(|key, value| !is_usual(key, value));
@@ -347,6 +361,25 @@ fn write_passed(passed: Passed) -> Value {
     json!({ "times": passed.times, "since": passed.since.map(Timestamp::to_rfc3339) })
 }
 
+fn read_awaited(value: Json<'_>, path: &Path<'_>) -> Result<Awaited, DataError> {
+    let fields = Fields::new(value, path)?;
+    let how = |value: Json<'_>, path: &Path<'_>| {
+        let parse = |word: &str| {
+            let all = [Succession::Resume, Succession::Rerun];
+            all.into_iter().find(|how| how.verb() == word)
+        };
+        read::one_of(value, path, parse, "resume or rerun")
+    };
+    Ok(Awaited {
+        job: JobNumber(fields.need("job", "a number", read::number)?),
+        how: fields.need("how", "a word", how)?,
+    })
+}
+
+fn write_awaited(awaited: Awaited) -> Value {
+    json!({ "job": awaited.job, "how": awaited.how.verb() })
+}
+
 fn read_keeper(value: Json<'_>, path: &Path<'_>) -> Result<Keeper, DataError> {
     let fields = Fields::new(value, path)?;
     Ok(Keeper {
@@ -395,6 +428,7 @@ pub(super) fn read_tickets(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Queue
             passed: Passed::default(),
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: Some(keeper),
+            succeeds: None,
         }))
     };
     Ok(read::list(value, path, ticket)?.into_iter().flatten().collect())

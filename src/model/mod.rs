@@ -10,6 +10,7 @@ pub mod audit;
 pub mod board;
 pub mod capacity;
 mod check;
+pub mod checkpoint_signal;
 mod codec;
 pub mod curve;
 pub mod data;

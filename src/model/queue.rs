@@ -133,6 +133,14 @@ pub struct Queues {
 }
 
 impl Queues {
+    /// What waits to go on from this attempt.
+    pub fn successor_of(&self, job: &JobId) -> Option<&QueueEntry> {
+        let goes_on = |entry: &&QueueEntry| {
+            entry.user == job.user && entry.succeeds.is_some_and(|of| of.job == job.window)
+        };
+        self.entries.iter().find(goes_on)
+    }
+
     /// The queue of this name; the usual one is there even where nobody has said anything of it.
     pub fn queue(&self, name: &QueueName) -> Option<Queue> {
         let known = self.named.iter().find(|queue| queue.name == *name).cloned();
@@ -230,8 +238,9 @@ mod tests {
     use super::*;
     use crate::model::capacity::{Ask, GpuAsk, Memory};
     use crate::model::data::Data;
-    use crate::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueHold};
+    use crate::model::entry::{After, AfterWhich, Awaited, Keeper, Passed, Priority, QueueHold};
     use crate::model::ids::{JobNumber, UserName};
+    use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
@@ -259,6 +268,7 @@ mod tests {
             passed: Passed::default(),
             place: String::new(),
             keeper: None,
+            succeeds: None,
             sweep: None,
         }
     }
@@ -332,6 +342,7 @@ mod tests {
             passed: Passed { times: 9, since: Some(at(3)) },
             place: "5eed".to_owned(),
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
+            succeeds: Some(Awaited { job: JobNumber(3), how: Succession::Resume }),
             sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }

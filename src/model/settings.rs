@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::checkpoint_signal::CheckpointSignal;
 use super::policy::Policy;
 use super::prices;
 use super::read::{self, DataError, Json, Path};
@@ -212,6 +213,12 @@ settings! {
     notify: Option<Vec<String>> = None, words;
     /// A regular expression for the names of checkpoints, where the usual ones do not fit.
     checkpoint_pattern: Option<String> = None, maybe_text;
+    /// What a program is told before it is stopped to wait in the queue again, so that it saves a checkpoint.
+    checkpoint_signal: Option<CheckpointSignal> = None, CheckpointSignal::read;
+    /// How many seconds it is given for that.
+    checkpoint_grace: u32 = 60, positive;
+    /// How many jobs of a user may be at work at once; what is above that waits in the queue.
+    max_parallel: Option<u32> = None, maybe_positive;
     /// How workers are reached whose addresses a control plane knows.
     workers: WorkersBy = WorkersBy::Ssh, workers_by;
     /// The account on workers, where their registration names none.
@@ -409,6 +416,10 @@ fn positive(value: Json<'_>, path: &Path<'_>) -> Result<u32, DataError> {
         0 => Err(path.error("a number from 1 up", Some(value))),
         number => Ok(number),
     }
+}
+
+fn maybe_positive(value: Json<'_>, path: &Path<'_>) -> Result<Option<u32>, DataError> {
+    if value.is_null() { Ok(None) } else { positive(value, path).map(Some) }
 }
 
 fn zone(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {

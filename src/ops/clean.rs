@@ -9,7 +9,7 @@ mod words;
 use std::collections::BTreeSet;
 
 use crate::model::audit;
-use crate::model::data::User;
+use crate::model::data::{Data, User};
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{CLEANING, Event, Intent, Job, Status};
@@ -208,7 +208,7 @@ pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Erro
         let over = view.shown.unknown.is_none()
             && (extent.ends.includes(&view.shown.status) || is_dead_end(user, leaf));
         if over {
-            match why_kept(view, extent.force) {
+            match why_kept(&data, view, extent.force) {
                 Some(kept) => chosen.kept.push(kept),
                 None => chosen.windows.extend(&lineage.windows),
             }
@@ -221,7 +221,11 @@ pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Erro
 
 /// Why a lineage whose leaf has ended is not cleared away now: something is being done with it, or is going to
 /// be done by a rule, whether or not MONITOR runs at the moment.
-fn why_kept(view: &JobView, force: bool) -> Option<Kept> {
+fn why_kept(data: &Data, view: &JobView, force: bool) -> Option<Kept> {
+    if let Some(entry) = data.queues().successor_of(&view.id) {
+        let reason = format!("{} waits to go on from it", entry.id());
+        return Some(Kept { job: view.id.clone(), reason });
+    }
     let reason = match (&view.intent, view.planned()) {
         (Some(intent), _) => format!("{intent} is under way"),
         (None, Some(next)) if !force => {
@@ -519,7 +523,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
     for Lineage { windows } in lineage::lineages(owner) {
         let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
         let view = look.jobs.iter().find(|view| view.id.window == leaf);
-        match view.and_then(|view| why_kept(view, force)) {
+        match view.and_then(|view| why_kept(&data, view, force)) {
             Some(why) => kept.push(why),
             None => goes.extend(windows.iter().filter(|window| windowless(window))),
         }
@@ -537,7 +541,7 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
         };
         return Ok(Cleaned { closed: vec![closing], ..Cleaned::default() });
     };
-    goes_on_nowhere(user_of(&data, &id.user)?, job)?;
+    goes_on_nowhere(&data, job)?;
     // With the intent of a kill: no rule must bring back what ends because its window is closed.
     // A window that cannot be judged from here stays; `archive` says why.
     let session = &user_of(&data, &id.user)?.tmux_name;
@@ -572,7 +576,7 @@ pub fn dry_run_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
         };
     };
     let owner = user_of(&data, &id.user)?;
-    goes_on_nowhere(owner, job)?;
+    goes_on_nowhere(&data, job)?;
     find(ctx, owner, &[id.window], &ctx.tmux.look(), Named::Yes)?;
     if job.status.is_live() {
         kill::dry_run_one(ctx, id)?;
@@ -581,7 +585,13 @@ pub fn dry_run_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
 }
 
 /// Refuses an attempt that has a successor.
-fn goes_on_nowhere(owner: &User, job: &Job) -> Result<(), Error> {
+fn goes_on_nowhere(data: &Data, job: &Job) -> Result<(), Error> {
+    if let Some(entry) = data.queues().successor_of(&job.id()) {
+        let (id, waits) = (job.id(), entry.number);
+        return Err(Error::refused(format!("{} waits to go on from {id}", entry.id()))
+            .hint(format!("take that out first: tpu dequeue {waits} {}", job.user)));
+    }
+    let owner = user_of(data, &job.user)?;
     match job.child.filter(|child| owner.job(*child).is_some()) {
         Some(child) => Err(Error::refused(format!("{} goes on in window {child}", job.id()))
             .hint(format!("kill that one, then: tpu clean {}", job.user))),

@@ -22,7 +22,7 @@ use super::hosts::elsewhere::{self, Search};
 use super::hosts::{disk, probe};
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
-use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction};
+use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
 use super::launch::reconcile;
 use super::launch::room::{self, Applicant};
 use super::lease::{self, Held};
@@ -54,6 +54,8 @@ pub struct AgainRequest {
     pub force: bool,
     /// Start from scratch where there is nothing to resume from; a person is asked before.
     pub from_nothing: bool,
+    /// The place in the queue in which the successor has waited: then it does not matter how the attempt has ended.
+    pub turn: Option<Turn>,
 }
 
 /// What came of it.
@@ -116,7 +118,8 @@ pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
 /// What a rule asks for: the same target or, where that was lost with the job, another one; nothing that a check refuses, and from scratch where there is
 /// nothing to resume from.
 pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
-    AgainRequest { job: job.clone(), how, target: None, on: None, force: false, from_nothing: true }
+    let (target, on, turn) = (None, None, None);
+    AgainRequest { job: job.clone(), how, target, on, force: false, from_nothing: true, turn }
 }
 
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
@@ -359,7 +362,8 @@ fn plan_with(
         occupants,
         busy,
         machine,
-        turn: None,
+        most: ctx.settings(Some(user))?.max_parallel,
+        turn: request.turn.clone(),
         avoid: avoided(job, lost_with, ctx.clock.now()),
         env: environment::for_successors(ctx, id),
     };
@@ -407,7 +411,7 @@ fn succeedable(
     }
     still_at_work(ctx, job)?;
     let failed = view.failure().is_some();
-    if !failed && !request.force {
+    if !failed && !request.force && request.turn.is_none() {
         return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
             "to {verb} it all the same: tpu {verb} w={} {} --force",
             id.window, id.user
@@ -523,7 +527,7 @@ fn mode(job: &Job) -> LaunchMode {
 
 /// The stored arguments; what does not parse as shell words is split at blanks. Arguments that
 /// follow from a lineage are left out: the original stored them, and they would pile up.
-fn stored_args(job: &Job) -> Vec<String> {
+pub(super) fn stored_args(job: &Job) -> Vec<String> {
     const OF_LINEAGE: [&str; 3] =
         ["--config.load_from=", "--config.stage=", "--config.wandb_resume_id="];
     let words = shlex::split(&job.extra_configs)

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::kinds::KindOfTarget;
+use crate::model::checkpoint_signal::CheckpointSignal;
 use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::TmuxFact;
@@ -239,6 +240,11 @@ pub fn recorded_exit(ctx: &Ctx, job: &Job) -> Option<Exit> {
 /// The processes of a job that can be seen from here.
 pub fn processes(ctx: &Ctx, data: &Data, job: &Job) -> Result<Vec<Process>, Error> {
     Ok(of(ctx, job).processes(run(data, job)?)?)
+}
+
+/// Tells the program of a job to save a checkpoint. Whether there is one that was told.
+pub fn save(ctx: &Ctx, data: &Data, job: &Job, signal: CheckpointSignal) -> Result<bool, Error> {
+    Ok(of(ctx, job).save(run(data, job)?, signal)?)
 }
 
 /// Stops a job, or a part of it.

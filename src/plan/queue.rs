@@ -185,12 +185,30 @@ pub fn order(entries: &[QueueEntry]) -> Vec<usize> {
     order
 }
 
-/// The limit of a queue, if that is reached.
-pub fn full(queue: &Queue, at_work: &AtWork) -> Option<Cap> {
-    let (name, most) = (&queue.name, queue.max_parallel?);
-    let held = at_work.queues.get(name).cloned().unwrap_or_default();
-    let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-    is_reached.then(|| Cap { of: CapOf::Queue(name.clone()), most, held })
+/// The limit of a queue, if so many more jobs would pass it.
+pub fn full(queue: &Queue, at_work: &AtWork, jobs: usize) -> Option<Cap> {
+    let held = at_work.queues.get(&queue.name);
+    reached(held, queue.max_parallel, jobs, || CapOf::Queue(queue.name.clone()))
+}
+
+/// The limit of a user, if so many more jobs would pass it.
+pub fn used_up(
+    (user, most): (&UserName, Option<u32>),
+    at_work: &AtWork,
+    jobs: usize,
+) -> Option<Cap> {
+    reached(at_work.users.get(user), most, jobs, || CapOf::User(user.clone()))
+}
+
+fn reached(
+    held: Option<&Vec<JobId>>,
+    most: Option<u32>,
+    jobs: usize,
+    of: impl FnOnce() -> CapOf,
+) -> Option<Cap> {
+    let (held, most) = (held.map(Vec::as_slice).unwrap_or_default(), most?);
+    let is_reached = held.len().saturating_add(jobs) > usize::try_from(most).unwrap_or(usize::MAX);
+    is_reached.then(|| Cap { of: of(), most, held: held.to_vec() })
 }
 
 /// The limit that keeps the next job of an entry from beginning, if one does.
@@ -200,19 +218,11 @@ pub fn cap(
     at_work: &AtWork,
     limits: &UserLimits,
 ) -> Option<Cap> {
-    let reached = |held: Option<&Vec<JobId>>, most: Option<u32>, of: &dyn Fn() -> CapOf| {
-        let (held, most) = (held.cloned().unwrap_or_default(), most?);
-        let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-        is_reached.then(|| Cap { of: of(), most, held })
-    };
     let group = entry.id();
     let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
-    full(queue, at_work)
-        .or_else(|| {
-            let most = limits.get(&entry.user).copied();
-            reached(at_work.users.get(&entry.user), most, &|| CapOf::User(entry.user.clone()))
-        })
-        .or_else(|| reached(at_work.groups.get(&group), at_once, &|| CapOf::Group(group.clone())))
+    full(queue, at_work, 1)
+        .or_else(|| used_up((&entry.user, limits.get(&entry.user).copied()), at_work, 1))
+        .or_else(|| reached(at_work.groups.get(&group), at_once, 1, || CapOf::Group(group.clone())))
 }
 
 /// How each entry stands, in the order of their turns. `readiness` is asked by place.

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use crate::model::checkpoint_signal::CheckpointSignal;
 use crate::model::exit::Exit;
 use crate::model::facts::{RunFact, RunState};
 use crate::model::ids::LaunchToken;
@@ -85,6 +86,12 @@ pub trait Runner: Send + Sync {
 
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
+
+    /// Tells the program of a run to save a checkpoint. Whether there is one that was told.
+    fn save(&self, run: RunRef<'_>, _signal: CheckpointSignal) -> Result<bool, RunError> {
+        let what = format!("nobody can tell {} to save a checkpoint", run.job.id());
+        Err(RunError::refused(what, "it can be stopped without: --now"))
+    }
 
     /// Stops some runs, exactly these, each as by [`Runner::stop`], with as few questions as it takes for all of
     /// them; the result keeps their order. One that cannot be stopped keeps none of the others from it.

@@ -138,6 +138,7 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
         on: None,
         force: false,
         from_nothing: false,
+        turn: None,
     }
 }
 

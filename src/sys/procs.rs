@@ -303,6 +303,12 @@ pub enum Signal {
     Terminate,
     /// The end, without a word.
     Kill,
+    /// The terminal is gone.
+    HangUp,
+    /// What a program takes it for.
+    User1,
+    /// The same, another one.
+    User2,
 }
 
 impl Signal {
@@ -311,6 +317,9 @@ impl Signal {
             Self::Interrupt => rustix::process::Signal::INT,
             Self::Terminate => rustix::process::Signal::TERM,
             Self::Kill => rustix::process::Signal::KILL,
+            Self::HangUp => rustix::process::Signal::HUP,
+            Self::User1 => rustix::process::Signal::USR1,
+            Self::User2 => rustix::process::Signal::USR2,
         }
     }
 }

@@ -93,7 +93,7 @@ documents! {
     QueueDocument<'_>: "queue";
     QueueChangedDocument<'_>: "queue";
     QueueEntryDocument<'_>: "explain";
-    WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "priority", "kill";
+    WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "requeue", "priority", "kill";
     SuccessorDocument<'_>: "resume", "rerun";
     SuccessorsDocument<'_>: "resume", "rerun";
     SuccessorPlanDocument<'_>: "resume", "rerun";

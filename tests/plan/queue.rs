@@ -127,6 +127,7 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         },
         place: String::new(),
         keeper: asked.is_awaited.then(keeper),
+        succeeds: None,
         sweep: None,
     }
 }

@@ -6,6 +6,7 @@ mod edits;
 mod killed;
 mod limits;
 mod order;
+mod requeue;
 mod staged;
 mod sweeps;
 
@@ -93,6 +94,15 @@ impl Lab {
             queue.state = if pauses { QueueState::Paused } else { QueueState::Open };
             data.queues_mut().set(queue);
         });
+    }
+
+    /// Waits until MONITOR has turned once more.
+    pub(crate) fn a_turn_passes(&self) {
+        for _ in 0..2 {
+            // The flag falls at the beginning of a turn; the next one begins after its end.
+            drop(self.env.tpu("ack").exits(0));
+            wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
+        }
     }
 
     /// Waits until these run and no others.

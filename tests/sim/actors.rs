@@ -214,7 +214,8 @@ pub(crate) fn again(
     target: Option<String>,
 ) {
     let _pid = call(world, &start(host, Purpose::Again), move |ctx| {
-        let request = AgainRequest { job, how, target, on: None, force: false, from_nothing: true };
+        let by_rules = resume::by_rules(&job, how);
+        let request = AgainRequest { target, ..by_rules };
         drop(resume::again(ctx, &request));
     });
 }

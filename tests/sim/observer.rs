@@ -279,6 +279,7 @@ impl State {
             Signal::Interrupt => self.rng.below(10) < 7,
             Signal::Terminate => self.rng.below(10) < 8,
             Signal::Kill => true,
+            Signal::HangUp | Signal::User1 | Signal::User2 => false,
         };
         if heeds {
             let most = if signal == Signal::Kill { 1 } else { 9_000 };

@@ -166,6 +166,20 @@ pub struct Dequeue {
     pub all: bool,
 }
 
+/// `tpu requeue`.
+#[derive(Debug, Args)]
+pub struct Requeue {
+    /// Jobs, their user, priority=0-100, queue=NAME
+    #[arg(value_name = "ARG", required = true)]
+    pub words: Vec<String>,
+    /// Stop without waiting for a checkpoint
+    #[arg(long)]
+    pub now: bool,
+    /// They do not begin before `tpu unhold`
+    #[arg(long)]
+    pub hold: bool,
+}
+
 /// `tpu hold`.
 #[derive(Debug, Args)]
 pub struct HoldJobs {

@@ -24,6 +24,7 @@ pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod news;
 pub(super) mod queue;
+pub(super) mod requeue;
 pub(super) mod resume;
 pub(super) mod rules;
 pub(super) mod run;

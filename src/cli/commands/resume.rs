@@ -126,6 +126,15 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
     };
     let jobs = app.requester()?.all_jobs_of(&data, sorted, applies)?;
     let (force, from_nothing) = (args.force, app.global.yes);
-    let of = |job| AgainRequest { job, how, target: target.clone(), on: None, force, from_nothing };
+    let (on, turn) = (None, None);
+    let of = |job| AgainRequest {
+        job,
+        how,
+        target: target.clone(),
+        on: on.clone(),
+        force,
+        from_nothing,
+        turn: turn.clone(),
+    };
     Ok(jobs.into_iter().map(of).collect())
 }

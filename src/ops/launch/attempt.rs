@@ -143,9 +143,9 @@ pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) ->
     name_still_free(&tx.data, plan)?;
     if let Some(turn) = &plan.turn {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
-        queue::hand_in(tx, turn, plan.spec.array.as_ref())?;
+        queue::hand_in(tx, turn, plan)?;
     } else {
-        queue::may_go_on(&tx.data, plan)?;
+        queue::may_begin(&tx.data, plan)?;
     }
     Ok(())
 }

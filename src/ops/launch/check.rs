@@ -116,6 +116,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         occupants,
         busy,
         machine,
+        most: settings.max_parallel,
         turn: None,
         avoid: Vec::new(),
         env: None,

@@ -50,6 +50,8 @@ pub struct LaunchPlan {
     pub busy: BusyGpus,
     /// The machine that the target was when it was looked at.
     pub machine: Option<Machine>,
+    /// How many jobs of its user may be at work at once, where somebody has set that.
+    pub most: Option<u32>,
     /// The place in the queue in which it has waited, and which it gives up when it is claimed.
     pub turn: Option<Turn>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.

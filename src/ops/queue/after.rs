@@ -2,7 +2,7 @@
 
 use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich, QueueEntry};
-use crate::model::ids::JobNumber;
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::Status;
 use crate::model::lineage;
 use crate::model::member::Array;
@@ -133,6 +133,14 @@ fn still(data: &Data, entry: &QueueEntry) -> Vec<After> {
 /// What an entry waits for as a whole.
 pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
     let mut waits = Vec::new();
+    if let Some(of) = entry.succeeds {
+        let job = JobId::new(entry.user.clone(), of.job);
+        match data.job(&job) {
+            None => return Dependence::Never(format!("{job} is not known any more")),
+            Some(before) if before.status.is_live() => waits.push(format!("{job} has stopped")),
+            Some(_) => {}
+        }
+    }
     for after in entry.after.iter().filter(|after| after.which != AfterWhich::Each) {
         for (who, end) in ends(data, after) {
             match met(after.which, &who, end) {
@@ -211,7 +219,13 @@ fn ends(data: &Data, after: &After) -> Vec<(String, End)> {
         let Some(leaf) = lineage.leaf() else { continue };
         let is_it = lineage.windows.contains(&after.job.window) && after.member.is_none();
         if is_it || is_meant(leaf) {
-            all.push((format!("{}/{leaf}", user.name), end_of(user, leaf)));
+            let id = JobId::new(user.name.clone(), leaf);
+            let waits = data.queues().successor_of(&id);
+            let end = waits.map_or_else(
+                || end_of(user, leaf),
+                |waits| End::Open(format!("waits to go on as {}", waits.number)),
+            );
+            all.push((id.to_string(), end));
         }
     }
     if all.is_empty() {

@@ -93,7 +93,9 @@ pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
 /// Takes them out of the queue: nothing of them begins.
 pub fn dequeue(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
-        drop(tx.data.queues_mut().take(id));
+        if let Some(of) = tx.data.queues_mut().take(id).and_then(|entry| entry.succeeds) {
+            forget_awaited(tx, &JobId::new(id.user.clone(), of.job));
+        }
         records::note(tx, id, "dequeued", "it was taken out of the queue and never began");
         Ok(())
     })
@@ -214,4 +216,21 @@ pub fn find(data: &Data, name: &QueueName) -> Result<Queue, Error> {
         });
         Error::not_found(format!("there is no queue '{name}'")).hint(hint)
     })
+}
+
+/// Refuses a queue that is not there, or takes nothing new.
+pub(super) fn takes(data: &Data, name: &QueueName) -> Result<(), Error> {
+    match find(data, name)?.state {
+        QueueState::Draining => Err(Error::refused(format!("queue {name} takes nothing new"))
+            .hint(format!("take another one, or open it: tpu queue resume {name}"))),
+        QueueState::Open | QueueState::Paused => Ok(()),
+    }
+}
+
+/// Nothing waits any more to go on from an attempt: its rules hold again.
+fn forget_awaited(tx: &mut Tx<'_>, job: &JobId) {
+    let recovery = tx.data.job_mut(job).and_then(|job| job.recovery.as_mut());
+    if let Some(recovery) = recovery {
+        recovery.stopped = None;
+    }
 }

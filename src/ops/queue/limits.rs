@@ -7,8 +7,9 @@ use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::ops::launch::room;
+use crate::ops::{Ctx, Error};
 use crate::plan::budget::{Budget, RetryCounts};
-use crate::plan::queue::AtWork;
+use crate::plan::queue::{AtWork, UserLimits};
 
 /// Everybody who is at work or comes back there by himself. `but` is the attempt that a new one succeeds.
 pub fn at_work(data: &Data, but: Option<&JobId>) -> AtWork {
@@ -25,6 +26,16 @@ pub fn at_work(data: &Data, but: Option<&JobId>) -> AtWork {
         }
     }
     at_work
+}
+
+/// How many jobs of each user may be at work at once, where that is set.
+pub fn of_users(ctx: &Ctx, data: &Data) -> Result<UserLimits, Error> {
+    let mut limits = UserLimits::new();
+    for user in data.users() {
+        let most = ctx.settings(Some(user))?.max_parallel;
+        limits.extend(most.map(|most| (user.name.clone(), most)));
+    }
+    Ok(limits)
 }
 
 /// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit holds

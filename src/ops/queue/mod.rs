@@ -14,6 +14,7 @@ pub mod limits;
 pub mod now;
 pub mod pass;
 pub mod presence;
+pub mod requeue;
 pub mod submit;
 
 use std::collections::HashMap;
@@ -21,11 +22,10 @@ use std::collections::HashMap;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::JobId;
-use crate::model::member::Array;
 use crate::model::queue::QueueState;
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
-use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
+use crate::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::store::Tx;
 
 use super::{Ctx, Error, records};
@@ -39,7 +39,7 @@ pub fn standings(
     avoided: &Avoided,
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
     let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
-    Ok(stand(ctx, data, &mut field))
+    stand(ctx, data, &mut field)
 }
 
 /// What is left for a wish when everybody who waits has chosen.
@@ -51,11 +51,16 @@ fn left_over<T>(
     ask: impl FnOnce(&Field<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let mut field = Field::of(ctx, data, wishes(ctx, data), Some(wish), avoided)?;
-    drop(stand(ctx, data, &mut field));
+    drop(stand(ctx, data, &mut field)?);
     ask(&field)
 }
 
-fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec<Pick>>> {
+fn stand(
+    ctx: &Ctx,
+    data: &Data,
+    field: &mut Field<'_>,
+) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
+    let limits = limits::of_users(ctx, data)?;
     let queues = data.queues();
     let readiness = |at: usize| {
         let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
@@ -67,7 +72,7 @@ fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec
         Readiness { after, members: each, is_absent: !presence::counts(ctx, entry) }
     };
     let at_work = limits::at_work(data, None);
-    plan::stand(queues, (at_work, &UserLimits::new()), &readiness, field, ctx.clock.now())
+    Ok(plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now()))
 }
 
 /// What each entry that counts wishes for.
@@ -102,24 +107,33 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     );
 }
 
-/// Refuses what somebody brings back past the limit of its queue. What its rule brings back has kept its place.
-pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
-    let Some(parent) = plan.parent.as_ref().filter(|parent| parent.reaction.is_none()) else {
+/// Refuses what somebody starts past the limit of his own, or brings back past that of its queue. What its rule brings
+/// back has kept its place.
+pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+    let parent = plan.parent.as_ref();
+    if plan.force || parent.is_some_and(|parent| parent.reaction.is_some()) {
         return Ok(());
-    };
-    let queue = plan.spec.queue.as_ref().and_then(|name| data.queues().queue(name));
-    let Some(queue) = queue.filter(|_| !plan.force) else { return Ok(()) };
-    let id = JobId::new(plan.user.clone(), parent.window);
-    match plan::full(&queue, &limits::at_work(data, Some(&id))) {
+    }
+    let before = parent.map(|parent| JobId::new(plan.user.clone(), parent.window));
+    let queue = plan.spec.queue.as_ref().filter(|_| before.is_some());
+    let queue = queue.and_then(|name| data.queues().queue(name));
+    if queue.is_none() && plan.most.is_none() {
+        return Ok(());
+    }
+    let at_work = limits::at_work(data, before.as_ref());
+    let of_queue = queue.and_then(|queue| plan::full(&queue, &at_work, 1));
+    let jobs = plan.spec.array.as_ref().map_or(1, |array| array.indexes().len());
+    match of_queue.or_else(|| plan::used_up((&plan.user, plan.most), &at_work, jobs)) {
         None => Ok(()),
-        Some(cap) => Err(Error::refused(cap.to_string())
-            .hint("wait until one of those has ended, raise the limit, or use --force")),
+        Some(cap) => Err(Error::refused(cap.to_string()).hint(
+            "wait for your turn: tpu submit, or run with --wait; or raise the limit, or --force",
+        )),
     }
 }
 
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
 /// more, and when a limit is reached.
-pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<(), Error> {
+pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Error> {
     let at_work = limits::at_work(&tx.data, None);
     let queues = tx.data.queues();
     let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
@@ -144,7 +158,8 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<()
         let what = format!("of {} some are to begin {}", turn.entry, each.waits);
         return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
     }
-    if let Some(cap) = plan::cap(entry, &queue, &at_work, &UserLimits::new())
+    let limits = plan.most.map(|most| (plan.user.clone(), most)).into_iter().collect();
+    if let Some(cap) = plan::cap(entry, &queue, &at_work, &limits)
         && !turn.is_whole_group
     {
         return Err(Error::refused(cap.to_string())
@@ -154,7 +169,7 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<()
     let now = tx.now;
     let queues = tx.data.queues_mut();
     let entry = queues.entry_mut(&turn.entry).ok_or_else(gone)?;
-    if turn.is_whole_group && entry.spec.array.as_ref() != group {
+    if turn.is_whole_group && entry.spec.array != plan.spec.array {
         return Err(gone());
     }
     let rest = match (&entry.spec.array, turn.member) {

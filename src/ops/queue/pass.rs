@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::model::data::Data;
-use crate::model::entry::{AfterWhich, Environment, QueueEntry, QueueHold};
+use crate::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status};
@@ -16,6 +16,7 @@ use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
+use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, records, watch};
 use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
@@ -23,7 +24,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::Dependence;
 use super::field::Avoided;
-use super::{after, presence, standings};
+use super::{after, limits, presence, standings};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -146,7 +147,8 @@ fn start_all(
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
         // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
         let queue = data.queues().queue(&entry.queue);
-        let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some());
+        let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
+            || limits::of_users(ctx, data)?.contains_key(&entry.user);
         let is_each = entry.after.iter().any(|after| after.which == AfterWhich::Each);
         let differ = entry.sweep.is_some() || is_each;
         let is_whole_group = is_engine && entry.spec.array.is_some() && !differ && !is_limited;
@@ -208,7 +210,7 @@ fn start(
             on: Some(Assignment { target, reason, busy }),
             force: entry.force,
         };
-        match launch(ctx, &request, (turn, environment(&entry.env))) {
+        match launch(ctx, &request, (turn, entry)) {
             Ok(launched) => {
                 return Ok(launched.into_iter().map(|one| (one, pick.clone())).collect());
             }
@@ -225,8 +227,15 @@ fn start(
 fn launch(
     ctx: &Ctx,
     request: &RunRequest,
-    (turn, env): (&Turn, Vec<(OsString, OsString)>),
+    (turn, entry): (&Turn, &QueueEntry),
 ) -> Result<Vec<Launched>, Error> {
+    if let Some(Awaited { job, how }) = entry.succeeds {
+        let job = JobId::new(entry.user.clone(), job);
+        let (on, turn) = (request.on.clone(), Some(turn.clone()));
+        let again = AgainRequest { on, turn, ..resume::by_rules(&job, how) };
+        return Ok(vec![resume::again(ctx, &again)?.launched]);
+    }
+    let env = environment(&entry.env);
     if turn.is_whole_group {
         let group = launch::launch_group_in_turn(ctx, request, (turn, env))?;
         return Ok(group.members.into_iter().map(|(_, launched)| launched).collect());

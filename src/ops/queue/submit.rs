@@ -3,7 +3,6 @@
 use crate::model::data::Data;
 use crate::model::entry::{After, Keeper, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName};
-use crate::model::queue::QueueState;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
@@ -70,7 +69,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
     let entered = ctx.transact(|tx| {
         let now = tx.now;
         user_of(&tx.data, &request.user)?;
-        takes(&tx.data, &how.queue)?;
+        edit::takes(&tx.data, &how.queue)?;
         for after in &how.after {
             after::may_be(&tx.data, after, request.spec.array.as_ref())?;
         }
@@ -101,6 +100,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
             passed: Passed::default(),
             place: place.clone(),
             keeper: owner.clone().map(|owner| Keeper { owner, seen: now }),
+            succeeds: None,
         };
         let id = entry.id();
         tx.data.queues_mut().entries.push(entry);
@@ -111,13 +111,4 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         stage::discard(ctx, staged);
     }
     entered
-}
-
-/// Refuses a queue that is not there, or takes nothing new.
-fn takes(data: &Data, name: &QueueName) -> Result<(), Error> {
-    match edit::find(data, name)?.state {
-        QueueState::Draining => Err(Error::refused(format!("queue {name} takes nothing new"))
-            .hint(format!("take another one, or open it: tpu queue resume {name}"))),
-        QueueState::Open | QueueState::Paused => Ok(()),
-    }
 }

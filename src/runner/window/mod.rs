@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::effects::Effects;
+use crate::model::checkpoint_signal::CheckpointSignal;
 use crate::model::exit::Exit;
 use crate::model::facts::{PaneFact, TmuxFact};
 use crate::model::ids::LaunchToken;
@@ -327,6 +328,10 @@ impl Runner for WindowRunner<'_> {
             }
             _ => Ok(Vec::new()),
         }
+    }
+
+    fn save(&self, run: RunRef<'_>, signal: CheckpointSignal) -> Result<bool, RunError> {
+        processes::save(self.effects, run.job, signal)
     }
 
     fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError> {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::effects::Effects;
+use crate::model::checkpoint_signal::CheckpointSignal;
 use crate::model::job::Job;
 use crate::remote::Worker;
 use crate::runner::RunError;
-use crate::sys::procs::{Process, Table};
+use crate::sys::procs::{Process, Signal, Table};
 use crate::sys::stop::{self, StopError};
 
 use super::beside;
@@ -58,6 +59,38 @@ fn on_machines(effects: &Effects, job: &Job, table: &Table) -> BTreeSet<u32> {
     let workers = beside::workers(effects, job);
     let on = |worker: &Worker| table.with_variable("TPU_MACHINE", &worker.address, effects.env.uid);
     workers.iter().flat_map(on).map(|process| process.pid).collect()
+}
+
+/// Sends a signal to the program that the launcher of a job has started: not to what that has started itself, which
+/// may know nothing of the signal and would end by it.
+pub fn save(effects: &Effects, job: &Job, signal: CheckpointSignal) -> Result<bool, RunError> {
+    let Some((group, start)) = beside::recorded_group(effects, job) else { return Ok(false) };
+    if !effects.procs.is_alive(group, start) {
+        return Ok(false);
+    }
+    let table = effects.procs.table().map_err(|e| unreadable(&e))?;
+    let of_launcher = table.group(group).into_iter();
+    let programs = of_launcher.filter(|process| process.ppid == group && !process.zombie);
+    let mut is_told = false;
+    for program in programs {
+        is_told |= effects.procs.signal(program, of_checkpoint(signal)).map_err(|e| {
+            RunError::refused(
+                format!("process {} cannot be told to save: {e}", program.pid),
+                "it can be stopped without: --now",
+            )
+        })?;
+    }
+    Ok(is_told)
+}
+
+fn of_checkpoint(signal: CheckpointSignal) -> Signal {
+    match signal {
+        CheckpointSignal::Usr1 => Signal::User1,
+        CheckpointSignal::Usr2 => Signal::User2,
+        CheckpointSignal::Hup => Signal::HangUp,
+        CheckpointSignal::Int => Signal::Interrupt,
+        CheckpointSignal::Term => Signal::Terminate,
+    }
 }
 
 /// Stops those on this machine alone, and says how many there were.

@@ -1,0 +1,61 @@
+//! `requeue`: puts jobs back into the queue.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::Requeue;
+use crate::cli::print::Output;
+use crate::model::ids::{JobId, QueueName};
+use crate::ops::Error;
+use crate::ops::queue::requeue::{self, Requeued};
+use crate::ops::whose::{Purpose, Several};
+use crate::wire::queue::WaitingChangedDocument;
+
+use super::kill;
+use super::waiting::{begun, look_after, nobody_starts, priority, started_lines};
+
+/// `requeue`.
+pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
+    let ctx = app.ctx()?;
+    let mut how = Requeued { is_held: args.hold, now: args.now, ..Requeued::default() };
+    let mut words = Vec::new();
+    for word in &args.words {
+        match word.split_once('=') {
+            Some(("priority", value)) => how.priority = priority(value)?,
+            Some(("queue", value)) => how.queue = Some(QueueName::from(value)),
+            _ => words.push(word.clone()),
+        }
+    }
+    let several = Several { all: false, purpose: Purpose::Change };
+    let jobs = app.requester()?.many_jobs(&words, several, |_| true)?;
+    if app.global.dry_run {
+        return kill::of_several(
+            kill::listed("Would put back into the queue", &jobs),
+            false,
+            Vec::new(),
+        );
+    }
+    let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    let undone = ("nothing was stopped", "add -y to stop them without a question");
+    app.agree(&format!("Stop {} and let it wait for its turn?", names.join(", ")), undone)?;
+    let (mut lines, mut notes) = (Vec::new(), Vec::new());
+    let (mut waiting, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());
+    for job in &jobs {
+        match requeue::requeue(ctx, job, &how) {
+            Ok((waits, remark)) => {
+                lines.push(format!("{job} goes on as {waits} when its turn comes."));
+                notes.extend(remark);
+                waiting.push(waits);
+            }
+            Err(error) => problems.push(error),
+        }
+    }
+    let passage = look_after(ctx);
+    lines.extend(started_lines(&passage));
+    if ctx.data()?.queues().entries.iter().any(|entry| waiting.contains(&entry.id())) {
+        notes.extend(nobody_starts(ctx));
+    }
+    let started = begun(&passage);
+    let document = WaitingChangedDocument::of(&waiting, &started);
+    let output = Output::new(lines.join("\n"), &document).notes(notes);
+    kill::of_several(output, waiting.is_empty(), problems)
+}

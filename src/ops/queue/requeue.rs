@@ -1,0 +1,158 @@
+//! Puts a job back into the queue: it is stopped, at a checkpoint where its program can save one, and goes on as the next
+//! attempt of its lineage when its turn comes.
+//!
+//! Its entry is there before anything is stopped, and does not begin while the attempt lives: whoever dies in between
+//! leaves a job that runs and one that waits for its end, which `kill` of the first brings about.
+
+use std::time::Duration;
+
+use crate::model::entry::{Awaited, Passed, Priority, QueueEntry, QueueHold};
+use crate::model::ids::{JobId, QueueName};
+use crate::model::job::{Job, Status, Succession};
+use crate::model::lineage::Lineage;
+use crate::ops::ctx::{job_mut, job_of, user_of};
+use crate::ops::launch::reconcile;
+use crate::ops::whose::name_at_work;
+use crate::ops::{Ctx, Error, kill, records, resume, runners, successor, watch};
+use crate::runner::Unreached;
+
+use super::edit::takes;
+
+/// Between two looks at a program that saves a checkpoint.
+const REST: Duration = Duration::from_millis(200);
+
+/// How a job waits that is put back.
+#[derive(Clone, Debug, Default)]
+pub struct Requeued {
+    /// In which queue; else in that in which it waited before.
+    pub queue: Option<QueueName>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Whether it is not to begin before somebody says so.
+    pub is_held: bool,
+    /// Stop it without waiting for a checkpoint.
+    pub now: bool,
+}
+
+/// Puts a job back into the queue. Its number there; what was to be known of how it was stopped.
+pub fn requeue(ctx: &Ctx, id: &JobId, how: &Requeued) -> Result<(JobId, Option<String>), Error> {
+    reconcile::reconcile(ctx)?;
+    let data = ctx.data()?;
+    let user = user_of(&data, &id.user)?;
+    let job = job_of(&data, &leaf_of(ctx, id)?)?;
+    let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
+    // What could not be begun again is not stopped.
+    drop(successor::of(ctx, user, job, way)?);
+    let entry = enter(ctx, job, way, how)?;
+    fail::fail_point!("requeue-entered");
+    let remark = stop(ctx, job, how)?;
+    Ok((entry, remark))
+}
+
+/// The last attempt of its lineage.
+fn leaf_of(ctx: &Ctx, id: &JobId) -> Result<JobId, Error> {
+    let data = ctx.data()?;
+    let lineage = Lineage::of(user_of(&data, &id.user)?, id.window);
+    let leaf = lineage.and_then(|lineage| lineage.leaf()).unwrap_or(id.window);
+    Ok(JobId::new(id.user.clone(), leaf))
+}
+
+/// The successor of a job, as it waits.
+fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId, Error> {
+    let id = job.id();
+    let spec = job.spec_with(resume::stored_args(job));
+    let queue = how.queue.clone().or_else(|| spec.queue.clone());
+    let queue = queue.unwrap_or_else(QueueName::usual);
+    let place = watch::place(ctx);
+    ctx.transact(|tx| {
+        let now = tx.now;
+        if let Some(waits) = tx.data.queues().successor_of(&id) {
+            return Err(Error::refused(format!("{id} waits to go on as {} already", waits.id()))
+                .hint(format!("`tpu explain {} {}` says why", waits.number, id.user)));
+        }
+        takes(&tx.data, &queue)?;
+        let number = tx.data.next_number(&id.user, None);
+        let number =
+            number.expect("its job was found above, and users do not go while they have any");
+        let held = how.is_held.then(|| name_at_work(ctx, &tx.data));
+        let waits = JobId::new(id.user.clone(), number);
+        let job = job_mut(&mut tx.data, &id)?;
+        if let Some(child) = job.child {
+            return Err(Error::refused(format!("{id} already goes on in window {child}"))
+                .hint("look again: tpu check"));
+        }
+        // No rule brings it back beside that.
+        let recovery = job.recovery.get_or_insert_default();
+        recovery.stopped = Some(format!("it waits in the queue to go on as {waits}"));
+        tx.data.queues_mut().entries.push(QueueEntry {
+            user: id.user.clone(),
+            number,
+            queue: queue.clone(),
+            spec: crate::model::spec::JobSpec { queue: Some(queue.clone()), ..spec.clone() },
+            sweep: None,
+            force: false,
+            // Its parent's is taken.
+            env: Vec::new().into(),
+            since: now,
+            priority: how.priority,
+            rank: 0,
+            held: held.clone().map(|by| QueueHold { by, since: now, why: None }),
+            after: Vec::new(),
+            passed: Passed::default(),
+            place: place.clone(),
+            keeper: None,
+            succeeds: Some(Awaited { job: id.window, how: way }),
+        });
+        records::note(tx, &waits, "queued", format!("in {queue}, to go on from {id}"));
+        Ok(waits)
+    })
+}
+
+/// Stops what is to go on later; its program is told before, and given its time. What is to be known of that.
+fn stop(ctx: &Ctx, job: &Job, how: &Requeued) -> Result<Option<String>, Error> {
+    let id = job.id();
+    if !job.status.is_live() {
+        return Ok(None);
+    }
+    let data = ctx.data()?;
+    let settings = ctx.settings(Some(user_of(&data, &id.user)?))?;
+    let mut remark = None;
+    if let Some(signal) = settings.checkpoint_signal.filter(|_| !how.now) {
+        match runners::save(ctx, &data, job, signal) {
+            Ok(true) => {
+                let grace = Duration::from_secs(u64::from(settings.checkpoint_grace));
+                if !ends_within(ctx, &id, grace)? {
+                    remark = Some(format!(
+                        "{id} was told to save a checkpoint ({}) and ran on for {} s: it was stopped",
+                        signal.as_str(),
+                        settings.checkpoint_grace
+                    ));
+                }
+            }
+            Ok(false) => {}
+            Err(error) => remark = Some(format!("stopped without a checkpoint: {}", error.message)),
+        }
+    }
+    match kill::kill_one(ctx, &id, Unreached::Refuse) {
+        Ok(_) => Ok(remark),
+        // It has ended by itself meanwhile.
+        Err(_) if !job_of(&*ctx.data()?, &id)?.status.is_live() => Ok(remark),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the program of a job ends within so much time.
+fn ends_within(ctx: &Ctx, id: &JobId, grace: Duration) -> Result<bool, Error> {
+    let until = ctx.clock.monotonic() + grace;
+    loop {
+        let data = ctx.data()?;
+        let job = job_of(&data, id)?;
+        if !job.status.is_live() || runners::processes(ctx, &data, job)?.is_empty() {
+            return Ok(true);
+        }
+        if ctx.clock.monotonic() >= until {
+            return Ok(false);
+        }
+        ctx.clock.sleep(REST);
+    }
+}

@@ -14,8 +14,9 @@ use super::settings::Layer;
 use super::source::{LaidOut, Raw, Source};
 use super::walk::{Member, Walk};
 
-/// The config aliases that a new user gets, as the original's README lists them.
-pub const DEFAULT_ALIASES: [(&str, &str); 7] = [
+/// The config aliases that a new user gets, as the original's README lists them, and that of the seed: most sweeps
+/// have one.
+pub const DEFAULT_ALIASES: [(&str, &str); 8] = [
     ("lr", "config.training.learning_rate"),
     ("bs", "config.training.batch_size"),
     ("ep", "config.training.num_epochs"),
@@ -23,6 +24,7 @@ pub const DEFAULT_ALIASES: [(&str, &str); 7] = [
     ("b1", "config.training.adam_b1"),
     ("b2", "config.training.adam_b2"),
     ("ckpt", "config.training.checkpoint_per_epoch"),
+    ("seed", "config.seed"),
 ];
 
 /// One user. Jobs are reached through methods, so that the document knows which records changed.

@@ -5,6 +5,7 @@ mod begins;
 mod edits;
 mod killed;
 mod limits;
+mod names;
 mod order;
 mod requeue;
 mod staged;

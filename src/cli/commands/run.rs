@@ -7,7 +7,7 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 use crate::model::member::{Array, Member};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::ops::error::did_you_mean;
@@ -201,6 +201,7 @@ pub(super) fn request(
         }
         notes = Some(console::ask("Notes: ")?);
     }
+    warn_of_aliases(app.ctx()?, (data, &user), &args.words, &Ask::KEYS);
     let ask = ask(&mut sorted)?;
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
     let rules = sorted.take("rule");
@@ -224,6 +225,24 @@ pub(super) fn request(
         ..JobSpec::on(target)
     };
     Ok(RunRequest { user, spec, on: None, force: args.force })
+}
+
+/// Says which of the keys that were typed a user has given another meaning, which does not count.
+pub(super) fn warn_of_aliases(
+    ctx: &Ctx,
+    (data, user): (&Data, &UserName),
+    words: &[String],
+    keys: &[&str],
+) {
+    let Some(user) = data.user(user) else { return };
+    let typed = words.iter().filter_map(|word| word.split_once('=').map(|(key, _)| key));
+    let own = typed.filter(|key| keys.contains(key));
+    ctx.warn(own.filter_map(|key| {
+        let full = user.alias(key)?;
+        Some(format!(
+            "{key}= says how the job is to run, and not your alias for {full}: that is {full}=…"
+        ))
+    }));
 }
 
 /// What is asked of the target beside a place: `gpus=2`, `gpu=0,2`, `cpus=8`, `mem=32G`.

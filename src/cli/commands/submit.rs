@@ -3,21 +3,24 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Run, Submit};
+use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::data::Data;
 use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
 use crate::model::member::{Array, Member};
+use crate::model::pattern;
+use crate::model::spec::JobSpec;
 use crate::model::sweep::Sweep;
-use crate::ops::Error;
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
+use crate::ops::{Error, names};
 use crate::text::counted;
 use crate::wire::jobs::JobIdPart;
 use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 
 use super::choose::Begins;
-use super::run::request;
+use super::run::{request, warn_of_aliases};
 use super::waiting::{
     begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
 };
@@ -43,45 +46,52 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         wait: true,
         policy: args.policy.clone(),
         log_stage: args.log_stage,
-        name: args.name.clone(),
+        name: args.name.clone().filter(|name| !pattern::is_pattern(name)),
         array: args.array.clone(),
         of_kind: args.of_kind.clone(),
         command: args.command.clone(),
     };
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
+    warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS);
     let mut how = submission(&data, &request.user, &pairs)?;
     how.is_held = args.hold;
     how.stages_late = args.stage_late;
     how.sweep = sweep(args, &mut request)?;
+    let names = args.name.as_deref().filter(|name| pattern::is_pattern(name));
+    let requests =
+        names.map_or_else(|| Ok(vec![request.clone()]), |names| by_names(names, &request))?;
+    // All of them differ in no more than their names and the values of some configs.
+    let Some(request) = requests.first() else { return Err(Error::usage("nothing to submit")) };
     if app.global.dry_run {
-        let what = format!("queue {} for {}", jobs_of(&request), wants(&request.spec.target));
+        let jobs: usize = requests.iter().map(jobs_of).sum();
+        let what = format!("queue {} for {}", counted(jobs, "job"), wants(&request.spec.target));
         return Ok(Output::would(&what));
     }
-    let id = submit::enter(ctx, &request, &how)?;
+    let ids = submit::enter_all(ctx, &requests, &how)?;
     let passage = look_after(ctx);
     let data = ctx.data()?;
-    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
-    let mut lines = vec![match &members {
-        None => format!("Queued {id} in {}.", how.queue),
-        Some(members) => {
-            format!("Queued {} of group {id} in {}.", counted(members.len(), "job"), how.queue)
-        }
-    }];
+    let mut lines: Vec<String> = Vec::new();
+    for (id, request) in ids.iter().zip(&requests) {
+        let called = request.spec.name.as_ref().filter(|_| requests.len() > 1);
+        let name = called.map(|name| format!(" {name}")).unwrap_or_default();
+        lines.push(match &request.spec.array {
+            None => format!("Queued {id}{name} in {}.", how.queue),
+            Some(array) => {
+                let jobs = counted(array.indexes().len(), "job");
+                format!("Queued {jobs} of group {id}{name} in {}.", how.queue)
+            }
+        });
+    }
     lines.extend(started_lines(&passage));
     let mut notes = Vec::new();
-    if let Some(entry) = data.queues().entry(&id) {
-        let standing = standing_of(ctx, &data, &id).ok().flatten();
+    if let Some(entry) = ids.iter().find_map(|id| data.queues().entry(id)) {
+        let standing = standing_of(ctx, &data, &entry.id()).ok().flatten();
         lines.extend(standing.map(|(_, why)| waits_line(entry, &why)));
         notes.extend(nobody_starts(ctx));
     }
     let started: Vec<JobId> = begun(&passage);
     let document = SubmittedDocument {
-        jobs: vec![SubmittedPart {
-            user: &id.user,
-            window: id.window,
-            name: request.spec.name.as_deref(),
-            members,
-        }],
+        jobs: ids.iter().zip(&requests).map(|(id, request)| part(id, request)).collect(),
         started: started.iter().map(JobIdPart::from).collect(),
     };
     Ok(Output::new(lines.join("\n"), &document).notes(notes))
@@ -189,13 +199,46 @@ fn sweep(args: &Submit, request: &mut RunRequest) -> Result<Option<Sweep>, Error
 fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
     let plain = members.split('%').next().unwrap_or_default();
     let text = at_once.map_or_else(|| members.to_owned(), |most| format!("{plain}%{most}"));
-    let bad = |error: crate::model::pattern::BadPattern| {
+    let bad = |error: pattern::BadPattern| {
         Error::usage(format!("{text}: {error}")).hint("as in --array 0-9 --at-once 2")
     };
     Array::parse(&text).map(Some).map_err(bad)
 }
 
-fn jobs_of(request: &RunRequest) -> String {
-    let count = request.spec.array.as_ref().map_or(1, |array| array.indexes().len());
-    counted(count, "job")
+fn jobs_of(request: &RunRequest) -> usize {
+    request.spec.array.as_ref().map_or(1, |array| array.indexes().len())
+}
+
+fn part<'a>(id: &'a JobId, request: &'a RunRequest) -> SubmittedPart<'a> {
+    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
+    let name = request.spec.name.as_deref();
+    SubmittedPart { user: &id.user, window: id.window, name, members }
+}
+
+/// One request for each name of a pattern; configs with as many values are given out one by one.
+fn by_names(typed: &str, request: &RunRequest) -> Result<Vec<RunRequest>, Error> {
+    let bad = |what: &str, error: &dyn std::fmt::Display| {
+        Error::usage(format!("{what}: {error}"))
+            .hint("as in: tpu submit v4-8 --name 'z[0-1]' lr=0.1,0.01")
+    };
+    let names = pattern::names(typed).map_err(|error| bad(&format!("--name {typed}"), &error))?;
+    for name in &names {
+        names::refuse_as_job(name, &legacy::command_words())?;
+    }
+    let mut requests: Vec<RunRequest> = names
+        .iter()
+        .map(|name| {
+            let spec =
+                JobSpec { name: Some(name.clone()), configs: Vec::new(), ..request.spec.clone() };
+            RunRequest { spec, ..request.clone() }
+        })
+        .collect();
+    for (key, value) in &request.spec.configs {
+        let values = pattern::values(names.len(), value)
+            .map_err(|error| bad(&format!("{key}={value}"), &error))?;
+        for (request, value) in requests.iter_mut().zip(values) {
+            request.spec.configs.push((key.clone(), value));
+        }
+    }
+    Ok(requests)
 }

@@ -6,9 +6,11 @@ use crate::model::ids::{JobId, QueueName};
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
-use crate::ops::launch::{RunRequest, check};
+use crate::ops::launch::RunRequest;
+use crate::ops::launch::check::{self, Ready};
 use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, lease, named, names, records, stage, watch};
+use crate::store::Tx;
 
 use super::field::Wish;
 use super::pass::kept;
@@ -50,23 +52,29 @@ impl Default for Submission {
 /// Puts a job into a queue, or the members of a group. Its number is its own from now on; what would keep it from
 /// beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
-    let ready = check::may_wait(ctx, request)?;
-    if let TargetRequest::Named(name) = &request.spec.target {
-        named::resolve_target(&*ctx.data()?, name)?;
+    enter_all(ctx, std::slice::from_ref(request), how).map(|mut ids| ids.remove(0))
+}
+
+/// Puts several jobs of one user and one directory into a queue, all of them or none. They share the copy of their code.
+pub fn enter_all(
+    ctx: &Ctx,
+    requests: &[RunRequest],
+    how: &Submission,
+) -> Result<Vec<JobId>, Error> {
+    let mut last = None;
+    for request in requests {
+        last = Some((may_enter(ctx, request)?, &request.user));
     }
-    if let Some(wish) = Wish::of(request) {
-        now::possible(ctx, &wish)?;
-    }
+    let Some((ready, user)) = last else { return Ok(Vec::new()) };
     let env = kept(check::kept_environment(ctx));
     let owner = how.is_kept.then(|| lease::me(&ctx.env));
     let place = watch::place(ctx);
-    let command = request.spec.command.clone().or_else(|| ready.words());
     let staged = (!how.stages_late).then(|| {
         let data = ctx.data()?;
-        stage::keep(ctx, user_of(&data, &request.user)?, (&ready.dir, ready.mode))
+        stage::keep(ctx, user_of(&data, user)?, (&ready.dir, ready.mode))
     });
     let staged = staged.transpose()?;
-    let entered = ctx.transact(|tx| {
+    let enter = |tx: &mut Tx<'_>, request: &RunRequest| {
         let now = tx.now;
         user_of(&tx.data, &request.user)?;
         edit::takes(&tx.data, &how.queue)?;
@@ -85,7 +93,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
             queue: how.queue.clone(),
             spec: JobSpec {
                 queue: Some(how.queue.clone()),
-                command: command.clone(),
+                command: request.spec.command.clone().or_else(|| ready.words()),
                 staged: staged.clone(),
                 ..request.spec.clone()
             },
@@ -106,9 +114,22 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         tx.data.queues_mut().entries.push(entry);
         records::note(tx, &id, "queued", format!("in {}", how.queue));
         Ok(id)
-    });
+    };
+    let entered = ctx.transact(|tx| requests.iter().map(|request| enter(tx, request)).collect());
     if let (Err(_), Some(staged)) = (&entered, &staged) {
         stage::discard(ctx, staged);
     }
     entered
+}
+
+/// Refuses what could begin nowhere, however long it waits.
+fn may_enter(ctx: &Ctx, request: &RunRequest) -> Result<Ready, Error> {
+    let ready = check::may_wait(ctx, request)?;
+    if let TargetRequest::Named(name) = &request.spec.target {
+        named::resolve_target(&*ctx.data()?, name)?;
+    }
+    if let Some(wish) = Wish::of(request) {
+        now::possible(ctx, &wish)?;
+    }
+    Ok(ready)
 }

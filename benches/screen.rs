@@ -262,6 +262,7 @@ fn job(window: u32, round: usize) -> JobView {
             status: if failed { Status::Error(ErrorKind::Oom) } else { Status::Running },
             unknown: None,
             pending: None,
+            queued: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),

@@ -12,6 +12,7 @@ use crate::model::view::{JobView, Whose};
 
 use super::called::JobWord;
 use super::ctx::{job_of, user_of};
+use super::queue::shown::waits_yet;
 use super::selection::{self, Selector, Sorted};
 use super::snapshot;
 use super::{Ctx, Error};
@@ -121,7 +122,7 @@ impl Requester<'_> {
             return Ok(user);
         }
         if about.purpose == Purpose::Look && !about.jobs.is_empty() {
-            let has_all = |user: &&User| about.jobs.iter().all(|word| word.is_of(user));
+            let has_all = |user: &&User| about.jobs.iter().all(|word| word.is_known_of(data, user));
             let mut holders = data.users().iter().filter(has_all);
             if let (Some(only), None) = (holders.next(), holders.next()) {
                 return Ok(only.name.clone());
@@ -271,7 +272,8 @@ impl Requester<'_> {
         purpose: Purpose,
     ) -> Result<UserName, Error> {
         // What nobody's job is called is most likely a slip in a user's name.
-        let is_anybodys = |word: &&JobWord| data.users().iter().any(|user| word.is_of(user));
+        let is_anybodys =
+            |word: &&JobWord| data.users().iter().any(|user| word.is_known_of(data, user));
         let names = jobs.iter().filter(|word| !matches!(word, JobWord::Number(_)));
         if let Some(strange) = names.into_iter().find(|word| !is_anybodys(word)) {
             return Err(strange.unknown(data, None));
@@ -393,6 +395,11 @@ fn attempts(
     let (mut jobs, mut of_groups) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for word in words {
+        if let [waiting, ..] = word.waiting(data, user).as_slice()
+            && !word.is_of(owner)
+        {
+            return Err(waits_yet(data, &waiting.id));
+        }
         let called = word.attempts(data, owner)?;
         let list = if called.is_group { &mut of_groups } else { &mut jobs };
         for window in called.attempts {

@@ -184,9 +184,9 @@ pub fn order(entries: &[QueueEntry]) -> Vec<usize> {
 /// The limit of a queue, if that is reached.
 pub fn full(queue: &Queue, at_work: &AtWork) -> Option<Cap> {
     let (name, most) = (&queue.name, queue.max_parallel?);
-    let held = at_work.queues.get(name).cloned().unwrap_or_default();
+    let held = at_work.queues.get(name).map(Vec::as_slice).unwrap_or_default();
     let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-    is_reached.then(|| Cap { of: CapOf::Queue(name.clone()), most, held })
+    is_reached.then(|| Cap { of: CapOf::Queue(name.clone()), most, held: held.to_vec() })
 }
 
 /// The limit that keeps the next job of an entry from beginning, if one does.
@@ -196,10 +196,11 @@ pub fn cap(
     at_work: &AtWork,
     limits: &UserLimits,
 ) -> Option<Cap> {
+    // Most have no limit: who is at work is copied only where it is to be told.
     let reached = |held: Option<&Vec<JobId>>, most: Option<u32>, of: &dyn Fn() -> CapOf| {
-        let (held, most) = (held.cloned().unwrap_or_default(), most?);
+        let (held, most) = (held.map(Vec::as_slice).unwrap_or_default(), most?);
         let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-        is_reached.then(|| Cap { of: of(), most, held })
+        is_reached.then(|| Cap { of: of(), most, held: held.to_vec() })
     };
     let group = entry.id();
     let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
@@ -290,7 +291,7 @@ struct Line {
 }
 
 /// Why an entry would not begin wherever there was a place.
-fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Option<WaitReason> {
+pub fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Option<WaitReason> {
     if let Some(hold) = &entry.held {
         return Some(WaitReason::Held(hold.to_string()));
     }

@@ -13,6 +13,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::board::rooms;
 use crate::ops::hosts::figures::{self, Whom};
+use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::{
     Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
@@ -116,7 +117,7 @@ impl Backend for Bridge {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be understood is said by the command that set it, and by `doctor`.
         drop(self.ctx.refresh_settings());
-        Ok(snapshot::look(&self.ctx, &mut memory, &scope.whose)?)
+        Ok(shown::look(&self.ctx, &mut memory, &scope.whose, WaitingMembers::Folded)?)
     }
 
     fn pane(

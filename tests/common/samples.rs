@@ -36,6 +36,7 @@ pub(crate) fn job(window: u32) -> JobView {
             status: Status::Running,
             unknown: None,
             pending: None,
+            queued: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),

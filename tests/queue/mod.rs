@@ -6,6 +6,7 @@ mod edits;
 mod killed;
 mod limits;
 mod order;
+mod shown;
 mod sweeps;
 
 use serde_json::{Value, json};

@@ -60,6 +60,27 @@ pub struct WaitingCalled {
     pub members: Option<Vec<u32>>,
 }
 
+impl WaitingCalled {
+    /// What it does, in words that agree with it: `waits`, `wait`.
+    pub fn waits(&self) -> &'static str {
+        if self.members.as_ref().is_some_and(|members| members.len() > 1) {
+            "wait"
+        } else {
+            "waits"
+        }
+    }
+}
+
+impl fmt::Display for WaitingCalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.members.as_deref() {
+            None => self.id.fmt(f),
+            Some([index]) => write!(f, "{}_{index}", self.id),
+            Some(members) => write!(f, "{} of {}", counted(members.len(), "member"), self.id),
+        }
+    }
+}
+
 impl JobWord {
     /// What a word calls that can be nothing else than a job; `None` for any other, also for a bare name.
     pub fn explicit(word: &str) -> Option<Self> {

@@ -16,10 +16,12 @@ use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
 use crate::model::time;
+use crate::ops::called::WaitingCalled;
 use crate::ops::error::did_you_mean;
 use crate::ops::queue;
 use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::queue::field::Avoided;
+use crate::ops::queue::members::take_out as take_members_out;
 use crate::ops::queue::pass::{self, Passage};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
@@ -33,7 +35,9 @@ use crate::wire::queue::{
 use crate::wire::words::TimePart;
 
 use super::submit::submit;
-use super::waiting::{begun, look_after, nobody_starts, priority, started_lines, wants, why};
+use super::waiting::{
+    begun, look_after, never_began, nobody_starts, priority, started_lines, wants, why,
+};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -47,8 +51,8 @@ pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Err
     let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
     let [word] = called.as_slice() else { return Ok(None) };
     let Ok(user) = app.requester()?.user(&data, &about) else { return Ok(None) };
-    let named = edit::named(&data, &user, word);
-    let Some(id) = named.first() else { return Ok(None) };
+    let called = word.waiting(&data, &user);
+    let Some(id) = called.first().map(|called| &called.id) else { return Ok(None) };
     let Some(entry) = data.queues().entry(id) else { return Ok(None) };
     let standings = queue::standings(ctx, &data, &Avoided::new())?;
     let of = |standing: &EntryStanding<_>| data.queues().entries.get(standing.entry);
@@ -391,9 +395,20 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
 }
 
 /// Takes what waits out of the queue.
-pub(super) fn take_out(app: &App, ids: &[JobId]) -> Outcome {
+fn take_out(app: &App, ids: &[JobId]) -> Outcome {
     edit::dequeue(app.ctx()?, ids)?;
     told(app, ids, "waits no more, and never began")
+}
+
+/// Takes what is called out of the queue: jobs, groups, members.
+pub(super) fn take_out_called(app: &App, called: &[WaitingCalled]) -> Outcome {
+    take_members_out(app.ctx()?, called)?;
+    let passage = look_after(app.ctx()?);
+    let mut lines: Vec<String> = called.iter().map(never_began).collect();
+    lines.extend(started_lines(&passage));
+    let ids: Vec<JobId> = called.iter().map(|called| called.id.clone()).collect();
+    let started = begun(&passage);
+    Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(&ids, &started)))
 }
 
 /// `priority`.

@@ -11,6 +11,7 @@ pub mod edit;
 pub mod field;
 pub mod keep;
 pub mod limits;
+pub mod members;
 pub mod now;
 pub mod pass;
 pub mod presence;
@@ -21,7 +22,7 @@ use std::collections::HashMap;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::member::Array;
 use crate::model::queue::QueueState;
 use crate::ops::launch::plan::{LaunchPlan, Turn};
@@ -29,7 +30,7 @@ use crate::plan::board::Pick;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
-use super::{Ctx, Error, records};
+use super::{Ctx, Error, journal, records};
 use after::Dependence;
 use field::{Avoided, Field, Wish};
 
@@ -94,12 +95,20 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     for after in waits.filter(|after| after.job == *from) {
         after.job = to.clone();
     }
-    records::note(
-        tx,
-        from,
-        "renumbered",
-        format!("it has become {to}: a window stood in its place"),
-    );
+    records::note(tx, from, RENUMBERED, format!("{BECOME}{to}: a window stood in its place"));
+}
+
+/// The kind of the event that says what an entry has become, and how its text begins.
+const RENUMBERED: &str = "renumbered";
+const BECOME: &str = "it has become ";
+
+/// The job that an entry has become under another number, if it has.
+pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
+    let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
+    let event = newest.iter().find(|event| event.kind == RENUMBERED);
+    let to = event.and_then(|event| event.text.strip_prefix(BECOME)?.split(':').next());
+    let number = to.and_then(|to| to.rsplit('/').next()?.parse().ok());
+    Ok(number.map(|number| JobId::new(id.user.clone(), JobNumber(number))))
 }
 
 /// Refuses what somebody brings back past the limit of its queue. What its rule brings back has kept its place.

@@ -18,6 +18,7 @@ use crate::model::spec::TargetRequest;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::view::{InQueue, JobView, Shown, Snapshot, Whose};
+use crate::ops::called::WaitingCalled;
 use crate::ops::snapshot::{self, LookMemory};
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
@@ -107,23 +108,24 @@ pub fn views(ctx: &Ctx, data: &Data, whose: &Whose, members: WaitingMembers) -> 
 
 /// That something waits, where, and why, as far as records tell: for whoever asked for what only a job that has begun
 /// has.
-pub fn waits_yet(data: &Data, id: &JobId) -> Error {
+pub fn waits_yet(data: &Data, called: &WaitingCalled) -> Error {
+    let id = &called.id;
     let mut line = Line::of(data, None);
-    let (mut said, mut called) = (String::new(), id.window.to_string());
+    let mut said = format!("{called} {}", called.waits());
     for at in plan::order(&data.queues().entries) {
         let Some(entry) = data.queues().entries.get(at) else { continue };
         let position = line.next(&entry.queue);
         if entry.id() == *id {
             let InQueue { queue, position, reason, .. } = line.waits(entry, position);
             let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-            said = format!("{id} waits in queue {queue} at place {position}{reason}");
-            called = format!("{} {}", id.window, id.user);
+            said += &format!(" in queue {queue} at place {position}{reason}");
             break;
         }
     }
+    let job = format!("{} {}", id.window, id.user);
     Error::refused(said).hint(format!(
-        "until it has begun and ended: tpu wait {called}; why it waits: tpu explain {called}; to take it out: \
-         tpu dequeue {called}"
+        "until it has begun and ended: tpu wait {job}; why it waits: tpu explain {job}; to take it out: tpu dequeue \
+         {job}"
     ))
 }
 

@@ -26,6 +26,7 @@ use crate::ops::queue::pass::{self, Passage};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, Kind, watch};
+use crate::plan::board::Pick;
 use crate::plan::queue::EntryStanding;
 use crate::text::{counted, escape};
 use crate::wire::queue::{
@@ -53,38 +54,71 @@ pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Err
     let Ok(user) = app.requester()?.user(&data, &about) else { return Ok(None) };
     let called = word.waiting(&data, &user);
     let Some(id) = called.first().map(|called| &called.id) else { return Ok(None) };
-    let Some(entry) = data.queues().entry(id) else { return Ok(None) };
-    let standings = queue::standings(ctx, &data, &Avoided::new())?;
-    let of = |standing: &EntryStanding<_>| data.queues().entries.get(standing.entry);
-    let Some(own) = standings.iter().find(|standing| of(standing) == Some(entry)) else {
-        return Ok(None);
-    };
-    let word = if entry.held.is_some() { "held" } else { "queued" };
-    let mut text = format!("{id} is {word}\n");
-    text += &format!("place: {} in {}, priority {}\n", own.position, entry.queue, entry.priority);
-    text += &format!("wants: {}\n", wants(&entry.spec.target));
-    text += &format!("why: {}\n", why(own));
-    let before = standings.iter().take_while(|standing| of(standing) != Some(entry));
-    let ahead: Vec<String> = before
-        .filter(|standing| of(standing).is_some_and(|other| other.queue == entry.queue))
-        .filter_map(|standing| {
-            of(standing).map(|other| format!("{} ({})", other.id(), why(standing)))
-        })
-        .collect();
-    if !ahead.is_empty() {
-        text += &format!("ahead: {}\n", ahead.join("; "));
-    }
-    if let Some(members) = members(entry) {
-        text += &format!("members: {} wait\n", members.len());
-    }
-    if let Some(sweep) = &entry.sweep {
-        text += &format!("sweep: {}\n", sweep.in_words());
-    }
-    let waited = time::age(ctx.clock.now().seconds_since(entry.since));
-    text += &format!("since: {waited}\n");
-    let wants = wants(&entry.spec.target);
-    let document = QueueEntryDocument { entry: part(entry, own, &wants) };
+    let Some(seen) = Seen::of(ctx, &data, id)? else { return Ok(None) };
+    let text = seen.in_words(ctx);
+    let wants = wants(&seen.entry.spec.target);
+    let document = QueueEntryDocument { entry: part(seen.entry, &seen.standing, &wants) };
     Ok(Some(Output::new(text, &document).notes(nobody_starts(ctx))))
+}
+
+/// Why an entry waits, for people; `None` where it does not wait any more.
+pub(in crate::cli) fn why_it_waits(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    Ok(Seen::of(ctx, &data, id)?.map(|seen| seen.in_words(ctx)))
+}
+
+/// More of those in front are counted, and not named.
+const MOST_AHEAD: usize = 20;
+
+/// An entry with how it stands, and who is in front of it in its queue.
+struct Seen<'a> {
+    entry: &'a QueueEntry,
+    standing: EntryStanding<Vec<Pick>>,
+    ahead: Vec<String>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(ctx: &Ctx, data: &'a Data, id: &JobId) -> Result<Option<Self>, Error> {
+        let entries = &data.queues().entries;
+        let Some(at) = entries.iter().position(|entry| entry.id() == *id) else { return Ok(None) };
+        let Some(entry) = entries.get(at) else { return Ok(None) };
+        let mut ahead = Vec::new();
+        for standing in queue::standings(ctx, data, &Avoided::new())? {
+            if standing.entry == at {
+                return Ok(Some(Self { entry, standing, ahead }));
+            }
+            let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
+            ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(&standing))));
+        }
+        Ok(None)
+    }
+
+    fn in_words(&self, ctx: &Ctx) -> String {
+        let Self { entry, standing, ahead } = self;
+        let word = if entry.held.is_some() { "held" } else { "queued" };
+        let mut text = format!("{} is {word}\n", entry.id());
+        text += &format!(
+            "place: {} in {}, priority {}\n",
+            standing.position, entry.queue, entry.priority
+        );
+        text += &format!("wants: {}\n", wants(&entry.spec.target));
+        text += &format!("why: {}\n", why(standing));
+        if !ahead.is_empty() {
+            let shown = ahead.get(..ahead.len().min(MOST_AHEAD)).unwrap_or_default();
+            let more = ahead.len() - shown.len();
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            text += &format!("ahead: {}{more}\n", shown.join("; "));
+        }
+        if let Some(members) = members(entry) {
+            text += &format!("members: {} wait\n", members.len());
+        }
+        if let Some(sweep) = &entry.sweep {
+            text += &format!("sweep: {}\n", sweep.in_words());
+        }
+        let waited = time::age(ctx.clock.now().seconds_since(entry.since));
+        text += &format!("since: {waited}\n");
+        text
+    }
 }
 
 fn part<'a, P>(

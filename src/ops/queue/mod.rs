@@ -17,6 +17,7 @@ pub mod pass;
 pub mod presence;
 pub mod shown;
 pub mod submit;
+pub mod wanted;
 
 use std::collections::HashMap;
 
@@ -42,6 +43,20 @@ pub fn standings(
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
     let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
     Ok(stand(ctx, data, &mut field))
+}
+
+/// Why each entry does not begin, where something keeps it.
+pub fn why_each_waits(ctx: &Ctx) -> Result<HashMap<JobId, String>, Error> {
+    let data = ctx.data()?;
+    if data.queues().entries.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let standings = standings(ctx, &data, &Avoided::new())?.into_iter();
+    let why = standings.filter_map(|standing| {
+        let entry = data.queues().entries.get(standing.entry)?;
+        Some((entry.id(), standing.waits?.to_string()))
+    });
+    Ok(why.collect())
 }
 
 /// What is left for a wish when everybody who waits has chosen.

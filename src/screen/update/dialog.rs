@@ -95,8 +95,8 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
     if !yes {
         return Vec::new();
     }
-    if let Act::Kill(jobs) = &confirm.act {
-        model.list.marked.retain(|id| !jobs.contains(id));
+    if let Act::Kill(_) | Act::TakeOut { .. } = &confirm.act {
+        model.list.marked.retain(|id| !confirm.jobs.contains(id));
     }
     act(model, confirm.act)
 }

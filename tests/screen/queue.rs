@@ -4,8 +4,9 @@
 use serde_json::json;
 use tpu::model::entry::Priority;
 use tpu::model::ids::{JobId, JobNumber, QueueName};
+use tpu::model::job::Status;
 use tpu::model::member::Member;
-use tpu::model::view::Snapshot;
+use tpu::model::view::{Snapshot, Whose};
 use tpu::screen::message::{Act, Answer, Ask, Effect, Message};
 use tpu::screen::model::Overlay;
 use tpu::screen::tabs::Tab;
@@ -166,6 +167,50 @@ fn what_only_a_job_that_has_begun_can_do_is_refused_with_its_place() {
         let said = &screen.model.toasts.last().unwrap().text;
         assert!(said.contains("alice/21 has not begun; place 2 in default"), "{key}: {said}");
     }
+}
+
+/// Where what waits of a group is what somebody wants to see first, a key means it; a resume means the others.
+#[test]
+fn on_the_row_of_a_group_a_key_is_about_what_can_obey_it() {
+    let mut look = lab();
+    for (at, window) in [(1, 31), (2, 32)] {
+        let member = look.jobs[at].member;
+        look.jobs[at] = samples::ended(window, Status::Finished);
+        look.jobs[at].member = member;
+    }
+    let mut screen = Screen::showing(look);
+    screen.press("j");
+    for key in ["a", "l"] {
+        assert_eq!(acts(&screen.press(key)), [], "{key}");
+        assert!(screen.model.log.is_none(), "{key}");
+        let said = &screen.model.toasts.last().unwrap().text;
+        assert!(said.contains("alice/30 has not begun; place 4"), "{key}: {said}");
+    }
+    let begun = [id(31), id(32)];
+    assert_eq!(acts(&screen.press("R")), begun.clone().map(Act::Rerun));
+    done(&mut screen);
+    screen.press("t");
+    screen.typed("x");
+    let tags = begun.map(|id| Act::Tag(id, "x".to_owned()));
+    assert_eq!(acts(&screen.press("enter")), tags);
+}
+
+#[test]
+fn what_others_let_wait_is_named_with_its_user_and_asked_about() {
+    let mut look = lab();
+    look.jobs[3].id = JobId::new("bob".into(), JobNumber(20));
+    look.whose = Whose::default();
+    let mut screen = Screen::new();
+    screen.model.scope.whose = Whose::default();
+    screen.send(Message::Looked(Box::new(look)));
+    screen.press("3");
+    assert!(screen.frame((120, 35)).contains("bob/20"));
+    screen.press("x");
+    let frame = screen.frame((120, 35));
+    assert!(frame.contains("Take 1 entry out") && frame.contains("bob/20"), "{frame}");
+    let theirs = JobId::new("bob".into(), JobNumber(20));
+    let out = Act::TakeOut { waiting: vec![theirs], kill: Vec::new() };
+    assert_eq!(acts(&screen.press("y")), [out]);
 }
 
 /// A kill of several takes out what waits before anything ends, and means each as it stood there.

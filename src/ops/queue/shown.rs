@@ -308,3 +308,62 @@ impl<'a> Line<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::JobNumber;
+
+    const DATA: &str = r#"{"users":{},"queue":{"entries":[
+        {"user":"alice","number":2,"target":"local","since":"2026-11-20T14:00:00Z"},
+        {"user":"alice","number":3,"target":"local","array":"0-2","since":"2026-11-20T14:00:00Z"},
+        {"user":"bob","number":2,"target":"local","since":"2026-11-20T14:00:00Z"}]}}"#;
+
+    /// The entries, each as one row.
+    fn rows() -> Vec<JobView> {
+        let data = Data::parse(DATA.as_bytes()).unwrap();
+        let mut line = Line::of(&data, None);
+        let mut rows = Vec::new();
+        for entry in &data.queues().entries {
+            let position = line.next(&entry.queue);
+            let members = entry.spec.array.as_ref().map(|array| array.indexes().to_vec());
+            let waits = InQueue { members, ..line.waits(entry, position) };
+            rows.push(line.view(entry, None, &waits, Timestamp::from_second(1_795_183_331)));
+        }
+        rows
+    }
+
+    /// A job that has begun.
+    fn begun(user: &str, number: u32, member: Option<u32>) -> JobView {
+        let mut view = rows().remove(0);
+        view.id = JobId::new(UserName::from(user), JobNumber(number));
+        view.member = member.map(|index| Member { group: JobNumber(3), index });
+        view.shown.queued = None;
+        view
+    }
+
+    #[test]
+    fn what_begins_under_the_look_is_one_row_and_not_two() {
+        let left = |jobs: &[JobView]| -> Vec<(String, usize)> {
+            let mut waiting = rows();
+            drop_begun(&mut waiting, jobs);
+            waiting.iter().map(|view| (view.id.to_string(), view.jobs())).collect()
+        };
+        let is = |all: &[(&str, usize)]| -> Vec<(String, usize)> {
+            all.iter().map(|(id, jobs)| ((*id).to_owned(), *jobs)).collect()
+        };
+        assert_eq!(left(&[]), is(&[("alice/2", 1), ("alice/3", 3), ("bob/2", 1)]));
+        let two = [begun("alice", 2, None), begun("alice", 4, Some(1))];
+        assert_eq!(left(&two), is(&[("alice/3", 2), ("bob/2", 1)]));
+        let all = [4, 5, 6].map(|number| begun("alice", number, Some(number - 4)));
+        assert_eq!(left(&all), is(&[("alice/2", 1), ("bob/2", 1)]));
+        assert_eq!(left(&[begun("bob", 4, Some(1))]).len(), 3, "another user's member");
+    }
+
+    #[test]
+    fn places_are_counted_in_each_queue() {
+        let places: Vec<usize> =
+            rows().iter().filter_map(|row| Some(row.shown.queued.as_ref()?.position)).collect();
+        assert_eq!(places, [1, 2, 3]);
+    }
+}

@@ -239,7 +239,8 @@ fn wanted_curves(model: &mut Model) -> Vec<Effect> {
     if let Some(Overlay::Page(page)) = &model.overlay
         && let crate::screen::model::Body::Diff(pair) = &page.body
     {
-        wanted.extend([&pair.0, &pair.1].into_iter().filter_map(|id| model.job(id)).cloned());
+        let pair = [&pair.0, &pair.1].into_iter().filter_map(|id| model.job(id));
+        wanted.extend(pair.filter(|job| !job.is_queued()).cloned());
     }
     if model.tab == Tab::Events {
         // What several attempts did again is known from their curve.

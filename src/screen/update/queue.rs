@@ -97,25 +97,26 @@ fn urgency(model: &mut Model, all: &[Waiting], by: i16) -> Vec<Effect> {
 
 /// Says of a command that only a job that has begun can obey that this one waits. Whether it is so.
 pub(super) fn refuses(model: &mut Model, command: Command) -> bool {
-    let needs_a_job = matches!(
+    let is_about_all = matches!(command, Command::Resume | Command::Rerun | Command::Tag);
+    let is_about_one = matches!(
         command,
         Command::Log
             | Command::Attach
-            | Command::Resume
-            | Command::Rerun
-            | Command::Tag
             | Command::Rule
             | Command::Reapply
             | Command::Solve
             | Command::Diff
     );
-    let waiting = subjects(model);
-    if !needs_a_job || waiting.is_empty() || waiting.len() < model.subjects().len() {
-        return false;
-    }
-    if let Some((id, queued)) = waiting.first() {
-        let text = format!("{id} has not begun; {}", queued.in_words());
-        note(model, text);
-    }
+    let all = subjects(model);
+    // The row of a group may stand for what waits beside what has ended.
+    let waits = match (is_about_all, is_about_one) {
+        (true, _) if all.len() == model.subjects().len() => all.into_iter().next(),
+        (_, true) => {
+            model.selected().and_then(|job| Some((job.id.clone(), job.shown.queued.clone()?)))
+        }
+        (_, _) => None,
+    };
+    let Some((id, queued)) = waits else { return false };
+    note(model, format!("{id} has not begun; {}", queued.in_words()));
     true
 }

@@ -75,7 +75,7 @@ pub(crate) fn screen(table: &mut Table, _: &Plan) -> io::Result<()> {
             bench.draw();
         },
     );
-    bench.key("3");
+    bench.key("4");
     bench.send(Message::Answer(Ask::Events, Ok(Box::new(Answer::Events(events())))));
     let events = bench.measure(|bench, _| bench.draw());
     let mut plain = Plain::new()?;
@@ -262,6 +262,7 @@ fn job(window: u32, round: usize) -> JobView {
             status: if failed { Status::Error(ErrorKind::Oom) } else { Status::Running },
             unknown: None,
             pending: None,
+            queued: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),

@@ -64,8 +64,8 @@ everything
 sleep 20
 keys Escape
 picture jobs 'tpu monitor'
-keys 3
-await '[3 Events]'
+keys 4
+await '[4 Events]'
 await 'goodput'
 sleep 1
 picture events 'tpu monitor: what has happened'

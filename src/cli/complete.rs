@@ -12,10 +12,12 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
 use crate::model::data::{Data, User};
+use crate::model::entry::QueueEntry;
 use crate::model::ids::UserName;
 use crate::model::rules::NAMED;
 use crate::model::settings::KEYS;
 use crate::model::target::Target;
+use crate::model::view::{HELD, QUEUED};
 use crate::ops::Error;
 use crate::ops::launch::check::SPECIAL_KEYS;
 use crate::sys::env::Env;
@@ -27,6 +29,19 @@ use super::legacy;
 
 /// The variable by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
+
+/// What waits of a user, the newest first, each with what it is.
+fn waiting<'a>(
+    owner: Option<&'a User>,
+    data: &'a Data,
+) -> impl Iterator<Item = (&'a QueueEntry, String)> {
+    let entries = data.queues().entries.iter().rev();
+    let own = entries.filter(move |entry| owner.is_some_and(|user| user.name == entry.user));
+    own.map(|entry| {
+        let word = if entry.held.is_some() { HELD } else { QUEUED };
+        (entry, format!("{word} in {}", entry.queue))
+    })
+}
 
 /// Nobody reads through more windows than this; the newest come first, and digits reach the others.
 const MOST_WINDOWS: usize = 100;
@@ -277,22 +292,33 @@ impl Line {
                 .iter()
                 .map(|user| (user.name.to_string(), Some(text::counted(user.jobs().len(), "job"))))
                 .collect(),
-            Windows => owner
-                .into_iter()
-                .flat_map(|user| user.jobs().iter().rev())
-                .flat_map(|job| {
-                    let member = job.member().filter(|_| job.child.is_none());
-                    let member = member.map(|member| (job, member.to_string()));
-                    std::iter::once((job, job.windows_id.to_string())).chain(member)
-                })
-                .filter(|(_, window)| window.starts_with(begun))
+            Windows => waiting(owner, data)
+                .map(|(entry, told)| (entry.number.to_string(), told))
+                .filter(|(window, _)| window.starts_with(begun))
                 .take(MOST_WINDOWS)
-                .map(|(job, window)| {
-                    let tag =
-                        job.job_tags.as_ref().map(|tag| format!(" #{tag}")).unwrap_or_default();
-                    let told = format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
-                    (window, Some(told))
-                })
+                .map(|(window, told)| (window, Some(told)))
+                .chain(
+                    owner
+                        .into_iter()
+                        .flat_map(|user| user.jobs().iter().rev())
+                        .flat_map(|job| {
+                            let member = job.member().filter(|_| job.child.is_none());
+                            let member = member.map(|member| (job, member.to_string()));
+                            std::iter::once((job, job.windows_id.to_string())).chain(member)
+                        })
+                        .filter(|(_, window)| window.starts_with(begun))
+                        .take(MOST_WINDOWS)
+                        .map(|(job, window)| {
+                            let tag = job
+                                .job_tags
+                                .as_ref()
+                                .map(|tag| format!(" #{tag}"))
+                                .unwrap_or_default();
+                            let told =
+                                format!("{} on {}{tag}", job.status, data.target_label(&job.tpu));
+                            (window, Some(told))
+                        }),
+                )
                 .collect(),
             Names => owner
                 .into_iter()
@@ -305,6 +331,18 @@ impl Line {
                     let told = format!("{} is {}", job.windows_id, job.status);
                     (name.to_owned(), Some(told))
                 })
+                .chain(
+                    waiting(owner, data)
+                        .filter_map(|(entry, told)| Some((entry.spec.name.clone()?, told)))
+                        .filter(|(name, _)| name.starts_with(begun))
+                        // Of a group of which some have begun it stands there already.
+                        .filter(|(name, _)| {
+                            let mut jobs = owner.into_iter().flat_map(User::jobs);
+                            jobs.all(|job| job.name() != Some(name))
+                        })
+                        .take(MOST_WINDOWS)
+                        .map(|(name, told)| (name, Some(told))),
+                )
                 .collect(),
             Targets => {
                 let registry = data.registry();

@@ -12,7 +12,7 @@ pub fn urgency(view: &JobView) -> u8 {
     let shown = &view.shown;
     match (&shown.status, shown.phase) {
         (status, _) if shown.unknown.is_some() && status.is_live() => 1,
-        _ if shown.pending.is_some() => 5,
+        _ if shown.pending.is_some() || shown.queued.is_some() => 5,
         (Status::Error(_), _) => 0,
         (Status::Running, Some(Phase::Diverged | Phase::Stalled)) => 2,
         (Status::Running, _) => 3,
@@ -37,7 +37,7 @@ pub fn counts<'a>(members: impl IntoIterator<Item = &'a JobView>) -> String {
     for view in members {
         let (worst, count) = counted.entry(standing(view)).or_insert((u8::MAX, 0));
         *worst = urgency(view).min(*worst);
-        *count += 1;
+        *count += view.jobs();
     }
     let mut each: Vec<(u8, String)> =
         counted.iter().map(|(word, (worst, count))| (*worst, format!("{count} {word}"))).collect();
@@ -46,8 +46,11 @@ pub fn counts<'a>(members: impl IntoIterator<Item = &'a JobView>) -> String {
 }
 
 /// The group that a job is folded into, as an address that no attempt has. Of a member only the newest attempt
-/// counts in its group.
+/// counts in its group. Those members that wait in a queue have that address already.
 pub fn of(view: &JobView) -> Option<JobId> {
+    if view.shown.queued.as_ref().is_some_and(|queued| queued.members.is_some()) {
+        return Some(view.id.clone());
+    }
     let member = view.member?;
     Some(JobId::new(view.id.user.clone(), member.group))
 }
@@ -71,7 +74,8 @@ impl<'a> GroupView<'a> {
 
     /// `10 members: 1 error, 7 running, 2 pending`.
     pub fn in_words(&self) -> String {
-        format!("{} members: {}", self.members.len(), counts(self.members.iter().copied()))
+        let members: usize = self.members.iter().map(|view| view.jobs()).sum();
+        format!("{members} members: {}", counts(self.members.iter().copied()))
     }
 }
 
@@ -87,14 +91,16 @@ pub enum Folded<'a> {
 /// The groups of which several members are among these jobs, each with their places. One of which only one member is
 /// there is that job.
 pub fn several<'a>(jobs: impl Iterator<Item = (usize, &'a JobView)>) -> HashMap<JobId, Vec<usize>> {
-    let mut groups: HashMap<JobId, Vec<usize>> = HashMap::new();
+    let mut groups: HashMap<JobId, (Vec<usize>, usize)> = HashMap::new();
     for (at, view) in jobs {
         if let Some(id) = of(view) {
-            groups.entry(id).or_default().push(at);
+            let (members, jobs) = groups.entry(id).or_default();
+            members.push(at);
+            *jobs += view.jobs();
         }
     }
-    groups.retain(|_, members| members.len() > 1);
-    groups
+    groups.retain(|_, (members, jobs)| members.len() > 1 || *jobs > 1);
+    groups.into_iter().map(|(id, (members, _))| (id, members)).collect()
 }
 
 /// Folds the members of each group into one row, and their earlier attempts with them.

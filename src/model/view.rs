@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::capacity::Share;
+use super::entry::Priority;
 use super::exit::Exit;
 use super::facts::{ErrorKind, Evidence, Phase, Progress};
-use super::ids::{JobId, JobNumber, TargetName, UserName};
+use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::Status;
 use super::member::Member;
 use super::rules::{Action, Rules};
@@ -24,6 +25,8 @@ pub struct Shown {
     pub unknown: Option<String>,
     /// Why it has not been started yet, where an engine has it. The stored status is `starting` meanwhile.
     pub pending: Option<Pending>,
+    /// How it waits, where it has no attempt yet because it stands in a queue. Nothing is stored of its status.
+    pub queued: Option<InQueue>,
     /// What it is doing.
     pub phase: Option<Phase>,
     /// How far it is.
@@ -35,15 +38,58 @@ pub struct Shown {
 /// The word of a job that an engine has and has not started yet. It is shown, and never stored.
 pub const PENDING: &str = "pending";
 
+/// The word of what waits in a queue for its turn. It is shown, and never stored.
+pub const QUEUED: &str = "queued";
+
+/// The word of what waits in a queue and has no turn while somebody holds it. It is shown, and never stored.
+pub const HELD: &str = "held";
+
 impl Shown {
     /// Every word of [`Shown::word`].
     pub fn words() -> impl Iterator<Item = &'static str> {
-        std::iter::once(PENDING).chain(Status::WORDS)
+        [QUEUED, HELD, PENDING].into_iter().chain(Status::WORDS)
     }
 
     /// The status in one word, without the kind of failure.
     pub fn word(&self) -> &'static str {
-        if self.pending.is_some() { PENDING } else { self.status.word().unwrap_or("starting") }
+        match (&self.queued, &self.pending) {
+            (Some(queued), _) => queued.word(),
+            (None, Some(_)) => PENDING,
+            (None, None) => self.status.word().unwrap_or("starting"),
+        }
+    }
+}
+
+/// A wait in a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InQueue {
+    /// In which queue.
+    pub queue: QueueName,
+    /// Its place there, from 1.
+    pub position: usize,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// Why it does not begin, where that is known without asking machines: `tpu explain` asks them.
+    pub reason: Option<String>,
+    /// Whether somebody holds it.
+    pub held: bool,
+    /// The members that wait, where it is a group; never none. `None` for a job, and for a member by itself.
+    pub members: Option<Vec<u32>>,
+}
+
+impl InQueue {
+    /// How it waits, in one word.
+    pub fn word(&self) -> &'static str {
+        if self.held { HELD } else { QUEUED }
+    }
+
+    /// Where it stands, and why it does not begin: `place 3 in default: held by bob`.
+    pub fn in_words(&self) -> String {
+        let place = format!("place {} in {}", self.position, self.queue);
+        match &self.reason {
+            Some(reason) => format!("{place}: {reason}"),
+            None => place,
+        }
     }
 }
 
@@ -118,7 +164,8 @@ pub struct JobView {
     pub next: Option<Next>,
     /// When it began.
     pub started_at: Option<Timestamp>,
-    /// Seconds since then, or its whole duration when it has ended and the end is known.
+    /// Seconds since then, or its whole duration when it has ended and the end is known; of what waits in a queue,
+    /// seconds since it was submitted.
     pub age_s: Option<u64>,
     /// Log directory.
     pub log_dir: Option<String>,
@@ -149,6 +196,17 @@ impl JobView {
             Some(member) => member.to_string(),
             None => self.id.window.to_string(),
         }
+    }
+
+    /// How many jobs it stands for: of a group that waits all members that do, else one.
+    pub fn jobs(&self) -> usize {
+        let waiting = self.shown.queued.as_ref().and_then(|queued| queued.members.as_ref());
+        waiting.map_or(1, Vec::len)
+    }
+
+    /// Whether it waits in a queue and has no attempt yet.
+    pub fn is_queued(&self) -> bool {
+        self.shown.queued.is_some()
     }
 
     /// The kind of failure it shows, if it failed.

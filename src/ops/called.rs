@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::model::data::{Data, User};
-use crate::model::ids::{JobId, JobNumber};
+use crate::model::entry::QueueEntry;
+use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::Job;
 use crate::model::lineage::Links;
 use crate::model::member::Member;
@@ -48,6 +49,36 @@ pub struct Called {
     pub attempts: Vec<JobNumber>,
     /// Whether they are the members of a group, which was called as a whole.
     pub is_group: bool,
+}
+
+/// What a word calls of that which waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingCalled {
+    /// The entry.
+    pub id: JobId,
+    /// Those of its members that are meant; all that it has if none are named.
+    pub members: Option<Vec<u32>>,
+}
+
+impl WaitingCalled {
+    /// What it does, in words that agree with it: `waits`, `wait`.
+    pub fn waits(&self) -> &'static str {
+        if self.members.as_ref().is_some_and(|members| members.len() > 1) {
+            "wait"
+        } else {
+            "waits"
+        }
+    }
+}
+
+impl fmt::Display for WaitingCalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.members.as_deref() {
+            None => self.id.fmt(f),
+            Some([index]) => write!(f, "{}_{index}", self.id),
+            Some(members) => write!(f, "{} of {}", counted(members.len(), "member"), self.id),
+        }
+    }
 }
 
 impl JobWord {
@@ -94,6 +125,40 @@ impl JobWord {
                 user.jobs().iter().filter_map(Job::name).any(|name| self.could_be(name))
             }
         }
+    }
+
+    /// What it calls of that which waits of a user.
+    pub fn waiting(&self, data: &Data, user: &UserName) -> Vec<WaitingCalled> {
+        let entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
+        let name = |entry: &&QueueEntry| entry.spec.name.clone().unwrap_or_default();
+        let whole = |entry: &QueueEntry| WaitingCalled { id: entry.id(), members: None };
+        match self {
+            Self::Number(number) => entries.filter(|e| e.number == *number).map(whole).collect(),
+            Self::Members(_, wanted) => {
+                let of = |entry: &QueueEntry| {
+                    let is_meant = |index: &u32| {
+                        wanted.contains(&Member { group: entry.number, index: *index })
+                    };
+                    let indexes = entry.spec.array.as_ref()?.indexes().iter().copied();
+                    let members: Vec<u32> = indexes.filter(is_meant).collect();
+                    (!members.is_empty())
+                        .then(|| WaitingCalled { id: entry.id(), members: Some(members) })
+                };
+                entries.filter_map(of).collect()
+            }
+            Self::Part(part) if entries.clone().any(|entry| name(&entry) == *part) => {
+                entries.filter(|entry| name(entry) == *part).map(whole).collect()
+            }
+            Self::Name(_) | Self::Names(..) | Self::Part(_) => {
+                let named = entries.filter(|entry| entry.spec.name.is_some());
+                named.filter(|entry| self.could_be(&name(entry))).map(whole).collect()
+            }
+        }
+    }
+
+    /// Whether a user has a job that is called so, or something that waits.
+    pub fn is_known_of(&self, data: &Data, user: &User) -> bool {
+        self.is_of(user) || !self.waiting(data, &user.name).is_empty()
     }
 
     /// The attempts of a user that it calls: of a number that very one, of each member and name the newest.

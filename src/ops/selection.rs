@@ -10,7 +10,7 @@ use crate::model::target::Target;
 use crate::model::view::{JobView, Shown, Whose};
 
 use super::Error;
-use super::called::JobWord;
+use super::called::{JobWord, WaitingCalled};
 use super::error::did_you_mean;
 use super::named::{named, resolve_target};
 
@@ -311,9 +311,11 @@ pub fn choose_called(
         return Ok(());
     }
     let mut chosen: HashSet<JobId> = HashSet::new();
+    let mut waiting: Vec<WaitingCalled> = Vec::new();
     for word in called {
         let is_meant = |user: &&User| {
-            whose.only() == Some(&user.name) || whose.includes(&user.name) && word.is_of(user)
+            whose.only() == Some(&user.name)
+                || whose.includes(&user.name) && word.is_known_of(data, user)
         };
         let owners: Vec<&User> = data.users().iter().filter(is_meant).collect();
         if owners.is_empty() {
@@ -326,11 +328,29 @@ pub fn choose_called(
             });
         }
         for owner in owners {
+            let waits = word.waiting(data, &owner.name);
+            let is_alone = !waits.is_empty() && !word.is_of(owner);
+            waiting.extend(waits);
+            if is_alone {
+                continue;
+            }
             let attempts = word.attempts(data, owner)?.attempts.into_iter();
             chosen.extend(attempts.map(|window| JobId::new(owner.name.clone(), window)));
         }
     }
-    jobs.retain(|view| chosen.contains(&view.id));
+    jobs.retain_mut(|view| match view.shown.queued.as_mut() {
+        None => chosen.contains(&view.id),
+        Some(queued) => waiting.iter().any(|called| {
+            let Some(members) = called.members.as_ref().filter(|_| called.id == view.id) else {
+                return called.id == view.id;
+            };
+            let Some(waits) = &mut queued.members else {
+                return view.member.is_some_and(|member| members.contains(&member.index));
+            };
+            waits.retain(|index| members.contains(index));
+            true
+        }),
+    });
     Ok(())
 }
 

@@ -10,8 +10,9 @@ use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::view::{JobView, Whose};
 
-use super::called::JobWord;
+use super::called::{JobWord, WaitingCalled};
 use super::ctx::{job_of, user_of};
+use super::queue::shown::{self, WaitingMembers, waits_yet};
 use super::selection::{self, Selector, Sorted};
 use super::snapshot;
 use super::{Ctx, Error};
@@ -43,6 +44,15 @@ pub struct Several {
     pub all: bool,
     /// What is done to them.
     pub purpose: Purpose,
+}
+
+/// What a request for several means.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meant {
+    /// Jobs, by their attempts.
+    pub jobs: Vec<JobId>,
+    /// What waits in a queue and has no attempt yet.
+    pub waiting: Vec<WaitingCalled>,
 }
 
 /// Asks which of the users there are is meant.
@@ -121,7 +131,7 @@ impl Requester<'_> {
             return Ok(user);
         }
         if about.purpose == Purpose::Look && !about.jobs.is_empty() {
-            let has_all = |user: &&User| about.jobs.iter().all(|word| word.is_of(user));
+            let has_all = |user: &&User| about.jobs.iter().all(|word| word.is_known_of(data, user));
             let mut holders = data.users().iter().filter(has_all);
             if let (Some(only), None) = (holders.next(), holders.next()) {
                 return Ok(only.name.clone());
@@ -271,7 +281,8 @@ impl Requester<'_> {
         purpose: Purpose,
     ) -> Result<UserName, Error> {
         // What nobody's job is called is most likely a slip in a user's name.
-        let is_anybodys = |word: &&JobWord| data.users().iter().any(|user| word.is_of(user));
+        let is_anybodys =
+            |word: &&JobWord| data.users().iter().any(|user| word.is_known_of(data, user));
         let names = jobs.iter().filter(|word| !matches!(word, JobWord::Number(_)));
         if let Some(strange) = names.into_iter().find(|word| !is_anybodys(word)) {
             return Err(strange.unknown(data, None));
@@ -279,20 +290,21 @@ impl Requester<'_> {
         self.user(data, &About { word, purpose, jobs })
     }
 
-    /// The jobs that a request for several is about: windows, selectors, or all that `applies` to.
-    pub fn many_jobs(
+    /// What a request for several is about: windows, selectors, or all that `applies` to; jobs, and what waits to become
+    /// one.
+    pub fn many(
         &self,
         words: &[String],
         several: Several,
         applies: impl Fn(&JobView) -> bool,
-    ) -> Result<Vec<JobId>, Error> {
+    ) -> Result<Meant, Error> {
         let data = self.ctx.data()?;
         let mut sorted = selection::sort(words, &data)?;
         // The original also takes a target here: all of the user's jobs on it.
         let targets = sorted.take_targets(&data);
         let mut selectors = std::mem::take(&mut sorted.selectors);
         sorted.no_pair()?;
-        let words = sorted.take_jobs(&data)?;
+        let mut words = sorted.take_jobs(&data)?;
         let user = self.owner(&data, sorted.user, &words, several.purpose)?;
         let is_named = |word: &&String| {
             let jobs = data.user(&user).map(User::jobs).unwrap_or_default();
@@ -304,6 +316,15 @@ impl Requester<'_> {
         }
         selectors.extend(targets.into_iter().map(Selector::Target));
 
+        let waits = words.iter().flat_map(|word| word.waiting(&data, &user));
+        let mut waiting: Vec<WaitingCalled> = Vec::new();
+        for called in waits {
+            if !waiting.contains(&called) {
+                waiting.push(called);
+            }
+        }
+        let owner = user_of(&data, &user)?;
+        words.retain(|word| word.is_of(owner) || word.waiting(&data, &user).is_empty());
         let (mut jobs, group) = attempts(&data, &user, &words)?;
         if !group.is_empty() {
             jobs.extend(self.members(&data, group, &applies)?);
@@ -312,21 +333,27 @@ impl Requester<'_> {
             // A status that is named is meant, whatever the request takes otherwise.
             let by_status =
                 selectors.iter().any(|selector| matches!(selector, Selector::Status(_)));
-            for view in self.selected(&data, &user, &selectors)? {
-                if (by_status || applies(&view)) && !jobs.contains(&view.id) {
-                    jobs.push(view.id);
-                }
-            }
-            if jobs.is_empty() {
+            let selected = self.selected(&data, &user, &selectors)?.into_iter();
+            let (queued, records): (Vec<JobView>, Vec<JobView>) =
+                selected.filter(|view| by_status || applies(view)).partition(JobView::is_queued);
+            let mut known: HashSet<JobId> = jobs.iter().cloned().collect();
+            jobs.extend(
+                records.into_iter().map(|view| view.id).filter(|id| known.insert(id.clone())),
+            );
+            let mut known: HashSet<JobId> = waiting.iter().map(|it| it.id.clone()).collect();
+            let queued =
+                queued.into_iter().map(|view| view.id).filter(|id| known.insert(id.clone()));
+            waiting.extend(queued.map(|id| WaitingCalled { id, members: None }));
+            if jobs.is_empty() && waiting.is_empty() {
                 return Err(Error::not_found(format!("no job of {user} is meant by that"))
                     .hint(format!("`tpu check {user}` lists them")));
             }
         }
-        if jobs.is_empty() {
+        if jobs.is_empty() && waiting.is_empty() {
             return Err(Error::usage("which jobs?")
                 .hint("windows (w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all"));
         }
-        Ok(jobs)
+        Ok(Meant { jobs, waiting })
     }
 
     /// The jobs that are called by the one word that is left when the request has taken what else there is: of a
@@ -369,7 +396,7 @@ impl Requester<'_> {
         Ok(if fit.is_empty() { rest } else { fit })
     }
 
-    /// The jobs of a user that every selector accepts.
+    /// The jobs of a user that every selector accepts, and what waits to become one.
     fn selected(
         &self,
         data: &Data,
@@ -377,7 +404,8 @@ impl Requester<'_> {
         selectors: &[Selector],
     ) -> Result<Vec<JobView>, Error> {
         let mut memory = snapshot::LookMemory::default();
-        let mut look = snapshot::look(self.ctx, &mut memory, &Whose::of([user.clone()]))?;
+        let whose = Whose::of([user.clone()]);
+        let mut look = shown::look(self.ctx, &mut memory, &whose, WaitingMembers::Folded)?;
         selection::choose(data, &mut look.jobs, selectors)?;
         Ok(look.jobs)
     }
@@ -393,6 +421,11 @@ fn attempts(
     let (mut jobs, mut of_groups) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for word in words {
+        if let [waiting, ..] = word.waiting(data, user).as_slice()
+            && !word.is_of(owner)
+        {
+            return Err(waits_yet(data, waiting));
+        }
         let called = word.attempts(data, owner)?;
         let list = if called.is_group { &mut of_groups } else { &mut jobs };
         for window in called.attempts {
@@ -455,7 +488,7 @@ mod tests {
         assert_eq!(error.message, "whose? There are alice, bob");
         assert_eq!(nobody.users_of_list(&[]).unwrap(), Whose::default());
         let several = Several { all: true, purpose: Purpose::Change };
-        let error = alice.many_jobs(&[], several, |_| true).unwrap_err();
+        let error = alice.many(&[], several, |_| true).unwrap_err();
         assert_eq!(error.message, "no job of alice is meant by that");
     }
 }

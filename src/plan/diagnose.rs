@@ -110,6 +110,7 @@ impl Conclusion {
             status: self.status,
             unknown: self.unknown,
             pending: self.pending,
+            queued: None,
             phase,
             progress,
             evidence: self.evidence,

@@ -312,7 +312,7 @@ struct Line {
 }
 
 /// Why an entry would not begin wherever there was a place.
-fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Option<WaitReason> {
+pub fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Option<WaitReason> {
     if let Some(hold) = &entry.held {
         return Some(WaitReason::Held(hold.to_string()));
     }

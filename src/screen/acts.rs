@@ -3,12 +3,18 @@
 use super::message::{Act, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
+use crate::model::spec::TargetRequest;
+use crate::ops::called::JobWord;
 use crate::ops::clean::{self, Ends, Extent};
-use crate::ops::hosts::edit;
+use crate::ops::hosts::edit as hosts;
 use crate::ops::launch;
-use crate::ops::launch::check::parse_rules;
+use crate::ops::launch::RunRequest;
+use crate::ops::launch::check::{self, parse_rules};
 use crate::ops::named::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
+use crate::ops::queue::submit::{self, Submission};
+use crate::ops::queue::wanted::wanted;
+use crate::ops::queue::{edit, pass, why_each_waits};
 use crate::ops::recipes::{self, Request};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
@@ -20,6 +26,31 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
         Act::Resume(job) => again(ctx, job, Succession::Resume),
         Act::Rerun(job) => again(ctx, job, Succession::Rerun),
         Act::Kill(jobs) => kill(ctx, jobs),
+        Act::TakeOut { waiting, kill: jobs } => {
+            edit::dequeue(ctx, waiting)?;
+            let mut told = vec![format!("{} taken out of the queue", ids(waiting))];
+            if !jobs.is_empty() {
+                told.push(kill(ctx, jobs)?);
+            }
+            Ok(begun(ctx, told))
+        }
+        Act::Hold(waiting) => {
+            edit::hold(ctx, waiting, None)?;
+            Ok(begun(ctx, vec![format!("{} held", ids(waiting))]))
+        }
+        Act::Release(waiting) => {
+            edit::unhold(ctx, waiting)?;
+            Ok(begun(ctx, vec![format!("{}: begins when its turn comes", ids(waiting))]))
+        }
+        Act::SetPriority(job, priority) => {
+            edit::set_priority(ctx, std::slice::from_ref(job), *priority)?;
+            Ok(begun(ctx, vec![format!("{job} has priority {priority}")]))
+        }
+        Act::MoveFirst(waiting) => {
+            still_wait(ctx, waiting)?;
+            edit::move_to_front(ctx, waiting)?;
+            Ok(begun(ctx, vec![format!("{}: first of its priority", ids(waiting))]))
+        }
         Act::Clean(user) => {
             let cleaned = clean::clean(ctx, user, Extent::of(Ends::All))?;
             let said = [vec![cleaned.summary()], cleaned.remarks()].concat();
@@ -52,11 +83,11 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
         }
         Act::Solve(target) => solve(ctx, target),
         Act::Drain(target) => {
-            edit::drain(ctx, &[target.as_str().to_owned()], None)?;
+            hosts::drain(ctx, &[target.as_str().to_owned()], None)?;
             Ok(format!("{target} takes no new jobs; what runs there goes on."))
         }
         Act::Undrain(target) => {
-            edit::undrain(ctx, &[target.as_str().to_owned()])?;
+            hosts::undrain(ctx, &[target.as_str().to_owned()])?;
             Ok(format!("{target} takes jobs again."))
         }
         Act::StartDaemon => {
@@ -70,6 +101,14 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
         Act::Run(request) => {
             let launched = launch::launch(ctx, request)?;
             Ok(launched.in_words())
+        }
+        Act::Submit { request, queue, priority } => {
+            let how =
+                Submission { queue: queue.clone(), priority: *priority, ..Submission::default() };
+            let id = submit::enter(ctx, &in_turn(ctx, request)?, &how)?;
+            let told = begun(ctx, vec![format!("queued {id} in {queue}")]);
+            let why = why_each_waits(ctx)?.remove(&id).map(|why| format!("; it waits: {why}"));
+            Ok(told + &why.unwrap_or_default())
         }
         Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
     }
@@ -110,6 +149,17 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
         }
         Act::Run(request) => launch::plan(ctx, request)?.to_text(),
+        Act::Submit { request, queue, priority } => {
+            let waiting = in_turn(ctx, request)?;
+            check::may_wait(ctx, &waiting)?;
+            let known = edit::find(&*ctx.data()?, queue)?;
+            let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
+                + &dry_run::line("priority", &priority.to_string());
+            match launch::plan(ctx, request) {
+                Ok(plan) => how + &plan.to_text(),
+                Err(error) => how + &dry_run::line("now", &error.message),
+            }
+        }
         Act::StartDaemon => {
             service::may_start(ctx)?;
             nothing_else("start the daemon".to_owned())
@@ -120,7 +170,19 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
         }
         Act::Drain(target) => nothing_else(format!("let nothing new begin on {target}")),
         Act::Undrain(target) => nothing_else(format!("let jobs begin on {target} again")),
-        Act::Tag(..) | Act::SetRule(..) => nothing_else(act.progressive()),
+        Act::TakeOut { waiting, .. } | Act::Hold(waiting) | Act::MoveFirst(waiting) => {
+            still_wait(ctx, waiting)?;
+            match act {
+                Act::TakeOut { .. } => {
+                    nothing_else(format!("take {} out of the queue", ids(waiting)))
+                }
+                Act::Hold(_) => nothing_else(format!("hold {}", ids(waiting))),
+                _ => nothing_else(format!("let {} begin first of its priority", ids(waiting))),
+            }
+        }
+        Act::Tag(..) | Act::SetRule(..) | Act::Release(_) | Act::SetPriority(..) => {
+            nothing_else(act.progressive())
+        }
         Act::Command(_) | Act::Confirmed(_) => return Err(no_act()),
     })
 }
@@ -154,6 +216,40 @@ fn again(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Problem> {
 fn would_go_on(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Error> {
     let (plan, warnings) = resume::plan(ctx, &request(job, how))?;
     Ok(warnings.into_iter().fold(plan.to_text(), |text, warning| text + &warning + "\n"))
+}
+
+/// A job as it waits: the word for its target may mean any of several.
+fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
+    let mut request = request.clone();
+    if let TargetRequest::Named(word) = &request.spec.target {
+        request.spec.target = wanted(&*ctx.data()?, word);
+    }
+    Ok(request)
+}
+
+fn ids(jobs: &[JobId]) -> String {
+    jobs.iter().map(JobId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Refuses what waits no more.
+fn still_wait(ctx: &Ctx, waiting: &[JobId]) -> Result<(), Error> {
+    let data = ctx.data()?;
+    for id in waiting {
+        edit::called(&data, &id.user, &[JobWord::Number(id.window)])?;
+    }
+    Ok(())
+}
+
+/// What was done, and what has begun in the places that became free by it.
+fn begun(ctx: &Ctx, mut told: Vec<String>) -> String {
+    match pass::unless_watched(ctx, usize::MAX) {
+        Ok(passage) => {
+            let started = passage.unwrap_or_default().started;
+            told.extend(started.iter().map(|(_, launched, _)| launched.in_words()));
+        }
+        Err(error) => told.push(format!("what waits was not looked at: {}", error.message)),
+    }
+    told.join("; ")
 }
 
 fn kill(ctx: &Ctx, jobs: &[JobId]) -> Result<String, Problem> {

@@ -13,6 +13,10 @@ use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
 use crate::ops::board::rooms;
 use crate::ops::hosts::figures::{self, Whom};
+use crate::ops::queue::{
+    self, edit,
+    shown::{self, WaitingMembers},
+};
 use crate::ops::{
     Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
@@ -116,7 +120,7 @@ impl Backend for Bridge {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         // What cannot be understood is said by the command that set it, and by `doctor`.
         drop(self.ctx.refresh_settings());
-        Ok(snapshot::look(&self.ctx, &mut memory, &scope.whose)?)
+        Ok(shown::look(&self.ctx, &mut memory, &scope.whose, WaitingMembers::Folded)?)
     }
 
     fn pane(
@@ -144,6 +148,7 @@ impl Backend for Bridge {
                 drop(figures::round(&self.ctx, Whom::Everyone));
                 Answer::Figures(figures::last(&self.ctx, &*self.ctx.data()?))
             }
+            Ask::Queue => Answer::Queue(queue::why_each_waits(&self.ctx)?),
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,6 +266,14 @@ impl Bridge {
         let proposal = |value: String, note: &str| Proposal { value, note: note.to_owned() };
         let dirs = user.working_dir.iter().map(|(slot, path)| proposal(slot.to_string(), path));
         let aliases = user.config_aliases.iter().map(|(alias, full)| proposal(alias.clone(), full));
-        Ok(Choices { dirs: dirs.collect(), aliases: aliases.collect(), ..Choices::default() })
+        let queues = data.queues().all();
+        let queues =
+            queues.iter().map(|queue| proposal(queue.name.to_string(), &edit::in_words(queue)));
+        Ok(Choices {
+            dirs: dirs.collect(),
+            aliases: aliases.collect(),
+            queues: queues.collect(),
+            ..Choices::default()
+        })
     }
 }

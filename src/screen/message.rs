@@ -1,10 +1,13 @@
 //! What can happen to the screen, and what the screen can ask for. Tests send these.
 
+use std::collections::HashMap;
+
 use super::keys::Key;
 use super::model::Choices;
 use super::pane::PaneText;
 use crate::model::curve::Curve;
-use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::entry::Priority;
+use crate::model::ids::{JobId, QueueName, TargetName, UserName};
 use crate::model::view::{Snapshot, Whose};
 use crate::ops::board::Board;
 use crate::ops::hosts::figures::Figures;
@@ -105,6 +108,8 @@ pub enum Ask {
     Targets,
     /// How much machines and the jobs on them have to do.
     Figures,
+    /// Why each entry of the queue does not begin.
+    Queue,
     /// What has happened.
     Events,
     /// What will happen by itself.
@@ -130,6 +135,8 @@ pub enum Answer {
     Targets(Board),
     /// What machines said last.
     Figures(Figures),
+    /// Why each entry of the queue does not begin.
+    Queue(HashMap<JobId, String>),
     /// The newest events, oldest first.
     Events(Vec<Event>),
     /// What will happen by itself.
@@ -210,6 +217,21 @@ pub enum Act {
     Rerun(JobId),
     /// Stop jobs.
     Kill(Vec<JobId>),
+    /// Take out of the queue what waits, then stop jobs.
+    TakeOut {
+        /// What waits: what has begun meanwhile is left alone.
+        waiting: Vec<JobId>,
+        /// The jobs.
+        kill: Vec<JobId>,
+    },
+    /// Let what waits wait until somebody says otherwise.
+    Hold(Vec<JobId>),
+    /// Let it begin when its turn comes.
+    Release(Vec<JobId>),
+    /// Make it more or less urgent.
+    SetPriority(JobId, Priority),
+    /// Let it begin before all others of its priority.
+    MoveFirst(Vec<JobId>),
     /// Archive a user's ended jobs.
     Clean(UserName),
     /// Give a job a tag; an empty one takes it away.
@@ -237,6 +259,15 @@ pub enum Act {
     StopDaemon,
     /// Start a job.
     Run(Box<RunRequest>),
+    /// Let a job wait in a queue for its turn.
+    Submit {
+        /// The job.
+        request: Box<RunRequest>,
+        /// The queue.
+        queue: QueueName,
+        /// How urgent it is.
+        priority: Priority,
+    },
     /// A typed command of `tpu`.
     Command(Vec<String>),
     /// The same after a person has said yes to it: it is run with `--yes`.
@@ -249,12 +280,29 @@ impl Act {
         matches!(self, Self::Command(_) | Self::Confirmed(_))
     }
 
+    /// Whether it changes what waits, or makes room for it.
+    pub fn changes_queue(&self) -> bool {
+        matches!(
+            self,
+            Self::TakeOut { .. }
+                | Self::Hold(_)
+                | Self::Release(_)
+                | Self::SetPriority(..)
+                | Self::MoveFirst(_)
+                | Self::Submit { .. }
+        )
+    }
+
     /// The command of `tpu` that does the same, by its name.
     pub fn verb(&self) -> &str {
         match self {
             Self::Resume(_) => "resume",
             Self::Rerun(_) => "rerun",
-            Self::Kill(_) => "kill",
+            Self::TakeOut { kill, .. } if kill.is_empty() => "dequeue",
+            Self::Kill(_) | Self::TakeOut { .. } => "kill",
+            Self::Hold(_) => "hold",
+            Self::Release(_) => "unhold",
+            Self::SetPriority(..) | Self::MoveFirst(_) => "priority",
             Self::Clean(_) => "clean",
             Self::Tag(..) => "add-tag",
             Self::SetRule(..) => "set-rule",
@@ -264,6 +312,7 @@ impl Act {
             Self::Drain(_) | Self::Undrain(_) => "hosts",
             Self::StartDaemon | Self::StopDaemon => "daemon",
             Self::Run(_) => "run",
+            Self::Submit { .. } => "submit",
             Self::Command(words) | Self::Confirmed(words) => {
                 words.first().map_or("", String::as_str)
             }
@@ -275,10 +324,17 @@ impl Act {
         match self {
             Self::Resume(job) => format!("resuming {}", job.window),
             Self::Rerun(job) => format!("rerunning {}", job.window),
-            Self::Kill(jobs) => {
-                let windows: Vec<_> = jobs.iter().map(|job| job.window.to_string()).collect();
-                format!("killing {}", windows.join(", "))
+            Self::Kill(jobs) => format!("killing {}", numbers(jobs)),
+            Self::TakeOut { waiting, kill } if kill.is_empty() => {
+                format!("taking {} out of the queue", numbers(waiting))
             }
+            Self::TakeOut { kill, .. } => format!("killing {}", numbers(kill)),
+            Self::Hold(waiting) => format!("holding {}", numbers(waiting)),
+            Self::Release(waiting) => format!("letting {} begin", numbers(waiting)),
+            Self::SetPriority(job, priority) => {
+                format!("giving {} priority {priority}", job.window)
+            }
+            Self::MoveFirst(waiting) => format!("moving {} to the front", numbers(waiting)),
             Self::Clean(user) => format!("cleaning {user}"),
             Self::Tag(job, _) => format!("tagging {}", job.window),
             Self::SetRule(job, rule) => format!("giving {} the rule {rule}", job.window),
@@ -290,9 +346,15 @@ impl Act {
             Self::StartDaemon => "starting the daemon".to_owned(),
             Self::StopDaemon => "ending the daemon".to_owned(),
             Self::Run(request) => format!("starting a run on {}", request.target()),
+            Self::Submit { queue, .. } => format!("putting a run into {queue}"),
             Self::Command(words) | Self::Confirmed(words) => command_line(words),
         }
     }
+}
+
+fn numbers(jobs: &[JobId]) -> String {
+    let numbers: Vec<String> = jobs.iter().map(|job| job.window.to_string()).collect();
+    numbers.join(", ")
 }
 
 /// A command as somebody would type it.

@@ -298,10 +298,12 @@ impl Model {
 
     /// The jobs that an action is about: the marked ones, else the selected one.
     pub fn subjects(&self) -> Vec<&JobView> {
-        let marked: Vec<_> =
-            self.jobs().iter().filter(|job| self.list.marked.contains(&job.id)).collect();
-        if !marked.is_empty() {
-            return marked;
+        if !self.list.marked.is_empty() {
+            let is_marked = |job: &&JobView| self.list.marked.contains(&job.id);
+            let marked: Vec<_> = self.jobs().iter().filter(is_marked).collect();
+            if !marked.is_empty() {
+                return marked;
+            }
         }
         let members = self.selected_members();
         if members.is_empty() { self.selected().into_iter().collect() } else { members }

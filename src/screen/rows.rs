@@ -147,7 +147,7 @@ pub fn rows(
     if arrangement.group != Group::None {
         order.sort_by_key(|at| group(*at));
     }
-    let is_found = |job: &JobView| job.member.is_some() && filter.matches(job);
+    let is_found = |job: &JobView| (job.member.is_some() || job.jobs() > 1) && filter.matches(job);
     let in_order = order.iter().filter_map(|at| Some((*at, job_at(*at)?)));
     let crowds = groups::several(in_order.filter(|(_, job)| is_found(job)));
     let lineage = Lineage { snapshot, filter, unfolded, places: &places };
@@ -166,7 +166,9 @@ pub fn rows(
             Some((id, members)) => {
                 rows.push(of_group(snapshot, id, members));
                 if unfolded.contains(id) {
-                    for member in members {
+                    // Those that wait have no number but the group's, whose row stands for them.
+                    let has_begun = |at: &&usize| job_at(**at).is_some_and(|job| !job.is_queued());
+                    for member in members.iter().filter(has_begun) {
                         lineage.add_rows(*member, &mut rows);
                     }
                 }

@@ -10,6 +10,8 @@ pub enum Tab {
     Jobs,
     /// The targets.
     Targets,
+    /// What waits in the queues.
+    Queue,
     /// What has happened.
     Events,
     /// What will happen by itself.
@@ -17,9 +19,10 @@ pub enum Tab {
 }
 
 /// The tabs from left to right: which, its name, and what keys mean there.
-pub const TABLE: [(Tab, &str, Context); 4] = [
+pub const TABLE: [(Tab, &str, Context); 5] = [
     (Tab::Jobs, "Jobs", Context::List),
     (Tab::Targets, "Targets", Context::Targets),
+    (Tab::Queue, "Queue", Context::Queue),
     (Tab::Events, "Events", Context::Events),
     (Tab::Plan, "Plan", Context::Plan),
 ];

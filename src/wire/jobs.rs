@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
-use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{Action, Rules};
 use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
@@ -101,6 +101,19 @@ pub struct JobPart<'a> {
     pub group: Option<JobNumber>,
     /// Which member of the group it is; null if it is of none.
     pub member: Option<u32>,
+    /// The members of the group that wait, where this is all of them; null for every other.
+    pub members: Option<&'a [u32]>,
+    /// The queue in which it waits for its turn and has no attempt yet; null for every other. The number of a member
+    /// that waits is that of its group.
+    pub queue: Option<&'a QueueName>,
+    /// Its place in its queue, from 1; null where it waits in none.
+    pub position: Option<usize>,
+    /// How urgent it is, from 0 to 100; null where it waits in no queue.
+    pub priority: Option<u8>,
+    /// Whether somebody holds it; null where it waits in no queue.
+    pub held: Option<bool>,
+    /// Why it does not begin, as far as that is known without asking machines; null if only its turn has not come.
+    pub reason: Option<&'a str>,
     /// Its tags, as they were typed.
     pub tags: Option<&'a str>,
     /// The status after all facts were heard.
@@ -144,6 +157,8 @@ pub struct JobPart<'a> {
 impl<'a> From<&'a JobView> for JobPart<'a> {
     fn from(view: &'a JobView) -> Self {
         let JobView { shown, .. } = view;
+        let queued = shown.queued.as_ref();
+        let whole = queued.and_then(|queued| queued.members.as_ref().map(|_| view.id.window));
         Self {
             user: &view.id.user,
             window: view.id.window,
@@ -155,8 +170,14 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             share: view.share.as_ref().map(SharePart::from),
             zone: view.zone.as_deref(),
             name: view.name.as_deref(),
-            group: view.member.map(|member| member.group),
+            group: view.member.map(|member| member.group).or(whole),
             member: view.member.map(|member| member.index),
+            members: queued.and_then(|queued| queued.members.as_deref()),
+            queue: queued.map(|queued| &queued.queue),
+            position: queued.map(|queued| queued.position),
+            priority: queued.map(|queued| queued.priority.number()),
+            held: queued.map(|queued| queued.held),
+            reason: queued.and_then(|queued| queued.reason.as_deref()),
             tags: view.tags.as_deref(),
             status: Word(shown),
             error: shown.status.error().map(Word),

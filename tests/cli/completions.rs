@@ -11,7 +11,7 @@ use tpu::sys::proc;
 use crate::common::env::{TPU, TestEnv};
 use crate::common::tmux::write_script;
 
-/// A lab with two jobs, a tag and two slots; a tmux that nobody may call.
+/// A lab with two jobs and one that waits, a tag and two slots; a tmux that nobody may call.
 fn lab() -> TestEnv {
     let mut env = TestEnv::new();
     let mut data = env.two_users();
@@ -24,6 +24,9 @@ fn lab() -> TestEnv {
     data["users"]["alice"]["job_data"] = json!([first, env.record("alice", 12, "killed")]);
     data["users"]["alice"]["working_dir"]["2"] = json!("/code/second");
     data["tpu_aliases"]["v3-big"] = json!("lab-tpuvm-v3-512-1");
+    data["queue"] = json!({ "entries": [
+        { "user": "alice", "number": 15, "name": "later", "target": "v2-1", "since": "2026-11-20T14:00:00Z" },
+    ] });
     env.write_data(&data);
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -44,7 +47,8 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "run", "lab-tpuvm-v3"], &["lab-tpuvm-v3-512-1"], &["lab-tpuvm-v2-32-1"]),
     (&["tpu", "run", "v2-1", "alice", "l"], &["lr="], &["rule="]),
     (&["tpu", "run", "v2-1", "alice", "ru"], &["rule="], &["lr="]),
-    (&["tpu", "kill", "alice", ""], &["7", "12", "tag:sweep"], &["lr="]),
+    (&["tpu", "kill", "alice", ""], &["7", "12", "15", "tag:sweep"], &["lr="]),
+    (&["tpu", "wait", "alice", "la"], &["later"], &["llama"]),
     (&["tpu", "resume", "alice", "ll"], &["llama"], &["llava"]),
     (&["tpu", "check", "--user", "bob", "l"], &["llava"], &["llama"]),
     (&["tpu", "-k", "alice", "1"], &["12"], &["7"]),

@@ -1,12 +1,13 @@
 //! Jobs to draw and to filter, shared by the tests of the screen.
 
+use tpu::model::entry::Priority;
 use tpu::model::exit::Exit;
 use tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use tpu::model::job::Status;
 use tpu::model::rules::Rules;
 use tpu::model::time::Timestamp;
-use tpu::model::view::{JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth, Whose};
+use tpu::model::view::{InQueue, JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth, Whose};
 
 /// 2026-11-20 14:02:11 UTC.
 pub(crate) const NOW: i64 = 1_795_183_331;
@@ -36,6 +37,7 @@ pub(crate) fn job(window: u32) -> JobView {
             status: Status::Running,
             unknown: None,
             pending: None,
+            queued: None,
             phase: Some(Phase::Running),
             progress: Progress {
                 epoch: Some(31.0),
@@ -71,6 +73,40 @@ pub(crate) fn job(window: u32) -> JobView {
         configs: "--config.training.learning_rate=0.01".to_owned(),
         intent: None,
     }
+}
+
+/// Something that waits at a place of the usual queue.
+pub(crate) fn waiting(window: u32, position: usize) -> JobView {
+    let mut job = job(window);
+    (job.shown.status, job.stored) = (Status::Unset, Status::Unset);
+    (job.shown.phase, job.shown.progress) = (None, Progress::default());
+    job.shown.queued = Some(InQueue {
+        queue: QueueName::usual(),
+        position,
+        priority: Priority::default(),
+        reason: None,
+        held: false,
+        members: None,
+    });
+    (job.started_at, job.log_dir, job.stage_dir) = (None, None, None);
+    (job.window_alive, job.pane_id, job.tail) = (Some(false), None, "".into());
+    job.age_s = Some(600);
+    job
+}
+
+/// The same, held by somebody.
+pub(crate) fn held(window: u32, position: usize) -> JobView {
+    let mut job = waiting(window, position);
+    let queued = job.shown.queued.as_mut().unwrap();
+    (queued.held, queued.reason) = (true, Some("held by bob: paper".to_owned()));
+    job
+}
+
+/// Members of a group that wait.
+pub(crate) fn waiting_group(group: u32, position: usize, members: &[u32]) -> JobView {
+    let mut job = waiting(group, position);
+    job.shown.queued.as_mut().unwrap().members = Some(members.to_vec());
+    job
 }
 
 /// A job that another one continues.

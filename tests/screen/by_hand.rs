@@ -84,8 +84,8 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.press("y");
     env.wait_status(2, "killed");
     // The journal has it all.
-    terminal.press("3");
-    terminal.shows("[3 Events]");
+    terminal.press("4");
+    terminal.shows("[4 Events]");
     terminal.shows("killed");
     terminal.press("/");
     terminal.types("tag");

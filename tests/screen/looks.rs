@@ -24,8 +24,8 @@ const SIZE: (u16, u16) = (80, 24);
 const SCENES: [(&str, &str); 9] = [
     ("jobs", "j j"),
     ("targets", "2 j"),
-    ("events", "3"),
-    ("plan", "4 j"),
+    ("events", "4"),
+    ("plan", "5 j"),
     ("detail", "j j j enter"),
     ("log", "j j l"),
     ("form", "j j n ctrl-u v down"),

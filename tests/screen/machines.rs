@@ -259,7 +259,7 @@ fn figures_are_asked_for_while_they_are_shown_and_not_else() {
     assert!(asks(&screen.wait(10)));
     assert!(!asks(&screen.wait(100)), "an answer is awaited");
     answer(&mut screen, Ask::Figures, Answer::Figures(lab().1));
-    screen.press("3");
+    screen.press("4");
     assert_eq!(screen.model.tab, Tab::Events);
     assert!(!asks(&screen.wait(100)), "nobody sees them");
     assert!(asks(&screen.press("2")));

@@ -48,7 +48,7 @@ fn the_mouse_selects_opens_sorts_and_goes_to_tabs() {
         Some(("age", true))
     );
     assert_eq!(screen.model.list.selected, Some(samples::id(9)), "the selection stays on its job");
-    let (x, y) = place(&mut screen, size, "3 Events");
+    let (x, y) = place(&mut screen, size, "4 Events");
     click(&mut screen, x, y);
     assert_eq!(screen.model.tab, Tab::Events);
     let (x, y) = place(&mut screen, size, "1 Jobs");

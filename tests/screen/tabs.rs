@@ -24,14 +24,14 @@ fn targets() {
 #[test]
 fn events() {
     let mut screen = screen();
-    screen.press("3");
+    screen.press("4");
     insta::assert_snapshot!(screen.frames());
 }
 
 #[test]
 fn plan() {
     let mut screen = screen();
-    screen.press("4 j");
+    screen.press("5 j");
     insta::assert_snapshot!(screen.frames());
 }
 
@@ -39,7 +39,7 @@ fn plan() {
 #[test]
 fn filters_and_help_of_the_other_tabs() {
     let mut all = String::new();
-    for keys in ["2 /", "3 /", "2 ?", "3 ?", "4 ?"] {
+    for keys in ["2 /", "4 /", "2 ?", "3 ?", "4 ?", "5 ?"] {
         let mut screen = screen();
         screen.press(keys);
         if keys.ends_with('/') {
@@ -116,12 +116,17 @@ fn sorted_and_grouped() {
 #[test]
 fn keys_go_through_the_tabs_and_back() {
     let mut screen = screen();
-    for (key, tab) in [("2", Tab::Targets), ("3", Tab::Events), ("4", Tab::Plan), ("1", Tab::Jobs)]
-    {
+    for (key, tab) in [
+        ("2", Tab::Targets),
+        ("3", Tab::Queue),
+        ("4", Tab::Events),
+        ("5", Tab::Plan),
+        ("1", Tab::Jobs),
+    ] {
         screen.press(key);
         assert_eq!(screen.model.tab, tab);
     }
-    screen.press("tab tab tab tab tab");
+    screen.press("tab tab tab tab tab tab");
     assert_eq!(screen.model.tab, Tab::Targets);
     screen.press("backtab backtab");
     assert_eq!(screen.model.tab, Tab::Plan);
@@ -133,7 +138,7 @@ fn keys_go_through_the_tabs_and_back() {
 fn a_tab_asks_for_what_it_shows_and_not_twice() {
     let mut screen = Screen::showing(samples::snapshot());
     assert!(screen.effects.contains(&Effect::Ask(Ask::Targets)), "the header counts the fleet");
-    assert!(screen.press("3").contains(&Effect::Ask(Ask::Events)));
+    assert!(screen.press("4").contains(&Effect::Ask(Ask::Events)));
     assert_eq!(screen.wait(60), [], "the answers are still awaited");
     answer(&mut screen, Ask::Events, Answer::Events(Vec::new()));
     assert_eq!(screen.wait(4), []);
@@ -153,20 +158,20 @@ fn a_row_leads_to_its_jobs() {
     screen.press("2 g j enter");
     assert_eq!(screen.model.tab, Tab::Jobs);
     assert_eq!(screen.model.list.selected, Some(samples::id(7)), "the job on v2-32-p2");
-    screen.press("3 G enter");
+    screen.press("4 G enter");
     assert_eq!(screen.model.list.selected, Some(samples::id(5)), "an attempt below its leaf");
     assert!(screen.model.selected_row().is_some());
-    screen.press("4 g j enter");
+    screen.press("5 g j enter");
     assert_eq!(screen.model.list.selected, Some(samples::id(8)));
     // Of a job that is not shown, it is said why not.
-    screen.press("4 g enter");
+    screen.press("5 g enter");
     assert!(screen.model.toasts[0].text.contains("alice/14"), "{:?}", screen.model.toasts);
 }
 
 #[test]
 fn a_filter_of_a_tab_stays_until_esc() {
     let mut screen = screen();
-    screen.press("3 /");
+    screen.press("4 /");
     screen.typed("error !oom");
     screen.press("enter");
     let frame = screen.frame((80, 24));
@@ -446,7 +451,7 @@ fn goodput_is_not_said_before_the_logs_of_all_attempts_are_read() {
         found.unwrap_or_else(|| panic!("{frame}")).to_owned()
     };
     let mut unread = Screen::showing(samples::snapshot());
-    unread.press("3");
+    unread.press("4");
     assert!(!line(&mut unread).contains('%'), "{}", line(&mut unread));
     let curve = crate::common::boards::curve();
     answer(&mut unread, Ask::Curve(samples::id(7)), Answer::Curve(curve));

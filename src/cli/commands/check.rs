@@ -20,6 +20,7 @@ use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::classify;
 use crate::ops::hosts::figures::{self, Figures};
 use crate::ops::printed::{self, Ending};
+use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::selection;
 use crate::ops::whose::Purpose;
 use crate::ops::{Ctx, Error, snapshot};
@@ -102,7 +103,8 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
         app.requester()?.users_and_jobs_of_list(&words)?
     };
     let is_chosen = !selectors.is_empty() || !called.is_empty();
-    let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
+    let members = if args.members { WaitingMembers::Each } else { WaitingMembers::Folded };
+    let mut look = shown::look(ctx, &mut snapshot::LookMemory::default(), &whose, members)?;
     if is_chosen {
         let data = ctx.data()?;
         selection::choose_called(&data, &mut look.jobs, &called, &whose)?;

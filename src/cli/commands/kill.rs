@@ -5,33 +5,25 @@ use crate::cli::app::App;
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use crate::model::ids::JobId;
-use crate::ops::queue::edit;
+use crate::ops::called::{JobWord, WaitingCalled};
+use crate::ops::queue::members;
+use crate::ops::queue::shown::waits_yet;
 use crate::ops::selection;
-use crate::ops::whose::{Purpose, Several};
+use crate::ops::whose::{Meant, Purpose, Several};
 use crate::ops::{Error, clean, kill};
 use crate::wire::cleaned::CleanedDocument;
 use crate::wire::jobs::JobIdPart;
 use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
-use super::waiting::look_after;
+use super::waiting::{look_after, never_began};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     let args = &of.jobs;
     let ctx = app.ctx()?;
-    let (waiting, words) = queue::waiting_of(app, &args.words)?;
-    let waits = !waiting.is_empty();
-    if waits && app.global.dry_run && words.is_empty() {
-        return of_several(listed("Would take out of the queue", &waiting), false, Vec::new());
-    }
-    if waits && words.is_empty() && !args.all {
-        let undone = ("nothing was killed", "add -y to kill without a question");
-        app.agree(&format!("Take {} out of the queue?", names(&waiting)), undone)?;
-        return queue::take_out(app, &waiting);
-    }
-    let jobs = app.requester()?.many_jobs(
-        &words,
+    let Meant { jobs, waiting } = app.requester()?.many(
+        &args.words,
         Several { all: args.all, purpose: Purpose::Change },
         |view| {
             view.shown.status.is_live()
@@ -40,19 +32,33 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
                 || view.planned().is_some()
         },
     )?;
+    let waits: Vec<JobId> = waiting.iter().map(|called| called.id.clone()).collect();
+    let undone = ("nothing was killed", "add -y to kill without a question");
+    if jobs.is_empty() {
+        if app.global.dry_run {
+            let document =
+                WouldConcernDocument { would: waits.iter().map(JobIdPart::from).collect() };
+            let text = format!("Would take out of the queue {}.", in_words(&waiting));
+            return Ok(Output::new(text, &document));
+        }
+        app.agree(&format!("Take {} out of the queue?", in_words(&waiting)), undone)?;
+        return queue::take_out_called(app, &waiting);
+    }
     if app.global.dry_run {
         let (jobs, problems) = kill::dry_run(ctx, &jobs);
-        let all: Vec<JobId> = waiting.into_iter().chain(jobs).collect();
+        let all: Vec<JobId> = waits.into_iter().chain(jobs).collect();
         return of_several(listed("Would kill", &all), all.is_empty(), problems);
     }
-    let undone = ("nothing was killed", "add -y to kill without a question");
-    let all: Vec<JobId> = waiting.iter().chain(&jobs).cloned().collect();
-    app.agree(&format!("Kill {}?", names(&all)), undone)?;
+    let also = match waiting.as_slice() {
+        [] => String::new(),
+        waiting => format!(" and take {} out of the queue", in_words(waiting)),
+    };
+    app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
+    // Before anything ends: else what waits would begin in the places that become free.
+    members::take_out(ctx, &waiting)?;
     let mut text = String::new();
-    if waits {
-        edit::dequeue(ctx, &waiting)?;
-        let each = waiting.iter().map(|id| format!("{id} waits no more, and never began.\n"));
-        text.extend(each);
+    for called in &waiting {
+        text += &format!("{}\n", never_began(called));
     }
     let mut done = Vec::new();
     let mut problems = Vec::new();
@@ -96,6 +102,12 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let called = sorted.take_jobs(&data)?;
     sorted.no_pair()?;
     let id = app.requester()?.one_number_of(&data, (sorted.user, &called), Purpose::Change)?;
+    let waits = JobWord::Number(id.window).waiting(&data, &id.user);
+    if let [waits, ..] = waits.as_slice()
+        && data.job(&id).is_none()
+    {
+        return Err(waits_yet(&data, waits));
+    }
     if app.global.dry_run {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
@@ -109,6 +121,16 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
 pub(super) fn listed(what: &str, jobs: &[JobId]) -> Output {
     let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
     Output::new(format!("{what} {}.", names(jobs)), &document)
+}
+
+/// What waits, in words; of very many the first ones.
+fn in_words(waiting: &[WaitingCalled]) -> String {
+    const MOST: usize = 20;
+    let shown: Vec<String> = waiting.iter().take(MOST).map(ToString::to_string).collect();
+    match waiting.len().checked_sub(MOST) {
+        None | Some(0) => shown.join(", "),
+        Some(more) => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 fn names(jobs: &[JobId]) -> String {

@@ -16,14 +16,17 @@ use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
 use crate::model::time;
+use crate::ops::called::WaitingCalled;
 use crate::ops::error::did_you_mean;
 use crate::ops::queue;
 use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::queue::field::Avoided;
+use crate::ops::queue::members::take_out as take_members_out;
 use crate::ops::queue::pass::{self, Passage};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, Kind, watch};
+use crate::plan::board::Pick;
 use crate::plan::queue::EntryStanding;
 use crate::text::{counted, escape};
 use crate::wire::queue::{
@@ -33,7 +36,9 @@ use crate::wire::queue::{
 use crate::wire::words::TimePart;
 
 use super::submit::submit;
-use super::waiting::{begun, look_after, nobody_starts, priority, started_lines, wants, why};
+use super::waiting::{
+    begun, look_after, never_began, nobody_starts, priority, started_lines, wants, why,
+};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -47,40 +52,73 @@ pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Err
     let about = About { word: sorted.user.take(), purpose: Purpose::Look, jobs: &called };
     let [word] = called.as_slice() else { return Ok(None) };
     let Ok(user) = app.requester()?.user(&data, &about) else { return Ok(None) };
-    let named = edit::named(&data, &user, word);
-    let Some(id) = named.first() else { return Ok(None) };
-    let Some(entry) = data.queues().entry(id) else { return Ok(None) };
-    let standings = queue::standings(ctx, &data, &Avoided::new())?;
-    let of = |standing: &EntryStanding<_>| data.queues().entries.get(standing.entry);
-    let Some(own) = standings.iter().find(|standing| of(standing) == Some(entry)) else {
-        return Ok(None);
-    };
-    let word = if entry.held.is_some() { "held" } else { "queued" };
-    let mut text = format!("{id} is {word}\n");
-    text += &format!("place: {} in {}, priority {}\n", own.position, entry.queue, entry.priority);
-    text += &format!("wants: {}\n", wants(&entry.spec.target));
-    text += &format!("why: {}\n", why(own));
-    let before = standings.iter().take_while(|standing| of(standing) != Some(entry));
-    let ahead: Vec<String> = before
-        .filter(|standing| of(standing).is_some_and(|other| other.queue == entry.queue))
-        .filter_map(|standing| {
-            of(standing).map(|other| format!("{} ({})", other.id(), why(standing)))
-        })
-        .collect();
-    if !ahead.is_empty() {
-        text += &format!("ahead: {}\n", ahead.join("; "));
-    }
-    if let Some(members) = members(entry) {
-        text += &format!("members: {} wait\n", members.len());
-    }
-    if let Some(sweep) = &entry.sweep {
-        text += &format!("sweep: {}\n", sweep.in_words());
-    }
-    let waited = time::age(ctx.clock.now().seconds_since(entry.since));
-    text += &format!("since: {waited}\n");
-    let wants = wants(&entry.spec.target);
-    let document = QueueEntryDocument { entry: part(entry, own, &wants) };
+    let called = word.waiting(&data, &user);
+    let Some(id) = called.first().map(|called| &called.id) else { return Ok(None) };
+    let Some(seen) = Seen::of(ctx, &data, id)? else { return Ok(None) };
+    let text = seen.in_words(ctx);
+    let wants = wants(&seen.entry.spec.target);
+    let document = QueueEntryDocument { entry: part(seen.entry, &seen.standing, &wants) };
     Ok(Some(Output::new(text, &document).notes(nobody_starts(ctx))))
+}
+
+/// Why an entry waits, for people; `None` where it does not wait any more.
+pub(in crate::cli) fn why_it_waits(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    Ok(Seen::of(ctx, &data, id)?.map(|seen| seen.in_words(ctx)))
+}
+
+/// More of those in front are counted, and not named.
+const MOST_AHEAD: usize = 20;
+
+/// An entry with how it stands, and who is in front of it in its queue.
+struct Seen<'a> {
+    entry: &'a QueueEntry,
+    standing: EntryStanding<Vec<Pick>>,
+    ahead: Vec<String>,
+}
+
+impl<'a> Seen<'a> {
+    fn of(ctx: &Ctx, data: &'a Data, id: &JobId) -> Result<Option<Self>, Error> {
+        let entries = &data.queues().entries;
+        let Some(at) = entries.iter().position(|entry| entry.id() == *id) else { return Ok(None) };
+        let Some(entry) = entries.get(at) else { return Ok(None) };
+        let mut ahead = Vec::new();
+        for standing in queue::standings(ctx, data, &Avoided::new())? {
+            if standing.entry == at {
+                return Ok(Some(Self { entry, standing, ahead }));
+            }
+            let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
+            ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(&standing))));
+        }
+        Ok(None)
+    }
+
+    fn in_words(&self, ctx: &Ctx) -> String {
+        let Self { entry, standing, ahead } = self;
+        let word = if entry.held.is_some() { "held" } else { "queued" };
+        let mut text = format!("{} is {word}\n", entry.id());
+        text += &format!(
+            "place: {} in {}, priority {}\n",
+            standing.position, entry.queue, entry.priority
+        );
+        text += &format!("wants: {}\n", wants(&entry.spec.target));
+        text += &format!("why: {}\n", why(standing));
+        if !ahead.is_empty() {
+            let shown = ahead.get(..ahead.len().min(MOST_AHEAD)).unwrap_or_default();
+            let more = ahead.len() - shown.len();
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            text += &format!("ahead: {}{more}\n", shown.join("; "));
+        }
+        if let Some(members) = members(entry) {
+            text += &format!("members: {} wait\n", members.len());
+        }
+        if let Some(sweep) = &entry.sweep {
+            text += &format!("sweep: {}\n", sweep.in_words());
+        }
+        let waited = time::age(ctx.clock.now().seconds_since(entry.since));
+        text += &format!("since: {waited}\n");
+        text
+    }
 }
 
 fn part<'a, P>(
@@ -391,9 +429,20 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
 }
 
 /// Takes what waits out of the queue.
-pub(super) fn take_out(app: &App, ids: &[JobId]) -> Outcome {
+fn take_out(app: &App, ids: &[JobId]) -> Outcome {
     edit::dequeue(app.ctx()?, ids)?;
     told(app, ids, "waits no more, and never began")
+}
+
+/// Takes what is called out of the queue: jobs, groups, members.
+pub(super) fn take_out_called(app: &App, called: &[WaitingCalled]) -> Outcome {
+    take_members_out(app.ctx()?, called)?;
+    let passage = look_after(app.ctx()?);
+    let mut lines: Vec<String> = called.iter().map(never_began).collect();
+    lines.extend(started_lines(&passage));
+    let ids: Vec<JobId> = called.iter().map(|called| called.id.clone()).collect();
+    let started = begun(&passage);
+    Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(&ids, &started)))
 }
 
 /// `priority`.

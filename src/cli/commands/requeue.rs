@@ -7,7 +7,8 @@ use crate::cli::print::Output;
 use crate::model::ids::{JobId, QueueName};
 use crate::ops::Error;
 use crate::ops::queue::requeue::{self, Requeued};
-use crate::ops::whose::{Purpose, Several};
+use crate::ops::queue::shown::waits_yet;
+use crate::ops::whose::{Meant, Purpose, Several};
 use crate::wire::queue::WaitingChangedDocument;
 
 use super::kill;
@@ -26,7 +27,10 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         }
     }
     let several = Several { all: false, purpose: Purpose::Change };
-    let jobs = app.requester()?.many_jobs(&words, several, |_| true)?;
+    let Meant { jobs, waiting } = app.requester()?.many(&words, several, |_| true)?;
+    if let (true, Some(called)) = (jobs.is_empty(), waiting.first()) {
+        return Err(waits_yet(&*ctx.data()?, called));
+    }
     if app.global.dry_run {
         return kill::of_several(
             kill::listed("Would put back into the queue", &jobs),

@@ -7,11 +7,17 @@ use crate::cli::app::App;
 use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
+use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::time;
 use crate::model::view::{JobView, Whose};
-use crate::ops::whose::{Purpose, Several};
-use crate::ops::{Error, Kind, snapshot};
+use crate::ops::called::WaitingCalled;
+use crate::ops::queue::{
+    self,
+    shown::{self, WaitingMembers},
+};
+use crate::ops::whose::{Meant, Purpose, Several};
+use crate::ops::{Ctx, Error, Kind, snapshot};
 use crate::wire::jobs::{JobPart, WaitDocument};
 
 /// How often we look.
@@ -20,29 +26,29 @@ const POLL: Duration = Duration::from_millis(500);
 /// Waits for jobs, each followed to the leaf of its lineage.
 pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     let ctx = app.ctx()?;
-    let jobs = app.requester()?.many_jobs(
+    let Meant { jobs, waiting } = app.requester()?.many(
         &args.words,
         Several { all: false, purpose: Purpose::Look },
         |_| true,
     )?;
+    let mut awaited: Vec<Awaited> = jobs.into_iter().map(Awaited::Job).collect();
+    awaited.extend(waiting.into_iter().map(Awaited::Waiting));
+    let whose = Whose::of(awaited.iter().map(|one| one.id().user.clone()));
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let start = ctx.clock.monotonic();
     let mut memory = snapshot::LookMemory::default();
     let progress = Progress::new(app, "waiting");
     loop {
-        let mut views = Vec::new();
-        for job in &jobs {
-            let look = snapshot::look(ctx, &mut memory, &Whose::of([job.user.clone()]))?;
-            let leaf = look
-                .jobs
-                .iter()
-                .find(|view| view.id == *job)
-                .and_then(|view| view.lineage.last().copied());
-            let view = look.jobs.into_iter().find(|view| Some(view.id.window) == leaf);
-            views.push(view.ok_or_else(|| {
-                Error::not_found(format!("{job} was cleaned away"))
-                    .hint("`tpu history` tells how it ended")
-            })?);
+        let look = shown::look(ctx, &mut memory, &whose, WaitingMembers::Folded)?;
+        let mut views: Vec<JobView> = Vec::new();
+        for one in &mut awaited {
+            let found = one.views(ctx, &look.jobs)?;
+            views.extend(
+                found
+                    .into_iter()
+                    .filter(|view| views.iter().all(|known| known.id != view.id))
+                    .collect::<Vec<_>>(),
+            );
         }
         progress.say(standing(&views));
         if let Some(output) = verdict(args.what, &views) {
@@ -59,9 +65,87 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
     }
 }
 
+/// What is waited for.
+enum Awaited {
+    /// A job, by one of its attempts.
+    Job(JobId),
+    /// What has no attempt yet.
+    Waiting(WaitingCalled),
+}
+
+impl Awaited {
+    fn id(&self) -> &JobId {
+        match self {
+            Self::Job(id) => id,
+            Self::Waiting(called) => &called.id,
+        }
+    }
+
+    /// How it is: the newest attempts, and those that wait on. What has begun under another number is that from then
+    /// on.
+    fn views(&mut self, ctx: &Ctx, jobs: &[JobView]) -> Result<Vec<JobView>, Error> {
+        let called = match self {
+            Self::Job(id) => return newest(id, jobs).map(|view| vec![view]),
+            Self::Waiting(called) => called,
+        };
+        let is_meant = |index: u32| called.members.as_ref().is_none_or(|all| all.contains(&index));
+        let mut views: Vec<JobView> = Vec::new();
+        for view in jobs.iter().filter(|view| view.id.user == called.id.user) {
+            match (&view.shown.queued, view.member) {
+                (Some(_), _) if view.id == called.id => views.extend(restricted(view, is_meant)),
+                (None, Some(member)) if member.group == called.id.window => {
+                    views.extend((view.leaf && is_meant(member.index)).then(|| view.clone()));
+                }
+                (None, None) if view.id == called.id => views.push(newest(&called.id, jobs)?),
+                (_, _) => {}
+            }
+        }
+        if !views.is_empty() {
+            return Ok(views);
+        }
+        let Some(now) = queue::renumbered(ctx, &called.id)? else {
+            let what = format!("{called} was taken out of the queue and never began");
+            return Err(Error::not_found(what)
+                .hint(format!("who did that: tpu history {}", called.id.window)));
+        };
+        let view = newest(&now, jobs)?;
+        *self = Self::Job(now);
+        Ok(vec![view])
+    }
+}
+
+/// The members that wait, of those that are meant.
+fn restricted(view: &JobView, is_meant: impl Fn(u32) -> bool) -> Option<JobView> {
+    let mut view = view.clone();
+    let waits = view.shown.queued.as_mut()?;
+    let is_left = match (&mut waits.members, view.member) {
+        (Some(members), _) => {
+            members.retain(|index| is_meant(*index));
+            !members.is_empty()
+        }
+        (None, Some(member)) => is_meant(member.index),
+        (None, None) => true,
+    };
+    is_left.then_some(view)
+}
+
+/// The newest attempt of the lineage of a job.
+fn newest(job: &JobId, jobs: &[JobView]) -> Result<JobView, Error> {
+    let is_it = |view: &&JobView| view.id.user == job.user && !view.is_queued();
+    let mut own = jobs.iter().filter(is_it);
+    let leaf = own.find(|view| view.id == *job).and_then(|view| view.lineage.last().copied());
+    let view = jobs.iter().filter(is_it).find(|view| Some(view.id.window) == leaf);
+    view.cloned().ok_or_else(|| {
+        Error::not_found(format!("{job} was cleaned away")).hint("`tpu history` tells how it ended")
+    })
+}
+
 /// How the jobs are, on one line.
 fn standing(views: &[JobView]) -> String {
     let one = |view: &JobView| {
+        if let Some(queued) = &view.shown.queued {
+            return format!("{} {}, {}", view.id, queued.word(), queued.in_words());
+        }
         let done = view.shown.progress.percent_done().map(|done| format!(" {done}"));
         format!("{} {}{}", view.id, view.shown.status, done.unwrap_or_default())
     };
@@ -84,7 +168,11 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
     }
     let mut text = String::new();
     for view in views {
-        text += &format!("{} is {}\n", view.id, view.shown.status);
+        let word = match &view.shown.queued {
+            Some(queued) => queued.word().to_owned(),
+            None => view.shown.status.to_string(),
+        };
+        text += &format!("{} is {word}\n", view.id);
     }
     let document = WaitDocument { jobs: views.iter().map(JobPart::from).collect() };
     Some(Output::new(text, &document).code(u8::from(!views.iter().all(well))))

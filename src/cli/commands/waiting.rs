@@ -4,6 +4,7 @@ use crate::model::data::Data;
 use crate::model::entry::{Priority, QueueEntry};
 use crate::model::ids::JobId;
 use crate::model::spec::TargetRequest;
+use crate::ops::called::WaitingCalled;
 use crate::ops::queue;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
@@ -54,6 +55,11 @@ pub(super) fn waits_line(entry: &QueueEntry, why: &str) -> String {
         1 => format!("It waits: {why}"),
         waiting => format!("{waiting} wait: {why}"),
     }
+}
+
+/// That something was taken out.
+pub(super) fn never_began(called: &WaitingCalled) -> String {
+    format!("{called} {} no more, and never began.", called.waits())
 }
 
 /// That nothing of the queue begins by itself, where that is so.

@@ -88,7 +88,7 @@ fn whole(group: &GroupView<'_>, show: Show, with_user: bool) -> String {
     if with_user {
         parts.push(format!("user: {}", group.user));
     }
-    parts.extend(worst.name.as_ref().map(|name| format!("name: {name}")));
+    parts.extend(worst.name.as_ref().map(|name| format!("name: {}", escape(name))));
     parts.push(format!("each: tpu check {} {}", group.group, group.user));
     let mut text = format!("Group {} ({})\n", group.group, parts.join("; "));
     text += &place(worst, show);
@@ -100,7 +100,9 @@ fn whole(group: &GroupView<'_>, show: Show, with_user: bool) -> String {
 
 /// How many members a group has and how they stand, in the colour of the worst.
 pub(super) fn status_of(group: &GroupView<'_>) -> String {
-    let words = group.in_words();
+    let waits = group.members.iter().find_map(|view| view.shown.queued.as_ref());
+    let waits = waits.map(|queued| format!(" · {}", escape(&queued.in_words())));
+    let words = group.in_words() + &waits.unwrap_or_default();
     group.worst().map_or(words.clone(), |worst| paint(color(&worst.shown.status), &words))
 }
 
@@ -161,7 +163,7 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
         parts.push(format!("user: {}", job.id.user));
     }
     parts.extend(job.member.map(|member| format!("member: {member}")));
-    parts.extend(job.name.as_ref().map(|name| format!("name: {name}")));
+    parts.extend(job.name.as_ref().map(|name| format!("name: {}", escape(name))));
     if show.tags {
         parts.extend(job.tags.as_ref().map(|tags| format!("tag: {}", escape(tags))));
     }
@@ -177,17 +179,27 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
         parts.push(format!("restarts: {}", job.restarts));
     }
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) };
-    format!("Window {}{parts}", job.id.window)
+    let what = match &job.shown.queued {
+        None => "Window",
+        Some(queued) if queued.members.is_some() => "Group",
+        Some(_) => "Job",
+    };
+    format!("{what} {}{parts}", job.id.window)
 }
 
 /// Status, phase, progress and age on one line, in the colour of the status.
 pub(in crate::cli) fn status(job: &JobView) -> String {
     let shown = &job.shown;
-    let word = match &shown.pending {
-        Some(_) => shown.word().to_owned(),
-        None => shown.status.to_string(),
+    let color = if shown.queued.as_ref().is_some_and(|queued| queued.held) {
+        AnsiColor::Yellow
+    } else {
+        color(&shown.status)
     };
-    let mut parts = vec![paint(color(&shown.status), &word)];
+    let word = match (&shown.queued, &shown.pending) {
+        (None, None) => shown.status.to_string(),
+        (_, _) => shown.word().to_owned(),
+    };
+    let mut parts = vec![paint(color, &word)];
     if let Some(intent) = &job.intent {
         parts.push(intent.clone());
     }
@@ -205,6 +217,9 @@ pub(in crate::cli) fn status(job: &JobView) -> String {
     {
         parts.push(format!("in window {child}"));
     }
+    let members = shown.queued.as_ref().and_then(|queued| queued.members.as_ref());
+    parts.extend(members.map(|members| text::counted(members.len(), "member")));
+    parts.extend(shown.queued.as_ref().map(|queued| escape(&queued.in_words()).into_owned()));
     parts.extend(progress(&shown.progress));
     if let Some(why) = &job.target_unknown {
         let text = format!("its target is unknown: {}", escape(why));
@@ -279,5 +294,6 @@ fn color(status: &Status) -> AnsiColor {
 
 /// Whether only the output itself can tell what goes on.
 fn is_obscure(job: &JobView) -> bool {
-    job.shown.status.is_live() && job.shown.phase.is_none() && job.shown.progress.is_empty()
+    let is_at_work = job.shown.status.is_live() && !job.is_queued();
+    is_at_work && job.shown.phase.is_none() && job.shown.progress.is_empty()
 }

@@ -105,7 +105,7 @@ pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>)
                 job.id.user.to_string(),
                 label,
                 dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-                job.target_label.clone(),
+                text::escape(&job.target_label).into_owned(),
                 job.zone.clone().unwrap_or_default(),
                 job.tags.as_deref().map(text::escape).unwrap_or_default().into_owned(),
                 status,

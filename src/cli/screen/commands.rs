@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use anstream::adapter::strip_str;
 
 use crate::cli::args::Cli;
-use crate::cli::commands::check;
+use crate::cli::commands::{check, queue};
 use crate::cli::print::{self, Told};
 use crate::cli::{dispatch, legacy};
 use crate::model::ids::JobId;
@@ -55,6 +55,9 @@ pub(in crate::cli) fn run(ctx: &Ctx, request: &CommandRequest) -> Result<String,
 
 /// Why a job has the status that it has, as `tpu explain` says it.
 pub(in crate::cli) fn explain(ctx: &Ctx, job: &JobId) -> Result<String, Error> {
+    if let Some(text) = queue::why_it_waits(ctx, job)? {
+        return Ok(shown(&text));
+    }
     Ok(shown(&check::explained(ctx, &snapshot::look_at(ctx, job)?)?))
 }
 

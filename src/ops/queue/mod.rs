@@ -3,7 +3,7 @@
 //! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
 //! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what is
 //! to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is there
-//! who would start it. Whoever starts something takes it out of the queue in the transaction that claims its attempt
+//! who would start it, [`shown`] how it looks in lists. Whoever starts something takes it out of the queue in the transaction that claims its attempt
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
@@ -11,24 +11,27 @@ pub mod edit;
 pub mod field;
 pub mod keep;
 pub mod limits;
+pub mod members;
 pub mod now;
 pub mod pass;
 pub mod presence;
 pub mod requeue;
+pub mod shown;
 pub mod submit;
+pub mod wanted;
 
 use std::collections::HashMap;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::queue::QueueState;
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::store::Tx;
 
-use super::{Ctx, Error, records};
+use super::{Ctx, Error, journal, records};
 use after::Dependence;
 use field::{Avoided, Field, Wish};
 
@@ -40,6 +43,20 @@ pub fn standings(
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
     let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
     stand(ctx, data, &mut field)
+}
+
+/// Why each entry does not begin, where something keeps it.
+pub fn why_each_waits(ctx: &Ctx) -> Result<HashMap<JobId, String>, Error> {
+    let data = ctx.data()?;
+    if data.queues().entries.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let standings = standings(ctx, &data, &Avoided::new())?.into_iter();
+    let why = standings.filter_map(|standing| {
+        let entry = data.queues().entries.get(standing.entry)?;
+        Some((entry.id(), standing.waits?.to_string()))
+    });
+    Ok(why.collect())
 }
 
 /// What is left for a wish when everybody who waits has chosen.
@@ -99,12 +116,20 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     for after in waits.filter(|after| after.job == *from) {
         after.job = to.clone();
     }
-    records::note(
-        tx,
-        from,
-        "renumbered",
-        format!("it has become {to}: a window stood in its place"),
-    );
+    records::note(tx, from, RENUMBERED, format!("{BECOME}{to}: a window stood in its place"));
+}
+
+/// The kind of the event that says what an entry has become, and how its text begins.
+const RENUMBERED: &str = "renumbered";
+const BECOME: &str = "it has become ";
+
+/// The job that an entry has become under another number, if it has.
+pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
+    let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
+    let event = newest.iter().find(|event| event.kind == RENUMBERED);
+    let to = event.and_then(|event| event.text.strip_prefix(BECOME)?.split(':').next());
+    let number = to.and_then(|to| to.rsplit('/').next()?.parse().ok());
+    Ok(number.map(|number| JobId::new(id.user.clone(), JobNumber(number))))
 }
 
 /// Refuses what somebody starts past the limit of his own, or brings back past that of its queue. What its rule brings

@@ -25,6 +25,8 @@ contexts! {
     Detail,
     /// Choosing in the list of targets.
     Targets,
+    /// Choosing among what waits.
+    Queue,
     /// Reading what has happened.
     Events,
     /// Reading what will happen.
@@ -72,6 +74,8 @@ pub enum Command {
     JobsTab,
     /// The tab of targets.
     TargetsTab,
+    /// The tab of what waits.
+    QueueTab,
     /// The tab of events.
     EventsTab,
     /// The tab of plans.
@@ -96,7 +100,15 @@ pub enum Command {
     Drain,
     /// Lets jobs begin there again.
     Undrain,
-    /// Stops jobs (asks).
+    /// Makes what waits more urgent.
+    Raise,
+    /// Makes it less urgent.
+    Lower,
+    /// Holds what waits, or lets it begin again.
+    HoldOrRelease,
+    /// Lets it begin before all others of its priority.
+    First,
+    /// Stops jobs, and takes what waits out of the queue (asks).
     Kill,
     /// Archives what has ended (asks).
     Clean,
@@ -207,6 +219,8 @@ pub enum Needs {
     Failure,
     /// A selected job with earlier attempts.
     Attempts,
+    /// Something selected that waits in a queue.
+    Waiting,
     /// A selected row of the tab.
     Row,
     /// A filter, marks or a message to take back.
@@ -235,8 +249,9 @@ pub struct Binding {
 }
 
 const JOBS: &[Context] = &[List, Detail];
-const BOARDS: &[Context] = &[Targets, Events, Plan];
-const TABS: &[Context] = &[List, Detail, Targets, Events, Plan];
+const BOARDS: &[Context] = &[Targets, Queue, Events, Plan];
+const TABS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan];
+const WAITING: &[Context] = &[Queue, List, Detail];
 const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
 const PAGES: &[Context] = &[Help, Page];
 
@@ -260,8 +275,14 @@ pub const TABLE: &[Binding] = &[
     line((C::Resume, "resume"), JOBS, &["r"], ("resume", "continue from the last checkpoint"), Needs::Job),
     line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch"), Needs::Job),
     line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
+    line((C::Raise, "raise"), WAITING, &["+"], ("sooner", "make what waits more urgent"), Needs::Waiting),
+    line((C::Lower, "lower"), WAITING, &["-"], ("later", "make what waits less urgent"), Needs::Waiting),
+    line((C::HoldOrRelease, "hold"), WAITING, &["h"], ("hold", "hold what waits, or let it begin again"), Needs::Waiting),
+    line((C::First, "first"), WAITING, &["f"], ("first", "let it begin before all others of its priority"), Needs::Waiting),
+    line((C::Kill, "take-out"), &[Queue], &["x"], ("take out", "take it out of the queue (asks first)"), Needs::Row),
+    line((C::Explain, "explain-wait"), &[Queue], &["e"], ("explain", "say why it waits"), Needs::Row),
     line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
-    line((C::NewRun, "new-run"), &[List, Detail, Targets], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
+    line((C::NewRun, "new-run"), &[List, Detail, Targets, Queue], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
     line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
@@ -280,8 +301,9 @@ pub const TABLE: &[Binding] = &[
     line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),
     line((C::TargetsTab, "tab-targets"), TABS, &["2"], ("", "the targets: how they are and who is on them"), Needs::Nothing),
-    line((C::EventsTab, "tab-events"), TABS, &["3"], ("", "what has happened"), Needs::Nothing),
-    line((C::PlanTab, "tab-plan"), TABS, &["4"], ("", "what will happen by itself"), Needs::Nothing),
+    line((C::QueueTab, "tab-queue"), TABS, &["3"], ("", "what waits: in which order, and why"), Needs::Nothing),
+    line((C::EventsTab, "tab-events"), TABS, &["4"], ("", "what has happened"), Needs::Nothing),
+    line((C::PlanTab, "tab-plan"), TABS, &["5"], ("", "what will happen by itself"), Needs::Nothing),
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
@@ -353,9 +375,9 @@ pub const TABLE: &[Binding] = &[
     line((C::Accept, "form-accept"), &[Form], &["enter"], ("plan, then start", "take the proposal; show the plan; start"), Needs::Nothing),
     line((C::Back, "form-back"), &[Form], &["esc"], ("leave it", "start nothing"), Needs::Nothing),
     // Everywhere.
-    line((C::Theme, "theme"), &[List, Detail, Targets, Events, Plan, Log], &["T"], ("", "the next theme"), Needs::Nothing),
-    line((C::Mouse, "mouse"), &[List, Detail, Targets, Events, Plan, Log], &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
-    line((C::Help, "help"), &[List, Detail, Targets, Events, Plan, Log], &["?"], ("help", "this list"), Needs::Nothing),
+    line((C::Theme, "theme"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["T"], ("", "the next theme"), Needs::Nothing),
+    line((C::Mouse, "mouse"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
+    line((C::Help, "help"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["?"], ("help", "this list"), Needs::Nothing),
     line((C::Quit, "quit"), TABS, &["q"], ("quit", "leave; the jobs go on"), Needs::Nothing),
     line((C::Quit, "leave"), ALL, &["ctrl-c"], ("", "leave at once; the jobs go on"), Needs::Nothing),
     line((C::Suspend, "suspend"), ALL, &["ctrl-z"], ("", "stop this screen until `fg`"), Needs::Nothing),

@@ -1,7 +1,10 @@
 //! The tabs beside the jobs: what they show, and which row of it is chosen.
 
+use std::collections::HashMap;
+
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
+use crate::model::view::JobView;
 use crate::ops::board::Board;
 use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
@@ -83,7 +86,9 @@ pub struct Boards {
     pub events: Asked<Vec<Event>>,
     /// What will happen by itself.
     pub plan: Asked<Plan>,
-    choosing: [Choosing; 3],
+    /// Why each entry of the queue does not begin, when machines have been asked.
+    pub queue: Asked<HashMap<JobId, String>>,
+    choosing: [Choosing; 4],
 }
 
 /// One row of such a tab.
@@ -98,9 +103,10 @@ pub struct BoardRow {
 impl Boards {
     /// The choice on a tab.
     pub fn choosing(&self, tab: Tab) -> &Choosing {
-        let [targets, events, plan] = &self.choosing;
+        let [targets, queue, events, plan] = &self.choosing;
         match tab {
             Tab::Jobs | Tab::Targets => targets,
+            Tab::Queue => queue,
             Tab::Events => events,
             Tab::Plan => plan,
         }
@@ -108,9 +114,10 @@ impl Boards {
 
     /// The same, to be changed.
     pub fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
-        let [targets, events, plan] = &mut self.choosing;
+        let [targets, queue, events, plan] = &mut self.choosing;
         match tab {
             Tab::Jobs | Tab::Targets => targets,
+            Tab::Queue => queue,
             Tab::Events => events,
             Tab::Plan => plan,
         }
@@ -123,10 +130,17 @@ impl Boards {
         choosing.rows.iter().find(|row| row.key == *selected)
     }
 
+    /// Why something waits: as it was found out when machines were last asked, else what follows from records.
+    pub fn why_waits<'a>(&'a self, job: &'a JobView) -> Option<&'a str> {
+        let queued = job.shown.queued.as_ref()?;
+        let asked = || self.queue.seen.as_ref()?.get(&job.id).map(String::as_str);
+        queued.reason.as_deref().or_else(asked)
+    }
+
     /// Asks for everything again, whatever its age.
     pub fn look_again(&mut self) {
         (self.targets.wanted, self.events.wanted, self.plan.wanted) = (true, true, true);
-        self.figures.wanted = true;
+        (self.figures.wanted, self.queue.wanted) = (true, true);
     }
 
     /// Says that what the tabs show has changed.
@@ -139,6 +153,7 @@ impl Boards {
         let since = match tab {
             Tab::Jobs => None,
             Tab::Targets => self.targets.waiting,
+            Tab::Queue => self.queue.waiting,
             Tab::Events => self.events.waiting,
             Tab::Plan => self.plan.waiting,
         };
@@ -158,6 +173,7 @@ impl Boards {
         match tab {
             Tab::Jobs => (None, None),
             Tab::Targets => (self.targets.age_s(now), self.targets.problem.as_ref()),
+            Tab::Queue => (self.queue.age_s(now), self.queue.problem.as_ref()),
             Tab::Events => (self.events.age_s(now), self.events.problem.as_ref()),
             Tab::Plan => (self.plan.age_s(now), self.plan.problem.as_ref()),
         }
@@ -186,6 +202,20 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
             let targets = boards.targets.seen.iter().flat_map(|seen| &seen.targets).enumerate();
             let shown = targets.filter(|(_, row)| filter.matches_target(row, model.now));
             shown.map(|(at, row)| BoardRow { key: key(row), at }).collect()
+        }
+        Tab::Queue => {
+            let jobs = model.jobs().iter().enumerate();
+            let waiting = jobs.filter_map(|(at, job)| Some((at, job, job.shown.queued.as_ref()?)));
+            let texts = waiting.map(|(at, job, queued)| {
+                let words = [job.name.as_deref(), job.tags.as_deref(), Some(&job.target_label)];
+                let words: Vec<&str> = words.into_iter().flatten().collect();
+                let why = boards.why_waits(job).unwrap_or_default();
+                let key = job.id.to_string();
+                let text =
+                    format!("{key} {} {} {} {why}", queued.word(), queued.queue, words.join(" "));
+                (at, (key, text))
+            });
+            texts.filter_map(row).collect()
         }
         Tab::Events => {
             let events = boards.events.seen.iter().flatten();
@@ -252,6 +282,7 @@ pub fn jobs_of(model: &Model, row: &BoardRow) -> Vec<JobId> {
             let item = boards.targets.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
             item.map(|item| item.jobs.clone()).unwrap_or_default()
         }
+        Tab::Queue => model.jobs().get(row.at).map(|job| job.id.clone()).into_iter().collect(),
         Tab::Events => {
             let event = boards.events.seen.as_ref().and_then(|events| events.get(row.at));
             let job = event.and_then(|event| Some(JobId::new(event.user.clone()?, event.job?)));

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 
 use tui_input::Input;
 
-use crate::model::ids::UserName;
+use crate::model::entry::Priority;
+use crate::model::ids::{QueueName, UserName};
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::ops::launch::RunRequest;
 use crate::screen::fuzzy;
-use crate::screen::message::Problem;
+use crate::screen::message::{Act, Problem};
 
 /// What a field is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +26,22 @@ pub enum FieldId {
     Tag,
     /// The command instead of `staging.sh`.
     Command,
+    /// The queue in which it waits for its turn.
+    Queue,
+    /// How urgent it is there.
+    Priority,
 }
 
 /// The fields from top to bottom, with what to write into them.
-pub const FIELDS: [(FieldId, &str, &str); 6] = [
+pub const FIELDS: [(FieldId, &str, &str); 8] = [
     (FieldId::Target, "target", "any part of its name finds it"),
     (FieldId::Dir, "directory", "the number of a slot, or any part of its path"),
     (FieldId::Configs, "configs", "lr=0.01 bs=512; aliases are proposed"),
     (FieldId::Rule, "rule", "empty: the target's own"),
     (FieldId::Tag, "tag", "may be empty"),
     (FieldId::Command, "command", "empty: staging.sh of the directory"),
+    (FieldId::Queue, "queue", "empty: at once; default: when there is a place"),
+    (FieldId::Priority, "priority", "in its queue, from 0 to 100; empty: 50"),
 ];
 
 /// What a field may be filled with.
@@ -57,6 +64,8 @@ pub struct Choices {
     pub aliases: Vec<Proposal>,
     /// Rules with what they do.
     pub rules: Vec<Proposal>,
+    /// Queues with what holds for them.
+    pub queues: Vec<Proposal>,
 }
 
 /// The form.
@@ -72,10 +81,10 @@ pub struct Form {
     pub pick: Option<usize>,
     /// What the proposals are made of; `None` until they have been read.
     pub choices: Option<Choices>,
-    /// The plan, or why there is none, and the run that it is about.
-    pub plan: Option<(RunRequest, Result<String, Problem>)>,
-    /// The run whose plan is awaited.
-    pub waiting: Option<RunRequest>,
+    /// The plan, or why there is none, and what it is about: a run, or a place in a queue.
+    pub plan: Option<(Act, Result<String, Problem>)>,
+    /// That of which the plan is awaited.
+    pub waiting: Option<Act>,
 }
 
 impl Form {
@@ -106,6 +115,7 @@ impl Form {
             FieldId::Target => (&choices.targets, typed),
             FieldId::Dir => (&choices.dirs, typed),
             FieldId::Rule => (&choices.rules, typed),
+            FieldId::Queue => (&choices.queues, typed),
             FieldId::Configs => {
                 // The word being typed, until it has its value.
                 let word = typed.rsplit(char::is_whitespace).next().unwrap_or_default();
@@ -114,7 +124,7 @@ impl Form {
                 }
                 (&choices.aliases, word)
             }
-            FieldId::Tag | FieldId::Command => return Vec::new(),
+            FieldId::Tag | FieldId::Command | FieldId::Priority => return Vec::new(),
         };
         let found =
             fuzzy::best(typed, pool, |proposal| format!("{} {}", proposal.value, proposal.note));
@@ -136,8 +146,30 @@ impl Form {
         self.pick = None;
     }
 
-    /// The run that is described.
-    pub fn request(&self) -> Result<RunRequest, Problem> {
+    /// What is described: a run, or one that waits in a queue for its turn.
+    pub fn act(&self) -> Result<Act, Problem> {
+        let request = Box::new(self.request()?);
+        let (queue, priority) = (self.text(FieldId::Queue), self.text(FieldId::Priority));
+        if queue.is_empty() && priority.is_empty() {
+            return Ok(Act::Run(request));
+        }
+        let urgency = match priority {
+            "" => Some(Priority::default()),
+            text => Priority::parse(text),
+        };
+        let priority = urgency.ok_or_else(|| {
+            let what = format!("priority {priority}: no number from 0 to 100");
+            Problem::new(what, "higher ones come first; without a word it is 50")
+        })?;
+        let queue = match queue {
+            "" => QueueName::usual(),
+            name => QueueName::from(name),
+        };
+        Ok(Act::Submit { request, queue, priority })
+    }
+
+    /// The job that is described.
+    fn request(&self) -> Result<RunRequest, Problem> {
         let target = self.text(FieldId::Target);
         if target.is_empty() {
             return Err(Problem::new("on which target?", "`local` is this machine"));

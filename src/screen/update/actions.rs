@@ -7,7 +7,6 @@ use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::Machines;
 use crate::model::view::{JobView, MonitorHealth};
-use crate::ops::launch::RunRequest;
 use crate::plan::board::Row;
 use crate::screen::keys::{Command, Context, Key};
 use crate::screen::message::{Act, Ask, Effect};
@@ -85,6 +84,16 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
 /// does by itself, else what a key would.
 pub(super) fn dry_plan(model: &mut Model, id: &JobId) -> Vec<Effect> {
     let Some(job) = model.job(id).cloned() else { return Vec::new() };
+    if job.is_queued() {
+        let out = Act::TakeOut { waiting: vec![id.clone()], kill: Vec::new() };
+        let plans = vec![
+            (Command::HoldOrRelease, Act::Hold(vec![id.clone()])),
+            (Command::First, Act::MoveFirst(vec![id.clone()])),
+            (Command::Kill, out),
+        ];
+        choose_plan(model, format!("What would … do? {id}"), plans, Command::Kill);
+        return Vec::new();
+    }
     let by_itself = job.next.as_ref().map(|next| next.action.clone()).unwrap_or_default();
     let next = match (&job.shown.status, by_itself.as_str()) {
         (status, _) if status.is_live() => Command::Kill,
@@ -267,7 +276,9 @@ fn chosen_target(model: &Model) -> Option<Row> {
 
 /// The live jobs on the target of a job, as far as this screen sees them.
 fn users_of(model: &Model, target: &TargetName) -> Vec<JobId> {
-    let on_it = |other: &&JobView| other.target == *target && other.shown.status.is_live();
+    let on_it = |other: &&JobView| {
+        other.target == *target && other.shown.status.is_live() && !other.is_queued()
+    };
     model.jobs().iter().filter(on_it).map(|other| other.id.clone()).collect()
 }
 
@@ -331,9 +342,9 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
     Vec::new()
 }
 
-/// Starts the run that the form describes.
-pub(super) fn start(model: &mut Model, request: RunRequest) -> Vec<Effect> {
+/// Begins what the form describes.
+pub(super) fn start(model: &mut Model, described: Act) -> Vec<Effect> {
     model.overlay = None;
     list::set_filter(model, model.list.filter.clone());
-    act(model, Act::Run(Box::new(request)))
+    act(model, described)
 }

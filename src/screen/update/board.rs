@@ -3,7 +3,7 @@
 use tui_input::Input;
 
 use super::{actions, in_sight, list, moved, note};
-use crate::model::view::Whose;
+use crate::model::view::{JobView, Whose};
 use crate::screen::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Ask, Effect, Scope};
@@ -23,6 +23,7 @@ pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
     let tab = match command {
         Command::JobsTab => Tab::Jobs,
         Command::TargetsTab => Tab::Targets,
+        Command::QueueTab => Tab::Queue,
         Command::EventsTab => Tab::Events,
         Command::PlanTab => Tab::Plan,
         Command::NextTab => model.tab.moved(1),
@@ -207,6 +208,16 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
         model.boards.figures.waiting = Some(now);
         effects.push(Effect::Ask(Ask::Figures));
     }
+    // What the detail says of something that waits is found out there as well.
+    let shows_queue = match model.tab {
+        Tab::Queue => true,
+        Tab::Jobs => model.selected().is_some_and(JobView::is_queued),
+        Tab::Targets | Tab::Events | Tab::Plan => false,
+    };
+    if shows_queue && model.boards.queue.is_due(now, every) {
+        model.boards.queue.waiting = Some(now);
+        effects.push(Effect::Ask(Ask::Queue));
+    }
     // The timeline in the detail needs no journal; the tab does.
     if model.tab == Tab::Events && model.boards.events.is_due(now, every) {
         model.boards.events.waiting = Some(now);
@@ -223,19 +234,21 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
 /// The output of the lineages whose curve, or what follows from it, is on the screen.
 fn wanted_curves(model: &mut Model) -> Vec<Effect> {
     let detail = model.tab == Tab::Jobs && Layout::of(model).detail.is_some();
-    let mut wanted: Vec<_> = model.selected().filter(|_| detail).cloned().into_iter().collect();
+    let begun = |job: &&JobView| detail && !job.is_queued();
+    let mut wanted: Vec<_> = model.selected().filter(begun).cloned().into_iter().collect();
     if let Some(Overlay::Page(page)) = &model.overlay
         && let crate::screen::model::Body::Diff(pair) = &page.body
     {
-        wanted.extend([&pair.0, &pair.1].into_iter().filter_map(|id| model.job(id)).cloned());
+        let pair = [&pair.0, &pair.1].into_iter().filter_map(|id| model.job(id));
+        wanted.extend(pair.filter(|job| !job.is_queued()).cloned());
     }
     if model.tab == Tab::Events {
         // What several attempts did again is known from their curve.
-        let several = |job: &&crate::model::view::JobView| job.leaf && job.lineage.len() > 1;
+        let several = |job: &&JobView| job.leaf && job.lineage.len() > 1;
         wanted.extend(model.jobs().iter().filter(several).cloned());
     }
     let now = model.now;
-    let due = |model: &mut Model, job: &crate::model::view::JobView| {
+    let due = |model: &mut Model, job: &JobView| {
         let trace = model.traces.entry(job);
         let due = !trace.waiting && trace.read.is_none_or(|at| now.seconds_since(at) >= LOGS_S);
         trace.waiting |= due;

@@ -24,8 +24,10 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Overlay::Tag(job, input) => {
             if command == Command::Accept {
                 let tag = |id| Act::Tag(id, input.value().trim().to_owned());
-                let is_in =
-                    |other: &&JobView| other.leaf && groups::of(other).as_ref() == Some(&job);
+                let is_in = |other: &&JobView| {
+                    let has_begun = other.leaf && !other.is_queued();
+                    has_begun && groups::of(other).as_ref() == Some(&job)
+                };
                 let members =
                     model.jobs().iter().filter(is_in).map(|member| tag(member.id.clone()));
                 let members: Vec<Act> = members.collect();
@@ -95,8 +97,8 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
     if !yes {
         return Vec::new();
     }
-    if let Act::Kill(jobs) = &confirm.act {
-        model.list.marked.retain(|id| !jobs.contains(id));
+    if let Act::Kill(_) | Act::TakeOut { .. } = &confirm.act {
+        model.list.marked.retain(|id| !confirm.jobs.contains(id));
     }
     act(model, confirm.act)
 }

@@ -12,7 +12,7 @@ use crate::model::time;
 use crate::ops::board::Board;
 use crate::plan::board::{Row, Standing};
 use crate::screen::keys::{Command, Key};
-use crate::screen::message::{Act, Ask, Effect, Problem};
+use crate::screen::message::{Ask, Effect, Problem};
 use crate::screen::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
 use crate::screen::tabs::Tab;
 
@@ -133,16 +133,16 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Accept => {
             complete_target(&mut form);
-            match form.request() {
+            match form.act() {
                 Err(problem) => complain(model, problem),
                 // The very plan that is on the screen.
-                Ok(request) if matches!(&form.plan, Some((of, Ok(_))) if *of == request) => {
-                    return actions::start(model, request);
+                Ok(act) if matches!(&form.plan, Some((of, Ok(_))) if *of == act) => {
+                    return actions::start(model, act);
                 }
-                Ok(request) => {
+                Ok(act) => {
                     form.plan = None;
-                    form.waiting = Some(request.clone());
-                    effects.push(Effect::Ask(Ask::Would(Box::new(Act::Run(Box::new(request))))));
+                    form.waiting = Some(act.clone());
+                    effects.push(Effect::Ask(Ask::Would(Box::new(act))));
                 }
             }
         }
@@ -164,7 +164,9 @@ fn take_pick(form: &mut Form) {
 fn complete_target(form: &mut Form) {
     let before = form.at;
     for (at, (id, ..)) in FIELDS.iter().enumerate() {
-        if !matches!(id, FieldId::Target | FieldId::Dir) || form.text(*id).is_empty() {
+        if !matches!(id, FieldId::Target | FieldId::Dir | FieldId::Queue)
+            || form.text(*id).is_empty()
+        {
             continue;
         }
         form.at = at;
@@ -180,8 +182,7 @@ fn complete_target(form: &mut Form) {
 /// The plan came.
 pub(super) fn planned(model: &mut Model, asked: &Ask, answer: Result<String, Problem>) {
     let (Some(Overlay::Form(form)), Ask::Would(act)) = (&mut model.overlay, asked) else { return };
-    let Act::Run(request) = &**act else { return };
-    let Some(waiting) = form.waiting.take_if(|waiting| waiting == &**request) else { return };
+    let Some(waiting) = form.waiting.take_if(|waiting| waiting == &**act) else { return };
     form.plan = Some((waiting, answer));
 }
 

@@ -233,6 +233,7 @@ fn fold(model: &mut Model, open: bool) {
 /// them the same key, pressed again meanwhile, would be about the selected job.
 fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
     let mut jobs = model.subjects();
+    jobs.retain(|job| !job.is_queued());
     // Of a group those that failed: the others need nobody.
     let is_group = model.list.marked.is_empty() && !model.selected_members().is_empty();
     if is_group && jobs.iter().any(|job| job.failure().is_some()) {
@@ -248,12 +249,14 @@ fn killable(job: &JobView) -> bool {
 }
 
 fn confirm_kill(model: &mut Model) {
-    let (can, ended): (Vec<_>, Vec<_>) =
-        model.subjects().into_iter().partition(|job| killable(job));
+    let (waiting, begun): (Vec<_>, Vec<_>) =
+        model.subjects().into_iter().partition(|job| job.is_queued());
+    let (can, ended): (Vec<_>, Vec<_>) = begun.into_iter().partition(|job| killable(job));
+    let waiting: Vec<JobId> = waiting.iter().map(|job| job.id.clone()).collect();
     let jobs: Vec<JobId> = can.iter().map(|job| job.id.clone()).collect();
     let ended: Vec<String> =
         ended.iter().map(|job| format!("{} ({})", job.label(), job.shown.status)).collect();
-    if jobs.is_empty() {
+    if jobs.is_empty() && waiting.is_empty() {
         if !ended.is_empty() {
             note(model, format!("Nothing to stop: {} has already ended.", ended.join(", ")));
         }
@@ -261,7 +264,10 @@ fn confirm_kill(model: &mut Model) {
     }
     let note =
         (!ended.is_empty()).then(|| format!("Already ended, left alone: {}", ended.join(", ")));
-    actions::confirm(model, Act::Kill(jobs.clone()), jobs, None, note);
+    let all = jobs.iter().chain(&waiting).cloned().collect();
+    let act =
+        if waiting.is_empty() { Act::Kill(jobs) } else { Act::TakeOut { waiting, kill: jobs } };
+    actions::confirm(model, act, all, None, note);
 }
 
 fn confirm_clean(model: &mut Model) {

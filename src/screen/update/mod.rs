@@ -11,7 +11,9 @@ mod list;
 mod log;
 mod mouse;
 mod page;
+mod queue;
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -98,6 +100,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             // What has failed stays marked: it can be tried again.
             if let Some(Act::Resume(job) | Act::Rerun(job)) = &act {
                 model.list.marked.remove(job);
+            }
+            if act.as_ref().is_some_and(Act::changes_queue) {
+                model.boards.queue.wanted = true;
             }
             if let Some(Act::Drain(_) | Act::Undrain(_)) = &act {
                 model.boards.targets.wanted = true;
@@ -191,10 +196,14 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
         (command, Context::Page | Context::Choice) => page::command(model, command),
         (command, Context::Log) => log::command(model, command),
         (command, Context::List | Context::Detail) => board::any(model, command)
+            .or_else(|| queue::command(model, command))
+            .or_else(|| queue::refuses(model, command).then(Vec::new))
             .or_else(|| actions::command(model, command))
             .unwrap_or_else(|| list::command(model, command)),
-        (command, Context::Targets | Context::Events | Context::Plan) => {
-            board::any(model, command).unwrap_or_else(|| board::command(model, command))
+        (command, Context::Targets | Context::Queue | Context::Events | Context::Plan) => {
+            board::any(model, command)
+                .or_else(|| queue::command(model, command))
+                .unwrap_or_else(|| board::command(model, command))
         }
         (
             command,
@@ -234,6 +243,8 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         (Ask::Targets, Err(problem)) => model.boards.targets.answered(Err(problem), now),
         (Ask::Figures, Ok(Answer::Figures(seen))) => model.boards.figures.answered(Ok(seen), now),
         (Ask::Figures, Err(problem)) => model.boards.figures.answered(Err(problem), now),
+        (Ask::Queue, Ok(Answer::Queue(seen))) => model.boards.queue.answered(Ok(seen), now),
+        (Ask::Queue, Err(problem)) => model.boards.queue.answered(Err(problem), now),
         (Ask::Events, Ok(Answer::Events(seen))) => model.boards.events.answered(Ok(seen), now),
         (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
         (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),
@@ -306,8 +317,9 @@ fn looked(model: &mut Model, snapshot: Snapshot) {
     model.list.widths = columns::natural_widths(&snapshot.jobs);
     model.traces.looked(&snapshot.jobs, model.now);
     model.snapshot = Some(snapshot);
+    model.boards.changed();
     list::rebuild(model, row);
-    let known: Vec<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
+    let known: HashSet<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
     model.list.marked.retain(|id| known.contains(id));
 }
 

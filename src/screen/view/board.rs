@@ -10,7 +10,7 @@ use super::{machines, status, style, words};
 use crate::model::facts::TargetState;
 use crate::model::job;
 use crate::model::time;
-use crate::model::view::MonitorHealth;
+use crate::model::view::{InQueue, JobView, MonitorHealth};
 use crate::ops::journal::Event;
 use crate::ops::preview::Entry;
 use crate::plan::board::{Row, Standing};
@@ -33,6 +33,14 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             );
             let total = targets.len();
             let grid = Grid { columns: TARGETS, rows, value: &value, nothing, total, titled };
+            grid::render(frame, model, area, &grid);
+        }
+        Tab::Queue => {
+            let value = |row: &BoardRow| model.jobs().get(row.at);
+            let nothing =
+                nothing(model, "Nothing waits. As in: tpu submit v4-8 -- python3 train.py");
+            let total = model.jobs().iter().filter(|job| job.is_queued()).count();
+            let grid = Grid { columns: QUEUE, rows, value: &value, nothing, total, titled };
             grid::render(frame, model, area, &grid);
         }
         Tab::Events => {
@@ -80,7 +88,11 @@ fn nothing(model: &Model, otherwise: &str) -> String {
 }
 
 fn idle(model: &Model) -> String {
-    let jobs = model.jobs().iter().filter(|job| job.leaf && job.shown.status.is_live()).count();
+    let jobs = model
+        .jobs()
+        .iter()
+        .filter(|job| job.leaf && job.shown.status.is_live() && !job.is_queued())
+        .count();
     let well = match jobs {
         0 => "Nothing is to be done: no job is live.".to_owned(),
         1 => "Nothing is to be done: one job is live, and it is well.".to_owned(),
@@ -131,6 +143,11 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
                     .unwrap_or_default(),
                 outside(&item.aliases.join(", ")),
             ])
+        }
+        Tab::Queue => {
+            let job = model.jobs().get(row.at)?;
+            let why = model.boards.why_waits(job).unwrap_or("it begins when its turn comes");
+            dotted([outside(&job.id.to_string()), outside(why)])
         }
         Tab::Events => {
             let event = model.boards.events.seen.as_ref()?.get(row.at)?;
@@ -290,6 +307,94 @@ fn event_role(kind: &str) -> Role {
         _ => Role::Base,
     }
 }
+
+/// The cell of something that waits.
+fn waiting(job: &JobView, cell: impl FnOnce(&InQueue) -> String) -> Line<'static> {
+    plain(&job.shown.queued.as_ref().map(cell).unwrap_or_default())
+}
+
+const QUEUE: &[GridColumn<JobView>] = &[
+    GridColumn {
+        head: "place",
+        least: 5,
+        most: 7,
+        keep: u8::MAX,
+        cell: |_, job| waiting(job, |queued| queued.position.to_string()),
+    },
+    GridColumn {
+        head: "queue",
+        least: 7,
+        most: 16,
+        keep: 100,
+        cell: |_, job| waiting(job, |queued| queued.queue.to_string()),
+    },
+    GridColumn {
+        head: "job",
+        least: 8,
+        most: 20,
+        keep: 210,
+        cell: |model, job| {
+            let id = match (model.everybody(), job.member) {
+                (true, _) => job.id.to_string(),
+                (false, _) => job.label(),
+            };
+            let members = match job.jobs() {
+                1 => String::new(),
+                several => format!(" ×{several}"),
+            };
+            plain(&format!("{id}{members}"))
+        },
+    },
+    GridColumn {
+        head: "name",
+        least: 6,
+        most: 20,
+        keep: 120,
+        cell: |_, job| {
+            let tags = job.tags.as_ref().map(|tags| format!("#{tags}"));
+            let words: Vec<String> = job.name.clone().into_iter().chain(tags).collect();
+            plain(&words.join(" "))
+        },
+    },
+    GridColumn {
+        head: "prio",
+        least: 4,
+        most: 4,
+        keep: 190,
+        cell: |_, job| waiting(job, |queued| queued.priority.to_string()),
+    },
+    GridColumn {
+        head: "status",
+        least: 8,
+        most: 8,
+        keep: 200,
+        cell: |model, job| {
+            let shown = status::of(job);
+            Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)))
+        },
+    },
+    GridColumn {
+        head: "wants",
+        least: 8,
+        most: 24,
+        keep: 150,
+        cell: |_, job| plain(&job.target_label),
+    },
+    GridColumn {
+        head: "waits",
+        least: 6,
+        most: 8,
+        keep: 140,
+        cell: |_, job| plain(&job.age_s.map(time::age).unwrap_or_default()),
+    },
+    GridColumn {
+        head: "why it waits",
+        least: 16,
+        most: 200,
+        keep: 180,
+        cell: |model, job| plain(model.boards.why_waits(job).unwrap_or_default()),
+    },
+];
 
 const EVENTS: &[GridColumn<Event>] = &[
     GridColumn {

@@ -69,7 +69,10 @@ pub const TABLE: &[Column] = &[
         most: 11,
         natural: Some(|job| {
             // The row of a group says how many members it has.
-            let group = 2 * usize::from(job.member.is_some());
+            let group = match job.jobs() {
+                1 => 2 * usize::from(job.member.is_some()),
+                several => 2 + several.to_string().len(),
+            };
             job.label().len() + group + 3 * usize::from(job.lineage.len() > 1)
         }),
         keep: 10,
@@ -120,6 +123,7 @@ pub const TABLE: &[Column] = &[
         // What changes from moment to moment takes always the same room.
         natural: Some(|job| match job.member {
             Some(_) => 34,
+            None if job.jobs() > 1 => 34,
             None => text::width(&status_text(job)).clamp(13, 21),
         }),
         keep: 11,
@@ -165,6 +169,9 @@ pub const TABLE: &[Column] = &[
         cell: |cell| {
             if cell.row.is_group() {
                 return Line::default();
+            }
+            if let Some(why) = cell.model.boards.why_waits(cell.job) {
+                return dim(cell, outside(why));
             }
             let newest = cell.job.tail.lines().rev().find(|line| !line.trim().is_empty());
             dim(cell, outside(newest.map_or("", |line| line.trim())))
@@ -287,7 +294,8 @@ fn members<'a>(cell: &'a Cell<'_>) -> impl Iterator<Item = &'a JobView> {
 
 fn window(cell: &Cell<'_>) -> Line<'static> {
     if cell.row.is_group() {
-        let many = span(format!(" ×{}", cell.row.members.len()), style(cell.model, Role::Dim));
+        let jobs: usize = members(cell).map(JobView::jobs).sum();
+        let many = span(format!(" ×{jobs}"), style(cell.model, Role::Dim));
         return Line::from(vec![Span::raw(cell.row.id.window.to_string()), many]);
     }
     let folded = match cell.row.folded {
@@ -324,6 +332,9 @@ fn shown_status(cell: &Cell<'_>) -> Line<'static> {
 /// Glyph and word, with the epoch of a job at work.
 fn status_text(job: &JobView) -> String {
     let shown = status::of(job);
+    if let Some(queued) = &job.shown.queued {
+        return format!("{} {}, place {}", shown.glyph, shown.word, queued.position);
+    }
     let epoch = job.shown.progress.epoch.filter(|_| shown.word == "running");
     let epoch = epoch.map(|at| format!(" ep {}", words::epoch(at))).unwrap_or_default();
     format!("{} {}{epoch}", shown.glyph, shown.word)
@@ -361,7 +372,7 @@ fn mean<'a>(members: impl Iterator<Item = &'a JobView>) -> Option<f64> {
         };
         is_known |= fraction.is_some();
         sum += fraction.unwrap_or_default();
-        all += 1;
+        all += job.jobs();
     }
     is_known.then(|| sum / all as f64)
 }

@@ -139,6 +139,16 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
                 .to_owned(),
             "Stop",
         ),
+        Act::TakeOut { waiting, kill } if kill.is_empty() => (
+            format!("Take {} out of the queue?", entries(waiting)),
+            "Nothing of that begins any more. What has begun by now is left alone.".to_owned(),
+            "Take out",
+        ),
+        Act::TakeOut { waiting, kill } => (
+            format!("Stop {}, and take {} out of the queue?", crate::text::counted(kill.len(), "job"), entries(waiting)),
+            "What waits is taken out first. Then the windows close; the records stay.".to_owned(),
+            "Stop",
+        ),
         Act::Clean(user) => (
             format!("Clean {jobs} of {}?", outside(user.as_str())),
             "Their windows are closed and their records go to the archive. Checkpoints and logs stay."
@@ -168,9 +178,18 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
         | Act::Tag(..)
         | Act::SetRule(..)
         | Act::Undrain(_)
+        | Act::Hold(_)
+        | Act::Release(_)
+        | Act::SetPriority(..)
+        | Act::MoveFirst(_)
+        | Act::Submit { .. }
         | Act::StartDaemon
         | Act::Run(_) => (format!("Go on with {jobs}?"), String::new(), "Yes"),
     }
+}
+
+fn entries(jobs: &[JobId]) -> String {
+    crate::text::counted(jobs.len(), "entry")
 }
 
 fn job_line(model: &Model, id: &JobId, name: &str) -> Line<'static> {
@@ -179,7 +198,12 @@ fn job_line(model: &Model, id: &JobId, name: &str) -> Line<'static> {
         return Line::from(format!("{window} is gone by now"));
     };
     let shown = status::of(job);
+    let members = match job.jobs() {
+        1 => String::new(),
+        several => crate::text::counted(several, "member"),
+    };
     let rest = dotted([
+        members,
         words::dir(job),
         outside(&job.target_label),
         job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default(),

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::model::groups;
 use crate::model::time;
-use crate::model::view::JobView;
+use crate::model::view::{InQueue, JobView};
 use crate::screen::keys::{Command, Context};
 use crate::screen::model::Model;
 use crate::screen::pane::PaneText;
@@ -63,20 +63,29 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     members.sort_by_key(|job| groups::urgency(job));
     let (Some(worst), Some(id)) = (members.first(), &model.list.selected) else { return };
     let number = if model.everybody() { id.to_string() } else { id.window.to_string() };
-    let many = format!("{} members", members.len());
+    let jobs: usize = members.iter().map(|job| job.jobs()).sum();
+    let many = format!("{jobs} members");
     let name = worst.name.clone().unwrap_or_default();
     let title = dotted([number, name, words::dir(worst), outside(&worst.target_label), many]);
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let base = style(model, Role::Base);
     let counts = groups::counts(members.iter().copied());
     let mut lines = vec![Line::from(span(counts, base)), Line::default()];
-    let widest = members.iter().map(|job| job.label().len()).max().unwrap_or_default();
+    let label = |job: &JobView| match job.jobs() {
+        1 => job.label(),
+        several => format!("×{several}"),
+    };
+    let widest =
+        members.iter().map(|job| crate::text::width(&label(job))).max().unwrap_or_default();
     for job in &members {
         let shown = status::of(job);
-        let progress = words::progress_with(job, model.traces.of(job));
+        let progress = match &job.shown.queued {
+            Some(queued) => waits(model, job, queued),
+            None => words::progress_with(job, model.traces.of(job)),
+        };
         let word = format!("{} {}", shown.glyph, shown.word);
         lines.push(Line::from(vec![
-            span(format!("{:<widest$}  ", job.label()), base),
+            span(format!("{:<widest$}  ", label(job)), base),
             span(word, style(model, shown.role)),
             span(if progress.is_empty() { progress } else { format!(" · {progress}") }, base),
         ]));
@@ -105,6 +114,7 @@ fn output(model: &Model, job: &JobView) -> PaneText {
 fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Line<'static> {
     let seen = model.live.text.is_some() || !job.tail.is_empty();
     let word = match (job.window_alive, seen) {
+        _ if job.is_queued() => "it has not begun",
         (Some(false), true) => "last output, it runs no more",
         (Some(false), false) => "it runs no more",
         (None, _) => "last output, it cannot be seen from here",
@@ -161,6 +171,9 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         let text = reason.as_ref().map(|reason| format!("{what}: {}", outside(reason)));
         lines.extend(text.iter().flat_map(|text| wrapped(text, style(model, Role::Unknown))));
     }
+    if let Some(queued) = &job.shown.queued {
+        lines.extend(wrapped(&waits(model, job, queued), base));
+    }
     if let Some(pending) = &job.shown.pending {
         let start = pending
             .expected_start
@@ -211,6 +224,16 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
     row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
     lines
+}
+
+/// Where something stands in its queue, how urgent it is, and why it does not begin.
+fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
+    dotted([
+        format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
+        format!("priority {}", queued.priority),
+        job.age_s.map(|age| format!("for {}", time::age(age))).unwrap_or_default(),
+        model.boards.why_waits(job).map(outside).unwrap_or_default(),
+    ])
 }
 
 /// Progress bar, loss and learning rate on one line.

@@ -17,6 +17,7 @@ use ratatui::text::{Line, Span};
 
 use super::spans::{cut, outside, skip, span, wrap};
 use super::{dialog, one_background, style};
+use crate::screen::message::Act;
 use crate::screen::model::{FIELDS, Form, Model};
 use crate::screen::theme::Role;
 use crate::text;
@@ -106,11 +107,11 @@ fn plan(model: &Model, form: &Form, width: usize) -> Vec<Line<'static>> {
             span(format!(" {rest}"), style(model, Role::Border)),
         ])
     };
-    let current = form.request().ok();
+    let current = form.act().ok();
     match &form.plan {
         _ if form.waiting.is_some() => vec![rule("plan: reading …")],
-        Some((request, answer)) => {
-            let same = current.as_ref() == Some(request);
+        Some((act, answer)) => {
+            let same = current.as_ref() == Some(act);
             let head = match (answer, same) {
                 (Ok(_), true) => "plan: Enter starts it",
                 (Ok(_), false) => "plan of before: Enter makes it anew",
@@ -133,6 +134,10 @@ fn plan(model: &Model, form: &Form, width: usize) -> Vec<Line<'static>> {
                         .iter()
                         .flat_map(|hint| wrap(&format!("→ {}", outside(hint)), width));
                     lines.extend(hint.map(Line::from));
+                    if matches!(act, Act::Run(_)) {
+                        let wait = "→ with `default` in the field queue it waits until it can";
+                        lines.extend(wrap(wait, width).into_iter().map(Line::from));
+                    }
                 }
             }
             lines

@@ -74,6 +74,7 @@ fn parts(model: &Model) -> Vec<Part> {
                 "running" => 12,
                 "unknown" => 11,
                 "starting" => 8,
+                "queued" => 7,
                 "finished" => 3,
                 _ => 2,
             };

@@ -72,6 +72,7 @@ fn context_title(context: Context) -> &'static str {
         Context::Detail => "in the detail",
         Context::Log => "in the log",
         Context::Targets => "in the targets",
+        Context::Queue => "in the queue",
         Context::Events => "in the events",
         Context::Plan => "in the plan",
         _ => "in the list",

@@ -1,7 +1,7 @@
 //! The list of jobs.
 //!
 //! ```text
-//! ┌[1 Jobs] 2 Targets  3 Events  4 Plan ──────────────┐
+//! ┌[1 Jobs] 2 Targets  3 Queue  4 Events  5 Plan ─────┐
 //! │  w   dir        tpu        status      progress   │
 //! │▸ 7+2 imagenet   v2-32-p2   ● running   ███░  31 % │
 //! └ 3 of 12 · /status:error · 1 error hidden ─ 1–3 of 9 ─┘

@@ -239,7 +239,7 @@ pub(super) fn is_silent(model: &Model, row: &Row) -> bool {
 
 /// What the processes of a live job have of their machine; nothing where that is not known.
 pub(super) fn of_job(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
-    let live = job.shown.status.is_live();
+    let live = job.shown.status.is_live() && !job.is_queued();
     let Some(figures) = figures(model, &job.target).filter(|_| live) else { return Vec::new() };
     let (age, is_silent) = as_of(figures, model);
     let line = |label: &str, words: Vec<String>, role: Role| {

@@ -2,6 +2,7 @@
 
 use super::{help, page};
 use crate::model::groups;
+use crate::model::view::JobView;
 use crate::screen::keys::Needs;
 use crate::screen::model::{Model, Overlay};
 use crate::screen::tabs::Tab;
@@ -18,6 +19,10 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
                 groups::of(job).is_some_and(|id| model.list.unfolded.contains(&id));
             job.lineage.len() > 1 || is_in_open_group || !model.selected_members().is_empty()
         }),
+        Needs::Waiting => match model.tab {
+            Tab::Queue => !model.boards.choosing(Tab::Queue).rows.is_empty(),
+            _ => model.subjects().into_iter().any(JobView::is_queued),
+        },
         Needs::Row => match model.tab {
             Tab::Jobs => model.selected().is_some(),
             tab => !model.boards.choosing(tab).rows.is_empty(),

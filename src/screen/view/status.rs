@@ -2,7 +2,7 @@
 
 use crate::model::facts::Phase;
 use crate::model::job::Status;
-use crate::model::view::{JobView, PENDING};
+use crate::model::view::{HELD, JobView, PENDING, QUEUED};
 use crate::screen::theme::Role;
 
 /// Glyph, role and word of one status.
@@ -16,10 +16,12 @@ pub(super) struct Shown {
 }
 
 /// The statuses that the header counts, in its order.
-pub(super) const COUNTED: [(&str, &str, Role); 7] = [
+pub(super) const COUNTED: [(&str, &str, Role); 9] = [
     ("●", "running", Role::Running),
     ("◌", "starting", Role::Starting),
     ("◌", PENDING, Role::Starting),
+    ("◇", QUEUED, Role::Starting),
+    ("■", HELD, Role::Warning),
     ("▲", "error", Role::Error),
     ("?", "unknown", Role::Unknown),
     ("✓", "finished", Role::Finished),
@@ -28,12 +30,14 @@ pub(super) const COUNTED: [(&str, &str, Role); 7] = [
 
 /// How many jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
 pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
-    let [mut running, mut starting, mut pending, mut error, mut unknown, mut finished, mut killed] =
-        [0; COUNTED.len()];
+    let [mut running, mut starting, mut pending, mut queued, mut held] = [0; 5];
+    let [mut error, mut unknown, mut finished, mut killed] = [0; 4];
     for job in jobs {
         let shown = &job.shown;
         let count = match shown.status {
             _ if shown.unknown.is_some() && shown.status.is_live() => &mut unknown,
+            _ if shown.queued.as_ref().is_some_and(|queued| queued.held) => &mut held,
+            _ if shown.queued.is_some() => &mut queued,
             _ if shown.pending.is_some() => &mut pending,
             Status::Unset | Status::Starting => &mut starting,
             Status::Running => &mut running,
@@ -43,9 +47,9 @@ pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
             // Another one goes on with it.
             Status::Resumed(_) | Status::Rerunned(_) => continue,
         };
-        *count += 1;
+        *count += job.jobs();
     }
-    [running, starting, pending, error, unknown, finished, killed]
+    [running, starting, pending, queued, held, error, unknown, finished, killed]
 }
 
 /// How a job's status looks.
@@ -57,6 +61,11 @@ pub(super) fn of(job: &JobView) -> Shown {
     let status = &job.shown.status;
     if job.shown.unknown.is_some() && status.is_live() {
         return looks("?", Role::Unknown, "unknown");
+    }
+    match &job.shown.queued {
+        Some(queued) if queued.held => return looks("■", Role::Warning, HELD),
+        Some(_) => return looks("◇", Role::Starting, QUEUED),
+        None => {}
     }
     if job.shown.pending.is_some() {
         return looks("◌", Role::Starting, job.shown.word());

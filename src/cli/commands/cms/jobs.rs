@@ -8,6 +8,7 @@ use crate::model::job::Status;
 use crate::model::view::{JobView, Snapshot};
 use crate::ops::cloudmesh::{self, jobset};
 use crate::ops::error::did_you_mean;
+use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::{counted, escape};
 use crate::wire::jobs::SnapshotDocument;
@@ -34,7 +35,8 @@ fn name_of(job: &JobView) -> String {
 fn listed(app: &App, choose: impl FnOnce(&mut Vec<JobView>)) -> Outcome {
     let ctx = app.ctx()?;
     let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
-    let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
+    let mut memory = snapshot::LookMemory::default();
+    let mut look = shown::look(ctx, &mut memory, &whose, WaitingMembers::Folded)?;
     look.orphans.clear();
     choose(&mut look.jobs);
     let waiting = waiting(app, ctx)?;
@@ -120,8 +122,10 @@ impl Chosen {
             Self::Theirs(state) => state,
         };
         match (state, &job.shown.status) {
-            // What is ready waits in a file, which nothing here does.
-            (ImportedState::Held | ImportedState::HeldWithoutTarget, _) => false,
+            (ImportedState::Held, _) => job.is_queued(),
+            // It waits in a file, which nothing here does.
+            (ImportedState::HeldWithoutTarget, _) => false,
+            (_, _) if job.is_queued() => false,
             (ImportedState::Finished, status) => *status == Status::Finished,
             (ImportedState::Killed, status) => matches!(status, Status::Killed(_)),
             (ImportedState::LookedFor, status) => status.is_live(),

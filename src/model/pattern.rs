@@ -112,9 +112,69 @@ fn numbers(list: &str, at: usize) -> Result<Vec<String>, BadPattern> {
     Ok(all)
 }
 
+/// Why an option has no value for each of several names.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadValues {
+    /// What was said is no pattern.
+    #[error(transparent)]
+    Pattern(#[from] BadPattern),
+    /// There are neither one value nor as many as names.
+    #[error("{values} values for {names} names")]
+    Count {
+        /// How many values there are.
+        values: usize,
+        /// For how many names.
+        names: usize,
+    },
+}
+
+/// The values of an option for so many names: one value is everybody's, as many as names are one for each, in their
+/// order. Values are written as names are: `out[0-1]` and `a,b` are two. A value that comes twice is not kept once, as a
+/// name is: `x,x` gives two names the same value.
+pub fn values(names: usize, said: &str) -> Result<Vec<String>, BadValues> {
+    let mut values = Vec::new();
+    for (at, part) in parts(said)? {
+        values.extend(product(part, at)?);
+        if values.len() > MOST {
+            return Err(
+                BadPattern { column: at + 1, what: format!("more than {MOST} values") }.into()
+            );
+        }
+    }
+    match values.as_slice() {
+        [one] => Ok(vec![one.clone(); names]),
+        _ if values.len() == names => Ok(values),
+        _ => Err(BadValues::Count { values: values.len(), names }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_everybodys_or_each_name_has_its_own() {
+        let all = |count, said| values(count, said).map(|all| all.join(" "));
+        for (count, said, expected) in [
+            (3, "ls", "ls ls ls"),
+            (2, "123,345", "123 345"),
+            (2, "out[0-1]", "out0 out1"),
+            (2, "x,x", "x x"),
+            (3, "gpu1,gpu1,gpu[2]", "gpu1 gpu1 gpu2"),
+            (1, "a", "a"),
+            (1, "a[7]", "a7"),
+        ] {
+            assert_eq!(all(count, said).unwrap(), expected, "{said} for {count}");
+        }
+        for (count, said, many) in [(2, "a,b,c", 3), (1, "a,b", 2), (3, "a[0-1]", 2), (3, "a,a", 2)]
+        {
+            assert_eq!(values(count, said), Err(BadValues::Count { values: many, names: count }));
+        }
+        for (said, column) in [("a[1-", 2), ("a,,b", 3), ("", 1), ("a[1-60000],b[1-60000]", 12)] {
+            let Err(BadValues::Pattern(bad)) = values(2, said) else { panic!("{said}") };
+            assert_eq!(bad.column, column, "{said}");
+        }
+    }
 
     /// What python-hostlist makes of them, from which people know these patterns.
     #[test]

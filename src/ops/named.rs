@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use crate::model::data::Data;
 use crate::model::ids::TargetName;
-use crate::model::pattern;
+use crate::model::pattern::{self, BadValues};
 use crate::model::target::Target;
+use crate::text::counted;
 
 use super::Error;
 use super::error::did_you_mean;
@@ -36,6 +37,20 @@ pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
 pub fn expanded(word: &str) -> Result<Vec<String>, Error> {
     pattern::names(word)
         .map_err(|error| Error::usage(format!("'{word}': {error}")).hint("as in gpu[01-04] or a,b"))
+}
+
+/// The values of an option for so many names: one is everybody's, as many as names are one for each.
+pub fn values_for(names: usize, option: &str, said: &str) -> Result<Vec<String>, Error> {
+    pattern::values(names, said).map_err(|error| match error {
+        BadValues::Pattern(error) => {
+            Error::usage(format!("--{option} '{said}': {error}")).hint("as in gpu[01-04] or a,b")
+        }
+        BadValues::Count { values, names } => {
+            let (values, names) = (counted(values, "value"), counted(names, "name"));
+            Error::usage(format!("--{option} has {values} for {names}"))
+                .hint("give one value for all, or one for each name, as in --name=z[0-1] --ip=a,b")
+        }
+    })
 }
 
 /// The targets that words name, each once, in their order.

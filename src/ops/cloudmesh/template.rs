@@ -4,11 +4,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::jobfile::cloudmesh::template::{self, Template};
-use crate::model::pattern;
-use crate::ops::named::expanded;
+use crate::ops::named::values_for;
 use crate::ops::{Ctx, Error, init};
 use crate::store::atomic;
-use crate::text::{counted, is_unsafe};
+use crate::text::is_unsafe;
 
 /// Mode of the file: it is its owner's to share.
 const MODE: u32 = 0o644;
@@ -24,16 +23,7 @@ pub fn for_each(
         return Ok(vec![None; names.len()]);
     };
     refuse_unsafe(said)?;
-    let values = if pattern::is_pattern(said) { expanded(said)? } else { vec![said.to_owned()] };
-    match values.as_slice() {
-        [one] => Ok(vec![Some(one.clone()); names.len()]),
-        _ if values.len() == names.len() => Ok(values.into_iter().map(Some).collect()),
-        _ => {
-            let (values, names) = (counted(values.len(), "value"), counted(names.len(), "name"));
-            Err(Error::usage(format!("--{option} has {values} for {names}"))
-                .hint("give one value for all, or one for each name, as in --name=z[0-1] --ip=a,b"))
-        }
-    }
+    Ok(values_for(names.len(), option, said)?.into_iter().map(Some).collect())
 }
 
 /// Refuses what would not stand on one line of a file, or what no terminal should see.

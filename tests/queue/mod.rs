@@ -1,6 +1,7 @@
 //! What waits begins when its turn comes: once, in an order that is told, within its limits, whoever dies meanwhile.
 
 mod after;
+mod archived;
 mod begins;
 mod edits;
 mod killed;

@@ -90,11 +90,12 @@ pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     })
 }
 
-/// Takes them out of the queue: nothing of them begins.
+/// Takes them out of the queue, into the archive: nothing of them begins.
 pub fn dequeue(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
-        drop(tx.data.queues_mut().take(id));
-        records::note(tx, id, "dequeued", "it was taken out of the queue and never began");
+        if let Some(entry) = tx.data.queues_mut().take(id) {
+            super::unbegun::archive(tx, &entry);
+        }
         Ok(())
     })
 }

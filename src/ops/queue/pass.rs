@@ -7,8 +7,8 @@ use crate::model::data::Data;
 use crate::model::entry::{Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
-use crate::model::job::{Job, Status};
-use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::job::Status;
+use crate::model::spec::JobSpec;
 use crate::model::target::{Machines, Target};
 use crate::model::time;
 use crate::ops::hosts::choose as hosts;
@@ -22,7 +22,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::Dependence;
 use super::field::Avoided;
-use super::{after, presence, standings};
+use super::{after, presence, standings, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -287,7 +287,7 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
             let Some(entry) = is_so.then(|| tx.data.queues_mut().take(&id)).flatten() else {
                 return Ok(());
             };
-            for mut job in never_begun(&tx.data, &entry) {
+            for mut job in unbegun::members(&tx.data, &entry) {
                 if job.member().is_some() {
                     job.windows_id = tx.data.next_number(&entry.user, None).unwrap_or(entry.number);
                 }
@@ -302,28 +302,6 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
         })?;
     }
     Ok(())
-}
-
-/// The records of what waited and never began.
-fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
-    let target = match &entry.spec.target {
-        TargetRequest::Named(name) => {
-            data.resolve_target(name).map_or_else(|| name.as_str().into(), |of| of.name)
-        }
-        TargetRequest::Any(any_of) => any_of.in_words().as_str().into(),
-    };
-    let user = data.user(&entry.user);
-    let dir = user.and_then(|user| user.dir(entry.spec.dir.unwrap_or(1))).unwrap_or_default();
-    let members: Vec<Option<u32>> = match &entry.spec.array {
-        None => vec![None],
-        Some(array) => array.indexes().iter().copied().map(Some).collect(),
-    };
-    let job = |member: Option<u32>| {
-        let mut job = Job::new(&entry.id(), target.clone(), dir.to_owned());
-        job.keep_spec(&entry.spec_of(member));
-        job
-    };
-    members.into_iter().map(job).collect()
 }
 
 /// What an entry keeps of the environment in which it was asked for.

@@ -7,6 +7,7 @@ mod edits;
 mod killed;
 mod limits;
 mod order;
+mod original;
 mod sweeps;
 
 use serde_json::{Value, json};

@@ -10,6 +10,7 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{
     Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
 };
+use crate::cli::console;
 use crate::cli::print::{Output, table};
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
@@ -134,14 +135,41 @@ pub(in crate::cli) fn submits(args: &QueueCommand) -> bool {
 /// `queue USER [DIR] [TYPES] …`. Whose turn it is needs no permission here: what waits begins where there is a place.
 fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
     let is_permission = |word: &String| word.starts_with("pm=");
-    let (permissions, words): (Vec<String>, Vec<String>) =
+    let (permissions, mut words): (Vec<String>, Vec<String>) =
         args.words.iter().cloned().partition(is_permission);
+    if args.ask_notes && !words.iter().any(|word| word.starts_with("ssn=")) {
+        if !app.may_ask() {
+            return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
+                .hint("give them: ssn=NOTES"));
+        }
+        words.push(format!("ssn={}", console::ask("Notes: ")?));
+    }
+    let notes: Vec<String> =
+        permissions.iter().map(|word| permission(word)).collect::<Result<_, _>>()?;
     let typed =
         Submit { words, log_stage: args.log_stage, no_tag: args.no_tag, ..Submit::default() };
-    let notes = permissions.into_iter().map(|word| {
-        format!("{word} is not needed: it begins on the first target that is free, whoever had it")
-    });
-    Ok(submit(app, &typed)?.notes(notes.collect::<Vec<_>>()))
+    Ok(submit(app, &typed)?.notes(notes))
+}
+
+/// What a permission of the original says, and that it is not needed: its first digit is about targets whose job has
+/// failed, its second about those whose job has finished; of each 1 is one's own, 2 another's, 3 both.
+fn permission(word: &str) -> Result<String, Error> {
+    const WHOSE: [&str; 4] = ["none", "your own", "others'", "everybody's"];
+    let digits: Vec<char> = word.trim_start_matches("pm=").chars().collect();
+    let whose = |digit: &char| WHOSE.get(digit.to_digit(10)? as usize);
+    let [failed, finished] = digits.as_slice() else { return Err(no_permission(word)) };
+    let (Some(failed), Some(finished)) = (whose(failed), whose(finished)) else {
+        return Err(no_permission(word));
+    };
+    Ok(format!(
+        "{word} is not needed (targets whose job has failed: {failed}; finished: {finished}): it begins on the first \
+         of its targets that is free, whoever had it"
+    ))
+}
+
+fn no_permission(word: &str) -> Error {
+    Error::usage(format!("{word}: a permission is two digits from 0 to 3"))
+        .hint("leave it out: it begins on the first target that is free; or as in pm=01")
 }
 
 /// What was said of a queue.

@@ -24,6 +24,10 @@ pub struct Submission {
     pub priority: Priority,
     /// Whether it is not to begin before somebody says so.
     pub is_held: bool,
+    /// Why it is held, if that is said.
+    pub held_for: Option<String>,
+    /// Whether its target may be one that nobody knows yet: it waits until somebody does.
+    pub is_target_later: bool,
     /// What has to end before.
     pub after: Vec<After>,
     /// Whether this process waits for it.
@@ -38,6 +42,8 @@ impl Default for Submission {
             queue: QueueName::usual(),
             priority: Priority::default(),
             is_held: false,
+            held_for: None,
+            is_target_later: false,
             after: Vec::new(),
             is_kept: false,
             sweep: None,
@@ -49,11 +55,8 @@ impl Default for Submission {
 /// beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
     check::may_wait(ctx, request)?;
-    if let TargetRequest::Named(name) = &request.spec.target {
-        named::resolve_target(&*ctx.data()?, name)?;
-    }
-    if let Some(wish) = Wish::of(request) {
-        now::possible(ctx, &wish)?;
+    if !how.is_target_later {
+        can_begin(ctx, request)?;
     }
     let env = kept(check::kept_environment(ctx));
     let owner = how.is_kept.then(|| lease::me(&ctx.env));
@@ -70,7 +73,8 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         }
         let number = tx.data.next_number(&request.user, None);
         let number = number.expect("the user was found above, in the same transaction");
-        let hold = |data: &Data| QueueHold { by: name_at_work(ctx, data), since: now, why: None };
+        let why = how.held_for.clone();
+        let hold = |data: &Data| QueueHold { by: name_at_work(ctx, data), since: now, why };
         let entry = QueueEntry {
             user: request.user.clone(),
             number,
@@ -94,6 +98,14 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
         records::note(tx, &id, "queued", format!("in {}", how.queue));
         Ok(id)
     })
+}
+
+/// Refuses what could begin nowhere that is known.
+fn can_begin(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
+    if let TargetRequest::Named(name) = &request.spec.target {
+        named::resolve_target(&*ctx.data()?, name)?;
+    }
+    Wish::of(request).map_or(Ok(()), |wish| now::possible(ctx, &wish))
 }
 
 /// Refuses a queue that is not there, or takes nothing new.

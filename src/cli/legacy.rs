@@ -148,6 +148,7 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["find"], "-del", "--deleted"),
     (&["find", "run"], "-a", "v*"),
     (&["find", "run"], "--all", "v*"),
+    (&["queue"], "all", "v*"),
     (&["apply", "applyy", "reapply"], "-norm", "--norm"),
     (SHOWING, "-nt", "--no-tags"),
     (SHOWING, "-z", "--zone"),
@@ -278,6 +279,7 @@ mod tests {
         assert_eq!(rewritten("monitor alice -dsv"), "monitor alice --show=dsv");
         assert_eq!(rewritten("run -apply v2-1 -q"), "run --apply v2-1 -q");
         assert_eq!(rewritten("kill -a"), "kill -a");
+        assert_eq!(rewritten("queue alice all -ssn"), "queue alice v* --ask-notes");
         assert_eq!(rewritten("-h -czw"), "help clear-zombie-windows");
     }
 

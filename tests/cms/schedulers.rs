@@ -111,3 +111,26 @@ fn fifo_multi_ignores_the_hosts_of_the_file() {
     wait(&env, &["b2", "b3"]);
     drop(env.tpu("kill b2 b3 -y").exits(0));
 }
+
+/// As Cloudmesh does it: the host that a job names comes first, and the policy is asked only where that is full.
+#[test]
+fn a_job_whose_own_host_is_full_begins_on_another_of_the_jobset() {
+    let Some(lab) = crate::hosts::Lab::with(3, "--max-jobs 1") else { return };
+    let job = |name: &str| format!("      {name}: {{ip: h1, executable: sleep 1000}}\n");
+    let text = format!(
+        "cloudmesh:\n  jobset:\n    hosts:\n      h1: {{ip: h1}}\n      h2: {{ip: h2}}\n    jobs:\n{}{}{}",
+        job("g1"),
+        job("g2"),
+        job("g3")
+    );
+    crate::common::tmux::write_file(&lab.env.path("spec.yaml"), &text);
+    drop(lab.env.tpu("cms set jobset=spec.yaml").exits(0));
+    drop(lab.env.tpu("cms job add spec.yaml").exits(0));
+    let said = lab.env.tpu("cms job run").exits(0);
+    drop(said.says(&["g2: h1 is full, so it begins on one of h1, h2"]));
+    wait(&lab.env, &["g1", "g2"]);
+    let targets: Vec<_> = lab.env.jobs("alice").iter().map(|job| job["tpu"].clone()).collect();
+    assert_eq!(targets, ["h1", "h2"], "and on no host that is not in the jobset");
+    assert_eq!(waiting(&lab.env), ["g3"], "where all are full it waits");
+    drop(lab.env.tpu("kill --all -y").exits(0));
+}

@@ -44,6 +44,14 @@ fn fifo_runs_so_many_at_a_time_in_the_order_of_the_file_and_skips_those_without_
     drop(env.tpu("cms queue run fifo_multi --queue=night --hosts=me@localhost").exits(0));
     wait(&env, &["a2"]);
     drop(env.tpu("kill a2 -y").exits(0));
+    // Made ready again it names no host, as before.
+    drop(env.tpu("cms queue reset --queue=night --name=a2").exits(0));
+    drop(
+        env.tpu("cms queue run fifo --queue=night --max_parallel=2")
+            .exits(0)
+            .says(&["Nothing is ready"]),
+    );
+    assert_eq!(env.tpu("cms job list --status=undefined").exits(0).stdout.lines().count(), 2);
 }
 
 #[test]

@@ -64,8 +64,9 @@ fn enter(ctx: &Ctx, user: &UserName, spec: JobSpec, to: &Adding<'_>) -> Result<J
     let queue = spec.queue.clone().unwrap_or_else(|| to.queue.clone());
     let known = ctx.data()?.queues().queue(&queue).is_some();
     let queue = if known { queue } else { QueueName::usual() };
+    let how = ready::held(queue, &spec);
     let request = RunRequest { user: user.clone(), spec, on: None, force: false };
-    submit::enter(ctx, &request, &ready::held(queue, true))
+    submit::enter(ctx, &request, &how)
 }
 
 /// What a job that is over was to do.

@@ -141,8 +141,8 @@ fn add_one(ctx: &Ctx, data: &Data, job: &ImportedJob, to: &Adding<'_>) -> Result
     }
     let refused = names::refuse_as_job(&job.name, to.commands)
         .and_then(|()| names::refuse_for_job(data, user_of(data, user)?, &job.name));
+    let how = held(to.queue.clone(), &job_here.spec);
     let request = RunRequest { user: user.clone(), spec: job_here.spec, on: None, force: false };
-    let how = held(to.queue.clone(), job_here.has_place);
     match refused.and_then(|()| submit::enter(ctx, &request, &how)) {
         Ok(_) => Ok(JobFate::Added(job_here.notes)),
         // What it is can be mended; that the state cannot be written cannot.
@@ -151,8 +151,9 @@ fn add_one(ctx: &Ctx, data: &Data, job: &ImportedJob, to: &Adding<'_>) -> Result
     }
 }
 
-pub(super) fn held(queue: QueueName, has_place: bool) -> Submission {
-    let why = if has_place { READY } else { UNDEFINED };
+/// How a job of this specification waits: until somebody runs it.
+pub(super) fn held(queue: QueueName, spec: &JobSpec) -> Submission {
+    let why = if translate::has_place(spec) { READY } else { UNDEFINED };
     Submission {
         queue,
         is_held: true,

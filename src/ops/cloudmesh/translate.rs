@@ -30,8 +30,6 @@ const KEPT: &str = r#"cd && if [ -n "$4" ]; then . "$4" || exit; fi; mkdir -p --
 pub struct Translated {
     /// What it is to do.
     pub spec: JobSpec,
-    /// Whether somebody has said where.
-    pub has_place: bool,
     /// What a person should know.
     pub notes: Vec<String>,
 }
@@ -77,7 +75,12 @@ pub fn translate(data: &Data, job: &ImportedJob, among: &[String]) -> Option<Tra
         ask: Ask { gpus, ..Ask::default() },
         ..JobSpec::on(target)
     };
-    Some(Translated { spec, has_place: place.is_some() || !among.is_empty(), notes })
+    Some(Translated { spec, notes })
+}
+
+/// Whether somebody has said where a job is to run.
+pub fn has_place(spec: &JobSpec) -> bool {
+    !matches!(&spec.target, TargetRequest::Any(any_of) if any_of.among == [USUAL_CLUSTER])
 }
 
 /// The target that Cloudmesh means by a name or an address.

@@ -25,7 +25,7 @@ pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
 pub use cms::{
     CloudmeshFiles, Cms, CmsCluster, CmsClusterName, CmsClusterStep, CmsHostsStep, CmsIds, CmsJob,
-    CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueOptions, CmsQueueStep,
+    CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueJobs, CmsQueueRun, CmsQueueStep,
     CmsQueueWords, ForeignTool, ImportFrom,
 };
 pub use daemon::{Daemon, DaemonStep, MonitorLog};

@@ -254,7 +254,7 @@ pub(super) fn verb(command: Command) -> Verb {
             let kind: fn(Borrowing) -> Verb = match does {
                 CmsDoes::Look => looks,
                 CmsDoes::Change => changes,
-                CmsDoes::Kill => acts,
+                CmsDoes::Act => acts,
             };
             kind(Box::new(move |app: &App| cms::run(app, &args))).destroys_if(destroys)
         }

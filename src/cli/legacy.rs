@@ -74,9 +74,10 @@ pub const GONE: &[(&str, &str)] = &[
     ("rm-lock", "a reservation ends by itself; before that: tpu release TARGET"),
     (
         "dqr",
-        "let it begin before others: tpu priority W --first; elsewhere: tpu dequeue W, tpu run TARGET",
+        "let it begin before others: tpu priority W --first; on one target now: tpu dequeue W, tpu run TARGET",
     ),
-    ("upd-staging-info", "nothing has to be told: what waits begins by itself (tpu queue)"),
+    ("upd-staging-info", STAGING),
+    ("just_staging.sh", STAGING),
     ("cc", "copy it with: tpu cp PATH ZONE"),
     ("cca", "copy it with: tpu cp PATH ZONE"),
     ("register-web", "there is no web page; everything is on: tpu monitor"),
@@ -95,6 +96,9 @@ pub const GONE: &[(&str, &str)] = &[
     ("restart-run", "tpu restart TARGET, then tpu resume w=N"),
     ("rs", "tpu restart TARGET, then tpu resume w=N"),
 ];
+
+const STAGING: &str =
+    "tpu copies the code itself, and what waits begins by itself: tpu queue USER TYPE";
 
 const LOCKS: &str = "locks here die with whoever holds them; `tpu doctor` shows who holds one";
 
@@ -135,15 +139,16 @@ pub fn meant_flag(typed: &str) -> Option<&'static str> {
 const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["clean"], "-re", "--re"),
     (&["run", "resume", "rerun"], "-apply", "--apply"),
-    (&["run"], "-no-tag", "--no-tag"),
-    (&["run"], "-ssn", "--ask-notes"),
-    (&["run"], "--ssn", "--ask-notes"),
+    (&["run", "queue"], "-no-tag", "--no-tag"),
+    (&["run", "queue"], "-ssn", "--ask-notes"),
+    (&["run", "queue"], "--ssn", "--ask-notes"),
     (&["run"], "-auto", "--auto"),
     (&["run", "find"], "-norm", "--norm"),
     (&["run", "find"], "-pre", "--pre"),
     (&["find"], "-del", "--deleted"),
     (&["find", "run"], "-a", "v*"),
     (&["find", "run"], "--all", "v*"),
+    (&["queue"], "all", "v*"),
     (&["apply", "applyy", "reapply"], "-norm", "--norm"),
     (SHOWING, "-nt", "--no-tags"),
     (SHOWING, "-z", "--zone"),
@@ -274,6 +279,7 @@ mod tests {
         assert_eq!(rewritten("monitor alice -dsv"), "monitor alice --show=dsv");
         assert_eq!(rewritten("run -apply v2-1 -q"), "run --apply v2-1 -q");
         assert_eq!(rewritten("kill -a"), "kill -a");
+        assert_eq!(rewritten("queue alice all -ssn"), "queue alice v* --ask-notes");
         assert_eq!(rewritten("-h -czw"), "help clear-zombie-windows");
     }
 

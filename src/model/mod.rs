@@ -48,6 +48,7 @@ pub mod status;
 pub mod sweep;
 pub mod target;
 pub mod time;
+pub mod unbegun;
 mod user;
 pub mod variables;
 pub mod view;

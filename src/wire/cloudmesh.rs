@@ -6,8 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
-use crate::model::ids::UserName;
+use crate::model::ids::{JobNumber, UserName};
 use crate::ops::cloudmesh::import::{CloudmeshImport, HostFate, ImportedFile, PolicyFate};
+use crate::ops::cloudmesh::ready::JobFate;
+
+use super::jobs::{JobIdPart, JobPart};
 
 /// What became of files.
 #[derive(Serialize, JsonSchema)]
@@ -51,7 +54,7 @@ pub struct CloudmeshFilePart {
     pub hosts: Vec<CloudmeshHostPart>,
     /// The policy of its scheduler; null where it has none.
     pub policy: Option<CloudmeshPolicyPart>,
-    /// Its jobs. None of them is imported by this version.
+    /// Its jobs.
     pub jobs: Vec<CloudmeshJobPart>,
     /// What it says beside these.
     pub fields: Vec<ReadFieldPart>,
@@ -70,10 +73,13 @@ impl From<&ImportedFile> for CloudmeshFilePart {
                 PolicyFate::Nobody => "nobody",
             },
         });
-        let job = |job: &ImportedJob| CloudmeshJobPart {
+        let job = |(job, fate): (&ImportedJob, &JobFate)| CloudmeshJobPart {
             name: job.name.clone(),
             line: job.line,
             becomes: job.state.as_str(),
+            fate: fate.word(),
+            what: fate.in_words(&job.name),
+            notes: if let JobFate::Added(notes) = fate { notes.clone() } else { Vec::new() },
             fields: job.fields.iter().map(ReadFieldPart::from).collect(),
         };
         Self {
@@ -81,7 +87,7 @@ impl From<&ImportedFile> for CloudmeshFilePart {
             is: file.kind.in_words(),
             hosts: imported.each_host().map(CloudmeshHostPart::from).collect(),
             policy,
-            jobs: file.jobs.iter().map(job).collect(),
+            jobs: imported.each_job().map(job).collect(),
             fields: file.fields.iter().map(ReadFieldPart::from).collect(),
         }
     }
@@ -132,9 +138,17 @@ pub struct CloudmeshJobPart {
     pub name: String,
     /// The line on which it stands.
     pub line: u64,
-    /// What its state would become in a queue.
+    /// What its state means here.
     pub becomes: &'static str,
-    /// Every field, and what would become of it.
+    /// What became of it: added (it is held), known (it waits already), differs (the same, with other values, and is
+    /// left as it is), begun (it has begun here), over, at work (by its state, and left alone), refused, nobody (no user
+    /// is known whose it could be).
+    pub fate: &'static str,
+    /// The same in words.
+    pub what: String,
+    /// What keeps it from beginning as it is.
+    pub notes: Vec<String>,
+    /// Every field, and what becomes of it.
     pub fields: Vec<ReadFieldPart>,
 }
 
@@ -163,6 +177,50 @@ pub struct JobsetDocument<'a> {
     pub jobset: &'a Path,
     /// Whether it is there.
     pub is_there: bool,
+}
+
+/// Jobs that were added, run, made ready again or taken away, line by line.
+#[derive(Serialize, JsonSchema)]
+pub struct CmsJobsChangedDocument<'a> {
+    /// What became of each, for people.
+    pub said: &'a [String],
+    /// Those that have begun.
+    pub started: Vec<JobIdPart<'a>>,
+}
+
+/// The jobs that are here, those that wait, and those that stand in the jobset alone.
+#[derive(Serialize, JsonSchema)]
+pub struct CmsJobsDocument<'a> {
+    /// The jobs that have begun.
+    pub jobs: Vec<JobPart<'a>>,
+    /// Those that wait, ready ones too.
+    pub waiting: Vec<CmsWaitingPart<'a>>,
+    /// Those that stand in the jobset and are not here.
+    pub in_file: Vec<CmsInFilePart<'a>>,
+}
+
+/// A job that waits.
+#[derive(Serialize, JsonSchema)]
+pub struct CmsWaitingPart<'a> {
+    /// Whose it is.
+    pub user: &'a UserName,
+    /// Its number.
+    pub window: JobNumber,
+    /// Its name; null if it has none.
+    pub name: Option<&'a str>,
+    /// ready, undefined (it names no host), held (by somebody) or queued.
+    pub status: &'static str,
+    /// Where it is to run.
+    pub target: String,
+}
+
+/// A job that stands in the jobset alone.
+#[derive(Serialize, JsonSchema)]
+pub struct CmsInFilePart<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its state means here.
+    pub becomes: &'static str,
 }
 
 /// A jobset that was written to begin with.

@@ -10,7 +10,10 @@ use super::board::{
 };
 use super::classified::{PatternsDocument, VerdictDocument};
 use super::cleaned::{CleanedDocument, WouldCleanDocument};
-use super::cloudmesh::{CloudmeshDocument, JobsetDocument, PolicyDocument, TemplateDocument};
+use super::cloudmesh::{
+    CloudmeshDocument, CmsJobsChangedDocument, CmsJobsDocument, JobsetDocument, PolicyDocument,
+    TemplateDocument,
+};
 use super::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,
@@ -82,7 +85,7 @@ macro_rules! documents {
 }
 
 documents! {
-    SnapshotDocument<'_>: "check", "check-simp", "caj", "maj", "cms";
+    SnapshotDocument<'_>: "check", "check-simp", "caj", "maj";
     ExplainDocument<'_>: "explain";
     WaitDocument<'_>: "wait";
     LaunchedDocument<'_>: "run";
@@ -91,9 +94,9 @@ documents! {
     WaitPlanDocument<'_>: "run";
     SubmittedDocument<'_>: "submit", "queue";
     QueueDocument<'_>: "queue";
-    QueueChangedDocument<'_>: "queue";
+    QueueChangedDocument<'_>: "queue", "cms";
     QueueEntryDocument<'_>: "explain";
-    WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "requeue", "priority", "kill";
+    WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "requeue", "priority", "kill", "cms";
     SuccessorDocument<'_>: "resume", "rerun";
     SuccessorsDocument<'_>: "resume", "rerun";
     SuccessorPlanDocument<'_>: "resume", "rerun";
@@ -146,6 +149,8 @@ documents! {
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
     CloudmeshDocument: "import";
+    CmsJobsChangedDocument<'_>: "cms";
+    CmsJobsDocument<'_>: "cms";
     JobsetDocument<'_>: "cms";
     PolicyDocument<'_>: "cms";
     TemplateDocument<'_>: "cms";
@@ -189,7 +194,7 @@ documents! {
     DemoDocument: "demo";
     WelcomeDocument: "welcome";
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
-        "daemon-stop", "daemon-run", "sim", "launcher";
+        "daemon-stop", "daemon-run", "sim", "launcher", "cms";
     ScreenDocument: "monitor";
     EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run";
     ErrorDocument<'_>: "error";

@@ -1,4 +1,4 @@
-//! Each command as the manual prints it: what it does, or what it needs that there is not and what to type instead.
+//! Commands as the manual prints them: hosts, the scheduler, the page itself; and what is refused.
 
 use super::{host, lab};
 
@@ -42,46 +42,40 @@ fn hosts_and_the_scheduler_work_as_the_manual_prints_them() {
     assert!(env.tpu("cms job scheduler").exits(2).stderr.contains("--policy=random"));
 }
 
-/// Commands of the manual that need a queue, or a service.
-const REFUSED: [&str; 16] = [
-    "job add another.yaml",
-    "job add --name=z[0-1] --ip=123,345 --executable=ls --input=../data --output=a,b",
-    "job run",
-    "job run --name=ls_j",
-    "job reset --name=ls_j",
-    "job delete --name=ls_j",
-    "job --service start",
-    "job --service info",
-    "queue create --queue=default --experiment=./experiment",
-    "queue add --name=a[1-3] --command=hostname --host=j1 --gpu=0 --pyenv=v --log=l --shell=bash",
-    "queue run fifo --max_parallel=3 --timeout=10",
-    "queue run fifo_multi --hosts=u@a,u@b",
-    "queue reset --name=a1 --status=end",
-    "queue delete --name=a1",
-    "queue --service start --port=8000",
-    "job kill",
+/// What somebody types who forgets something, or who wants a service.
+const REFUSED: [(&str, i32, &str); 16] = [
+    ("job --service start", 2, "no REST service"),
+    ("job --service info", 2, "no REST service"),
+    ("queue --service start --port=8000", 2, "no REST service"),
+    ("job add", 2, "which jobs?"),
+    ("job add another.yaml --name=a", 2, "a file and --name"),
+    ("job add --name=run", 4, "it is a command"),
+    ("job add --name=123", 4, "'123' already means something"),
+    ("job add nowhere.yaml", 3, "cannot read"),
+    ("job run --name=ls_j", 3, "no job of alice is called 'ls_j'"),
+    ("job reset", 2, "which jobs?"),
+    ("job reset --name=ls_j", 3, "no job of alice is called 'ls_j'"),
+    ("job delete", 2, "which jobs?"),
+    ("job kill", 2, "which jobs?"),
+    ("queue run fifo", 2, "how many jobs at a time?"),
+    ("queue run fifo_multi --hosts=u@a,u@b", 3, "a is no host that is known here"),
+    ("queue add --queue=night --name=a --command=ls", 3, "there is no queue 'night'"),
 ];
 
 #[test]
-fn what_needs_a_queue_says_so_and_what_to_type_instead() {
+fn what_is_missing_is_said_and_nothing_is_changed() {
     let env = lab();
-    crate::common::tmux::write_file(&env.path("another.yaml"), "a:\n  executable: ls\n");
-    let before = env.data_bytes();
-    for line in REFUSED {
-        let said = env.tpu(&format!("cms {line}")).exits(2);
-        assert!(said.stdout.is_empty(), "{}", said.report());
-        let hint = said.stderr.lines().any(|line| line.starts_with("hint:"));
-        assert!(hint, "{}", said.report());
-        let reason = ["queue", "service", "which jobs"];
-        assert!(reason.iter().any(|word| said.stderr.contains(word)), "{}", said.report());
-        assert!(said.stderr.contains("tpu "), "{}", said.report());
-    }
-    assert_eq!(env.data_bytes(), before);
-    let said = env.tpu("cms job add spec.yaml").exits(2).stderr;
-    assert!(said.contains("1 job cannot be added"), "{said}");
     crate::common::tmux::write_file(&env.path("another.yaml"), "a:\n  name: b\n");
+    let before = env.data_bytes();
+    for (line, code, what) in REFUSED {
+        let said = env.tpu(&format!("cms {line}")).exits(code).says(&[what]);
+        let hint = said.stderr.lines().any(|line| line.starts_with("hint:"));
+        assert!(hint && said.stdout.is_empty(), "{}", said.report());
+    }
     let said = env.tpu("cms job add another.yaml").exits(2).stderr;
     assert!(said.contains("another.yaml:2: a.name: 'b' stands below a"), "{said}");
+    assert_eq!(env.data_bytes(), before);
+    drop(env.tpu("cms job run").exits(0).says(&["Nothing is ready"]));
 }
 
 #[test]

@@ -24,9 +24,13 @@ fn values_are_zipped_or_repeated() {
         assert_eq!(value(job, "output"), output);
         assert_eq!(value(job, "input"), "../data", "one value is everybody's");
     }
-    let said = typed(&env, "add", &words).exits(2).stderr;
-    assert!(said.contains("2 jobs cannot be added") && said.contains("no queue"), "{said}");
-    assert!(said.contains("tpu run 345 --name z1 -- ls"), "{said}");
+    drop(typed(&env, "add", &words).exits(0));
+    let entries = env.data()["queue"]["entries"].clone();
+    for (job, ip, output) in [(0, "123", "a/z0.log"), (1, "345", "b/z1.log")] {
+        assert_eq!(entries[job]["target"], ip, "{entries}");
+        let command = entries[job]["command"].as_array().unwrap();
+        assert_eq!(command.last().unwrap(), output, "{entries}");
+    }
 }
 
 #[test]

@@ -51,14 +51,21 @@ fn jobs_are_listed_by_name_and_status_and_killed_by_a_pattern() {
 }
 
 #[test]
-fn the_jobs_of_the_jobset_are_said_to_be_in_its_file_alone() {
+fn the_jobs_of_the_jobset_that_are_not_here_are_listed_as_such() {
     let env = lab();
     drop(env.tpu("cms job set spec.yaml").exits(0));
     let said = env.tpu("cms job list").exits(0);
-    assert!(said.stdout.contains("No such jobs"), "{}", said.report());
     assert!(
-        said.stderr.contains("1 job of ") && said.stderr.contains("not imported"),
+        said.stdout.contains("ls_j") && said.stdout.contains("in the file"),
         "{}",
         said.report()
     );
+    assert!(said.stderr.contains("1 job in the jobset and not here"), "{}", said.report());
+    drop(env.tpu("import cloudmesh spec.yaml --no-probe").exits(0));
+    let said = env.tpu("cms job list").exits(0);
+    assert!(!said.stdout.contains("in the file"), "{}", said.report());
+    let row = said.stdout.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert_eq!(row, ["1", "ls_j", "ready", "juliet", "alice"]);
+    let document = env.tpu("cms job list --status=ready --json").exits(0).json();
+    assert_eq!(document["waiting"][0]["status"], "ready", "{document}");
 }

@@ -5,7 +5,7 @@ use crate::cli::json_schema::assert_described;
 use crate::common::tmux::write_file;
 
 /// Commands in an order in which each works, and the command that the schema calls them.
-const LINES: [(&str, &str); 17] = [
+const LINES: [(&str, &str); 29] = [
     ("import", "import cloudmesh spec.yaml lab-cluster.yaml a-queue.yaml --no-probe"),
     ("import", "import cloudmesh spec.yaml lab-cluster.yaml a-queue.yaml --no-probe"),
     ("cms", "cms set jobset=spec.yaml"),
@@ -18,6 +18,18 @@ const LINES: [(&str, &str); 17] = [
     ("cms", "cms job list"),
     ("cms", "cms job status"),
     ("cms", "cms job help"),
+    ("cms", "cms job add --name=z[0-1] --ip=localhost --executable=true"),
+    ("cms", "cms job run --name=z0"),
+    ("cms", "cms job kill --name=z1 -y"),
+    ("cms", "cms job reset --name=z1"),
+    ("cms", "cms job delete --name=z1 -y"),
+    ("cms", "cms queue create --queue=night"),
+    ("cms", "cms queue add --queue=night --name=q[1-2] --command=true --host=localhost"),
+    ("cms", "cms queue info"),
+    ("cms", "cms queue run fifo --max_parallel=2 --queue=night"),
+    ("cms", "cms queue run fifo_multi --hosts=localhost --queue=night"),
+    ("cms", "cms queue reset --queue=night --name=q1 --status=done"),
+    ("cms", "cms queue delete --queue=night --name=ls_j -y"),
     ("cms", "cms cluster create"),
     ("cms", "cms cluster list"),
     ("cms", "cms cluster deactivate --id=j1"),
@@ -38,7 +50,7 @@ fn documents_are_described_and_a_dry_run_changes_nothing() {
         assert_eq!(kept(), before, "{line} --dry-run");
         assert_described(command, &env.tpu(&format!("{line} --json")).exits(0).json());
     }
-    let refused = env.tpu("cms job run --name=ls_j --json").exits(2);
+    let refused = env.tpu("cms job run --name=nobody --json").exits(3);
     let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
     assert_described("error", &error);
     assert!(refused.stdout.is_empty());

@@ -1,5 +1,4 @@
-//! The jobset of the manual is taken over: its hosts with what they allow, its policy; its jobs are listed field by
-//! field and said not to be imported.
+//! The jobset of the manual is taken over: its hosts with what they allow, its policy, and its job, which is held.
 
 use serde_json::json;
 
@@ -9,7 +8,7 @@ use super::{becomes, host, lab};
 fn the_jobset_of_the_manual_becomes_hosts_and_a_policy() {
     let env = lab();
     let said = env.tpu("import cloudmesh spec.yaml --no-probe --json").exits(0);
-    assert!(said.stderr.contains("1 job of these files is not imported"), "{}", said.report());
+    assert!(said.stderr.contains("nothing begins by an import"), "{}", said.report());
     let file = &said.json()["files"][0];
     assert_eq!(file["is"], "a jobset");
     for (place, name, cpus, jobs, counter) in
@@ -36,9 +35,15 @@ fn the_jobset_of_the_manual_becomes_hosts_and_a_policy() {
 
     let job = &file["jobs"][0];
     assert_eq!((&job["name"], &job["becomes"]), (&json!("ls_j"), &json!("held")));
+    assert_eq!(job["fate"], "added");
     assert_eq!(job["fields"].as_array().unwrap().len(), 12, "every field is listed: {job}");
     assert!(becomes(job, "gpu").contains("blank") && becomes(job, "arguments").contains("blank"));
-    assert_eq!(env.data()["users"]["alice"]["job_data"], json!([]));
+    assert_eq!(env.data()["users"]["alice"]["job_data"], json!([]), "nothing has begun");
+    let entry = env.data()["queue"]["entries"][0].clone();
+    assert_eq!((&entry["name"], &entry["target"]), (&json!("ls_j"), &json!("juliet")));
+    assert_eq!((&entry["user"], &entry["held"]["by"]), (&json!("alice"), &json!("alice")));
+    let command = entry["command"].as_array().unwrap();
+    assert!(command.contains(&json!("python test.py")) && command.contains(&json!("bash")));
 }
 
 #[test]
@@ -51,6 +56,8 @@ fn a_policy_is_nobodys_where_no_user_is_named() {
     for user in ["alice", "bob"] {
         assert!(env.data()["users"][user]["settings"]["policy"].is_null());
     }
+    assert_eq!(said["files"][0]["jobs"][0]["fate"], "nobody");
+    assert_eq!(env.queued(), 0);
     drop(env.tpu("import cloudmesh spec.yaml --no-probe --user bob").exits(0));
     assert_eq!(env.data()["users"]["bob"]["settings"]["policy"], "smart");
 }

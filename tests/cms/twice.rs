@@ -19,6 +19,7 @@ fn importing_twice_changes_nothing() {
     });
     assert_eq!(fates.collect::<Vec<_>>(), ["known"; 4], "{again}");
     assert_eq!(again["files"][0]["policy"]["fate"], "known");
+    assert_eq!(again["files"][0]["jobs"][0]["fate"], "known");
     let said = env.tpu("import cloudmesh spec.yaml --no-probe").exits(0).stdout;
     assert!(said.contains("Nothing is other than before."), "{said}");
 }

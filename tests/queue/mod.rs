@@ -1,6 +1,7 @@
 //! What waits begins when its turn comes: once, in an order that is told, within its limits, whoever dies meanwhile.
 
 mod after;
+mod archived;
 mod asked;
 mod begins;
 mod edits;
@@ -8,6 +9,7 @@ mod killed;
 mod limits;
 mod names;
 mod order;
+mod original;
 mod requeue;
 mod shown;
 mod staged;

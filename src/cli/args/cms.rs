@@ -57,8 +57,10 @@ pub enum CmsPart {
         after_help = "Examples:\n  tpu cms job list --status=ready\n  tpu cms job scheduler --policy=random"
     )]
     Job(CmsJob),
-    /// Queues of jobs: those that are here can be looked at
-    #[command(after_help = "Examples:\n  tpu cms queue info\n  tpu cms queue refresh")]
+    /// Queues of jobs
+    #[command(
+        after_help = "Examples:\n  tpu cms queue add --name='a[1-3]' --command=hostname --host=j1\n  tpu cms queue run fifo --max_parallel=2"
+    )]
     Queue(CmsQueue),
     /// Clusters of hosts, which are pools here
     #[command(
@@ -100,7 +102,7 @@ pub enum CmsJobStep {
         #[command(flatten)]
         fields: CmsJobFields,
     },
-    /// Add jobs, which needs a queue
+    /// Add jobs, which are ready then: `run` starts them
     Add {
         /// A file of jobs
         file: Option<String>,
@@ -122,13 +124,13 @@ pub enum CmsJobStep {
     },
     /// List jobs by their status
     Status,
-    /// Start jobs, which needs a queue
+    /// Start jobs that are ready
     Run(CmsNames),
     /// Stop jobs
     Kill(CmsNames),
-    /// Make jobs ready again, which needs a queue
+    /// Make jobs ready again
     Reset(CmsNames),
-    /// Take jobs out, which needs a queue
+    /// Take jobs away; those at work are stopped first
     Delete(CmsNames),
     /// Add hosts
     Hosts {
@@ -239,86 +241,105 @@ pub struct CmsQueue {
 /// What Cloudmesh does with queues.
 #[derive(Debug, Subcommand)]
 pub enum CmsQueueStep {
-    /// Make a queue, which there is none of
+    /// Make a queue
     Create(CmsQueueWords),
     /// List jobs
     #[command(alias = "list")]
     Info(CmsQueueWords),
     /// Look at jobs anew, which every list does
     Refresh(CmsQueueWords),
-    /// Add jobs, which needs a queue
-    Add(CmsQueueWords),
-    /// Take jobs out, which needs a queue
+    /// Add jobs, which are ready then: `run` starts them
+    Add(CmsQueueJobs),
+    /// Take jobs away; those at work are stopped first
     Delete(CmsQueueWords),
-    /// Start the jobs of a queue, which needs one
-    Run(CmsQueueWords),
-    /// Make jobs ready again, which needs a queue
+    /// Start the jobs of a queue: `fifo` where they say, `fifo_multi` on any of some hosts
+    Run(CmsQueueRun),
+    /// Make jobs ready again
     Reset(CmsQueueWords),
 }
 
-/// What Cloudmesh says of queues: understood, so that what is needed instead can be said.
+/// Which queue and which of its jobs.
 #[derive(Debug, Args)]
 pub struct CmsQueueWords {
-    /// `fifo` or `fifo_multi`
-    #[arg(value_parser = ["fifo", "fifo_multi"])]
-    pub scheduler: Option<String>,
-    /// The queue
+    /// The queue [default: default]
     #[arg(long, value_name = "NAME")]
     pub queue: Option<String>,
-    /// Its directory
-    #[arg(long, value_name = "PATH")]
-    pub experiment: Option<String>,
     /// Jobs
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What they run
-    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
-    pub command: Option<String>,
-    /// Where they run
-    #[arg(long, value_name = "HOST")]
-    pub host: Option<String>,
-    /// Options of which nothing depends here.
-    #[command(flatten)]
-    pub others: CmsQueueOptions,
-}
-
-/// Options of queues that change nothing here.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Understood, without effect")]
-pub struct CmsQueueOptions {
-    /// Input
-    #[arg(long, value_name = "PATH")]
-    pub input: Option<String>,
-    /// Output
-    #[arg(long, value_name = "PATH")]
-    pub output: Option<String>,
-    /// State
+    /// Those of this state
     #[arg(long, value_name = "STATUS")]
     pub status: Option<String>,
-    /// GPUs
+    /// The directory of a queue, which has none here
+    #[arg(long, value_name = "PATH")]
+    pub experiment: Option<String>,
+}
+
+/// `cms queue add`.
+#[derive(Debug, Args)]
+pub struct CmsQueueJobs {
+    /// The queue [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub queue: Option<String>,
+    /// Where they run [default: ./experiment/NAME]
+    #[arg(long, value_name = "PATH")]
+    pub experiment: Option<String>,
+    /// Names of jobs, or patterns of names
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// What they run
+    #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub command: String,
+    /// The hosts on which they run
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// The files in which a copy of their output is kept [default: NAME.out]
+    #[arg(long, value_name = "PATH")]
+    pub output: Option<String>,
+    /// Their state [default: ready, without a host undefined]
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+    /// The GPUs that they want
     #[arg(long, value_name = "GPU")]
     pub gpu: Option<String>,
-    /// Shell
+    /// The shell that reads their commands [default: bash]
     #[arg(long, value_name = "SHELL")]
     pub shell: Option<String>,
-    /// Log
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<String>,
-    /// Python environment
+    /// The activate of a Python environment, read before
     #[arg(long, value_name = "FILE")]
     pub pyenv: Option<String>,
-    /// Jobs at a time
+    /// Input: nothing, as there
+    #[arg(long, value_name = "PATH")]
+    pub input: Option<String>,
+    /// Log: nothing, every job has one here
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<String>,
+}
+
+/// `cms queue run`.
+#[derive(Debug, Args)]
+pub struct CmsQueueRun {
+    /// `fifo` or `fifo_multi`
+    #[arg(value_parser = ["fifo", "fifo_multi"])]
+    pub scheduler: String,
+    /// The queue [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub queue: Option<String>,
+    /// Jobs at a time, of `fifo`
     #[arg(long = "max_parallel", value_name = "N")]
-    pub max_parallel: Option<String>,
-    /// Minutes until a silent host counts as gone
-    #[arg(long, value_name = "MINUTES")]
-    pub timeout: Option<String>,
-    /// Hosts
+    pub max_parallel: Option<u32>,
+    /// Hosts, of `fifo_multi`
     #[arg(long, value_name = "USER@HOST,…")]
     pub hosts: Option<String>,
-    /// A cluster
-    #[arg(long, value_name = "CLUSTER")]
+    /// A cluster of hosts, of `fifo_multi`
+    #[arg(long, value_name = "CLUSTER", conflicts_with = "hosts")]
     pub hostfile: Option<String>,
+    /// Minutes until a silent host counts as gone: nothing here
+    #[arg(long, value_name = "MINUTES")]
+    pub timeout: Option<String>,
+    /// The directory of a queue, which has none here
+    #[arg(long, value_name = "PATH")]
+    pub experiment: Option<String>,
 }
 
 /// `cms cluster`.

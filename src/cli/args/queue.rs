@@ -76,6 +76,9 @@ pub struct QueueCommand {
     /// Do not use the notes as a tag
     #[arg(long)]
     pub no_tag: bool,
+    /// Ask for notes
+    #[arg(long)]
+    pub ask_notes: bool,
     /// What to do with it
     #[command(subcommand)]
     pub step: Option<QueueStep>,

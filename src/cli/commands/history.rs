@@ -5,6 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
 use crate::model::time::Zone;
+use crate::ops::called::JobWord;
 use crate::ops::journal::{self, Event};
 use crate::ops::selection;
 use crate::ops::whose::{About, Purpose};
@@ -27,9 +28,13 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
             let about = About { word: sorted.user, purpose: Purpose::Look, jobs: &jobs };
             (Some(requester.user(&data, &about)?), None)
         }
-        // One that was cleaned away has its events all the same.
+        // One that was cleaned away has its events all the same, and so has a group.
+        [JobWord::Number(number)] => {
+            let about = About { word: sorted.user, purpose: Purpose::Look, jobs: &jobs };
+            (Some(requester.user(&data, &about)?), Some(*number))
+        }
         jobs => {
-            let job = requester.one_number_of(&data, (sorted.user, jobs), Purpose::Look)?;
+            let job = requester.one_of(&data, (sorted.user, jobs), Purpose::Look)?;
             (Some(job.user), Some(job.window))
         }
     };

@@ -10,7 +10,8 @@ use crate::cli::print::Output;
 use crate::jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
 use crate::ops::cloudmesh::import::{self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate};
 use crate::ops::cloudmesh::place;
-use crate::text::{counted, escape};
+use crate::ops::cloudmesh::ready::JobFate;
+use crate::text::escape;
 use crate::wire::cloudmesh::CloudmeshDocument;
 
 use super::hosts::added_all_the_same;
@@ -43,14 +44,12 @@ fn cloudmesh(app: &App, args: &CloudmeshFiles) -> Outcome {
         Some(added_all_the_same(name.as_str(), why))
     });
     let mut notes: Vec<String> = silent.map(|note| escape(&note).into_owned()).collect();
-    let jobs: usize = import.files.iter().map(|file| file.file.jobs.len()).sum();
-    if jobs > 0 {
-        notes.push(format!(
-            "{} of these files {} not imported: this version has no queue to keep them in; start one yourself: \
-             tpu run HOST -- COMMAND",
-            counted(jobs, "job"),
-            if jobs == 1 { "is" } else { "are" },
-        ));
+    let fates = || import.files.iter().flat_map(|file| &file.jobs);
+    if fates().any(|fate| *fate == JobFate::Nobody) {
+        notes.push("whose are the jobs? say --user NAME, and import again".to_owned());
+    }
+    if fates().any(|fate| matches!(fate, JobFate::Added(_))) {
+        notes.push("nothing begins by an import: tpu cms job run starts what is ready".to_owned());
     }
     Ok(Output::new(format!("{text}{end}"), &CloudmeshDocument::from(&import)).notes(notes))
 }
@@ -67,8 +66,8 @@ fn of_file(imported: &ImportedFile) -> String {
     if let (Some(policy), Some(fate)) = (file.policy, &imported.policy) {
         let _ = writeln!(text, "  policy {}: {}", policy.as_str(), of_policy(fate));
     }
-    for job in &file.jobs {
-        text += &of_job(job);
+    for (job, fate) in imported.each_job() {
+        text += &of_job(job, fate);
     }
     text
 }
@@ -99,10 +98,14 @@ fn of_policy(fate: &PolicyFate) -> String {
     }
 }
 
-fn of_job(job: &ImportedJob) -> String {
+fn of_job(job: &ImportedJob, fate: &JobFate) -> String {
     let name = escape(&job.name);
-    let state = job.state.as_str();
-    format!("  job {name}: not imported; it would be {state}\n{}", fields("    ", &job.fields))
+    let what = fate.in_words(&job.name);
+    let mut text = format!("  job {name}: {}\n", escape(&what));
+    if let JobFate::Added(notes) = fate {
+        text.extend(notes.iter().map(|note| format!("    {}\n", escape(note))));
+    }
+    text + &fields("    ", &job.fields)
 }
 
 /// A line for each field: what stands there, and what became of it.

@@ -10,10 +10,11 @@ use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{
     Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
 };
+use crate::cli::console;
 use crate::cli::print::{Output, table};
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::ids::{JobId, QueueName, TargetName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
 use crate::model::time;
 use crate::ops::called::WaitingCalled;
@@ -172,14 +173,74 @@ pub(in crate::cli) fn submits(args: &QueueCommand) -> bool {
 /// `queue USER [DIR] [TYPES] …`. Whose turn it is needs no permission here: what waits begins where there is a place.
 fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
     let is_permission = |word: &String| word.starts_with("pm=");
-    let (permissions, words): (Vec<String>, Vec<String>) =
+    let (permissions, mut words): (Vec<String>, Vec<String>) =
         args.words.iter().cloned().partition(is_permission);
+    if args.ask_notes && !words.iter().any(|word| word.starts_with("ssn=")) {
+        if !app.may_ask() {
+            return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
+                .hint("give them: ssn=NOTES"));
+        }
+        words.push(format!("ssn={}", console::ask("Notes: ")?));
+    }
+    let notes: Vec<String> =
+        permissions.iter().map(|word| permission(word)).collect::<Result<_, _>>()?;
+    let data = app.ctx()?.data()?;
+    if let Some(zone) = words.iter().find(|word| is_zone(&data, word)) {
+        return Err(no_zone(&data, zone));
+    }
     let typed =
         Submit { words, log_stage: args.log_stage, no_tag: args.no_tag, ..Submit::default() };
-    let notes = permissions.into_iter().map(|word| {
-        format!("{word} is not needed: it begins on the first target that is free, whoever had it")
-    });
-    Ok(submit(app, &typed)?.notes(notes.collect::<Vec<_>>()))
+    Ok(submit(app, &typed)?.notes(notes))
+}
+
+/// Whether a word names a zone, a region or a continent, and no target or user.
+fn is_zone(data: &Data, word: &str) -> bool {
+    const CONTINENTS: [&str; 9] =
+        ["us", "eu", "europe", "asia", "northamerica", "southamerica", "australia", "me", "africa"];
+    let is_known =
+        data.resolve_target(word).is_some() || data.user(&UserName::from(word)).is_some();
+    let mut parts = word.split('-');
+    let is_continent = parts.next().is_some_and(|first| CONTINENTS.contains(&first));
+    let is_region =
+        parts.next().is_none_or(|region| region.ends_with(|c: char| c.is_ascii_digit()));
+    !is_known && is_continent && is_region || data.registry().zones().any(|(zone, _)| zone == word)
+}
+
+/// Jobs of the original could be kept to zones.
+fn no_zone(data: &Data, zone: &str) -> Error {
+    let is_there = |name: &&str| *name == zone || name.starts_with(&format!("{zone}-"));
+    let all = data.registry().zones();
+    let there = all.filter(|(name, _)| is_there(name)).flat_map(|(_, targets)| targets).take(3);
+    let there: Vec<&str> = there.map(TargetName::as_str).collect();
+    let hint = match there.as_slice() {
+        [] => "leave it out: it begins on the first target of its type that is free".to_owned(),
+        there => format!("leave it out, or name a target there: {}", there.join(", ")),
+    };
+    Error::usage(format!(
+        "{zone} is a zone: what waits is kept to types and targets, and to no zone"
+    ))
+    .hint(hint)
+}
+
+/// What a permission of the original says, and that it is not needed: its first digit is about targets whose job has
+/// failed, its second about those whose job has finished; of each 1 is one's own, 2 another's, 3 both.
+fn permission(word: &str) -> Result<String, Error> {
+    const WHOSE: [&str; 4] = ["none", "your own", "others'", "everybody's"];
+    let digits: Vec<char> = word.trim_start_matches("pm=").chars().collect();
+    let whose = |digit: &char| WHOSE.get(digit.to_digit(10)? as usize);
+    let [failed, finished] = digits.as_slice() else { return Err(no_permission(word)) };
+    let (Some(failed), Some(finished)) = (whose(failed), whose(finished)) else {
+        return Err(no_permission(word));
+    };
+    Ok(format!(
+        "{word} is not needed (targets whose job has failed: {failed}; finished: {finished}): it begins on the first \
+         of its targets that is free, whoever had it"
+    ))
+}
+
+fn no_permission(word: &str) -> Error {
+    Error::usage(format!("{word}: a permission is two digits from 0 to 3"))
+        .hint("leave it out: it begins on the first target that is free; or as in pm=01")
 }
 
 /// What was said of a queue.

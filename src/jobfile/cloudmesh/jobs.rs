@@ -33,7 +33,7 @@ pub struct ImportedJob {
     pub pyenv: Option<String>,
     /// What its state means here.
     pub state: ImportedState,
-    /// Every field, and what becomes of it once there is a queue.
+    /// Every field, and what becomes of it.
     pub fields: Vec<ReadField>,
 }
 
@@ -56,7 +56,7 @@ pub enum ImportedState {
     Failed,
     /// Its time was over.
     TimedOut,
-    /// It may be at work: it is looked for on its host, and never started again.
+    /// It may be at work: it is never started again by itself.
     LookedFor,
 }
 
@@ -71,7 +71,7 @@ words! {
         Lost: "error: lost",
         Failed: "error: unknown",
         TimedOut: "error: timeout",
-        LookedFor: "looked for on its host; without an answer unknown, never started again",
+        LookedFor: "left alone: it may be at work, and is never started again",
     }
 }
 
@@ -125,8 +125,8 @@ pub(super) fn read(key: &str, mut fields: Fields<'_>) -> Result<ImportedJob, Bad
         fields.becomes("status", state.as_str());
     }
     let gpus = read_gpus(&mut fields)?;
-    fields.text("submitted_to_ip", "where it is looked for, if it may be at work")?;
-    fields.text("pid", "nothing: its pid file on the host is asked")?;
+    fields.text("submitted_to_ip", "nothing: it says where it was once")?;
+    fields.text("pid", "nothing: tpu starts it anew or not at all")?;
     fields.text("last_probe_check", "nothing: tpu asks the machine itself")?;
     for field in DERIVED {
         fields.text(field, "nothing: tpu makes its own")?;
@@ -139,9 +139,9 @@ pub(super) fn read(key: &str, mut fields: Fields<'_>) -> Result<ImportedJob, Bad
         host,
         user: fields.text("user", "the account there")?,
         directory: fields.text("directory", "the directory in which it runs")?,
-        input: fields.text("input", "where its input is")?,
-        output: fields.text("output", "where its output goes")?,
-        log: fields.text("log", "where its states are read")?,
+        input: fields.text("input", "nothing, as there: its program knows where its input is")?,
+        output: fields.text("output", "where a copy of its output is kept")?,
+        log: fields.text("log", "nothing: every job has a log here")?,
         gpus,
         pyenv: fields.text("pyenv", "sourced before the command")?,
         state,

@@ -1,15 +1,16 @@
-//! Takes over what files of Cloudmesh say: hosts and clusters become hosts and pools, a policy the user's setting. All
-//! files together are one change, and what somebody has set here already stays. Jobs are handed on as they were read.
+//! Takes over what files of Cloudmesh say: hosts and clusters become hosts and pools, a policy the user's setting. Of all
+//! files together these are one change, and what somebody has set here already stays. Jobs that are ready are then held
+//! in our queue, each for itself: what is cut short in between is completed by the same import again.
 
 use std::path::PathBuf;
 
 use crate::jobfile::cloudmesh::{
-    CloudmeshFile, CloudmeshKind, ImportedHost, ImportedJob, ReadField,
+    CloudmeshFile, CloudmeshKind, ImportedHost, ImportedJob, ImportedState, ReadField,
 };
 use crate::model::capacity::Capacity;
 use crate::model::data::Data;
 use crate::model::host::Drained;
-use crate::model::ids::{TargetName, UserName};
+use crate::model::ids::{QueueName, TargetName, UserName};
 use crate::model::policy::Policy;
 use crate::model::settings::SettingOrigin;
 use crate::model::target::Registration;
@@ -17,8 +18,11 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::add::{self, NewHosts};
 use crate::ops::hosts::detect::Asked;
 use crate::ops::hosts::{Limit, Limits};
+use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, names};
+
+use super::ready::{self, Adding, JobFate};
 
 /// What became of a host of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +61,8 @@ pub struct ImportedFile {
     pub hosts: Vec<HostFate>,
     /// What became of its policy, where it has one.
     pub policy: Option<PolicyFate>,
+    /// What became of its jobs, in their order.
+    pub jobs: Vec<JobFate>,
 }
 
 /// What became of several.
@@ -73,7 +79,7 @@ pub struct CloudmeshImport {
 pub struct CloudmeshRequest<'a> {
     /// The files.
     pub paths: &'a [PathBuf],
-    /// Whose the policy becomes.
+    /// Whose the policy and the jobs become.
     pub user: Option<UserName>,
     /// Whether the new hosts are tried.
     pub is_asked: bool,
@@ -100,17 +106,61 @@ pub fn import(ctx: &Ctx, request: &CloudmeshRequest<'_>) -> Result<CloudmeshImpo
     let mut tried = Data::clone(&*ctx.data()?);
     let planned = settle(ctx, &mut tried, &files, request)?;
     let answers = if request.is_asked { asked(ctx, &tried, &planned)? } else { Vec::new() };
-    if !planned.iter().any(ImportedFile::changes) {
-        return Ok(CloudmeshImport { files: planned, answers });
+    let mut done = planned;
+    if done.iter().any(ImportedFile::changes) {
+        done = ctx.transact(|tx| {
+            let done = settle(ctx, &mut tx.data, &files, request)?;
+            for line in done.iter().flat_map(ImportedFile::edits) {
+                tx.edited(None, line);
+            }
+            Ok(done)
+        })?;
     }
-    let done = ctx.transact(|tx| {
-        let done = settle(ctx, &mut tx.data, &files, request)?;
-        for line in done.iter().flat_map(ImportedFile::edits) {
-            tx.edited(None, line);
-        }
-        Ok(done)
-    })?;
+    add_jobs(ctx, &tried, &mut done, request)?;
     Ok(CloudmeshImport { files: done, answers })
+}
+
+/// Holds the jobs of the files in our queue. `tried` is what is known when their hosts are taken over.
+fn add_jobs(
+    ctx: &Ctx,
+    tried: &Data,
+    files: &mut [ImportedFile],
+    request: &CloudmeshRequest<'_>,
+) -> Result<(), Error> {
+    let mut seen = Vec::new();
+    for imported in files {
+        let file = &imported.file;
+        let names: Vec<String> = file.hosts.iter().map(|host| host.name.clone()).collect();
+        let is_ready = |job: &ImportedJob| {
+            [ImportedState::Held, ImportedState::HeldWithoutTarget].contains(&job.state)
+        };
+        let queue = match &file.kind {
+            CloudmeshKind::Queue(name) if file.jobs.iter().any(is_ready) => made(ctx, name)?,
+            _ => QueueName::usual(),
+        };
+        let to = Adding {
+            user: request.user.as_ref(),
+            queue,
+            among: &names,
+            commands: request.commands,
+        };
+        // What the transaction above has changed is in it; what others have meanwhile is seen by each of the next.
+        let known = if ctx.store.is_dry_run() { tried.clone() } else { Data::clone(&*ctx.data()?) };
+        imported.jobs = ready::add(ctx, &known, (&file.jobs, &mut seen), &to)?;
+    }
+    Ok(())
+}
+
+/// The queue of this name, which is made where there is none.
+fn made(ctx: &Ctx, name: &str) -> Result<QueueName, Error> {
+    let name = QueueName::new(name.to_owned());
+    if ctx.data()?.queues().queue(&name).is_none() {
+        if ctx.store.is_dry_run() {
+            return Ok(QueueName::usual());
+        }
+        edit::create(ctx, &name, &QueueEdit::default())?;
+    }
+    Ok(name)
 }
 
 /// Says of a job that it cannot be called here what it is called in its file.
@@ -129,9 +179,15 @@ impl ImportedFile {
         self.file.hosts.iter().zip(&self.hosts)
     }
 
+    /// Its jobs, each with what became of it.
+    pub fn each_job(&self) -> impl Iterator<Item = (&ImportedJob, &JobFate)> {
+        self.file.jobs.iter().zip(&self.jobs)
+    }
+
     /// Whether anything is other than before.
     pub fn changes(&self) -> bool {
-        self.edits().next().is_some()
+        let is_new = |fate: &JobFate| matches!(fate, JobFate::Added(_));
+        self.edits().next().is_some() || self.jobs.iter().any(is_new)
     }
 
     /// What is other than before, for the journal.
@@ -189,7 +245,8 @@ fn settle(
         }
         let policy = file.policy.map(|policy| settle_policy(ctx, data, request, policy));
         let (path, file) = (path.clone(), file.clone());
-        all.push(ImportedFile { path, file, hosts: fates, policy: policy.transpose()? });
+        let policy = policy.transpose()?;
+        all.push(ImportedFile { path, file, hosts: fates, policy, jobs: Vec::new() });
     }
     Ok(all)
 }

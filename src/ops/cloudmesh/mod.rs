@@ -7,9 +7,12 @@ use crate::jobfile::cloudmesh::{self, CloudmeshFile, ImportedJob};
 use crate::jobfile::{BadFile, yaml};
 use crate::ops::{Ctx, Error};
 
+pub mod again;
 pub mod import;
 pub mod jobset;
+pub mod ready;
 pub mod template;
+pub mod translate;
 
 /// The place of a file as it was typed: `~/` is the home directory, for shells leave it as it is between quotes.
 pub fn place(ctx: &Ctx, typed: &str) -> Result<PathBuf, Error> {

@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::jobfile::cloudmesh::template::{self, Template};
+use crate::jobfile::cloudmesh::template::{self, Template, TemplateJob};
+use crate::jobfile::cloudmesh::{self, ImportedJob};
 use crate::ops::named::values_for;
 use crate::ops::{Ctx, Error, init};
 use crate::store::atomic;
@@ -24,6 +25,13 @@ pub fn for_each(
     };
     refuse_unsafe(said)?;
     Ok(values_for(names.len(), option, said)?.into_iter().map(Some).collect())
+}
+
+/// Jobs that options describe, as if they stood in a file: what is checked of those is checked of these.
+pub fn as_read(jobs: Vec<TemplateJob>) -> Result<Vec<ImportedJob>, Error> {
+    let text = template::text(&Template { jobs, ..Template::default() });
+    let read = cloudmesh::read("spec.yaml", &text);
+    read.map(|file| file.jobs).map_err(|bad| Error::usage(bad.what).hint(bad.hint))
 }
 
 /// Refuses what would not stand on one line of a file, or what no terminal should see.

@@ -90,13 +90,15 @@ pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     })
 }
 
-/// Takes them out of the queue: nothing of them begins.
+/// Takes them out of the queue, into the archive: nothing of them begins.
 pub fn dequeue(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
-        if let Some(of) = tx.data.queues_mut().take(id).and_then(|entry| entry.succeeds) {
-            forget_awaited(tx, &JobId::new(id.user.clone(), of.job));
+        if let Some(entry) = tx.data.queues_mut().take(id) {
+            if let Some(of) = entry.succeeds {
+                forget_awaited(tx, &JobId::new(id.user.clone(), of.job));
+            }
+            super::unbegun::archive(tx, &entry);
         }
-        records::note(tx, id, "dequeued", "it was taken out of the queue and never began");
         Ok(())
     })
 }

@@ -1,10 +1,11 @@
 //! Takes members of a group out of the queue, while others of it wait on.
 
 use crate::model::ids::JobId;
+use crate::model::member::Array;
 use crate::ops::called::WaitingCalled;
-use crate::ops::{Ctx, Error, records};
+use crate::ops::{Ctx, Error};
 
-use super::{edit, gone};
+use super::{edit, gone, unbegun};
 
 /// Takes out what is called: whole entries, or members of them. Nothing of that begins. One that has begun meanwhile is
 /// an error.
@@ -23,12 +24,13 @@ pub fn take_out(ctx: &Ctx, called: &[WaitingCalled]) -> Result<(), Error> {
                 let array = entry.spec.array.as_ref();
                 let array =
                     array.filter(|array| array.indexes().contains(index)).ok_or_else(gone)?;
-                match array.without(*index) {
+                let (rest, mut taken) = (array.without(*index), entry.clone());
+                taken.spec.array = Array::of([*index]);
+                match rest {
                     Some(rest) => entry.spec.array = Some(rest),
                     None => drop(queues.take(id)),
                 }
-                let text = format!("member {index} was taken out of the queue and never began");
-                records::note(tx, id, "dequeued", text);
+                unbegun::archive(tx, &taken);
             }
             Ok(())
         })?;

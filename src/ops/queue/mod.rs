@@ -1,10 +1,11 @@
 //! The queue: what is to be started waits here until there is a place for it.
 //!
 //! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
-//! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what is
-//! to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is there
-//! who would start it, [`shown`] how it looks in lists. Whoever starts something takes it out of the queue in the transaction that claims its attempt
-//! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
+//! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what
+//! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
+//! there who would start it, [`shown`] how it looks in lists, `unbegun` what is kept of what never began. Whoever starts something takes it out of the
+//! queue in the transaction that claims its attempt ([`hand_in`]): so it is started once, however many processes look
+//! at the queue at the same time.
 
 pub mod after;
 pub mod edit;
@@ -18,6 +19,7 @@ pub mod presence;
 pub mod requeue;
 pub mod shown;
 pub mod submit;
+mod unbegun;
 pub mod wanted;
 
 use std::collections::HashMap;

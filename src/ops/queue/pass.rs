@@ -7,9 +7,9 @@ use crate::model::data::Data;
 use crate::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
-use crate::model::job::{Job, Status};
+use crate::model::job::Status;
 use crate::model::member::Array;
-use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::spec::JobSpec;
 use crate::model::target::{Machines, Target};
 use crate::model::time;
 use crate::ops::hosts::choose as hosts;
@@ -24,7 +24,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::Dependence;
 use super::field::Avoided;
-use super::{after, limits, presence, standings};
+use super::{after, limits, presence, standings, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -303,7 +303,7 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
                 _ => drop(tx.data.queues_mut().take(&id)),
             }
             for (member, why) in ended {
-                let mut job = never_begun(&tx.data, &entry, member);
+                let mut job = unbegun::job(&tx.data, &entry, member);
                 if job.member().is_some() {
                     job.windows_id = tx.data.next_number(&entry.user, None).unwrap_or(entry.number);
                 }
@@ -329,21 +329,6 @@ fn hopeless(data: &Data, entry: &QueueEntry) -> Vec<(Option<u32>, String)> {
     }
     let never = after::each(data, entry).map(|each| each.never).unwrap_or_default();
     never.into_iter().map(|(index, why)| (Some(index), why)).collect()
-}
-
-/// The record of what waited and never began.
-fn never_begun(data: &Data, entry: &QueueEntry, member: Option<u32>) -> Job {
-    let target = match &entry.spec.target {
-        TargetRequest::Named(name) => {
-            data.resolve_target(name).map_or_else(|| name.as_str().into(), |of| of.name)
-        }
-        TargetRequest::Any(any_of) => any_of.in_words().as_str().into(),
-    };
-    let user = data.user(&entry.user);
-    let dir = user.and_then(|user| user.dir(entry.spec.dir.unwrap_or(1))).unwrap_or_default();
-    let mut job = Job::new(&entry.id(), target, dir.to_owned());
-    job.keep_spec(&entry.spec_of(member));
-    job
 }
 
 /// What an entry keeps of the environment in which it was asked for.

@@ -7,7 +7,7 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
-use crate::ops::launch::check::{self, Ready};
+use crate::ops::launch::check;
 use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, lease, named, names, records, stage, watch};
 use crate::store::Tx;
@@ -25,6 +25,10 @@ pub struct Submission {
     pub priority: Priority,
     /// Whether it is not to begin before somebody says so.
     pub is_held: bool,
+    /// Why it is held, if that is said.
+    pub held_for: Option<String>,
+    /// Whether its target may be one that nobody knows yet: it waits until somebody does.
+    pub is_target_later: bool,
     /// What has to end before.
     pub after: Vec<After>,
     /// Whether this process waits for it.
@@ -41,6 +45,8 @@ impl Default for Submission {
             queue: QueueName::usual(),
             priority: Priority::default(),
             is_held: false,
+            held_for: None,
+            is_target_later: false,
             after: Vec::new(),
             is_kept: false,
             sweep: None,
@@ -63,7 +69,10 @@ pub fn enter_all(
 ) -> Result<Vec<JobId>, Error> {
     let mut last = None;
     for request in requests {
-        last = Some((may_enter(ctx, request)?, &request.user));
+        last = Some((check::may_wait(ctx, request)?, &request.user));
+        if !how.is_target_later {
+            can_begin(ctx, request)?;
+        }
     }
     let Some((ready, user)) = last else { return Ok(Vec::new()) };
     let env = kept(check::kept_environment(ctx));
@@ -86,7 +95,11 @@ pub fn enter_all(
         }
         let number = tx.data.next_number(&request.user, None);
         let number = number.expect("the user was found above, in the same transaction");
-        let hold = |data: &Data| QueueHold { by: name_at_work(ctx, data), since: now, why: None };
+        let hold = |data: &Data| QueueHold {
+            by: name_at_work(ctx, data),
+            since: now,
+            why: how.held_for.clone(),
+        };
         let entry = QueueEntry {
             user: request.user.clone(),
             number,
@@ -122,14 +135,10 @@ pub fn enter_all(
     entered
 }
 
-/// Refuses what could begin nowhere, however long it waits.
-fn may_enter(ctx: &Ctx, request: &RunRequest) -> Result<Ready, Error> {
-    let ready = check::may_wait(ctx, request)?;
+/// Refuses what could begin nowhere that is known.
+fn can_begin(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
     if let TargetRequest::Named(name) = &request.spec.target {
         named::resolve_target(&*ctx.data()?, name)?;
     }
-    if let Some(wish) = Wish::of(request) {
-        now::possible(ctx, &wish)?;
-    }
-    Ok(ready)
+    Wish::of(request).map_or(Ok(()), |wish| now::possible(ctx, &wish))
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{CmsHostsStep, CmsJobStep, CmsNames, Kill, Many};
+use crate::cli::args::{CmsHostsStep, CmsJobStep};
 use crate::cli::commands::hosts::{self as hosts_cmds, limits_of};
-use crate::cli::commands::{kill, settings};
+use crate::cli::commands::settings;
 use crate::cli::print::Output;
 use crate::cli::print::table::columns;
 use crate::model::ids::UserName;
@@ -18,7 +18,7 @@ use crate::text::{counted, escape};
 use crate::wire::cloudmesh::{JobsetDocument, PolicyDocument};
 use crate::wire::hosts::HostsDocument;
 
-use super::{DELETE, RERUN, RUN, jobs, manual, needs_queue, template, user_at_work};
+use super::{changes, file, jobs, manual, template, user_at_work};
 
 /// `tpu cms job …`.
 pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
@@ -28,16 +28,16 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         CmsJobStep::Template { file, force, fields } => {
             template::write(app, file.as_deref(), *force, fields)
         }
-        CmsJobStep::Add { file, fields } => Err(template::add(app, file.as_deref(), fields)?),
+        CmsJobStep::Add { file, fields } => changes::add(app, file.as_deref(), fields),
         CmsJobStep::List { what: Some(_), .. } => list_hosts(app),
         CmsJobStep::List { what: None, name, status } => {
             jobs::list(app, name.as_deref(), status.as_deref())
         }
         CmsJobStep::Status => jobs::by_status(app),
-        CmsJobStep::Kill(names) => kill_jobs(app, names),
-        CmsJobStep::Run(names) => Err(needs_queue(&of(names, "cannot be run"), RUN)),
-        CmsJobStep::Reset(names) => Err(needs_queue(&of(names, "cannot be reset"), RERUN)),
-        CmsJobStep::Delete(names) => Err(needs_queue(&of(names, "cannot be deleted"), DELETE)),
+        CmsJobStep::Kill(names) => changes::kill(app, names),
+        CmsJobStep::Run(names) => changes::run(app, names),
+        CmsJobStep::Reset(names) => changes::reset(app, names),
+        CmsJobStep::Delete(names) => changes::delete(app, names),
         CmsJobStep::Hosts { step } => add_hosts(app, step),
         CmsJobStep::Scheduler { policy: Some(policy), .. } => {
             settings::set(app, &["policy".to_owned(), policy.clone()])
@@ -49,12 +49,6 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
             )),
         CmsJobStep::Help => Ok(manual::page()),
     }
-}
-
-/// The jobs that are meant, and what cannot be done with them.
-fn of(names: &CmsNames, what: &str) -> String {
-    let named = names.name.as_deref().map(|name| escape(name).into_owned());
-    format!("{} {what}", named.as_deref().unwrap_or("the jobs of a jobset"))
 }
 
 /// Whose jobset is meant; of nobody in particular where nobody is named.
@@ -102,7 +96,7 @@ fn set(app: &App, file: &str) -> Outcome {
     let is_there = jobset::remember(ctx, whose(app)?.as_ref(), &path)?;
     let shown = escape(&path.display().to_string()).into_owned();
     let next = if is_there {
-        format!("take its hosts over: tpu import cloudmesh {shown}")
+        format!("take its hosts and its jobs over: tpu import cloudmesh {shown}")
     } else {
         "it is not there yet: tpu cms job template writes it".to_owned()
     };
@@ -165,7 +159,7 @@ fn missing(ctx: &Ctx, user: Option<&UserName>, known: &[Host]) -> Result<Vec<Str
     }
     let file = match cloudmesh::read(ctx, &path) {
         Ok(file) => file,
-        Err(error) => return Ok(vec![jobs::unread(&error)]),
+        Err(error) => return Ok(vec![file::unread(&error)]),
     };
     let is_known = |name: &str| known.iter().any(|host| host.name.as_str() == name);
     let missing = file.hosts.iter().filter(|host| !is_known(&host.name));
@@ -220,13 +214,4 @@ fn scheduler(app: &App) -> Outcome {
     let origin = settings.origin("policy").to_string();
     let text = format!("policy: {policy}  ({})", escape(&origin));
     Ok(Output::new(text, &PolicyDocument { user: user.as_ref(), policy, origin }))
-}
-
-fn kill_jobs(app: &App, names: &CmsNames) -> Outcome {
-    let Some(name) = &names.name else {
-        return Err(Error::usage("which jobs?").hint(
-            "as in: tpu cms job kill --name=ls_j, or 'job[0-4]'; every job: tpu kill --all",
-        ));
-    };
-    kill::kill(app, &Kill { jobs: Many { words: vec![name.clone()], all: false }, force: false })
 }

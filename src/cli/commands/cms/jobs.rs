@@ -2,29 +2,31 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
+use crate::cli::commands::waiting::wants;
 use crate::cli::print::{Output, block, table::columns};
-use crate::jobfile::cloudmesh::ImportedState;
+use crate::jobfile::cloudmesh::{ImportedJob, ImportedState};
+use crate::model::data::Data;
+use crate::model::entry::QueueEntry;
 use crate::model::job::Status;
 use crate::model::view::{JobView, Snapshot};
-use crate::ops::cloudmesh::{self, jobset};
+use crate::ops::cloudmesh::ready::{self, READY, UNDEFINED};
 use crate::ops::error::did_you_mean;
-use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::{counted, escape};
-use crate::wire::jobs::SnapshotDocument;
+use crate::wire::cloudmesh::{CmsInFilePart, CmsJobsDocument, CmsWaitingPart};
+use crate::wire::jobs::JobPart;
+
+use super::file::jobset_of;
 
 /// `tpu cms job list [--name=TEXT] [--status=STATUS]`.
 pub(super) fn list(app: &App, name: Option<&str>, status: Option<&str>) -> Outcome {
     let status = status.map(known_status).transpose()?;
-    listed(app, |jobs| {
-        let called = |job: &JobView| name.is_none_or(|text| name_of(job).contains(text));
-        jobs.retain(|job| called(job) && status.as_ref().is_none_or(|of| of.holds(job)));
-    })
+    listed(app, name, status.as_ref(), false)
 }
 
 /// `tpu cms job status`.
 pub(super) fn by_status(app: &App) -> Outcome {
-    listed(app, |jobs| jobs.sort_by_key(|job| job.shown.word()))
+    listed(app, None, None, true)
 }
 
 /// What a job is called: its name, else its window.
@@ -32,62 +34,131 @@ fn name_of(job: &JobView) -> String {
     job.name.clone().unwrap_or_else(|| job.label())
 }
 
-fn listed(app: &App, choose: impl FnOnce(&mut Vec<JobView>)) -> Outcome {
-    let ctx = app.ctx()?;
-    let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
-    let mut memory = snapshot::LookMemory::default();
-    let mut look = shown::look(ctx, &mut memory, &whose, WaitingMembers::Folded)?;
-    look.orphans.clear();
-    choose(&mut look.jobs);
-    let waiting = waiting(app, ctx)?;
-    let text = || table(&look);
-    let output = Output::either(&app.global, text, || SnapshotDocument::from(&look));
-    Ok(output.notes(waiting))
+/// What waits is called by its name, else by its number.
+fn name_of_entry(entry: &QueueEntry) -> String {
+    entry.spec.name.clone().unwrap_or_else(|| entry.number.to_string())
 }
 
-fn table(look: &Snapshot) -> String {
-    if look.jobs.is_empty() {
+/// How what waits is called in the words of Cloudmesh, where it has one for it.
+fn word_of(entry: &QueueEntry) -> &'static str {
+    match entry.held.as_ref().map(|held| held.why.as_deref()) {
+        None => "queued",
+        Some(Some(READY)) => "ready",
+        Some(Some(UNDEFINED)) => "undefined",
+        Some(_) => "held",
+    }
+}
+
+fn listed(app: &App, name: Option<&str>, status: Option<&Chosen>, is_by_status: bool) -> Outcome {
+    let ctx = app.ctx()?;
+    let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
+    let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
+    let data = ctx.data()?;
+    let is_called = |called: &str| name.is_none_or(|text| called.contains(text));
+    let file = in_file(app, ctx, &data, &look)?;
+    look.jobs.retain(|job| is_called(&name_of(job)) && status.is_none_or(|of| of.holds(job)));
+    let entries = data.queues().entries.iter().filter(|entry| whose.includes(&entry.user));
+    let entries = entries.filter(|entry| {
+        is_called(&name_of_entry(entry)) && status.is_none_or(|of| of.holds_waiting(word_of(entry)))
+    });
+    let entries: Vec<&QueueEntry> = entries.collect();
+    let file: Vec<&ImportedJob> = file
+        .iter()
+        .filter(|job| is_called(&job.name) && status.is_none_or(|of| of.holds_in_file(job.state)))
+        .collect();
+    let of_jobs = look.jobs.iter().map(|job| (job.shown.word(), row(job)));
+    let of_entries = entries.iter().map(|entry| (word_of(entry), row_of_entry(entry)));
+    let of_file = file.iter().map(|job| (IN_FILE, row_of_file(job)));
+    let mut rows: Vec<(&str, [String; 5])> = of_jobs.chain(of_entries).chain(of_file).collect();
+    if is_by_status {
+        rows.sort_by_key(|(word, _)| *word);
+        look.jobs.sort_by_key(|job| job.shown.word());
+    }
+    let text = table(&rows);
+    let waiting: Vec<(&QueueEntry, String)> =
+        entries.iter().map(|entry| (*entry, wants(&entry.spec.target))).collect();
+    let document = CmsJobsDocument {
+        jobs: look.jobs.iter().map(JobPart::from).collect(),
+        waiting: waiting
+            .iter()
+            .map(|(entry, target)| CmsWaitingPart {
+                user: &entry.user,
+                window: entry.number,
+                name: entry.spec.name.as_deref(),
+                status: word_of(entry),
+                target: target.clone(),
+            })
+            .collect(),
+        in_file: file
+            .iter()
+            .map(|job| CmsInFilePart { name: &job.name, becomes: job.state.as_str() })
+            .collect(),
+    };
+    let mut notes = Vec::new();
+    if let Some(first) = file.first() {
+        notes.push(format!(
+            "{} in the jobset and not here, as {}: tpu import cloudmesh takes them over",
+            counted(file.len(), "job"),
+            escape(&first.name)
+        ));
+    }
+    Ok(Output::new(text, &document).notes(notes))
+}
+
+fn row(job: &JobView) -> [String; 5] {
+    [
+        escape(&name_of(job)).into_owned(),
+        block::status(job),
+        escape(&job.target_label).into_owned(),
+        escape(&job.configs).into_owned(),
+        escape(job.id.user.as_str()).into_owned(),
+    ]
+}
+
+fn row_of_entry(entry: &QueueEntry) -> [String; 5] {
+    [
+        escape(&name_of_entry(entry)).into_owned(),
+        word_of(entry).to_owned(),
+        escape(&wants(&entry.spec.target)).into_owned(),
+        String::new(),
+        escape(entry.user.as_str()).into_owned(),
+    ]
+}
+
+/// How a job is that stands in the jobset and nowhere else.
+const IN_FILE: &str = "in the file";
+
+fn row_of_file(job: &ImportedJob) -> [String; 5] {
+    [
+        escape(&job.name).into_owned(),
+        IN_FILE.to_owned(),
+        escape(job.host.as_deref().unwrap_or("-")).into_owned(),
+        String::new(),
+        String::new(),
+    ]
+}
+
+fn table(rows: &[(&str, [String; 5])]) -> String {
+    if rows.is_empty() {
         return "No such jobs.\n".to_owned();
     }
-    let row = |(number, job): (usize, &JobView)| {
-        vec![
-            (number + 1).to_string(),
-            escape(&name_of(job)).into_owned(),
-            block::status(job),
-            escape(&job.target_label).into_owned(),
-            escape(&job.configs).into_owned(),
-            escape(job.id.user.as_str()).into_owned(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = look.jobs.iter().enumerate().map(row).collect();
+    let numbered = rows.iter().enumerate().map(|(place, (_, row))| {
+        std::iter::once((place + 1).to_string()).chain(row.iter().cloned()).collect()
+    });
+    let rows: Vec<Vec<String>> = numbered.collect();
     columns(&["NUMBER", "JOBNAME", "JOBSTATUS", "REMOTEIP", "ARGUMENTS", "USER"], &rows)
 }
 
-/// What to say of the jobs of the jobset, which are in its file and nowhere else.
-fn waiting(app: &App, ctx: &Ctx) -> Result<Vec<String>, Error> {
-    let user = app.known_user(&*ctx.data()?);
-    let Some(path) = jobset::current(ctx, user.as_ref())? else { return Ok(Vec::new()) };
-    if ctx.store.disk().stat(&path).is_err() {
-        return Ok(Vec::new());
-    }
-    let jobs = match cloudmesh::read(ctx, &path) {
-        Ok(file) => file.jobs.len(),
-        Err(error) => return Ok(vec![unread(&error)]),
-    };
-    if jobs == 0 {
-        return Ok(Vec::new());
-    }
-    let (shown, are) = (path.display(), if jobs == 1 { "is" } else { "are" });
-    let note = format!(
-        "{} of {shown} {are} not imported, as this version has no queue: tpu import cloudmesh {shown} --dry-run",
-        counted(jobs, "job"),
-    );
-    Ok(vec![escape(&note).into_owned()])
-}
-
-/// What is said beside what is known here, where the jobset cannot be read.
-pub(super) fn unread(error: &Error) -> String {
-    escape(&format!("of the jobset nothing can be said: {}", error.message)).into_owned()
+/// The jobs of the jobset that are nobody's here.
+fn in_file(app: &App, ctx: &Ctx, data: &Data, look: &Snapshot) -> Result<Vec<ImportedJob>, Error> {
+    let user = app.known_user(data);
+    let Some(file) = jobset_of(ctx, user.as_ref())? else { return Ok(Vec::new()) };
+    let mut jobs = file.jobs;
+    jobs.retain(|job| {
+        let waits = user.as_ref().is_some_and(|user| ready::entry(data, user, &job.name).is_some());
+        !waits && !look.jobs.iter().any(|known| known.name.as_deref() == Some(&*job.name))
+    });
+    Ok(jobs)
 }
 
 /// A status by which jobs are chosen.
@@ -103,7 +174,7 @@ fn known_status(word: &str) -> Result<Chosen, Error> {
     if let Some((_, state)) = theirs {
         return Ok(Chosen::Theirs(*state));
     }
-    let ours: Vec<&str> = crate::model::view::Shown::words().collect();
+    let ours: Vec<&str> = crate::model::view::Shown::words().chain(WAITING).collect();
     if ours.contains(&word) {
         return Ok(Chosen::Ours(word.to_owned()));
     }
@@ -114,26 +185,46 @@ fn known_status(word: &str) -> Result<Chosen, Error> {
     })))
 }
 
+/// Our words for what waits.
+const WAITING: [&str; 2] = ["queued", "held"];
+
+/// Whether a job that has begun is in a state of Cloudmesh.
+pub(super) fn is_in(state: ImportedState, status: &Status) -> bool {
+    match (state, status) {
+        // What is ready has not begun.
+        (ImportedState::Held | ImportedState::HeldWithoutTarget, _) => false,
+        (ImportedState::Finished, status) => *status == Status::Finished,
+        (ImportedState::Killed, status) => matches!(status, Status::Killed(_)),
+        (ImportedState::LookedFor, status) => status.is_live(),
+        (state, Status::Error(kind)) => {
+            let word = state.as_str().strip_prefix("error: ").unwrap_or_default();
+            kind.as_str() == word || state == ImportedState::Failed
+        }
+        (_, _) => false,
+    }
+}
+
 impl Chosen {
     /// Whether a job is in that status.
     fn holds(&self, job: &JobView) -> bool {
-        let state = match self {
-            Self::Ours(word) => return job.shown.word() == word,
-            Self::Theirs(state) => state,
-        };
-        match (state, &job.shown.status) {
-            (ImportedState::Held, _) => job.is_queued(),
-            // It waits in a file, which nothing here does.
-            (ImportedState::HeldWithoutTarget, _) => false,
-            (_, _) if job.is_queued() => false,
-            (ImportedState::Finished, status) => *status == Status::Finished,
-            (ImportedState::Killed, status) => matches!(status, Status::Killed(_)),
-            (ImportedState::LookedFor, status) => status.is_live(),
-            (state, Status::Error(kind)) => {
-                let word = state.as_str().strip_prefix("error: ").unwrap_or_default();
-                kind.as_str() == word || *state == ImportedState::Failed
-            }
-            (_, _) => false,
+        match self {
+            Self::Ours(word) => job.shown.word() == word,
+            Self::Theirs(state) => is_in(*state, &job.shown.status),
         }
+    }
+
+    /// Whether something that waits is, by its word.
+    fn holds_waiting(&self, is: &str) -> bool {
+        match self {
+            Self::Ours(word) => is == word || word == "held" && is != "queued",
+            Self::Theirs(ImportedState::Held) => is == "ready",
+            Self::Theirs(ImportedState::HeldWithoutTarget) => is == "undefined",
+            Self::Theirs(_) => false,
+        }
+    }
+
+    /// Whether a job that stands in the file alone is.
+    fn holds_in_file(&self, is: ImportedState) -> bool {
+        matches!(self, Self::Theirs(state) if *state == is)
     }
 }

@@ -180,6 +180,8 @@ pub(crate) struct World {
     pub(crate) fleet: SimCloud,
     /// The cluster that is among the targets, if there is one.
     pub(crate) site: OnceLock<Arc<Site>>,
+    /// Where code is copied to on the real disk, in a world whose commands run on the machine itself.
+    pub(crate) roots: OnceLock<tempfile::TempDir>,
 }
 
 /// Ends a coroutine whose process has died.
@@ -266,7 +268,8 @@ impl World {
             still_until: Duration::ZERO,
             logs: None,
         };
-        Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet, site: OnceLock::new() })
+        let (state, site, roots) = (Mutex::new(state), OnceLock::new(), OnceLock::new());
+        Arc::new(Self { state, disk, cloud_disk, fleet, site, roots })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

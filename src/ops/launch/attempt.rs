@@ -327,7 +327,7 @@ pub(super) fn directory_name(id: &JobId, token: &LaunchToken, now: Timestamp) ->
 }
 
 /// Config arguments as the one string of the record; plain ones look as the original wrote them.
-fn quoted(configs: &[String]) -> String {
+pub(in crate::ops) fn quoted(configs: &[String]) -> String {
     let is_plain = |arg: &str| {
         !arg.is_empty()
             && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(c))

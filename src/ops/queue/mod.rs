@@ -65,7 +65,7 @@ fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec
         };
         Readiness { after, is_absent: !presence::counts(ctx, entry) }
     };
-    let at_work = limits::at_work(data, None);
+    let at_work = limits::at_work(data, &limits::over(ctx, data));
     plan::stand(queues, (at_work, &UserLimits::new()), &readiness, field, ctx.clock.now())
 }
 
@@ -101,7 +101,8 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     );
 }
 
-/// Refuses what somebody brings back past the limit of its queue. What its rule brings back has kept its place.
+/// Refuses what somebody brings back past the limit of its queue, or of its group while members of that wait. What its
+/// rule brings back has kept its place.
 pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     let Some(parent) = plan.parent.as_ref().filter(|parent| parent.reaction.is_none()) else {
         return Ok(());
@@ -109,7 +110,13 @@ pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     let queue = plan.spec.queue.as_ref().and_then(|name| data.queues().queue(name));
     let Some(queue) = queue.filter(|_| !plan.force) else { return Ok(()) };
     let id = JobId::new(plan.user.clone(), parent.window);
-    match plan::full(&queue, &limits::at_work(data, Some(&id))) {
+    let at_work = limits::at_work(data, &[id]);
+    let group = plan.spec.member.map(|member| JobId::new(plan.user.clone(), member.group));
+    let reached = match group.and_then(|group| data.queues().entry(&group)) {
+        Some(group) => plan::cap(group, &queue, &at_work, &UserLimits::new()),
+        None => plan::full(&queue, &at_work),
+    };
+    match reached {
         None => Ok(()),
         Some(cap) => Err(Error::refused(cap.to_string())
             .hint("wait until one of those has ended, raise the limit, or use --force")),
@@ -119,7 +126,7 @@ pub fn may_go_on(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
 /// more, and when a limit is reached.
 pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, group: Option<&Array>) -> Result<(), Error> {
-    let at_work = limits::at_work(&tx.data, None);
+    let at_work = limits::at_work(&tx.data, &turn.over);
     let queues = tx.data.queues();
     let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
     if let Some(hold) = &entry.held {

@@ -12,7 +12,8 @@ use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::model::time;
 use crate::ops::hosts::choose as hosts;
-use crate::ops::launch::attempt::Launched;
+use crate::ops::launch::attempt::{self, Launched};
+use crate::ops::launch::check;
 use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::{Ctx, Error, Kind, records, watch};
@@ -22,7 +23,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::Dependence;
 use super::field::Avoided;
-use super::{after, presence, standings};
+use super::{after, limits, presence, standings};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -73,6 +74,7 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
         after::forget_met(ctx)?;
         end_hopeless(ctx, &data, mine)?;
         let mut was_refused = false;
+        let over = limits::over(ctx, &data);
         for standing in standings(ctx, &data, &avoided)? {
             let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
             if !mine.includes(ctx, entry) {
@@ -81,7 +83,8 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
             let left = most.saturating_sub(passage.started.len());
             let starts = standing.starts.into_iter().take(left).collect();
             let standing = EntryStanding { starts, ..standing };
-            let (started, is_refused) = start_all(ctx, &data, entry, &standing, &mut avoided)?;
+            let (started, is_refused) =
+                start_all(ctx, &data, (entry, &over), &standing, &mut avoided)?;
             was_refused |= is_refused;
             let each = started.into_iter().map(|(launched, pick)| (entry.id(), launched, pick));
             passage.started.extend(each);
@@ -135,7 +138,7 @@ pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> 
 fn start_all(
     ctx: &Ctx,
     data: &Data,
-    entry: &QueueEntry,
+    (entry, over): (&QueueEntry, &[JobId]),
     standing: &EntryStanding<Vec<Pick>>,
     avoided: &mut Avoided,
 ) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
@@ -157,6 +160,7 @@ fn start_all(
             member: member.filter(|_| !is_whole_group),
             is_whole_group,
             passes: standing.passes.clone(),
+            over: over.to_vec(),
         };
         match start(ctx, data, entry, (picks, &turn), avoided) {
             Ok(started) if started.is_empty() => return Ok((all, true)),
@@ -320,7 +324,11 @@ fn never_begun(data: &Data, entry: &QueueEntry) -> Vec<Job> {
     };
     let job = |member: Option<u32>| {
         let mut job = Job::new(&entry.id(), target.clone(), dir.to_owned());
-        job.keep_spec(&entry.spec_of(member));
+        let spec = entry.spec_of(member);
+        job.keep_spec(&spec);
+        // What nobody can make arguments of any more is left out: it never ran with them.
+        let args = user.and_then(|user| check::arguments(user, &spec).ok());
+        job.extra_configs = args.map(|args| attempt::quoted(&args)).unwrap_or_default();
         job
     };
     members.into_iter().map(job).collect()

@@ -184,9 +184,17 @@ pub fn order(entries: &[QueueEntry]) -> Vec<usize> {
 /// The limit of a queue, if that is reached.
 pub fn full(queue: &Queue, at_work: &AtWork) -> Option<Cap> {
     let (name, most) = (&queue.name, queue.max_parallel?);
-    let held = at_work.queues.get(name).cloned().unwrap_or_default();
-    let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-    is_reached.then(|| Cap { of: CapOf::Queue(name.clone()), most, held })
+    let held = at_work.queues.get(name);
+    is_reached(held, most).then(|| Cap {
+        of: CapOf::Queue(name.clone()),
+        most,
+        held: held.cloned().unwrap_or_default(),
+    })
+}
+
+/// Whether as many are at work as may be.
+fn is_reached(held: Option<&Vec<JobId>>, most: u32) -> bool {
+    held.map_or(0, Vec::len) >= usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 /// The limit that keeps the next job of an entry from beginning, if one does.
@@ -197,9 +205,12 @@ pub fn cap(
     limits: &UserLimits,
 ) -> Option<Cap> {
     let reached = |held: Option<&Vec<JobId>>, most: Option<u32>, of: &dyn Fn() -> CapOf| {
-        let (held, most) = (held.cloned().unwrap_or_default(), most?);
-        let is_reached = held.len() >= usize::try_from(most).unwrap_or(usize::MAX);
-        is_reached.then(|| Cap { of: of(), most, held })
+        let most = most?;
+        is_reached(held, most).then(|| Cap {
+            of: of(),
+            most,
+            held: held.cloned().unwrap_or_default(),
+        })
     };
     let group = entry.id();
     let at_once = entry.spec.array.as_ref().and_then(Array::at_once);

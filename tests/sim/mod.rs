@@ -21,6 +21,7 @@ mod line;
 mod lineages;
 mod observer;
 mod promises;
+mod queue_days;
 mod queues;
 mod run;
 mod slurm;
@@ -196,6 +197,34 @@ fn lineages_as_asked() {
     let clock = SystemClock::new();
     let told = come_back(0..asked.div_ceil(lineages::EACH as u64), UNOPENED, lineages::EACH);
     println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
+}
+
+/// Plays days of queues with so many kills of MONITOR, and as many jobs as go with that.
+fn days_of_queues(seed: u64, kills: u32) -> queue_days::Told {
+    let jobs = usize::try_from(kills * 2 / 5).unwrap_or(0);
+    let told = queue_days::play(seed, jobs, kills);
+    assert_eq!(told.outcome.broken, None, "seed {seed}\n{}", told.outcome.trace.join("\n"));
+    assert!(told.kills > 0 && told.preempted > 0, "the days were too quiet: {told}");
+    told
+}
+
+/// A share of what `./x prove queue-days` runs whole.
+#[test]
+fn what_waits_runs_to_its_end_once_however_often_monitor_dies() {
+    println!("{}", days_of_queues(1, 60));
+}
+
+/// What `./x prove queue-days` runs: MONITOR is killed `TPU_SIM_QUEUE_DAYS` times.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn days_of_queues_as_asked() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let Some(kills) = number("TPU_SIM_QUEUE_DAYS") else { return };
+    let seed = number("TPU_SIM_FROM").map_or(1, u64::from);
+    let clock = SystemClock::new();
+    let told = days_of_queues(seed, kills);
+    println!("seed {seed}: {told}; {:.0} s", clock.monotonic().as_secs_f64());
+    assert_eq!(told.kills, kills, "all was done before");
 }
 
 #[test]

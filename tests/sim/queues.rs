@@ -29,17 +29,24 @@ use tpu::sys::random::Random as _;
 use super::actors::{self, USERS, lineage_of};
 use super::observer::Health;
 use super::tpu::{call, target};
-use super::turns::{Asked, Turns, lineages_of};
+use super::turns::{Asked, Turns, comes_back, lineages_of};
 use super::world::{Pid, Purpose, World};
 
 /// The queues of the world.
 pub(crate) const QUEUES: [&str; 3] = ["default", "night", "lab"];
 
-/// So much is submitted at most.
-const MOST: usize = 18;
+/// What persons submit.
+pub(crate) struct Customs {
+    /// So much at most.
+    pub(crate) most: usize,
+    /// What a job needs, in milliseconds of work.
+    pub(crate) needs_ms: (u64, u64),
+    /// The rules of all jobs, where they have the same; such jobs wait for no failure.
+    pub(crate) rules: Option<&'static str>,
+}
 
-/// What a job needs, in seconds.
-const NEEDS_S: (u64, u64) = (10_000, 60_000);
+/// In a world in which much goes wrong.
+const CUSTOMS: Customs = Customs { most: 18, needs_ms: (10_000, 60_000), rules: None };
 
 /// A target that is free while somebody is ready for it is taken within so long: a MONITOR may have to begin first.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
@@ -128,7 +135,7 @@ fn command(world: &Arc<World>, host: usize, waits_here: &mut Vec<Pid>) {
     };
     let usual = QueueEdit::default;
     match (choice, one) {
-        (0..45, _) => submit(world, host, &data, draw),
+        (0..45, _) => submit(world, (host, &CUSTOMS), &data, draw),
         (45..50, Some(one)) => {
             edit(Box::new(move |ctx| drop(edit::hold(ctx, &[one], Some("not yet")))));
         }
@@ -220,9 +227,14 @@ fn dependence(data: &Data, draw: u64) -> Option<(After, Vec<u32>)> {
 }
 
 /// Submits a job or a group.
-fn submit(world: &Arc<World>, host: usize, data: &Data, draw: u64) {
+pub(crate) fn submit(
+    world: &Arc<World>,
+    (host, customs): (usize, &Customs),
+    data: &Data,
+    draw: u64,
+) {
     let known = world.state().observer.turns.as_ref().map_or(0, Turns::len);
-    if known >= MOST {
+    if known >= customs.most {
         return;
     }
     let targets = world.state().targets as u64;
@@ -234,11 +246,13 @@ fn submit(world: &Arc<World>, host: usize, data: &Data, draw: u64) {
         _ => TargetRequest::Named(target(on)),
     };
     let count = if of(17, 3) == 0 { 2 + usize::try_from(of(19, 3)).unwrap_or(0) } else { 1 };
-    let members = lineages(world, count, NEEDS_S);
+    let members = lineages(world, count, customs.needs_ms);
     let at_once = (count > 1 && of(23, 3) > 0).then(|| 1 + u32::try_from(of(29, 2)).unwrap_or(0));
-    let rules = if of(31, 2) == 0 { "pass" } else { "pre" };
+    let rules = customs.rules.unwrap_or(if of(31, 2) == 0 { "pass" } else { "pre" });
     let (spec, sweep) = spec_of(&members, (request, rules, at_once));
     let dependence = (of(37, 3) == 0).then(|| dependence(data, draw)).flatten();
+    let is_for_failure = |after: &After| customs.rules.is_some() && after.which == AfterWhich::Not;
+    let dependence = dependence.filter(|(after, _)| !is_for_failure(after));
     let queue = QueueName::from(QUEUES[usize::try_from(of(41, 3)).unwrap_or(0)]);
     let priority = if of(43, 3) == 0 { of(47, 101) } else { 50 };
     let how = Submission {
@@ -264,7 +278,7 @@ fn submit(world: &Arc<World>, host: usize, data: &Data, draw: u64) {
 
 /// Waits at a terminal, in turn with everybody else.
 fn wait_here(world: &Arc<World>, host: usize, waits_here: &mut Vec<Pid>) {
-    let members = lineages(world, 1, NEEDS_S);
+    let members = lineages(world, 1, CUSTOMS.needs_ms);
     if let Some(turns) = &mut world.state().observer.turns {
         turns.may_vanish.extend(&members);
         let (queue, after) = (QueueName::usual(), Vec::new());
@@ -318,7 +332,8 @@ impl Calm {
     fn tidy(&mut self, world: &Arc<World>, data: &Data) {
         let may_hang = |job: &&Job| {
             let is_open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-            job.child.is_none() && matches!(job.status, Status::Error(_)) && is_open
+            let has_failed = matches!(job.status, Status::Error(_)) && !comes_back(job);
+            job.child.is_none() && has_failed && is_open
         };
         let hosts = world.state().hosts.len();
         for job in data.jobs().filter(may_hang) {
@@ -327,7 +342,7 @@ impl Calm {
             let (job, host) = (job.id(), host.unwrap_or(0));
             let tries = self.tidied.entry(job.clone()).or_default();
             *tries += 1;
-            // First its rule may bring it back.
+            // First its machine may say how it is.
             if tries.is_multiple_of(20) {
                 let _pid = call(world, &actors::start(host, Purpose::Other), move |ctx| {
                     drop(kill::kill_one(ctx, &job, Unreached::Refuse));

@@ -48,6 +48,8 @@ pub(crate) struct Turns {
     asked: Vec<Asked>,
     /// Who waits at a terminal goes with his process, and who is taken out is nowhere.
     pub(crate) may_vanish: BTreeSet<u32>,
+    /// The lineages that wait or have waited.
+    submitted: BTreeSet<u32>,
     /// Whether disks and tmux fail: who could not begin for that is passed for once.
     is_faulty: bool,
     version: u64,
@@ -61,10 +63,6 @@ pub(crate) struct Turns {
     /// When it last could not have begun, or did not stand where it stands in the order.
     unready: BTreeMap<u32, u64>,
     reads: BTreeMap<Pid, VecDeque<(Duration, u64)>>,
-    /// In the order in which they began.
-    pub(crate) order: Vec<u32>,
-    /// How often somebody could be seen to stand behind somebody who was ready.
-    pub(crate) compared: usize,
 }
 
 /// The lineages of the members of an entry that wait, or of the job that it is.
@@ -81,7 +79,7 @@ pub(crate) fn lineages_of(entry: &QueueEntry) -> Vec<u32> {
 }
 
 /// Whether an attempt that has failed is to be brought back by its rules.
-fn comes_back(job: &Job) -> bool {
+pub(crate) fn comes_back(job: &Job) -> bool {
     let Status::Error(kind) = job.status else { return false };
     let stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
     let progress = job.reached.clone().unwrap_or_default();
@@ -161,6 +159,10 @@ impl Turns {
         self.asked.iter().find(|asked| asked.lineages.contains(&lineage))
     }
 
+    pub(crate) fn submitted(&self) -> &BTreeSet<u32> {
+        &self.submitted
+    }
+
     /// How much was submitted.
     pub(crate) fn len(&self) -> usize {
         self.asked.len()
@@ -196,6 +198,7 @@ impl Turns {
             *highest = highest.zip(queue.max_parallel).map(|(a, b)| a.max(b));
         }
         self.note_ends(&data);
+        self.submitted.extend(data.queues().entries.iter().flat_map(lineages_of));
         for job in data.jobs() {
             let (Some(lineage), Some(launch)) = (lineage_of(job), &job.launch) else { continue };
             if job.father.is_some() || self.asked_of(lineage).is_none() {
@@ -208,7 +211,6 @@ impl Turns {
             if tokens.len() > 1 {
                 wrong.push(format!("12: lineage {lineage} is begun twice: {tokens:?}"));
             }
-            self.order.push(lineage);
             if let Some(before) = &before {
                 wrong.extend(self.begins(lineage, job, (before, &data), by));
             }
@@ -252,7 +254,7 @@ impl Turns {
 
     /// A first attempt is claimed.
     fn begins(
-        &mut self,
+        &self,
         lineage: u32,
         job: &Job,
         (before, data): (&Data, &Data),
@@ -286,26 +288,22 @@ impl Turns {
         if is_more(of_group, asked.at_once) {
             wrong.push(format!("13: {of_group} are at work of {}", entry.id()));
         }
-        let (passed, compared) = self.passes(entry, job, (before, data), by);
-        self.compared += compared;
+        let passed = self.passes(entry, job, (before, data), by);
         wrong.extend(passed.filter(|_| !self.is_faulty).map(|other| {
             format!("15: lineage {lineage} begins on {}, for which {other} was ready", job.tpu)
         }));
         wrong
     }
 
-    /// Who in front was ready for the target on which somebody begins, and could have had no other; and how many stood
-    /// in front of somebody.
+    /// Who in front was ready for the target on which somebody begins, and could have had no other.
     fn passes(
         &self,
         own: &QueueEntry,
         job: &Job,
         (before, data): (&Data, &Data),
         by: Option<Pid>,
-    ) -> (Option<JobId>, usize) {
-        let Some(reads) = by.and_then(|pid| self.reads.get(&pid)) else { return (None, 0) };
-        let Some((_, saw)) = reads.front() else { return (None, 0) };
-        let mut compared = 0;
+    ) -> Option<JobId> {
+        let (_, saw) = self.reads.get(&by?)?.front()?;
         for other in before.queues().entries.iter().filter(|other| is_before(before, other, own)) {
             let still_waits = data.queues().entry(&other.id()).is_some();
             let is_of_place = other.place == own.place && other.keeper.is_none();
@@ -315,12 +313,11 @@ impl Turns {
                 continue;
             }
             let last = lineages_of(other).iter().filter_map(|one| self.unready.get(one)).max();
-            compared += 1;
             if last.is_none_or(|last| last < saw) {
-                return (Some(other.id()), compared);
+                return Some(other.id());
             }
         }
-        (None, compared)
+        None
     }
 
     /// Whether an entry is kept from beginning by anything but a place.

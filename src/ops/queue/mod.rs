@@ -20,9 +20,9 @@ use std::collections::HashMap;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, QueueName};
 use crate::model::member::Array;
-use crate::model::queue::QueueState;
+use crate::model::queue::{Queue, QueueState};
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
@@ -38,8 +38,9 @@ pub fn standings(
     data: &Data,
     avoided: &Avoided,
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
-    let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
-    Ok(stand(ctx, data, &mut field))
+    let present = presence::count_all(ctx, &data.queues().entries);
+    let mut field = Field::of(ctx, data, wishes(data, &present), None, avoided)?;
+    Ok(stand(ctx, data, &present, &mut field))
 }
 
 /// What is left for a wish when everybody who waits has chosen.
@@ -50,12 +51,19 @@ fn left_over<T>(
     avoided: &Avoided,
     ask: impl FnOnce(&Field<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut field = Field::of(ctx, data, wishes(ctx, data), Some(wish), avoided)?;
-    drop(stand(ctx, data, &mut field));
+    let present = presence::count_all(ctx, &data.queues().entries);
+    let mut field = Field::of(ctx, data, wishes(data, &present), Some(wish), avoided)?;
+    drop(stand(ctx, data, &present, &mut field));
     ask(&field)
 }
 
-fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec<Pick>>> {
+/// `present` says of each entry whether somebody is there for it.
+fn stand(
+    ctx: &Ctx,
+    data: &Data,
+    present: &[bool],
+    field: &mut Field<'_>,
+) -> Vec<EntryStanding<Vec<Pick>>> {
     let queues = data.queues();
     let readiness = |at: usize| {
         let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
@@ -63,19 +71,20 @@ fn stand(ctx: &Ctx, data: &Data, field: &mut Field<'_>) -> Vec<EntryStanding<Vec
             Dependence::Free => None,
             Dependence::Waits(why) | Dependence::Never(why) => Some(why),
         };
-        Readiness { after, is_absent: !presence::counts(ctx, entry) }
+        Readiness { after, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
     let at_work = limits::at_work(data, &limits::over(ctx, data));
     plan::stand(queues, (at_work, &UserLimits::new()), &readiness, field, ctx.clock.now())
 }
 
 /// What each entry that counts wishes for.
-fn wishes(ctx: &Ctx, data: &Data) -> HashMap<JobId, Wish> {
+fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Wish> {
     let queues = data.queues();
-    let counted = queues.entries.iter().filter(|entry| presence::counts(ctx, entry));
-    let wish = |entry: &QueueEntry| {
-        let queue = queues.queue(&entry.queue);
-        (entry.id(), Wish::of_entry(data, entry, queue.as_ref()))
+    let known: HashMap<QueueName, Queue> =
+        queues.all().into_iter().map(|queue| (queue.name.clone(), queue)).collect();
+    let counted = queues.entries.iter().zip(present).filter(|(_, is_present)| **is_present);
+    let wish = |(entry, _): (&QueueEntry, &bool)| {
+        (entry.id(), Wish::of_entry(data, entry, known.get(&entry.queue)))
     };
     counted.map(wish).collect()
 }
@@ -86,13 +95,23 @@ pub(super) fn gone() -> Error {
         .hint("`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait")
 }
 
-/// Lets those that wait for an entry wait for the job that it has become, under another number.
-pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+/// Lets those that wait for an attempt wait for the one that succeeds it: the record of the first may be cleared away
+/// while the second is at work.
+pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    let waits = |entry: &QueueEntry| entry.after.iter().any(|after| after.job == *from);
+    if !tx.data.queues().entries.iter().any(waits) {
+        return;
+    }
     let entries = tx.data.queues_mut().entries.iter_mut();
     let waits = entries.flat_map(|entry| entry.after.iter_mut());
     for after in waits.filter(|after| after.job == *from) {
         after.job = to.clone();
     }
+}
+
+/// Lets those that wait for an entry wait for the job that it has become, under another number.
+pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    follow(tx, from, to);
     records::note(
         tx,
         from,

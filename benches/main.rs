@@ -13,6 +13,7 @@ mod guard;
 mod hosts;
 mod launches;
 mod peers;
+mod queue;
 mod reaction;
 mod refresh;
 mod screen;
@@ -47,7 +48,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 16] = [
+const GROUPS: [(&str, Group); 17] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -60,6 +61,7 @@ const GROUPS: [(&str, Group); 16] = [
     ("slurm", slurm::slurm),
     ("workers", workers::workers),
     ("hosts", hosts::hosts),
+    ("queue", queue::queue),
     ("size", size),
     ("together", together::together),
     ("board", board::board),

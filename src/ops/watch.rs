@@ -57,7 +57,7 @@ pub struct FailedTry {
 
 /// Names the place that this process looks at (host, account, tmux socket) in plain letters. One data file
 /// on several hosts has one MONITOR on each.
-pub(super) fn place(ctx: &Ctx) -> String {
+pub fn place(ctx: &Ctx) -> String {
     let socket = ctx.tmux_socket.as_deref().unwrap_or("default");
     let directory = ctx.env.var_os("TMUX_TMPDIR").map(OsStrExt::as_bytes).unwrap_or_default();
     let parts =

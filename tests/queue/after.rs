@@ -49,6 +49,9 @@ fn a_lineage_counts_by_its_last_attempt() {
     drop(lab.env.tpu(&format!("rerun {first}")).exits(0));
     let second = lab.env.jobs("alice").pop().unwrap()["windows_id"].as_u64().unwrap();
     assert!(lab.why(after).contains(&format!("alice/{second}")), "{}", lab.why(after));
+    // The record of the first may be cleared away while the second is at work.
+    let waits_for = lab.env.data()["queue"]["entries"][0]["after"][0].clone();
+    assert_eq!(waits_for, format!("ok:alice/{second}"));
 }
 
 #[test]

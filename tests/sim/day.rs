@@ -42,6 +42,7 @@ pub(crate) fn play(hours: f64, jobs: usize, targets: usize) -> Day {
         faults,
         print: false,
         has_cluster: false,
+        has_queues: false,
     };
     let world = new_world(&story);
     let timing = Timing { create_s: CREATE_S, delete_s: DELETE_S, ..Timing::default() };

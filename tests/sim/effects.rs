@@ -134,7 +134,8 @@ impl Me {
         if path == Path::new(DATA) {
             let bytes = self.world.disk.bytes(path);
             let archive = self.world.disk.bytes(&super::archive());
-            self.world.state().data_changed(bytes.as_deref(), archive.as_deref());
+            let by = Some(self.pid);
+            self.world.state().data_changed(by, bytes.as_deref(), archive.as_deref());
         }
     }
 

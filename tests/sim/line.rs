@@ -75,6 +75,7 @@ pub(super) fn play(seed: u64) -> Day {
         faults: Faults { monitor: 5, ..Faults::default() },
         print: false,
         has_cluster: false,
+        has_queues: false,
     };
     let world = new_world(&story);
     {

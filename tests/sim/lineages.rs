@@ -77,6 +77,7 @@ pub(crate) fn play(seed: u64, unopened: u64, count: usize) -> Told {
         faults,
         print: false,
         has_cluster: false,
+        has_queues: false,
     };
     let world = new_world(&story);
     {

@@ -3,6 +3,8 @@
 //!
 //! Some worlds have a cluster of Slurm among their targets ([`slurm`], [`engine`]).
 //!
+//! In some persons submit jobs to queues ([`queues`], [`turns`]).
+//!
 //! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what runs in a window,
 //! [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to its end.
 
@@ -19,9 +21,12 @@ mod line;
 mod lineages;
 mod observer;
 mod promises;
+mod queue_days;
+mod queues;
 mod run;
 mod slurm;
 mod tpu;
+mod turns;
 mod world;
 
 use std::path::PathBuf;
@@ -76,6 +81,11 @@ hold_of! {
     from_seed_450: 450, from_seed_500: 500, from_seed_550: 550, from_seed_600: 600,
     from_seed_650: 650, from_seed_700: 700, from_seed_750: 750, from_seed_800: 800,
     from_seed_850: 850, from_seed_900: 900, from_seed_950: 950,
+}
+
+hold_of! {
+    nor_where_persons_submit_jobs_to_queues, with_queues, 2:
+    from_seed_0: 0, from_seed_2: 2, from_seed_4: 4, from_seed_6: 6, from_seed_8: 8,
 }
 
 hold_of! {
@@ -189,6 +199,34 @@ fn lineages_as_asked() {
     println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
 }
 
+/// Plays days of queues with so many kills of MONITOR, and as many jobs as go with that.
+fn days_of_queues(seed: u64, kills: u32) -> queue_days::Told {
+    let jobs = usize::try_from(kills * 2 / 5).unwrap_or(0);
+    let told = queue_days::play(seed, jobs, kills);
+    assert_eq!(told.outcome.broken, None, "seed {seed}\n{}", told.outcome.trace.join("\n"));
+    assert!(told.kills > 0 && told.preempted > 0, "the days were too quiet: {told}");
+    told
+}
+
+/// A share of what `./x prove queue-days` runs whole.
+#[test]
+fn what_waits_runs_to_its_end_once_however_often_monitor_dies() {
+    println!("{}", days_of_queues(1, 60));
+}
+
+/// What `./x prove queue-days` runs: MONITOR is killed `TPU_SIM_QUEUE_DAYS` times.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn days_of_queues_as_asked() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let Some(kills) = number("TPU_SIM_QUEUE_DAYS") else { return };
+    let seed = number("TPU_SIM_FROM").map_or(1, u64::from);
+    let clock = SystemClock::new();
+    let told = days_of_queues(seed, kills);
+    println!("seed {seed}: {told}; {:.0} s", clock.monotonic().as_secs_f64());
+    assert_eq!(told.kills, kills, "all was done before");
+}
+
 #[test]
 fn a_seed_decides_everything() {
     let one = play(&Story::of(7));
@@ -196,8 +234,8 @@ fn a_seed_decides_everything() {
     assert_eq!((one.steps, one.digest), (two.steps, two.digest));
 }
 
-/// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, with a cluster where `TPU_SIM_SLURM` is there,
-/// or `TPU_SIM_HOURS` of a fleet.
+/// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, with a cluster where `TPU_SIM_SLURM` is there
+/// and with queues where `TPU_SIM_QUEUES` is, or `TPU_SIM_HOURS` of a fleet.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
 fn as_asked() {
@@ -216,7 +254,11 @@ fn as_asked() {
     let clock = SystemClock::new();
     let first = number("TPU_SIM_FIRST").is_some();
     let print = number("TPU_SIM_PRINT").is_some();
-    let story = if number("TPU_SIM_SLURM").is_some() { Story::with_cluster } else { Story::of };
+    let story = match (number("TPU_SIM_SLURM"), number("TPU_SIM_QUEUES")) {
+        (Some(_), _) => Story::with_cluster,
+        (None, Some(_)) => Story::with_queues,
+        (None, None) => Story::of,
+    };
     let mut failed = 0;
     let mut steps = 0;
     for seed in from..from + seeds {

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use tpu::model::data::Data;
 use tpu::model::facts::PaneFact;
 use tpu::sys::procs::Signal;
 use tpu::sys::random::Random as _;
 
+use super::turns::Turns;
 use super::world::{Pid, Purpose, Role, State};
 use super::{DATA, slurm};
 
@@ -99,6 +101,8 @@ pub(crate) struct Observer {
     pub(crate) deletes: u32,
     /// Whether each program that keeps its work on the disk began from what an earlier one had kept.
     pub(crate) loaded: Vec<bool>,
+    /// What waits in queues, in a world that has some.
+    pub(crate) turns: Option<Turns>,
 }
 
 impl Observer {
@@ -144,6 +148,10 @@ impl State {
         if let Some(proc) = self.proc_mut(me).filter(|_| holds) {
             proc.base = Some(hash(bytes));
         }
+        let at = self.own_time(me);
+        if let Some(turns) = &mut self.observer.turns {
+            turns.read_by(me, at);
+        }
     }
 
     /// A process is about to replace the data file.
@@ -159,7 +167,12 @@ impl State {
     }
 
     /// The data file has other contents, or none.
-    pub(crate) fn data_changed(&mut self, bytes: Option<&[u8]>, archive: Option<&[u8]>) {
+    pub(crate) fn data_changed(
+        &mut self,
+        by: Option<Pid>,
+        bytes: Option<&[u8]>,
+        archive: Option<&[u8]>,
+    ) {
         let Some(now) = bytes.and_then(records) else {
             self.violation("4: the data file is gone or cannot be read".to_owned());
             return;
@@ -180,6 +193,10 @@ impl State {
             self.violation(format!("4: {first}"));
         }
         self.observer.records = now;
+        let data = bytes.and_then(|bytes| Data::parse(bytes).ok());
+        let wrong =
+            self.observer.turns.as_mut().zip(data).map(|(turns, data)| turns.changed(data, by));
+        wrong.unwrap_or_default().into_iter().for_each(|text| self.violation(text));
     }
 
     /// Lines for the journal: they tell a reader of the trace what the program thinks.
@@ -201,7 +218,11 @@ impl State {
     /// After a power failure: what was promised to last is there.
     pub(crate) fn power_failed(&mut self, bytes: Option<&[u8]>, archive: Option<&[u8]>) {
         self.observer.records = self.observer.durable.clone();
-        self.data_changed(bytes, archive);
+        let data = bytes.and_then(|bytes| Data::parse(bytes).ok());
+        if let Some((turns, data)) = self.observer.turns.as_mut().zip(data) {
+            turns.falls_back(&data, &String::from_utf8_lossy(archive.unwrap_or_default()));
+        }
+        self.data_changed(None, bytes, archive);
         self.data_synced();
     }
 
@@ -388,6 +409,7 @@ impl State {
         let pid = program.pid;
         self.note(Some(pid), &format!("lineage {lineage} begins on {target}"));
         self.observer.programs.push(program);
+        self.turns_hold();
         self.observer.programs.len() - 1
     }
 

@@ -11,7 +11,7 @@ use tpu::model::ids::{TargetName, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::lineage;
 use tpu::model::rules::Action;
-use tpu::model::target::{Pricing, Registration, TargetKind};
+use tpu::model::target::{Registration, TargetKind};
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -19,8 +19,9 @@ use super::observer::{Cause, Health, Program};
 use super::promises::Promises;
 use super::slurm::{self, Site};
 use super::tpu::{fleet, new_fleet, target, to_its_end};
+use super::turns::Turns;
 use super::world::{Faults, Pid, TrueTime, Work, World};
-use super::{CODE, DATA, engine};
+use super::{CODE, DATA, engine, queues};
 use crate::common::fakes::disk::FakeDisk;
 
 /// Words of a coroutine's stack.
@@ -38,6 +39,8 @@ pub(crate) struct Story {
     pub(crate) print: bool,
     /// Whether partitions of a cluster are among the targets.
     pub(crate) has_cluster: bool,
+    /// Whether persons submit jobs to queues.
+    pub(crate) has_queues: bool,
 }
 
 impl Story {
@@ -54,7 +57,16 @@ impl Story {
             unopened: 0,
         };
         let chaos = Duration::from_secs(30 + random.below(100));
-        Self { seed, hosts, targets: 2, chaos, faults, print: false, has_cluster: false }
+        Self {
+            seed,
+            hosts,
+            targets: 2,
+            chaos,
+            faults,
+            print: false,
+            has_cluster: false,
+            has_queues: false,
+        }
     }
 }
 
@@ -64,6 +76,12 @@ impl Story {
         let story = Self::of(seed);
         // What a launcher does by itself, a submission waits for: there is time for both.
         Self { has_cluster: true, chaos: story.chaos * 2, ..story }
+    }
+
+    /// The story of a seed in a world with queues.
+    pub(crate) fn with_queues(seed: u64) -> Self {
+        let story = Self::of(seed);
+        Self { has_queues: true, targets: 4, chaos: story.chaos * 3, ..story }
     }
 }
 
@@ -104,14 +122,13 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
             user.set_dir(1, CODE.to_owned());
         }
     }
-    for index in 0..story.targets {
-        let registration = Registration {
-            zone: Some(format!("zone-{}", index % 2)),
-            accelerator: Some("v2-8".to_owned()),
-            pricing: Pricing::Spot,
-            ..Registration::default()
-        };
-        data.registry_mut().register(TargetName::new(target(index)), registration);
+    // In a world with queues the last one is registered later.
+    for index in 0..story.targets - usize::from(story.has_queues) {
+        let name = TargetName::new(target(index));
+        data.registry_mut().register(name, queues::registration(index));
+    }
+    if story.has_queues {
+        queues::set_up(&mut data);
     }
     if story.has_cluster {
         for partition in slurm::TARGETS {
@@ -136,6 +153,9 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
         state.targets = story.targets;
         state.print = story.print;
     }
+    if story.has_queues {
+        queues::watch(&world);
+    }
     world
 }
 
@@ -155,8 +175,14 @@ pub(crate) fn play(story: &Story) -> Outcome {
         stage.actor(|world| (0..3).for_each(|on| engine::run(world, 0, on, "pre", 60.0)));
     }
     let targets = story.targets;
+    if story.has_queues {
+        for host in 0..story.hosts {
+            stage.actor(move |world| queues::persons(world, host));
+        }
+        stage.actor(move |world| queues::register_late(world, targets - 1));
+    }
     stage.actor(move |world| {
-        for on in 0..targets {
+        for on in 0..targets.min(2) {
             actors::run(world, 0, on, "pre", 60.0);
         }
     });
@@ -186,13 +212,15 @@ fn settle(world: &Arc<World>) {
     let patience = {
         let state = world.state();
         // A clock that was an hour ahead has left marks that are an hour ahead.
-        state.now + Duration::from_secs(if state.jumped { 6_000 } else { 2_400 })
+        let waiting = state.observer.turns.as_ref().map_or(0, Turns::len) as u64;
+        state.now + Duration::from_secs(if state.jumped { 6_000 } else { 2_400 } + 300 * waiting)
     };
+    let mut calm = queues::Calm::new(world);
     let hosts = world.state().hosts.len();
     let promises: Vec<Promises> = (0..hosts).map(|_| Promises::default()).collect();
     loop {
         actors::wait(world, Duration::from_secs(20));
-        let open = unsettled(world);
+        let open = calm.look(world).or_else(|| unsettled(world));
         // Who stands still since the chaos can keep no promise.
         let is_awake = {
             let state = world.state();

@@ -90,7 +90,8 @@ fn context(me: &Me, start: &Start) -> Ctx {
     let mut layer = Layer::default();
     let origin = SettingOrigin::Flag("--cloud".to_owned());
     layer.set("cloud", "sim", &origin).expect("'sim' is a cloud");
-    if let Some(logs) = &me.world.state().logs {
+    let own = me.world.state().logs.clone();
+    if let Some(logs) = own.or_else(|| me.world.roots.get().map(|dir| dir.path().to_owned())) {
         for (key, below) in [("log_root", "log"), ("stage_root", "stage")] {
             let root = logs.join(below).to_string_lossy().into_owned();
             layer.set(key, &root, &origin).expect("a root is a text");

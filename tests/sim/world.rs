@@ -161,6 +161,9 @@ pub(crate) struct State {
     /// When and how targets were last seen not to be ready, while a lie needs it.
     pub(crate) gone: BTreeMap<TargetName, (Duration, TargetFact)>,
     pub(crate) most_steps: u64,
+    /// How often MONITOR was killed between two of its effects, and how often it is at most.
+    pub(crate) kills: u32,
+    pub(crate) most_kills: u32,
     /// Whether nothing goes wrong any more.
     pub(crate) calm: bool,
     /// Whether a clock has jumped.
@@ -180,6 +183,8 @@ pub(crate) struct World {
     pub(crate) fleet: SimCloud,
     /// The cluster that is among the targets, if there is one.
     pub(crate) site: OnceLock<Arc<Site>>,
+    /// Where code is copied to on the real disk, in a world whose commands run on the machine itself.
+    pub(crate) roots: OnceLock<tempfile::TempDir>,
 }
 
 /// Ends a coroutine whose process has died.
@@ -261,12 +266,15 @@ impl World {
             targets: 0,
             gone: BTreeMap::new(),
             most_steps: MOST_STEPS,
+            kills: 0,
+            most_kills: u32::MAX,
             calm: false,
             jumped: false,
             still_until: Duration::ZERO,
             logs: None,
         };
-        Arc::new(Self { state: Mutex::new(state), disk, cloud_disk, fleet, site: OnceLock::new() })
+        let (state, site, roots) = (Mutex::new(state), OnceLock::new(), OnceLock::new());
+        Arc::new(Self { state, disk, cloud_disk, fleet, site, roots })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -500,7 +508,9 @@ impl State {
 
     /// Whether `me` dies here and now.
     fn strikes(&mut self, me: Pid) -> bool {
+        let is_monitor = self.purpose(me) == Some(Purpose::Monitor);
         let chance = match self.purpose(me) {
+            Some(Purpose::Monitor) if self.kills >= self.most_kills => 0,
             Some(Purpose::Monitor) => self.faults.crash + self.faults.monitor,
             Some(_) => self.faults.crash,
             None => 0,
@@ -508,6 +518,7 @@ impl State {
         if !self.chance(chance) {
             return false;
         }
+        self.kills += u32::from(is_monitor);
         self.kill(me, "SIGKILL");
         true
     }

@@ -253,6 +253,7 @@ fn succeed(
     job.child = Some(child.windows_id);
     job.intent = None;
     child.lease = job.lease.take();
+    queue::follow(tx, &id, &child.id());
     Ok(())
 }
 

@@ -224,7 +224,7 @@ fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
 }
 
 /// The arguments of the program: `key=value` pairs under their full names, then words as they stand.
-fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
+pub(in crate::ops) fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
     let mut args = Vec::new();
     let mut problems = Vec::new();
     for (key, value) in &spec.configs {

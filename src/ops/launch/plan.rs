@@ -91,6 +91,9 @@ pub struct Turn {
     pub is_whole_group: bool,
     /// Who stood in front of it and found no place.
     pub passes: Vec<JobId>,
+    /// Jobs that have failed and are over by the facts: they hold no place under a limit, whatever their records leave
+    /// open.
+    pub over: Vec<JobId>,
 }
 
 /// Who was on a target by the facts when a plan was made: the claim knows records alone.

@@ -52,13 +52,14 @@ enum Met {
 fn met(which: AfterWhich, who: &str, end: End) -> Met {
     match (which, end) {
         (_, End::Open(how)) => Met::NotYet(format!("{who} ({how})")),
-        (_, End::Gone) => Met::Never(format!("{who} is not known any more")),
-        (AfterWhich::Any, End::Ended { .. })
+        // However it ended, it has.
+        (AfterWhich::Any, End::Ended { .. } | End::Gone)
         | (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: true })
         | (AfterWhich::Not, End::Ended { well: false }) => Met::Yes,
         (AfterWhich::Not, End::Ended { well: true }) => {
             Met::Never(format!("it was to begin if {who} failed, which ended well"))
         }
+        (_, End::Gone) => Met::Never(format!("{who} is not known any more")),
         (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: false }) => {
             Met::Never(format!("{who} did not end well"))
         }

@@ -1,4 +1,5 @@
-//! Who holds a place under the limits of queues and groups, as far as records tell.
+//! Who holds a place under the limits of queues and groups: as records tell, and of those that leave it open, as the
+//! facts do.
 
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
@@ -7,17 +8,34 @@ use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::ops::launch::room;
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, snapshot};
 use crate::plan::budget::{Budget, RetryCounts};
 use crate::plan::queue::{AtWork, UserLimits};
 
-/// Everybody who is at work or comes back there by himself. `but` is the attempt that a new one succeeds.
-pub fn at_work(data: &Data, but: Option<&JobId>) -> AtWork {
+/// Jobs that have failed, of which their records leave open whether anything is still at work, and that are over by the
+/// facts: else who was lost without a word would keep his place for ever.
+pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
+    let is_open = |job: &Job| {
+        job.child.is_none()
+            && (job.member().is_some() || job.spec.as_ref().is_some_and(|of| of.queue.is_some()))
+            && matches!(job.status, Status::Error(_))
+            && snapshot::may_be_at_work(job)
+            && !comes_back(job)
+    };
+    snapshot::users_of_targets(ctx, data, is_open)
+        .into_values()
+        .flat_map(|users| users.dead)
+        .collect()
+}
+
+/// Everybody who is at work or comes back there by himself, but for some: those who are [`over`], the attempt that a new
+/// one succeeds.
+pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     let mut at_work = AtWork::default();
     for user in data.users() {
         for lineage in lineage::lineages(user) {
             let Some(leaf) = lineage.leaf().and_then(|leaf| user.job(leaf)) else { continue };
-            if Some(&leaf.id()) == but || !(room::holds(leaf) || comes_back(leaf)) {
+            if but.contains(&leaf.id()) || !(room::holds(leaf) || comes_back(leaf)) {
                 continue;
             }
             let group = leaf.member().map(|member| JobId::new(leaf.user.clone(), member.group));

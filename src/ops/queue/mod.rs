@@ -26,11 +26,11 @@ use std::collections::HashMap;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, JobNumber};
-use crate::model::queue::QueueState;
+use crate::model::ids::{JobId, JobNumber, QueueName};
+use crate::model::queue::{Queue, QueueState};
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
-use crate::plan::queue::{self as plan, EntryStanding, Readiness};
+use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
 use super::{Ctx, Error, journal, records};
@@ -43,8 +43,9 @@ pub fn standings(
     data: &Data,
     avoided: &Avoided,
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
-    let mut field = Field::of(ctx, data, wishes(ctx, data), None, avoided)?;
-    stand(ctx, data, &mut field)
+    let present = presence::count_all(ctx, &data.queues().entries);
+    let mut field = Field::of(ctx, data, wishes(data, &present), None, avoided)?;
+    stand(ctx, data, &present, &mut field)
 }
 
 /// Why each entry does not begin, where something keeps it.
@@ -69,14 +70,17 @@ fn left_over<T>(
     avoided: &Avoided,
     ask: impl FnOnce(&Field<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let mut field = Field::of(ctx, data, wishes(ctx, data), Some(wish), avoided)?;
-    drop(stand(ctx, data, &mut field)?);
+    let present = presence::count_all(ctx, &data.queues().entries);
+    let mut field = Field::of(ctx, data, wishes(data, &present), Some(wish), avoided)?;
+    drop(stand(ctx, data, &present, &mut field)?);
     ask(&field)
 }
 
+/// `present` says of each entry whether somebody is there for it.
 fn stand(
     ctx: &Ctx,
     data: &Data,
+    present: &[bool],
     field: &mut Field<'_>,
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
     let limits = limits::of_users(ctx, data)?;
@@ -88,19 +92,20 @@ fn stand(
             Dependence::Waits(why) | Dependence::Never(why) => Some(why),
         };
         let each = after::each(data, entry).map(|each| (each.ready, each.waits));
-        Readiness { after, members: each, is_absent: !presence::counts(ctx, entry) }
+        Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
-    let at_work = limits::at_work(data, None);
+    let at_work = limits::at_work(data, &limits::over(ctx, data));
     Ok(plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now()))
 }
 
 /// What each entry that counts wishes for.
-fn wishes(ctx: &Ctx, data: &Data) -> HashMap<JobId, Wish> {
+fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Wish> {
     let queues = data.queues();
-    let counted = queues.entries.iter().filter(|entry| presence::counts(ctx, entry));
-    let wish = |entry: &QueueEntry| {
-        let queue = queues.queue(&entry.queue);
-        (entry.id(), Wish::of_entry(data, entry, queue.as_ref()))
+    let known: HashMap<QueueName, Queue> =
+        queues.all().into_iter().map(|queue| (queue.name.clone(), queue)).collect();
+    let counted = queues.entries.iter().zip(present).filter(|(_, is_present)| **is_present);
+    let wish = |(entry, _): (&QueueEntry, &bool)| {
+        (entry.id(), Wish::of_entry(data, entry, known.get(&entry.queue)))
     };
     counted.map(wish).collect()
 }
@@ -111,13 +116,23 @@ pub(super) fn gone() -> Error {
         .hint("`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait")
 }
 
-/// Lets those that wait for an entry wait for the job that it has become, under another number.
-pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+/// Lets those that wait for an attempt wait for the one that succeeds it: the record of the first may be cleared away
+/// while the second is at work.
+pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    let waits = |entry: &QueueEntry| entry.after.iter().any(|after| after.job == *from);
+    if !tx.data.queues().entries.iter().any(waits) {
+        return;
+    }
     let entries = tx.data.queues_mut().entries.iter_mut();
     let waits = entries.flat_map(|entry| entry.after.iter_mut());
     for after in waits.filter(|after| after.job == *from) {
         after.job = to.clone();
     }
+}
+
+/// Lets those that wait for an entry wait for the job that it has become, under another number.
+pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    follow(tx, from, to);
     records::note(tx, from, RENUMBERED, format!("{BECOME}{to}: a window stood in its place"));
 }
 
@@ -134,8 +149,8 @@ pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
     Ok(number.map(|number| JobId::new(id.user.clone(), JobNumber(number))))
 }
 
-/// Refuses what somebody starts past the limit of his own, or brings back past that of its queue. What its rule brings
-/// back has kept its place.
+/// Refuses what somebody starts past the limit of his own, or brings back past that of its queue, or of its group while
+/// members of that wait. What its rule brings back has kept its place.
 pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     let parent = plan.parent.as_ref();
     if plan.force || parent.is_some_and(|parent| parent.reaction.is_some()) {
@@ -147,8 +162,13 @@ pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     if queue.is_none() && plan.most.is_none() {
         return Ok(());
     }
-    let at_work = limits::at_work(data, before.as_ref());
-    let of_queue = queue.and_then(|queue| plan::full(&queue, &at_work, 1));
+    let at_work = limits::at_work(data, before.as_slice());
+    let group = plan.spec.member.map(|member| JobId::new(plan.user.clone(), member.group));
+    let group = group.filter(|_| before.is_some()).and_then(|group| data.queues().entry(&group));
+    let of_queue = queue.and_then(|queue| match group {
+        Some(group) => plan::cap(group, &queue, &at_work, &UserLimits::new()),
+        None => plan::full(&queue, &at_work, 1),
+    });
     let jobs = plan.spec.array.as_ref().map_or(1, |array| array.indexes().len());
     match of_queue.or_else(|| plan::used_up((&plan.user, plan.most), &at_work, jobs)) {
         None => Ok(()),
@@ -161,7 +181,7 @@ pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
 /// more, and when a limit is reached.
 pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Error> {
-    let at_work = limits::at_work(&tx.data, None);
+    let at_work = limits::at_work(&tx.data, &turn.over);
     let queues = tx.data.queues();
     let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
     if let Some(hold) = &entry.held {

@@ -75,6 +75,7 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
         after::forget_met(ctx)?;
         end_hopeless(ctx, &data, mine)?;
         let mut was_refused = false;
+        let over = limits::over(ctx, &data);
         for standing in standings(ctx, &data, &avoided)? {
             let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
             if !mine.includes(ctx, entry) {
@@ -83,7 +84,8 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
             let left = most.saturating_sub(passage.started.len());
             let starts = standing.starts.into_iter().take(left).collect();
             let standing = EntryStanding { starts, ..standing };
-            let (started, is_refused) = start_all(ctx, &data, entry, &standing, &mut avoided)?;
+            let (started, is_refused) =
+                start_all(ctx, &data, (entry, &over), &standing, &mut avoided)?;
             was_refused |= is_refused;
             let each = started.into_iter().map(|(launched, pick)| (entry.id(), launched, pick));
             passage.started.extend(each);
@@ -137,7 +139,7 @@ pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> 
 fn start_all(
     ctx: &Ctx,
     data: &Data,
-    entry: &QueueEntry,
+    (entry, over): (&QueueEntry, &[JobId]),
     standing: &EntryStanding<Vec<Pick>>,
     avoided: &mut Avoided,
 ) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
@@ -161,6 +163,7 @@ fn start_all(
             member: member.filter(|_| !is_whole_group),
             is_whole_group,
             passes: standing.passes.clone(),
+            over: over.to_vec(),
         };
         match start(ctx, data, entry, (picks, &turn), avoided) {
             Ok(started) if started.is_empty() => return Ok((all, true)),

@@ -1,6 +1,8 @@
 //! Whether somebody is there for an entry of the queue, who waits for it or would start it: only then it has its turn.
 //! One for which a process waits is cleared away when that will not come again.
 
+use std::collections::HashMap;
+
 use crate::model::entry::QueueEntry;
 use crate::ops::{Ctx, Error, lease, watch};
 
@@ -16,6 +18,18 @@ pub fn counts(ctx: &Ctx, entry: &QueueEntry) -> bool {
     let is_there = lease::is_alive(ctx, &keeper.owner) != Some(false);
     let is_kept = lease::has_rebooted(ctx, &keeper.owner);
     silence(ctx, entry) < SILENT_S && (is_there || is_kept)
+}
+
+/// The same of all entries, in their order: each place is asked about once.
+pub fn count_all(ctx: &Ctx, entries: &[QueueEntry]) -> Vec<bool> {
+    let mut attended: HashMap<&str, bool> = HashMap::new();
+    let each = entries.iter().map(|entry| match &entry.keeper {
+        Some(_) => counts(ctx, entry),
+        None => {
+            *attended.entry(&entry.place).or_insert_with(|| watch::is_attended(ctx, &entry.place))
+        }
+    });
+    each.collect()
 }
 
 /// Whether a process of this boot waited there and is dead: nobody waits there any more.
@@ -66,5 +80,5 @@ pub fn settle(ctx: &Ctx) -> Result<(), Error> {
 /// How many count.
 pub fn waiting(ctx: &Ctx) -> usize {
     ctx.data()
-        .map_or(0, |data| data.queues().entries.iter().filter(|entry| counts(ctx, entry)).count())
+        .map_or(0, |data| count_all(ctx, &data.queues().entries).iter().filter(|is| **is).count())
 }

@@ -17,6 +17,7 @@ mod jobs;
 mod kinds;
 mod queue;
 mod state;
+mod sweep;
 mod targets;
 mod tools;
 mod workers;
@@ -45,6 +46,7 @@ pub use queue::{
     SomeQueues, Submit,
 };
 pub use state::{DataStep, Init, State};
+pub use sweep::SweepArgs;
 pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
@@ -201,6 +203,9 @@ pub enum Command {
         after_help = "Examples:\n  tpu check alice\n  tpu check status:error tag:sweep\n  tpu check --json | jq '.jobs[].status'"
     )]
     Check(Deferred<Check>),
+    /// Show the members of a group, the lowest loss first
+    #[command(after_help = "Examples:\n  tpu sweep 12\n  tpu sweep 12 alice --by best")]
+    Sweep(Deferred<SweepArgs>),
     /// Show jobs as a table
     #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
     CheckSimp(Deferred<Check>),

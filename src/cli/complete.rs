@@ -71,7 +71,7 @@ use Offer::{
 /// The commands, by what their words can be. Whatever is not here completes to flags only.
 const OFFERS: &[(&[&str], &[Offer])] = &[
     (&["run", "submit", "queue"], &[Targets, Types, Users, Slots, Keys]),
-    (&["hold", "dequeue", "requeue", "priority"], &[Windows, Names, Users]),
+    (&["hold", "dequeue", "requeue", "priority", "sweep"], &[Windows, Names, Users]),
     (&["resume", "rerun"], &[Windows, Names, Users, Targets]),
     (&["kill"], &[Windows, Names, Selectors, Users, Targets]),
     (&["wait"], &[Windows, Names, Selectors, Users]),

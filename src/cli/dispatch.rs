@@ -20,7 +20,7 @@ use super::commands::cms::CmsDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
     data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, queue,
-    requeue, resume, rules, run, settings, show, submit, targets, users, wait, workers,
+    requeue, resume, rules, run, settings, show, submit, sweep, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -135,6 +135,7 @@ pub(super) fn verb(command: Command) -> Verb {
             .on_terminal_if(asks)
         }
         Command::Check(args) => looks(move |app| check::check(app, &args)),
+        Command::Sweep(args) => looks(move |app| sweep::sweep(app, &args)),
         Command::CheckSimp(args) => looks(move |app| check::table(app, &args)),
         Command::Monitor(args) => {
             Verb::new(Does::Act, move |app| monitor(app, &screen::scope(&args))).on_terminal()

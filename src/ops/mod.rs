@@ -83,6 +83,7 @@ pub mod setting_layers;
 pub mod simulator;
 pub mod stage;
 pub mod successor;
+pub mod sweeps;
 pub mod wake;
 pub mod workers;
 

@@ -21,6 +21,7 @@ pub mod pages;
 pub mod queue;
 pub mod schema;
 pub mod settings;
+pub mod sweep;
 pub mod targets;
 pub mod users;
 pub mod words;

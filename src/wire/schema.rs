@@ -47,6 +47,7 @@ use super::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
     SettingDocument, SettingsDocument,
 };
+use super::sweep::SweepDocument;
 use super::targets::{
     DescribeDocument, DescribeMachinesDocument, ForgottenDocument, ImportDocument,
     RegisteredDocument, SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument,
@@ -94,6 +95,7 @@ documents! {
     WaitPlanDocument<'_>: "run";
     SubmittedDocument<'_>: "submit", "queue";
     QueueDocument<'_>: "queue";
+    SweepDocument<'_>: "sweep";
     QueueChangedDocument<'_>: "queue", "cms";
     QueueEntryDocument<'_>: "explain";
     WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "requeue", "priority", "kill", "cms";

@@ -10,6 +10,7 @@ mod limits;
 mod names;
 mod order;
 mod original;
+mod ranked;
 mod requeue;
 mod shown;
 mod staged;

@@ -31,6 +31,7 @@ pub(super) mod run;
 pub(super) mod settings;
 pub(super) mod show;
 pub(super) mod submit;
+pub(super) mod sweep;
 pub(super) mod targets;
 pub(super) mod users;
 pub(super) mod wait;

@@ -195,6 +195,8 @@ pub struct Awaited {
     pub job: JobNumber,
     /// How it is succeeded.
     pub how: Succession,
+    /// Whether its program was told to save a checkpoint: then it may end well and is to go on all the same.
+    pub is_told: bool,
 }
 
 /// A process that waits for an entry: what becomes of that one depends on how the process ends.
@@ -373,11 +375,12 @@ fn read_awaited(value: Json<'_>, path: &Path<'_>) -> Result<Awaited, DataError> 
     Ok(Awaited {
         job: JobNumber(fields.need("job", "a number", read::number)?),
         how: fields.need("how", "a word", how)?,
+        is_told: fields.with_or("told", false, read::flag)?,
     })
 }
 
 fn write_awaited(awaited: Awaited) -> Value {
-    json!({ "job": awaited.job, "how": awaited.how.verb() })
+    json!({ "job": awaited.job, "how": awaited.how.verb(), "told": awaited.is_told })
 }
 
 fn read_keeper(value: Json<'_>, path: &Path<'_>) -> Result<Keeper, DataError> {

@@ -342,7 +342,7 @@ mod tests {
             passed: Passed { times: 9, since: Some(at(3)) },
             place: "5eed".to_owned(),
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
-            succeeds: Some(Awaited { job: JobNumber(3), how: Succession::Resume }),
+            succeeds: Some(Awaited { job: JobNumber(3), how: Succession::Resume, is_told: true }),
             sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }

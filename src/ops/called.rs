@@ -133,9 +133,20 @@ impl JobWord {
         let name = |entry: &&QueueEntry| entry.spec.name.clone().unwrap_or_default();
         let whole = |entry: &QueueEntry| WaitingCalled { id: entry.id(), members: None };
         match self {
-            Self::Number(number) => entries.filter(|e| e.number == *number).map(whole).collect(),
+            Self::Number(number) => {
+                // What waits to go on from an attempt is that job, and a member that was put back is one of its group.
+                let is_meant = |entry: &&QueueEntry| {
+                    let goes_on = entry.succeeds.is_some_and(|of| of.job == *number);
+                    let is_member = entry.spec.member.is_some_and(|of| of.group == *number);
+                    entry.number == *number || goes_on || is_member
+                };
+                entries.filter(is_meant).map(whole).collect()
+            }
             Self::Members(_, wanted) => {
                 let of = |entry: &QueueEntry| {
+                    if entry.spec.member.is_some_and(|member| wanted.contains(&member)) {
+                        return Some(whole(entry));
+                    }
                     let is_meant = |index: &u32| {
                         wanted.contains(&Member { group: entry.number, index: *index })
                     };

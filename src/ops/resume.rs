@@ -290,7 +290,10 @@ fn plan_with(
         Provided::Later | Provided::LaterByRule => None,
     };
     let args = stored_args(job);
-    let spec = job.spec_with(args.clone());
+    let mut spec = job.spec_with(args.clone());
+    if let Some(turn) = &request.turn {
+        spec.queue = Some(turn.queue.clone());
+    }
     let spec = match (&request.target, &request.on) {
         (None, None) => spec,
         (None, Some(on)) => JobSpec { chosen: Some(on.reason.clone()), ..spec },

@@ -211,15 +211,24 @@ fn reached(
     is_reached.then(|| Cap { of: of(), most, held: held.to_vec() })
 }
 
+/// The group under whose limit the jobs of an entry are at work: its own number, where it is no member of another.
+fn group_of(entry: &QueueEntry) -> JobId {
+    let group = entry.spec.member.map_or(entry.number, |member| member.group);
+    JobId::new(entry.user.clone(), group)
+}
+
 /// The limit that keeps the next job of an entry from beginning, if one does.
 pub fn cap(
+    queues: &Queues,
     entry: &QueueEntry,
     queue: &Queue,
     at_work: &AtWork,
     limits: &UserLimits,
 ) -> Option<Cap> {
-    let group = entry.id();
-    let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
+    // A member that was put back waits by itself: its group's limit holds while others of that wait.
+    let group = group_of(entry);
+    let waiting = entry.spec.member.and_then(|_| queues.entry(&group)).unwrap_or(entry);
+    let at_once = waiting.spec.array.as_ref().and_then(Array::at_once);
     full(queue, at_work, 1)
         .or_else(|| used_up((&entry.user, limits.get(&entry.user).copied()), at_work, 1))
         .or_else(|| reached(at_work.groups.get(&group), at_once, 1, || CapOf::Group(group.clone())))
@@ -265,13 +274,13 @@ pub fn stand<P: Offers>(
         });
         standing.waits = waits.or_else(|| {
             let no_place = (0..count).find_map(|_| {
-                if let Some(cap) = cap(entry, queue, &at_work, limits) {
+                if let Some(cap) = cap(queues, entry, queue, &at_work, limits) {
                     return Some(WaitReason::Cap(cap));
                 }
                 match places.find(entry) {
                     Ok(place) => {
                         places.take(entry, &place);
-                        at_work.add(entry.id(), Some(&queue.name), Some(entry.id()));
+                        at_work.add(entry.id(), Some(&queue.name), Some(group_of(entry)));
                         standing.starts.push(place);
                         None
                     }
@@ -292,7 +301,7 @@ pub fn stand<P: Offers>(
                 passed.push(entry.id());
                 *kept = is_starved(entry, now).then(|| places.keep(entry)).flatten();
                 if kept.is_some() {
-                    at_work.add(entry.id(), Some(&queue.name), Some(entry.id()));
+                    at_work.add(entry.id(), Some(&queue.name), Some(group_of(entry)));
                 }
             }
         }

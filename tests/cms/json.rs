@@ -29,7 +29,7 @@ const LINES: [(&str, &str); 29] = [
     ("cms", "cms queue run fifo --max_parallel=2 --queue=night"),
     ("cms", "cms queue run fifo_multi --hosts=localhost --queue=night"),
     ("cms", "cms queue reset --queue=night --name=q1 --status=done"),
-    ("cms", "cms queue delete --queue=night --name=ls_j -y"),
+    ("cms", "cms queue delete --queue=default --name=ls_j -y"),
     ("cms", "cms cluster create"),
     ("cms", "cms cluster list"),
     ("cms", "cms cluster deactivate --id=j1"),

@@ -94,6 +94,8 @@ fn jobs_are_added_to_a_queue_by_words() {
             .exits(0)
             .says(&["a1 is ready again", "a2 is ready again"]),
     );
+    let of_another = env.tpu("cms queue delete --queue=default --name=a1 -y").exits(4);
+    drop(of_another.says(&["a1 is a job of queue q"]));
     drop(env.tpu("cms queue delete --queue=q --name=a[1-2] -y").exits(0));
     assert_eq!((env.queued(), env.jobs("alice").len()), (0, 0));
 }

@@ -27,7 +27,8 @@ fn ranks(said: &Value) -> Vec<(Option<u64>, u64)> {
 fn members_are_ranked_by_their_last_or_lowest_loss() {
     let lab = Lab::new(4);
     lab.env.code("alice", "train.sh", TRAIN);
-    let group = lab.submit_what("local lr=0.1,0.01 config.seed=0,1 config.bs=64 --sweep", "bash train.sh");
+    let group =
+        lab.submit_what("local lr=0.1,0.01 config.seed=0,1 config.bs=64 --sweep", "bash train.sh");
     let sweep = |by: &str| lab.env.tpu(&format!("sweep {group} --by {by} --json")).exits(0).json();
     wait_until("all have printed what they print", || {
         let said = sweep("last");

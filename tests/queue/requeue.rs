@@ -91,9 +91,11 @@ fn who_dies_in_between_has_lost_and_doubled_nothing() {
     assert!(!died.wait_with_output().unwrap().status.success());
     assert_eq!(lab.running(), [first]);
     assert!(lab.why(2).contains(&format!("alice/{first} has stopped")), "{}", lab.why(2));
-    lab.kill(first);
     drop(lab.env.tpu("queue run --once").exits(0));
-    lab.wait_running(&[2]);
+    assert_eq!(lab.running(), [first], "one at a time");
+    drop(lab.env.tpu("dequeue 2 -y").exits(0));
+    drop(lab.env.tpu(&format!("requeue {first} -y")).exits(0));
+    lab.wait_running(&[3]);
 }
 
 #[test]
@@ -126,4 +128,81 @@ fn a_user_may_have_so_many_at_work_and_no_more() {
     assert_eq!(lab.running().len(), 2, "the forced one counts");
     lab.kill(second);
     wait_until("one of the group began", || lab.running().len() == 2);
+}
+
+/// It is put into another queue, or was a member of a group: the limit of that holds for it as well.
+#[test]
+fn limits_hold_for_what_was_put_back() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create narrow --max-parallel 1").exits(0));
+    for _ in 0..2 {
+        drop(lab.env.tpu("run local -q -- bash run.sh").exits(0));
+    }
+    drop(lab.env.tpu("requeue 1 queue=narrow -y").exits(0));
+    drop(lab.env.tpu("requeue 2 queue=narrow -y").exits(0));
+    assert_eq!(lab.running(), [3], "one at a time");
+    assert!(lab.why(4).contains("queue narrow has 1 jobs at once"), "{}", lab.why(4));
+    drop(lab.env.tpu("kill --all -y").exits(0));
+    let group = lab.submit("local --array 0-3%2");
+    assert_eq!(lab.running().len(), 2);
+    drop(lab.env.tpu(&format!("requeue {group}_0 priority=90 -y")).exits(0));
+    drop(lab.env.tpu("queue run --once").exits(0));
+    assert_eq!(lab.running().len(), 2, "two of the group at once, whichever");
+}
+
+#[test]
+fn a_job_that_is_put_back_is_killed_by_its_number_and_its_group() {
+    let lab = Lab::new(1);
+    let first = lab.submit("local");
+    drop(lab.env.tpu(&format!("requeue {first} --hold -y")).exits(0));
+    drop(lab.env.tpu(&format!("kill {first} -y")));
+    assert_eq!(lab.env.queued(), 0, "what goes on from it is that job");
+    lab.takes(2);
+    let group = lab.submit("local --array 0-1");
+    drop(lab.env.tpu(&format!("requeue {group}_0 --hold -y")).exits(0));
+    drop(lab.env.tpu(&format!("kill {group} -y")).exits(0));
+    assert_eq!((lab.env.queued(), lab.running().len()), (0, 0), "all of a group is all of it");
+}
+
+#[test]
+fn nobody_goes_on_from_it_beside_what_waits() {
+    let lab = Lab::new(8);
+    let first = lab.submit_what("local", "false");
+    lab.env.wait_status(first, "error");
+    drop(lab.env.tpu(&format!("requeue {first} --hold -y")).exits(0));
+    for again in ["resume", "rerun"] {
+        let output = lab.env.tpu(&format!("{again} w={first} alice --force"));
+        drop(output.exits(4).says(&["alice/2 waits", "tpu dequeue 2"]));
+    }
+    assert_eq!((lab.running().len(), lab.env.queued()), (0, 1));
+}
+
+/// Whoever was to stop it has died; it went on, and ended well.
+#[test]
+fn what_has_ended_well_by_itself_is_not_begun_again() {
+    let lab = Lab::new(8);
+    let go = lab.env.path("go").display().to_string();
+    let script = format!("while [ ! -e {go} ]; do sleep 0.05; done\n");
+    lab.env.code("alice", "work.sh", &script);
+    let first = lab.submit_what("local", "bash work.sh");
+    let died = lab.env.start_at_points(&format!("requeue {first} -y"), "requeue-entered=panic");
+    assert!(!died.wait_with_output().unwrap().status.success());
+    lab.env.touch("go");
+    lab.env.wait_status(first, "finished");
+    drop(lab.env.tpu("queue run --once").exits(0));
+    let job = lab.env.job("alice", 2);
+    assert_eq!((&job["status"], &job["error"]), (&"error".into(), &"dependency".into()));
+    drop(lab.env.tpu("history 2").exits(0).says(&["ended well by itself"]));
+}
+
+#[test]
+fn what_has_ended_well_in_a_group_stays_ended() {
+    let lab = Lab::new(8);
+    lab.env.code("alice", "some.sh", "[ $TPU_MEMBER != 0 ] || exit 0\nexec sleep 1000\n");
+    let group = lab.submit_what("local --array 0-1", "bash some.sh");
+    wait_until("one has ended", || {
+        lab.env.jobs("alice").iter().any(|job| job["status"] == "finished")
+    });
+    drop(lab.env.tpu(&format!("requeue {group} --hold -y")).exits(0));
+    assert_eq!(lab.env.queued(), 1);
 }

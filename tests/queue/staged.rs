@@ -86,14 +86,25 @@ fn a_script_runs_from_its_own_copy_too_and_a_resume_that_begins_anew_does() {
 }
 
 #[test]
-fn members_of_a_group_share_one_copy() {
+fn members_of_a_group_have_the_code_of_its_submission_each_for_itself() {
     let (lab, first) = busy();
-    lab.submit("local --array 0-3");
+    let script = |which: &str| format!("echo {which} $TPU_MEMBER > own; exec sleep 1000\n");
+    lab.env.code("alice", "own.sh", &script("old"));
+    lab.submit_what("local --array 0-2", "bash own.sh");
     let before = copies(&lab);
+    lab.env.code("alice", "own.sh", &script("new"));
     lab.takes(4);
     lab.kill(first);
-    wait_until("all have begun", || lab.running().len() == 4);
-    assert_eq!(copies(&lab), before, "one is enough for all of them");
+    let own = || -> Vec<String> {
+        let new = copies(&lab).into_iter().filter(|copy| !before.contains(copy));
+        let told = new.filter_map(|copy| std::fs::read_to_string(copy.join("own")).ok());
+        let mut told: Vec<String> = told.filter(|told| !told.is_empty()).collect();
+        told.sort();
+        told
+    };
+    wait_until("none writes over what another one writes", || {
+        own() == ["old 0\n", "old 1\n", "old 2\n"]
+    });
 }
 
 #[test]

@@ -53,9 +53,14 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         [] => String::new(),
         waiting => format!(" and take {} out of the queue", in_words(waiting)),
     };
+    let before = members::at_work(ctx, &waiting)?;
     app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
     // Before anything ends: else what waits would begin in the places that become free.
     members::take_out(ctx, &waiting)?;
+    // What was to be taken out, and has begun while somebody was asked.
+    let since = members::at_work(ctx, &waiting)?.into_iter();
+    let since = since.filter(|id| !before.contains(id) && !jobs.contains(id));
+    let jobs: Vec<JobId> = since.chain(jobs.iter().cloned()).collect();
     let mut text = String::new();
     for called in &waiting {
         text += &format!("{}\n", never_began(called));

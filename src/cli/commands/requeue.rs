@@ -5,6 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::Requeue;
 use crate::cli::print::Output;
 use crate::model::ids::{JobId, QueueName};
+use crate::model::job::Status;
 use crate::ops::Error;
 use crate::ops::queue::requeue::{self, Requeued};
 use crate::ops::queue::shown::waits_yet;
@@ -27,9 +28,14 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         }
     }
     let several = Several { all: false, purpose: Purpose::Change };
-    let Meant { jobs, waiting } = app.requester()?.many(&words, several, |_| true)?;
+    let Meant { mut jobs, waiting } = app.requester()?.many(&words, several, |_| true)?;
     if let (true, Some(called)) = (jobs.is_empty(), waiting.first()) {
         return Err(waits_yet(&*ctx.data()?, called));
+    }
+    let data = ctx.data()?;
+    if jobs.len() > 1 {
+        // What has ended well is begun again only where it is named by itself.
+        jobs.retain(|id| data.job(id).is_none_or(|job| job.status != Status::Finished));
     }
     if app.global.dry_run {
         return kill::of_several(

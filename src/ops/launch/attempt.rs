@@ -225,6 +225,12 @@ fn succeed(
     child: &mut Job,
 ) -> Result<(), Error> {
     let id = JobId::new(child.user.clone(), parent.window);
+    if let Some(waits) = tx.data.queues().successor_of(&id) {
+        let (waits, number) = (waits.id(), waits.number);
+        return Err(Error::refused(format!("{waits} waits to go on from {id}")).hint(format!(
+            "let that begin: tpu unhold {number}, or take it out: tpu dequeue {number}"
+        )));
+    }
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     may_be_succeeded(job, parent, claim.lease)?;
     if let Some((kind, verdict)) = &parent.failed {

@@ -14,9 +14,10 @@ mod unsubmitted;
 
 use std::ffi::OsString;
 
+use crate::model::data::Data;
 use crate::model::ids::UserName;
 use crate::model::job::LaunchMode;
-use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::plan::choice::Assignment;
 
 use super::provision::{self, Wish};
@@ -78,11 +79,23 @@ fn plan_in_turn(
 ) -> Result<LaunchPlan, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
-    // A copy is run from as it is, where others of its target lie beside it: what differs there is another disk.
+    // A copy is run from as it is, where others of its target lie beside it: else that is another disk.
     let beside = format!("{}/", plan.roots.stage);
     let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);
-    let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside)).cloned();
+    let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside));
+    let data = ctx.data()?;
+    let copy = copy.filter(|copy| is_for_one(&data, &plan.spec, turn, copy)).cloned();
     Ok(LaunchPlan { turn: Some(turn.clone()), env: Some(env), stage_dir: copy, ..plan })
+}
+
+/// Whether one job alone is to run from a copy: several would write over what the others write beside their code.
+fn is_for_one(data: &Data, spec: &JobSpec, turn: &Turn, copy: &str) -> bool {
+    let is_it = |staged: Option<&Staged>| staged.is_some_and(|staged| staged.copy == copy);
+    let others = data.queues().entries.iter().filter(|entry| entry.id() != turn.entry);
+    spec.member.is_none()
+        && spec.array.is_none()
+        && !others.into_iter().any(|entry| is_it(entry.spec.staged.as_ref()))
+        && !data.jobs().any(|job| is_it(job.staged()))
 }
 
 /// Starts a job that has waited in the queue.

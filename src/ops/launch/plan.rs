@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use crate::model::capacity::BusyGpus;
 use crate::model::facts::{ErrorKind, Progress};
-use crate::model::ids::{JobId, JobNumber, UserName};
+use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
 use crate::model::spec::JobSpec;
@@ -85,6 +85,8 @@ pub struct Machine {
 pub struct Turn {
     /// The entry.
     pub entry: JobId,
+    /// The queue in which it waits, whose limit counts what it becomes.
+    pub queue: QueueName,
     /// Which member of it, where it is a group of which each is started by itself.
     pub member: Option<u32>,
     /// Whether all that wait of it are started together.

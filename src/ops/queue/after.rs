@@ -3,7 +3,7 @@
 use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::{JobId, JobNumber};
-use crate::model::job::Status;
+use crate::model::job::{Status, Succession};
 use crate::model::lineage;
 use crate::model::member::Array;
 use crate::ops::{Ctx, Error};
@@ -139,7 +139,15 @@ pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
         match data.job(&job) {
             None => return Dependence::Never(format!("{job} is not known any more")),
             Some(before) if before.status.is_live() => waits.push(format!("{job} has stopped")),
-            Some(_) => {}
+            Some(before) => {
+                if let Some(child) = before.child {
+                    return Dependence::Never(format!("{job} goes on as {child} already"));
+                }
+                if before.status == Status::Finished && of.how == Succession::Resume && !of.is_told
+                {
+                    return Dependence::Never(format!("{job} ended well by itself"));
+                }
+            }
         }
     }
     for after in entry.after.iter().filter(|after| after.which != AfterWhich::Each) {

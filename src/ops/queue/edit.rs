@@ -56,15 +56,21 @@ fn each(
     ids: &[JobId],
     mut change: impl FnMut(&mut Tx<'_>, &JobId) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    ctx.transact(|tx| {
-        for id in ids {
-            if tx.data.queues().entry(id).is_none() {
-                return Err(waits_not(&tx.data, &id.user, &JobWord::Number(id.window)));
-            }
-            change(tx, id)?;
+    ctx.transact(|tx| each_in(tx, ids, &mut change))
+}
+
+fn each_in(
+    tx: &mut Tx<'_>,
+    ids: &[JobId],
+    mut change: impl FnMut(&mut Tx<'_>, &JobId) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for id in ids {
+        if tx.data.queues().entry(id).is_none() {
+            return Err(waits_not(&tx.data, &id.user, &JobWord::Number(id.window)));
         }
-        Ok(())
-    })
+        change(tx, id)?;
+    }
+    Ok(())
 }
 
 fn entry<'a>(tx: &'a mut Tx<'_>, id: &JobId) -> Result<&'a mut QueueEntry, Error> {
@@ -92,7 +98,12 @@ pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
 
 /// Takes them out of the queue, into the archive: nothing of them begins.
 pub fn dequeue(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
-    each(ctx, ids, |tx, id| {
+    ctx.transact(|tx| take_out(tx, ids))
+}
+
+/// The same within a transaction.
+pub(super) fn take_out(tx: &mut Tx<'_>, ids: &[JobId]) -> Result<(), Error> {
+    each_in(tx, ids, |tx, id| {
         if let Some(entry) = tx.data.queues_mut().take(id) {
             if let Some(of) = entry.succeeds {
                 forget_awaited(tx, &JobId::new(id.user.clone(), of.job));
@@ -230,7 +241,7 @@ pub(super) fn takes(data: &Data, name: &QueueName) -> Result<(), Error> {
 }
 
 /// Nothing waits any more to go on from an attempt: its rules hold again.
-fn forget_awaited(tx: &mut Tx<'_>, job: &JobId) {
+pub(super) fn forget_awaited(tx: &mut Tx<'_>, job: &JobId) {
     let recovery = tx.data.job_mut(job).and_then(|job| job.recovery.as_mut());
     if let Some(recovery) = recovery {
         recovery.stopped = None;

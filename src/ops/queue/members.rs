@@ -1,39 +1,64 @@
-//! Takes members of a group out of the queue, while others of it wait on.
+//! Takes what is called out of the queue: whole entries, or members of groups while others of those wait on.
 
 use crate::model::ids::JobId;
+use crate::model::job::Job;
 use crate::model::member::Array;
 use crate::ops::called::WaitingCalled;
 use crate::ops::{Ctx, Error};
 
 use super::{edit, gone, unbegun};
 
-/// Takes out what is called: whole entries, or members of them. Nothing of that begins. One that has begun meanwhile is
-/// an error.
+/// Takes out what is called, all of it or nothing. Nothing of that begins. What has begun meanwhile is an error.
 pub fn take_out(ctx: &Ctx, called: &[WaitingCalled]) -> Result<(), Error> {
-    let whole: Vec<JobId> =
-        called.iter().filter(|it| it.members.is_none()).map(|it| it.id.clone()).collect();
-    if !whole.is_empty() {
-        edit::dequeue(ctx, &whole)?;
+    let mut whole: Vec<JobId> = Vec::new();
+    for WaitingCalled { id, members } in called {
+        if members.is_none() && !whole.contains(id) {
+            whole.push(id.clone());
+        }
     }
+    let mut some: Vec<(&JobId, Vec<u32>)> = Vec::new();
     for WaitingCalled { id, members } in called {
         let Some(members) = members.as_ref().filter(|_| !whole.contains(id)) else { continue };
-        ctx.transact(|tx| {
-            for index in members {
-                let queues = tx.data.queues_mut();
-                let entry = queues.entry_mut(id).ok_or_else(gone)?;
-                let array = entry.spec.array.as_ref();
-                let array =
-                    array.filter(|array| array.indexes().contains(index)).ok_or_else(gone)?;
-                let (rest, mut taken) = (array.without(*index), entry.clone());
-                taken.spec.array = Array::of([*index]);
-                match rest {
-                    Some(rest) => entry.spec.array = Some(rest),
-                    None => drop(queues.take(id)),
-                }
-                unbegun::archive(tx, &taken);
-            }
-            Ok(())
-        })?;
+        match some.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, known)) => known.extend(members),
+            None => some.push((id, members.clone())),
+        }
     }
-    Ok(())
+    ctx.transact(|tx| {
+        edit::take_out(tx, &whole)?;
+        for (id, members) in &some {
+            let queues = tx.data.queues_mut();
+            let entry = queues.entry_mut(id).ok_or_else(gone)?;
+            let array = entry.spec.array.take().ok_or_else(gone)?;
+            let all = array.indexes();
+            if !members.iter().all(|index| all.contains(index)) {
+                return Err(gone());
+            }
+            let rest = all.iter().copied().filter(|index| !members.contains(index)).collect();
+            let mut taken = entry.clone();
+            taken.spec.array = Array::of(members.iter().copied());
+            match array.only(rest) {
+                Some(rest) => entry.spec.array = Some(rest),
+                None => drop(queues.take(id)),
+            }
+            unbegun::archive(tx, &taken);
+        }
+        Ok(())
+    })
+}
+
+/// What is at work by now of the members that were called.
+pub fn at_work(ctx: &Ctx, called: &[WaitingCalled]) -> Result<Vec<JobId>, Error> {
+    let data = ctx.data()?;
+    let is_meant = |job: &&Job| {
+        let of = job.member().filter(|_| job.status.is_live());
+        of.is_some_and(|member| {
+            let group = JobId::new(job.user.clone(), member.group);
+            called.iter().any(|called| {
+                let indexes = called.members.as_ref();
+                called.id == group && indexes.is_none_or(|indexes| indexes.contains(&member.index))
+            })
+        })
+    };
+    Ok(data.jobs().filter(is_meant).map(Job::id).collect())
 }

@@ -166,7 +166,7 @@ pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     let group = plan.spec.member.map(|member| JobId::new(plan.user.clone(), member.group));
     let group = group.filter(|_| before.is_some()).and_then(|group| data.queues().entry(&group));
     let of_queue = queue.and_then(|queue| match group {
-        Some(group) => plan::cap(group, &queue, &at_work, &UserLimits::new()),
+        Some(group) => plan::cap(data.queues(), group, &queue, &at_work, &UserLimits::new()),
         None => plan::full(&queue, &at_work, 1),
     });
     let jobs = plan.spec.array.as_ref().map_or(1, |array| array.indexes().len());
@@ -206,7 +206,12 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Er
         return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
     }
     let limits = plan.most.map(|most| (plan.user.clone(), most)).into_iter().collect();
-    if let Some(cap) = plan::cap(entry, &queue, &at_work, &limits)
+    // A limit that was set since is kept member by member.
+    if turn.is_whole_group && (queue.max_parallel.is_some() || plan.most.is_some()) {
+        let what = format!("{} may not begin as a whole any more", turn.entry);
+        return Err(Error::refused(what).passing().hint("a limit was set meanwhile"));
+    }
+    if let Some(cap) = plan::cap(queues, entry, &queue, &at_work, &limits)
         && !turn.is_whole_group
     {
         return Err(Error::refused(cap.to_string())

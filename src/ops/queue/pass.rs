@@ -160,6 +160,7 @@ fn start_all(
         let member = standing.members.get(at).copied();
         let turn = Turn {
             entry: entry.id(),
+            queue: entry.queue.clone(),
             member: member.filter(|_| !is_whole_group),
             is_whole_group,
             passes: standing.passes.clone(),
@@ -232,7 +233,7 @@ fn launch(
     request: &RunRequest,
     (turn, entry): (&Turn, &QueueEntry),
 ) -> Result<Vec<Launched>, Error> {
-    if let Some(Awaited { job, how }) = entry.succeeds {
+    if let Some(Awaited { job, how, .. }) = entry.succeeds {
         let job = JobId::new(entry.user.clone(), job);
         let (on, turn) = (request.on.clone(), Some(turn.clone()));
         let again = AgainRequest { on, turn, ..resume::by_rules(&job, how) };

@@ -2,7 +2,7 @@
 //! attempt of its lineage when its turn comes.
 //!
 //! Its entry is there before anything is stopped, and does not begin while the attempt lives: whoever dies in between
-//! leaves a job that runs and one that waits for its end, which `kill` of the first brings about.
+//! leaves a job that runs, and what waits for its end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, kill, records, resume, runners, successor, watch};
 use crate::runner::Unreached;
 
-use super::edit::takes;
+use super::edit::{self, takes};
 
 /// Between two looks at a program that saves a checkpoint.
 const REST: Duration = Duration::from_millis(200);
@@ -45,8 +45,32 @@ pub fn requeue(ctx: &Ctx, id: &JobId, how: &Requeued) -> Result<(JobId, Option<S
     drop(successor::of(ctx, user, job, way)?);
     let entry = enter(ctx, job, way, how)?;
     fail::fail_point!("requeue-entered");
-    let remark = stop(ctx, job, how)?;
-    Ok((entry, remark))
+    match stop(ctx, (job, &entry), how) {
+        Ok(remark) => Ok((entry, remark)),
+        Err(error) => Err(undone(ctx, (&job.id(), &entry), error)),
+    }
+}
+
+/// What was not stopped does not wait either, unless its end is under way.
+fn undone(ctx: &Ctx, (job, entry): (&JobId, &JobId), error: Error) -> Error {
+    let left = ctx.transact(|tx| {
+        let is_ending = tx.data.job(job).is_none_or(Job::is_being_killed);
+        if is_ending || tx.data.queues_mut().take(entry).is_none() {
+            return Ok(is_ending);
+        }
+        edit::forget_awaited(tx, job);
+        records::note(tx, entry, "dequeued", format!("{job} could not be stopped"));
+        Ok(false)
+    });
+    let hint = match left {
+        Ok(false) => "it runs on, and nothing of it waits".to_owned(),
+        Ok(true) | Err(_) => format!(
+            "{entry} waits to go on from it; if that is not to be: tpu dequeue {} {}",
+            entry.window, entry.user
+        ),
+    };
+    let hint = format!("{}; {hint}", error.advice());
+    error.hint(hint)
 }
 
 /// The last attempt of its lineage.
@@ -77,6 +101,10 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
         let held = how.is_held.then(|| name_at_work(ctx, &tx.data));
         let waits = JobId::new(id.user.clone(), number);
         let job = job_mut(&mut tx.data, &id)?;
+        if let Some(intent) = &job.intent {
+            return Err(Error::refused(format!("{id} is {}", intent.action))
+                .hint("wait until that is over, then try again"));
+        }
         if let Some(child) = job.child {
             return Err(Error::refused(format!("{id} already goes on in window {child}"))
                 .hint("look again: tpu check"));
@@ -101,7 +129,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
             passed: Passed::default(),
             place: place.clone(),
             keeper: None,
-            succeeds: Some(Awaited { job: id.window, how: way }),
+            succeeds: Some(Awaited { job: id.window, how: way, is_told: false }),
         });
         records::note(tx, &waits, "queued", format!("in {queue}, to go on from {id}"));
         Ok(waits)
@@ -109,7 +137,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
 }
 
 /// Stops what is to go on later; its program is told before, and given its time. What is to be known of that.
-fn stop(ctx: &Ctx, job: &Job, how: &Requeued) -> Result<Option<String>, Error> {
+fn stop(ctx: &Ctx, (job, entry): (&Job, &JobId), how: &Requeued) -> Result<Option<String>, Error> {
     let id = job.id();
     if !job.status.is_live() {
         return Ok(None);
@@ -118,6 +146,7 @@ fn stop(ctx: &Ctx, job: &Job, how: &Requeued) -> Result<Option<String>, Error> {
     let settings = ctx.settings(Some(user_of(&data, &id.user)?))?;
     let mut remark = None;
     if let Some(signal) = settings.checkpoint_signal.filter(|_| !how.now) {
+        told(ctx, entry)?;
         match runners::save(ctx, &data, job, signal) {
             Ok(true) => {
                 let grace = Duration::from_secs(u64::from(settings.checkpoint_grace));
@@ -133,12 +162,31 @@ fn stop(ctx: &Ctx, job: &Job, how: &Requeued) -> Result<Option<String>, Error> {
             Err(error) => remark = Some(format!("stopped without a checkpoint: {}", error.message)),
         }
     }
+    let data = ctx.data()?;
+    if data.queues().entry(entry).is_none() {
+        return Err(Error::refused(format!("{entry} was taken out of the queue meanwhile"))
+            .hint(format!("{id} was not stopped")));
+    }
+    let ended = || format!("{id} has ended by itself: it goes on from its last checkpoint");
+    if !job_of(&data, &id)?.status.is_live() {
+        return Ok(Some(ended()));
+    }
     match kill::kill_one(ctx, &id, Unreached::Refuse) {
         Ok(_) => Ok(remark),
-        // It has ended by itself meanwhile.
-        Err(_) if !job_of(&*ctx.data()?, &id)?.status.is_live() => Ok(remark),
+        Err(_) if !job_of(&*ctx.data()?, &id)?.status.is_live() => Ok(Some(ended())),
         Err(error) => Err(error),
     }
+}
+
+/// Remembers that the program of the attempt is told to save a checkpoint, before it is.
+fn told(ctx: &Ctx, entry: &JobId) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        let waits = tx.data.queues_mut().entry_mut(entry);
+        if let Some(of) = waits.and_then(|waits| waits.succeeds.as_mut()) {
+            of.is_told = true;
+        }
+        Ok(())
+    })
 }
 
 /// Whether the program of a job ends within so much time.

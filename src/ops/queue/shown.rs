@@ -203,7 +203,8 @@ impl<'a> Line<'a> {
         let of_user = self.limits.get(&entry.user).copied();
         queue.max_parallel.or(at_once).or(of_user)?;
         let at_work = self.at_work.get_or_init(|| limits::at_work(self.data, &[]));
-        plan::cap(entry, queue, at_work, &self.limits).map(|cap| cap.to_string())
+        plan::cap(self.data.queues(), entry, queue, at_work, &self.limits)
+            .map(|cap| cap.to_string())
     }
 
     /// The jobs that it waits for, but those that have ended well for certain.

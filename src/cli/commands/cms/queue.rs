@@ -167,6 +167,15 @@ fn places(data: &Data, args: &CmsQueueRun) -> Result<Vec<String>, Error> {
     Ok(all)
 }
 
+/// The queue of what a user calls so: of what waits, else of the newest job.
+fn queue_of<'a>(data: &'a Data, user: &UserName, name: &str) -> Option<&'a QueueName> {
+    let mut entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
+    let waits = entries.find(|entry| entry.spec.name.as_deref() == Some(name));
+    let jobs = data.user(user).map(User::jobs).unwrap_or_default();
+    let newest = || jobs.iter().rev().find(|job| job.name() == Some(name))?.spec.as_ref();
+    waits.map(|entry| &entry.queue).or_else(|| newest()?.queue.as_ref())
+}
+
 /// The jobs of a queue that are meant: by name, and by state.
 fn called(app: &App, words: &CmsQueueWords) -> Result<(UserName, Vec<String>), Error> {
     let data = app.ctx()?.data()?;
@@ -174,7 +183,14 @@ fn called(app: &App, words: &CmsQueueWords) -> Result<(UserName, Vec<String>), E
     let queue = named(words.queue.as_deref());
     edit::find(&data, &queue)?;
     let mut names = if let Some(names) = &words.name {
-        expanded(names)?
+        let names = expanded(names)?;
+        for name in &names {
+            if let Some(other) = queue_of(&data, &user, name).filter(|other| **other != queue) {
+                return Err(Error::refused(format!("{name} is a job of queue {other}"))
+                    .hint(format!("as in: --queue={other}")));
+            }
+        }
+        names
     } else {
         let jobs = data.user(&user).map(User::jobs).unwrap_or_default();
         let is_meant = |job: &&Job| {

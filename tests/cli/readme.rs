@@ -1,5 +1,6 @@
 //! The README's examples, run in order from its text. Blocks of the kind `console` are run; what needs a
-//! terminal or a fleet stands in blocks of another kind, and what needs a cluster is walked in `slurm::readme`.
+//! terminal or a fleet stands in blocks of another kind, what needs a cluster is walked in `slurm::readme`, and what waits
+//! in `queue::readme`.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use regex::Regex;
 use tpu::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
-use crate::common::readme::{HOSTS, PYTHON, SLURM, examples, plain};
+use crate::common::readme::{HOSTS, PYTHON, QUEUE, SLURM, examples, plain};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_for;
 
@@ -128,7 +129,7 @@ fn walk(lab: Lab) {
 
     let home = home.to_str().unwrap();
     let mut all = examples();
-    all.retain(|example| ![HOSTS, SLURM].contains(&example.section));
+    all.retain(|example| ![HOSTS, QUEUE, SLURM].contains(&example.section));
     assert!(all.len() > 20, "{} examples", all.len());
     for example in all {
         let command = example.command.replace("/path/to", &format!("{home}/path/to"));

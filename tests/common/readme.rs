@@ -18,6 +18,9 @@ pub(crate) const SLURM: &str = "On a Slurm cluster";
 /// The section whose examples need machines with GPUs.
 pub(crate) const HOSTS: &str = "On your own machines";
 
+/// The section whose examples begin in a lab of their own.
+pub(crate) const QUEUE: &str = "Many runs";
+
 /// What `python3` does in the README: a training with checkpoints, and a program that fails.
 pub(crate) const PYTHON: &str = r#"
 case "$1" in
@@ -71,7 +74,7 @@ pub(crate) fn examples() -> Vec<Example> {
 
 /// What may differ: numbers, ages, process ids; blanks at the ends of lines; and where the test is.
 pub(crate) fn plain(text: &str, home: &str) -> String {
-    let numbers = Regex::new(r"\b\d+(\.\d+)?\b").unwrap();
+    let numbers = Regex::new(r"\b\d+(\.\d+)?[smh]?\b").unwrap();
     let text = text.replace(home, "");
     let text = Regex::new("(?m)^logs: .*$").unwrap().replace_all(&text, "logs: …").into_owned();
     // Ages and speeds come and go with the moment.

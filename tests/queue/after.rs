@@ -126,3 +126,15 @@ fn what_a_member_waited_for_may_be_cleared_away() {
     drop(lab.env.tpu(&format!("unhold {second}")).exits(0));
     wait_until("both have begun", || lab.env.jobs("alice").len() == 2);
 }
+
+/// A group that is called by its name, of which some members have begun, is waited for once and as a whole.
+#[test]
+fn a_group_that_has_begun_in_part_is_waited_for_as_one() {
+    let lab = Lab::new(2);
+    let group = lab.submit("local --array 0-3 --name scan");
+    let report = lab.submit("local after=scan --name report");
+    let data = lab.env.data();
+    let entries = data["queue"]["entries"].as_array().unwrap();
+    let own = entries.iter().find(|entry| entry["number"] == report).unwrap();
+    assert_eq!(own["after"], serde_json::json!([format!("ok:alice/{group}")]));
+}

@@ -11,6 +11,7 @@ mod names;
 mod order;
 mod original;
 mod ranked;
+mod readme;
 mod requeue;
 mod shown;
 mod staged;

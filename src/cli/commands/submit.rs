@@ -8,6 +8,7 @@ use crate::cli::print::Output;
 use crate::model::data::Data;
 use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
+use crate::model::job::Job;
 use crate::model::member::{Array, Member};
 use crate::model::pattern;
 use crate::model::spec::JobSpec;
@@ -164,8 +165,13 @@ fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<
     let entries = entries.filter(|entry| {
         tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
     });
-    let ids: Vec<JobId> =
-        records.map(crate::model::job::Job::id).chain(entries.map(QueueEntry::id)).collect();
+    let waiting: Vec<JobId> = entries.map(QueueEntry::id).collect();
+    // A group of which some wait stands for all its members, also for those that have begun.
+    let is_of_waiting = |job: &&Job| {
+        job.member().is_some_and(|of| waiting.iter().any(|group| group.window == of.group))
+    };
+    let begun = records.filter(|job| !is_of_waiting(job)).map(Job::id);
+    let ids: Vec<JobId> = begun.chain(waiting.iter().cloned()).collect();
     if ids.is_empty() {
         return Err(Error::not_found(format!(
             "no job of {owner} has the number, name or tag '{called}'"

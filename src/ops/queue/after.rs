@@ -162,7 +162,7 @@ pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
     if waits.is_empty() {
         return Dependence::Free;
     }
-    Dependence::Waits(format!("after {}", waits.join(", ")))
+    Dependence::Waits(format!("after {}", first_of(&waits)))
 }
 
 /// What its members wait for one by one, if they do.

@@ -41,8 +41,9 @@ pub fn keep(ctx: &Ctx, user: &User, (dir, mode): (&str, LaunchMode)) -> Result<S
     let code = code(from, (&ctx.store.paths().state(), to), mode)?;
     if mode == LaunchMode::Script && !code.iter().any(|path| path == Path::new("staging.sh")) {
         let what = format!("staging.sh in {dir} is left out of copies of the code");
-        return Err(Error::refused(what)
-            .hint("take it out of .gitignore, or let the code be read late: --stage-late"));
+        return Err(Error::refused(what).hint(
+            "take it out of .gitignore; `tpu submit --stage-late` reads the code when it begins",
+        ));
     }
     ThisDisk.put(from, &code, to).map_err(|e| disk("copy the code to", &copy, &e))?;
     Ok(Staged { from: dir.to_owned(), copy })

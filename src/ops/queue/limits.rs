@@ -1,14 +1,14 @@
 //! Who holds a place under the limits of queues and groups: as records tell, and of those that leave it open, as the
 //! facts do.
 
-use crate::model::data::Data;
+use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::ops::launch::room;
-use crate::ops::{Ctx, Error, snapshot};
+use crate::ops::{Ctx, snapshot};
 use crate::plan::budget::{Budget, RetryCounts};
 use crate::plan::queue::{AtWork, UserLimits};
 
@@ -46,14 +46,14 @@ pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     at_work
 }
 
-/// How many jobs of each user may be at work at once, where that is set.
-pub fn of_users(ctx: &Ctx, data: &Data) -> Result<UserLimits, Error> {
-    let mut limits = UserLimits::new();
-    for user in data.users() {
-        let most = ctx.settings(Some(user))?.max_parallel;
-        limits.extend(most.map(|most| (user.name.clone(), most)));
-    }
-    Ok(limits)
+/// How many jobs of each user may be at work at once, where that is set. Where the settings cannot be read nobody is kept
+/// waiting by that: the check of each launch reads them too, and says so.
+pub fn of_users(ctx: &Ctx, data: &Data) -> UserLimits {
+    let limit = |user: &User| {
+        let most = ctx.settings(Some(user)).ok()?.max_parallel?;
+        Some((user.name.clone(), most))
+    };
+    data.users().iter().filter_map(limit).collect()
 }
 
 /// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit holds

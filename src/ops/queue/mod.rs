@@ -45,7 +45,7 @@ pub fn standings(
 ) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
     let present = presence::count_all(ctx, &data.queues().entries);
     let mut field = Field::of(ctx, data, wishes(data, &present), None, avoided)?;
-    stand(ctx, data, &present, &mut field)
+    Ok(stand(ctx, data, &present, &mut field))
 }
 
 /// Why each entry does not begin, where something keeps it.
@@ -72,7 +72,7 @@ fn left_over<T>(
 ) -> Result<T, Error> {
     let present = presence::count_all(ctx, &data.queues().entries);
     let mut field = Field::of(ctx, data, wishes(data, &present), Some(wish), avoided)?;
-    drop(stand(ctx, data, &present, &mut field)?);
+    drop(stand(ctx, data, &present, &mut field));
     ask(&field)
 }
 
@@ -82,8 +82,8 @@ fn stand(
     data: &Data,
     present: &[bool],
     field: &mut Field<'_>,
-) -> Result<Vec<EntryStanding<Vec<Pick>>>, Error> {
-    let limits = limits::of_users(ctx, data)?;
+) -> Vec<EntryStanding<Vec<Pick>>> {
+    let limits = limits::of_users(ctx, data);
     let queues = data.queues();
     let readiness = |at: usize| {
         let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
@@ -95,7 +95,7 @@ fn stand(
         Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
     let at_work = limits::at_work(data, &limits::over(ctx, data));
-    Ok(plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now()))
+    plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())
 }
 
 /// What each entry that counts wishes for.

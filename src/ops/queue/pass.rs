@@ -150,7 +150,7 @@ fn start_all(
         // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
         let queue = data.queues().queue(&entry.queue);
         let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
-            || limits::of_users(ctx, data)?.contains_key(&entry.user);
+            || limits::of_users(ctx, data).contains_key(&entry.user);
         let is_each = entry.after.iter().any(|after| after.which == AfterWhich::Each);
         let differ = entry.sweep.is_some() || is_each;
         let is_whole_group = is_engine && entry.spec.array.is_some() && !differ && !is_limited;

@@ -166,7 +166,7 @@ impl<'a> Line<'a> {
             places: HashMap::new(),
             targets: HashMap::new(),
             at_work: OnceCell::new(),
-            limits: ctx.and_then(|ctx| limits::of_users(ctx, data).ok()).unwrap_or_default(),
+            limits: ctx.map(|ctx| limits::of_users(ctx, data)).unwrap_or_default(),
         }
     }
 

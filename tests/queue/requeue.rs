@@ -206,3 +206,16 @@ fn what_has_ended_well_in_a_group_stays_ended() {
     drop(lab.env.tpu(&format!("requeue {group} --hold -y")).exits(0));
     assert_eq!(lab.env.queued(), 1);
 }
+
+/// The end of its program is what lets it begin again, before whoever stopped it looks.
+#[test]
+fn one_that_finds_its_place_at_once_goes_on() {
+    let lab = lab();
+    drop(lab.env.tpu("set-settings checkpoint_signal USR1 alice").exits(0));
+    let first = lab.submit_what("local", "bash train.sh");
+    lab.env.wait_file("ready");
+    let output = lab.env.tpu(&format!("requeue {first} -y")).exits(0);
+    drop(output.says(&["goes on as alice/2"]));
+    lab.wait_running(&[2]);
+    assert_eq!(lab.env.job("alice", first)["extra_msgs"]["child"], 2);
+}

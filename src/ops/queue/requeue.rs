@@ -163,18 +163,25 @@ fn stop(ctx: &Ctx, (job, entry): (&Job, &JobId), how: &Requeued) -> Result<Optio
         }
     }
     let data = ctx.data()?;
+    let now = job_of(&data, &id)?;
+    if now.child.is_some() {
+        // It has ended, and found its next place at once.
+        return Ok(remark);
+    }
     if data.queues().entry(entry).is_none() {
         return Err(Error::refused(format!("{entry} was taken out of the queue meanwhile"))
             .hint(format!("{id} was not stopped")));
     }
-    let ended = || format!("{id} has ended by itself: it goes on from its last checkpoint");
-    if !job_of(&data, &id)?.status.is_live() {
-        return Ok(Some(ended()));
+    let ended = |job: &Job| format!("{id} has ended before it was stopped: it is {}", job.status);
+    if !now.status.is_live() {
+        return Ok(remark.or_else(|| Some(ended(now))));
     }
     match kill::kill_one(ctx, &id, Unreached::Refuse) {
         Ok(_) => Ok(remark),
-        Err(_) if !job_of(&*ctx.data()?, &id)?.status.is_live() => Ok(Some(ended())),
-        Err(error) => Err(error),
+        Err(error) => match job_of(&*ctx.data()?, &id)? {
+            job if job.status.is_live() => Err(error),
+            job => Ok(remark.or_else(|| Some(ended(job)))),
+        },
     }
 }
 

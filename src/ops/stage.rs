@@ -31,7 +31,8 @@ const LEFT_OUT: [&str; 8] = [
 /// Neither are these, except for a script, which may ask them what it stages.
 const HISTORY: [&str; 2] = ["!.git/", "!.hg/"];
 
-/// Copies code as it is when a job is submitted. Nothing is left of a copy that did not succeed.
+/// Copies code as it is when a job is submitted. Under the name of a copy lies all of it or nothing; what was broken off is
+/// found by `doctor`.
 pub fn keep(ctx: &Ctx, user: &User, (dir, mode): (&str, LaunchMode)) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.

@@ -1,5 +1,8 @@
 //! What waits is held, let go, taken back and killed by its number or its name, and is never lost or doubled by it.
 
+use crate::common::env::TPU;
+use crate::common::terminal::Terminal;
+
 use super::{Lab, nobody};
 
 #[test]
@@ -93,4 +96,25 @@ fn nobody_is_guessed_whose_jobs_are_killed() {
     let line = format!("kill {group} -y");
     assert_eq!(lab.env.start_tpu(&line, &nobody).wait(), 2);
     assert_eq!((lab.running().len(), lab.waiting()), (2, vec![group]));
+}
+
+/// Members begin while a person thinks about the question: whoever kills a group means those as well.
+#[test]
+fn a_group_is_killed_whole_though_it_begins_while_one_is_asked() {
+    for first_runs in [false, true] {
+        let lab = Lab::new(1);
+        let blocks = if first_runs { 0 } else { lab.submit("local") };
+        let group = lab.submit("local --array 0-3");
+        let terminal = Terminal::new(&lab.env);
+        terminal.command(&format!("{TPU} kill {group}; echo code-$?"));
+        terminal.shows("out of the queue?");
+        lab.takes(3);
+        drop(lab.env.tpu("queue run --once").exits(0));
+        assert_eq!(lab.running().len(), 3);
+        terminal.types("y");
+        terminal.press("Enter");
+        terminal.shows("code-0");
+        let left: Vec<u64> = lab.running().into_iter().filter(|one| *one != blocks).collect();
+        assert_eq!((left, lab.env.queued()), (Vec::new(), 0));
+    }
 }

@@ -34,6 +34,12 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     )?;
     let waits: Vec<JobId> = waiting.iter().map(|called| called.id.clone()).collect();
     let undone = ("nothing was killed", "add -y to kill without a question");
+    // What is to be taken out may begin while somebody is asked.
+    let before = members::at_work(ctx, &waiting)?;
+    let begun_since = || -> Result<Vec<JobId>, Error> {
+        let now = members::at_work(ctx, &waiting)?.into_iter();
+        Ok(now.filter(|id| !before.contains(id) && !jobs.contains(id)).collect())
+    };
     if jobs.is_empty() {
         if app.global.dry_run {
             let document =
@@ -42,7 +48,15 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
             return Ok(Output::new(text, &document));
         }
         app.agree(&format!("Take {} out of the queue?", in_words(&waiting)), undone)?;
-        return queue::take_out_called(app, &waiting);
+        let mut output = queue::take_out_called(app, &waiting)?;
+        let mut problems = Vec::new();
+        for (job, result) in kill::kill(ctx, &begun_since()?, of.force) {
+            match result {
+                Ok(_) => output.notes.push(format!("{job} had begun meanwhile, and is killed")),
+                Err(error) => problems.push(error),
+            }
+        }
+        return of_several(output, false, problems);
     }
     if app.global.dry_run {
         let (jobs, problems) = kill::dry_run(ctx, &jobs);
@@ -53,14 +67,10 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         [] => String::new(),
         waiting => format!(" and take {} out of the queue", in_words(waiting)),
     };
-    let before = members::at_work(ctx, &waiting)?;
     app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
     // Before anything ends: else what waits would begin in the places that become free.
     members::take_out(ctx, &waiting)?;
-    // What was to be taken out, and has begun while somebody was asked.
-    let since = members::at_work(ctx, &waiting)?.into_iter();
-    let since = since.filter(|id| !before.contains(id) && !jobs.contains(id));
-    let jobs: Vec<JobId> = since.chain(jobs.iter().cloned()).collect();
+    let jobs: Vec<JobId> = begun_since()?.into_iter().chain(jobs.iter().cloned()).collect();
     let mut text = String::new();
     for called in &waiting {
         text += &format!("{}\n", never_began(called));

@@ -4,9 +4,11 @@ use crate::common::wait::wait_until;
 
 use super::Lab;
 
-/// Saves a checkpoint when it is told to, and ends; says from where it begins.
+/// Saves a checkpoint when it is told to, and ends; says from where it begins. What it has started says if it is told,
+/// too.
 const TRAIN: &str = r#"
-sleep 1000 & child=$!
+bash -c 'trap "echo > ROOT/child-told" USR1; sleep 1000 & echo > ROOT/child; wait' & child=$!
+until [ -e ROOT/child ]; do sleep 0.02; done
 trap 'mkdir -p $TPU_LOG_DIR/checkpoint_5; echo saved > $TPU_LOG_DIR/checkpoint_5/model; kill $child; exit 0' USR1
 echo "$@" > ROOT/args.new; mv ROOT/args.new ROOT/args
 echo ready > ROOT/ready
@@ -33,6 +35,7 @@ fn a_running_one_saves_a_checkpoint_and_goes_on_from_it_when_its_turn_comes() {
     let urgent = lab.submit("local priority=90");
     let follows = lab.submit(&format!("local after={first}"));
     drop(lab.env.tpu(&format!("requeue {first} -y")).exits(0).says(&["goes on as alice/4"]));
+    assert!(!lab.env.path("child-told").exists(), "its program alone is told");
     assert_eq!(lab.running(), [urgent], "what is more urgent has its place");
     assert_eq!(lab.waiting().len(), 2);
     // It has not ended for those who wait for it, and its record stays as long as it is to go on.

@@ -45,6 +45,11 @@ fn it_runs_the_code_of_its_submission_from_its_own_copy() {
     let elsewhere = lab.env.path("elsewhere");
     let job_dir = lab.env.data()["users"]["alice"]["working_dir"]["1"].clone();
     drop(lab.env.tpu(&format!("set-dir {} 1 alice", elsewhere.display())).exits(0));
+    let shown = lab.env.tpu("check --json").exits(0).json();
+    let shown = shown["jobs"].as_array().unwrap().iter();
+    let dirs: Vec<_> =
+        shown.filter(|job| job["window"] == waits).map(|job| &job["dir"]["path"]).collect();
+    assert_eq!(dirs, [&job_dir], "also while it waits");
     lab.kill(first);
     lab.wait_running(&[waits]);
     assert!(said(&lab).starts_with("old in "), "{}", said(&lab));

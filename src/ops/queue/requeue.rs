@@ -10,6 +10,7 @@ use crate::model::entry::{Awaited, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName};
 use crate::model::job::{Job, Status, Succession};
 use crate::model::lineage::Lineage;
+use crate::model::spec::JobSpec;
 use crate::ops::ctx::{job_mut, job_of, user_of};
 use crate::ops::launch::reconcile;
 use crate::ops::whose::name_at_work;
@@ -95,9 +96,9 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
                 .hint(format!("`tpu explain {} {}` says why", waits.number, id.user)));
         }
         takes(&tx.data, &queue)?;
+        user_of(&tx.data, &id.user)?;
         let number = tx.data.next_number(&id.user, None);
-        let number =
-            number.expect("its job was found above, and users do not go while they have any");
+        let number = number.expect("the user was found a line above, in the same transaction");
         let held = how.is_held.then(|| name_at_work(ctx, &tx.data));
         let waits = JobId::new(id.user.clone(), number);
         let job = job_mut(&mut tx.data, &id)?;
@@ -116,7 +117,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
             user: id.user.clone(),
             number,
             queue: queue.clone(),
-            spec: crate::model::spec::JobSpec { queue: Some(queue.clone()), ..spec.clone() },
+            spec: JobSpec { queue: Some(queue.clone()), ..spec.clone() },
             sweep: None,
             force: false,
             // Its parent's is taken.

@@ -23,7 +23,7 @@ use crate::ops::snapshot::{self, LookMemory};
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
 
-use super::{limits, presence};
+use super::{limits, presence, unbegun};
 
 /// How the members of a group that wait are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,18 +269,17 @@ impl<'a> Line<'a> {
         now: Timestamp,
     ) -> JobView {
         let Wanted { name, label, machines, zone, rules } = self.wanted(entry);
-        let user = self.data.user(&entry.user);
-        let dir = entry.spec.dir.and_then(|slot| user?.dir(slot)).unwrap_or_default();
         let varied = member.and_then(|index| Some(entry.sweep.as_ref()?.configs(index)));
         let varied = varied.unwrap_or_default();
         let configs = entry.spec.configs.iter().chain(&varied);
-        let configs: Vec<String> = configs.map(|(key, value)| format!("{key}={value}")).collect();
+        let configs = configs.map(|(key, value)| format!("{key}={value}"));
+        let configs: Vec<String> = configs.chain(entry.spec.words.iter().cloned()).collect();
         let rules = entry.spec.rules.as_deref().unwrap_or(rules);
         JobView {
             id: entry.id(),
             lineage: vec![entry.number],
             leaf: true,
-            dir: (entry.spec.dir, dir.to_owned()),
+            dir: (entry.spec.dir, unbegun::dir(self.data, entry)),
             target: name,
             target_label: label,
             target_unknown: None,

@@ -46,7 +46,8 @@ fn target(data: &Data, entry: &QueueEntry) -> TargetName {
     }
 }
 
-fn dir(data: &Data, entry: &QueueEntry) -> String {
+/// The directory of its code, whatever the slots of its user say by now.
+pub(super) fn dir(data: &Data, entry: &QueueEntry) -> String {
     if let Some(staged) = &entry.spec.staged {
         return staged.from.clone();
     }

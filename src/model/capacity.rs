@@ -39,7 +39,9 @@ impl Capacity {
 }
 
 /// An amount of memory, in MiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Memory(pub u64);
 
@@ -80,7 +82,7 @@ impl fmt::Display for Memory {
 }
 
 /// The GPUs that a job asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GpuAsk {
     /// Nothing was said.
     #[default]
@@ -92,7 +94,7 @@ pub enum GpuAsk {
 }
 
 /// What a job asks of its target, beside a place.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// GPUs.
     pub gpus: GpuAsk,

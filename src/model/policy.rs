@@ -6,7 +6,7 @@ use super::read::{self, DataError, Json, Path};
 use super::words::words;
 
 /// Which of the machines with room for a job gets it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// The first in the order in which they are listed.

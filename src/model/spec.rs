@@ -68,7 +68,7 @@ pub struct Staged {
 }
 
 /// What a job is to compute on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TargetRequest {
     /// This one: an alias or a full name.
     Named(String),
@@ -77,7 +77,7 @@ pub enum TargetRequest {
 }
 
 /// Targets among which one is chosen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AnyOf {
     /// The types, as typed; none means any.
     pub types: Vec<String>,

@@ -92,6 +92,15 @@ impl Row {
         (self.label != self.target.as_str()).then_some(self.label.as_str())
     }
 
+    /// As it stands when a job there has ended.
+    pub fn leave(&mut self, job: &JobId, data: &Data, now: Timestamp) {
+        self.jobs.retain(|one| one != job);
+        if !self.is_shared {
+            (self.user, self.until) = (None, None);
+            stand(self, &data.board().entry(&self.target), data, now);
+        }
+    }
+
     /// The type, if somebody has said it.
     pub fn told_type(&self) -> Option<&str> {
         self.accelerator.as_deref().filter(|_| !self.is_guessed)

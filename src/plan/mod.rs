@@ -13,6 +13,7 @@ pub mod budget;
 pub mod choice;
 pub mod decide;
 pub mod diagnose;
+pub mod expected;
 pub mod next;
 pub mod queue;
 pub mod resume_from;

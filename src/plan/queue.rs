@@ -65,6 +65,14 @@ impl AtWork {
         }
         self.users.entry(job.user.clone()).or_default().push(job);
     }
+
+    /// One less.
+    pub fn remove(&mut self, job: &JobId) {
+        let limits = self.queues.values_mut().chain(self.groups.values_mut());
+        for held in limits.chain(self.users.values_mut()) {
+            held.retain(|one| one != job);
+        }
+    }
 }
 
 /// How many jobs of one user may be at work at once, where somebody has set that.

@@ -88,6 +88,10 @@ pub struct QueueEntryPart<'a> {
     pub wants: &'a str,
     /// When it was submitted.
     pub since: TimePart,
+    /// When it is expected to begin, of a group its first member; null where that cannot be foreseen.
+    pub expected_start: Option<TimePart>,
+    /// When the last of its members that wait is; null where that cannot be foreseen.
+    pub expected_last_start: Option<TimePart>,
 }
 
 /// What waits, one entry of it.

@@ -80,6 +80,9 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
     // Ages and speeds come and go with the moment.
     let ages = Regex::new(r" · (\d+(s|m|h)|\d+m \d\ds|[\d.]+ it/s)").unwrap();
     let phases = Regex::new(r"(running|starting) · (compiling|staging|initializing) ").unwrap();
+    // What runs is asked how long it will, which it says when it does.
+    let outlooks = Regex::new(r"~\d+[smhd]( \d+[mh])?").unwrap();
+    let text = outlooks.replace_all(&text, "?").into_owned();
     let text = phases.replace_all(&text, "$1 ").into_owned();
     let text = ages.replace_all(&text, "").into_owned();
     let text = numbers.replace_all(&text, "N").into_owned();

@@ -3,5 +3,6 @@
 mod choice;
 mod decide;
 mod diagnose;
+mod expected;
 mod queue;
 mod slots;

@@ -5,6 +5,7 @@ mod archived;
 mod asked;
 mod begins;
 mod edits;
+mod expected;
 mod killed;
 mod limits;
 mod names;

@@ -21,6 +21,7 @@ use crate::ops::called::WaitingCalled;
 use crate::ops::error::did_you_mean;
 use crate::ops::queue;
 use crate::ops::queue::edit::{self, QueueEdit};
+use crate::ops::queue::expected;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::members::take_out as take_members_out;
 use crate::ops::queue::pass::{self, Passage};
@@ -28,6 +29,7 @@ use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, Kind, watch};
 use crate::plan::board::Pick;
+use crate::plan::expected::ExpectedStart;
 use crate::plan::queue::EntryStanding;
 use crate::text::{counted, escape};
 use crate::wire::queue::{
@@ -38,7 +40,8 @@ use crate::wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
-    begun, look_after, never_began, nobody_starts, priority, started_lines, wants, why,
+    begun, look_after, never_began, nobody_starts, priority, started_lines, starts, starts_in,
+    wants, why,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.
@@ -58,7 +61,8 @@ pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Err
     let Some(seen) = Seen::of(ctx, &data, id)? else { return Ok(None) };
     let text = seen.in_words(ctx);
     let wants = wants(&seen.entry.spec.target);
-    let document = QueueEntryDocument { entry: part(seen.entry, &seen.standing, &wants) };
+    let entry = part(seen.entry, &seen.standing, &wants, seen.expected.as_ref());
+    let document = QueueEntryDocument { entry };
     Ok(Some(Output::new(text, &document).notes(nobody_starts(ctx))))
 }
 
@@ -76,6 +80,7 @@ struct Seen<'a> {
     entry: &'a QueueEntry,
     standing: EntryStanding<Vec<Pick>>,
     ahead: Vec<String>,
+    expected: Option<ExpectedStart>,
 }
 
 impl<'a> Seen<'a> {
@@ -86,7 +91,10 @@ impl<'a> Seen<'a> {
         let mut ahead = Vec::new();
         for standing in queue::standings(ctx, data, &Avoided::new())? {
             if standing.entry == at {
-                return Ok(Some(Self { entry, standing, ahead }));
+                let is_it = |other: &QueueEntry| other.id() == *id;
+                let mut all = expected::expected(ctx, data, &is_it, expected::OF_ONE)?;
+                let expected = all.remove(id);
+                return Ok(Some(Self { entry, standing, ahead, expected }));
             }
             let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
             ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(&standing))));
@@ -95,7 +103,7 @@ impl<'a> Seen<'a> {
     }
 
     fn in_words(&self, ctx: &Ctx) -> String {
-        let Self { entry, standing, ahead } = self;
+        let Self { entry, standing, ahead, expected } = self;
         let word = if entry.held.is_some() { "held" } else { "queued" };
         let mut text = format!("{} is {word}\n", entry.id());
         text += &format!(
@@ -104,6 +112,9 @@ impl<'a> Seen<'a> {
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
         text += &format!("why: {}\n", why(standing));
+        if let Some(starts) = starts(expected.as_ref(), ctx.clock.now()) {
+            text += &format!("start: {starts}\n");
+        }
         if !ahead.is_empty() {
             let shown = ahead.get(..ahead.len().min(MOST_AHEAD)).unwrap_or_default();
             let more = ahead.len() - shown.len();
@@ -126,7 +137,12 @@ fn part<'a, P>(
     entry: &'a QueueEntry,
     standing: &EntryStanding<P>,
     wants: &'a str,
+    expected: Option<&ExpectedStart>,
 ) -> QueueEntryPart<'a> {
+    let (first, last) = match expected {
+        Some(ExpectedStart::About { first, last, .. }) => (Some(*first), *last),
+        Some(ExpectedStart::Unknown(_)) | None => (None, None),
+    };
     QueueEntryPart {
         user: &entry.user,
         window: entry.number,
@@ -139,6 +155,8 @@ fn part<'a, P>(
         reason: standing.waits.as_ref().map(ToString::to_string),
         wants,
         since: TimePart(entry.since),
+        expected_start: first.map(TimePart),
+        expected_last_start: last.map(TimePart),
     }
 }
 
@@ -307,6 +325,8 @@ fn list(app: &App, words: &[String]) -> Outcome {
             seen.push((entry, standing, wants(&entry.spec.target)));
         }
     }
+    let is_seen = |entry: &QueueEntry| is_meant(&entry.queue) && is_theirs(&entry.user);
+    let expected = expected::expected(ctx, &data, &is_seen, expected::OF_LIST)?;
     for (entry, standing, wants) in &seen {
         let name = entry.spec.name.clone().unwrap_or_default();
         let members = members(entry).map(|members| members.len().to_string());
@@ -318,10 +338,12 @@ fn list(app: &App, words: &[String]) -> Outcome {
             entry.priority.to_string(),
             escape(wants).into_owned(),
             time::age(now.seconds_since(entry.since)),
+            starts_in(expected.get(&entry.id()), now),
             escape(&why(standing)).into_owned(),
         ]);
     }
-    let titles = ["QUEUE", "JOB", "NAME", "JOBS", "PRIORITY", "WANTS", "SINCE", "WHY IT WAITS"];
+    let titles =
+        ["QUEUE", "JOB", "NAME", "JOBS", "PRIORITY", "WANTS", "SINCE", "STARTS IN", "WHY IT WAITS"];
     let mut text = if rows.is_empty() {
         "Nothing waits. As in: tpu submit v4-8 -- python3 train.py\n".to_owned()
     } else {
@@ -334,7 +356,10 @@ fn list(app: &App, words: &[String]) -> Outcome {
     let notes = if seen.is_empty() { Vec::new() } else { nobody_starts(ctx) };
     let document = QueueDocument {
         queues: queues.iter().map(QueuePart::from).collect(),
-        entries: seen.iter().map(|(entry, standing, wants)| part(entry, standing, wants)).collect(),
+        entries: seen
+            .iter()
+            .map(|(entry, standing, wants)| part(entry, standing, wants, expected.get(&entry.id())))
+            .collect(),
     };
     Ok(Output::new(text, &document).notes(notes))
 }

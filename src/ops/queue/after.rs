@@ -1,12 +1,17 @@
 //! What an entry waits for to end before it begins.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich, QueueEntry};
-use crate::model::ids::{JobId, JobNumber};
-use crate::model::job::{Status, Succession};
-use crate::model::lineage;
+use crate::model::ids::{JobId, JobNumber, UserName};
+use crate::model::job::{Job, Status, Succession};
+use crate::model::lineage::{self, Lineage};
 use crate::model::member::Array;
 use crate::ops::{Ctx, Error};
+use crate::plan::expected::{Awaited, Awaits};
 use crate::plan::slots::first_of;
 
 /// What the jobs that an entry waits for have come to.
@@ -24,8 +29,8 @@ pub enum Dependence {
 enum End {
     /// It has ended, well or not.
     Ended { well: bool },
-    /// It has not ended.
-    Open(String),
+    /// It has not ended: why, and the jobs that have to.
+    Open(String, Vec<Awaited>),
     /// Nobody knows it any more.
     Gone,
 }
@@ -49,9 +54,9 @@ enum Met {
 }
 
 /// Whether an end is the one that is waited for.
-fn met(which: AfterWhich, who: &str, end: End) -> Met {
+fn met(which: AfterWhich, who: &str, end: &End) -> Met {
     match (which, end) {
-        (_, End::Open(how)) => Met::NotYet(format!("{who} ({how})")),
+        (_, End::Open(how, _)) => Met::NotYet(format!("{who} ({how})")),
         // However it ended, it has.
         (AfterWhich::Any, End::Ended { .. } | End::Gone)
         | (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: true })
@@ -72,8 +77,9 @@ pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Err
         Error::not_found(format!("there is no job {who}"))
             .hint("`tpu check` and `tpu queue` list what there is")
     };
+    let ends = AwaitedEnds::of_file(data);
     if after.which != AfterWhich::Each {
-        return match ends(data, after).as_slice() {
+        return match ends.of(after).as_slice() {
             [(who, End::Gone)] => Err(unknown(who)),
             _ => Ok(()),
         };
@@ -85,7 +91,7 @@ pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Err
     };
     for index in own.indexes() {
         let of_member = After { member: Some(*index), ..after.clone() };
-        if let [(who, End::Gone)] = ends(data, &of_member).as_slice() {
+        if let [(who, End::Gone)] = ends.of(&of_member).as_slice() {
             return Err(unknown(who));
         }
     }
@@ -96,12 +102,14 @@ pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Err
 /// archived.
 pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
     let data = ctx.data()?;
-    if data.queues().entries.iter().all(|entry| still(&data, entry) == entry.after) {
+    let ends = AwaitedEnds::of_file(&data);
+    if data.queues().entries.iter().all(|entry| ends.still(entry) == entry.after) {
         return Ok(());
     }
     ctx.transact(|tx| {
-        let queues = tx.data.queues();
-        let all: Vec<_> = queues.entries.iter().map(|entry| still(&tx.data, entry)).collect();
+        let ends = AwaitedEnds::of_file(&tx.data);
+        let all = tx.data.queues().entries.iter().map(|entry| ends.still(entry));
+        let all: Vec<_> = all.collect();
         for (entry, after) in tx.data.queues_mut().entries.iter_mut().zip(all) {
             entry.after = after;
         }
@@ -109,152 +117,260 @@ pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
     })
 }
 
-/// What an entry still waits for.
-fn still(data: &Data, entry: &QueueEntry) -> Vec<After> {
-    let is_met = |after: &After| {
-        let mut ends = ends(data, after).into_iter();
-        ends.all(|(who, end)| matches!(met(after.which, &who, end), Met::Yes))
-    };
-    let (each, whole): (Vec<_>, Vec<_>) =
-        entry.after.iter().partition(|after| after.which == AfterWhich::Each);
-    let mut still: Vec<After> = whole.into_iter().filter(|after| !is_met(after)).cloned().collect();
-    let own = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
-    for after in each {
-        let is_over = |index: &u32| is_met(&After { member: Some(*index), ..after.clone() });
-        let known = after.met.as_ref().map(Array::indexes).unwrap_or_default();
-        let (over, open): (Vec<u32>, Vec<u32>) =
-            own.iter().partition(|index| known.contains(index) || is_over(index));
-        if !open.is_empty() {
-            still.push(After { met: Array::of(over), ..after.clone() });
-        }
-    }
-    still
-}
-
-/// What an entry waits for as a whole.
-pub fn of(data: &Data, entry: &QueueEntry) -> Dependence {
-    let mut waits = Vec::new();
-    if let Some(of) = entry.succeeds {
-        let job = JobId::new(entry.user.clone(), of.job);
-        match data.job(&job) {
-            None => return Dependence::Never(format!("{job} is not known any more")),
-            Some(before) if before.status.is_live() => waits.push(format!("{job} has stopped")),
-            Some(before) => {
-                if let Some(child) = before.child {
-                    return Dependence::Never(format!("{job} goes on as {child} already"));
-                }
-                if before.status == Status::Finished && of.how == Succession::Resume && !of.is_told
-                {
-                    return Dependence::Never(format!("{job} ended well by itself"));
-                }
-            }
-        }
-    }
-    for after in entry.after.iter().filter(|after| after.which != AfterWhich::Each) {
-        for (who, end) in ends(data, after) {
-            match met(after.which, &who, end) {
-                Met::Yes => {}
-                Met::NotYet(whom) => waits.push(whom),
-                Met::Never(why) => return Dependence::Never(why),
-            }
-        }
-    }
-    if waits.is_empty() {
-        return Dependence::Free;
-    }
-    Dependence::Waits(format!("after {}", first_of(&waits)))
-}
-
-/// What its members wait for one by one, if they do.
-pub fn each(data: &Data, entry: &QueueEntry) -> Option<Each> {
-    let conditions: Vec<&After> =
-        entry.after.iter().filter(|after| after.which == AfterWhich::Each).collect();
-    if conditions.is_empty() {
-        return None;
-    }
-    let (mut ready, mut waits, mut never) = (Vec::new(), Vec::new(), Vec::new());
-    for index in entry.spec.array.as_ref()?.indexes() {
-        let open = conditions
-            .iter()
-            .filter(|after| after.met.as_ref().is_none_or(|met| !met.indexes().contains(index)));
-        let stands = open.flat_map(|after| {
-            let of_member = After { member: Some(*index), ..(*after).clone() };
-            ends(data, &of_member).into_iter().map(|(who, end)| met(after.which, &who, end))
-        });
-        let mut is_ready = true;
-        for stand in stands {
-            match stand {
-                Met::Yes => continue,
-                Met::NotYet(whom) => waits.push(whom),
-                Met::Never(why) => never.push((*index, why)),
-            }
-            is_ready = false;
-        }
-        if is_ready {
-            ready.push(*index);
-        }
-    }
-    never.dedup_by_key(|(index, _)| *index);
-    let waits = match never.first() {
-        Some((_, why)) if waits.is_empty() => why.clone(),
-        _ => format!("after {}", first_of(&waits)),
-    };
-    Some(Each { ready, waits, never })
+/// The ends for which entries wait, by one reading of the file: what many wait for is looked up once.
+pub struct AwaitedEnds<'d> {
+    data: &'d Data,
+    known: RefCell<HashMap<Awaited, Rc<EndsOfJob>>>,
+    lineages: RefCell<HashMap<&'d UserName, Rc<[Lineage]>>>,
+    waiting: OnceCell<Waiting<'d>>,
 }
 
 /// The jobs of one condition, each with how it stands.
-fn ends(data: &Data, after: &After) -> Vec<(String, End)> {
-    let Some(user) = data.user(&after.job.user) else {
-        return vec![(after.of(), End::Gone)];
-    };
-    let member = after.member;
-    let waiting = data.queues().entry(&after.job);
-    let mut all: Vec<(String, End)> = Vec::new();
-    if let Some(waiting) = waiting {
-        let waits = match (&waiting.spec.array, member) {
-            (Some(array), Some(index)) => array.indexes().contains(&index),
-            (_, _) => true,
+type EndsOfJob = Vec<(String, End)>;
+
+/// What waits, to be looked up.
+#[derive(Default)]
+struct Waiting<'d> {
+    entries: HashMap<(&'d UserName, JobNumber), &'d QueueEntry>,
+    /// What goes on from a job.
+    successors: HashMap<(&'d UserName, JobNumber), JobNumber>,
+}
+
+impl<'d> AwaitedEnds<'d> {
+    /// Those of a file.
+    pub fn of_file(data: &'d Data) -> Self {
+        Self {
+            data,
+            known: RefCell::default(),
+            lineages: RefCell::default(),
+            waiting: OnceCell::new(),
+        }
+    }
+
+    /// What an entry still waits for.
+    fn still(&self, entry: &QueueEntry) -> Vec<After> {
+        let is_met = |after: &After| {
+            let ends = self.of(after);
+            ends.iter().all(|(who, end)| matches!(met(after.which, who, end), Met::Yes))
         };
-        if waits {
-            all.push((after.of(), End::Open("queued".to_owned())));
+        let (each, whole): (Vec<_>, Vec<_>) =
+            entry.after.iter().partition(|after| after.which == AfterWhich::Each);
+        let mut still: Vec<After> =
+            whole.into_iter().filter(|after| !is_met(after)).cloned().collect();
+        let own = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
+        for after in each {
+            let is_over = |index: &u32| is_met(&After { member: Some(*index), ..after.clone() });
+            let known = after.met.as_ref().map(Array::indexes).unwrap_or_default();
+            let (over, open): (Vec<u32>, Vec<u32>) =
+                own.iter().partition(|index| known.contains(index) || is_over(index));
+            if !open.is_empty() {
+                still.push(After { met: Array::of(over), ..after.clone() });
+            }
         }
+        still
     }
-    let is_meant = |job: JobNumber| {
-        user.job(job).and_then(crate::model::job::Job::member).is_some_and(|of| {
-            of.group == after.job.window && member.is_none_or(|index| of.index == index)
-        })
-    };
-    for lineage in lineage::lineages(user) {
-        let Some(leaf) = lineage.leaf() else { continue };
-        let is_it = lineage.windows.contains(&after.job.window) && after.member.is_none();
-        if is_it || is_meant(leaf) {
-            let id = JobId::new(user.name.clone(), leaf);
-            let waits = data.queues().successor_of(&id);
-            let end = waits.map_or_else(
-                || end_of(user, leaf),
-                |waits| End::Open(format!("waits to go on as {}", waits.number)),
-            );
-            all.push((id.to_string(), end));
+
+    /// What an entry waits for as a whole.
+    pub fn dependence(&self, entry: &QueueEntry) -> Dependence {
+        let mut waits = Vec::new();
+        if let Some(of) = entry.succeeds {
+            let job = JobId::new(entry.user.clone(), of.job);
+            match self.data.job(&job) {
+                None => return Dependence::Never(format!("{job} is not known any more")),
+                Some(before) if before.status.is_live() => {
+                    waits.push(format!("{job} has stopped"));
+                }
+                Some(before) => {
+                    if let Some(child) = before.child {
+                        return Dependence::Never(format!("{job} goes on as {child} already"));
+                    }
+                    if before.status == Status::Finished
+                        && of.how == Succession::Resume
+                        && !of.is_told
+                    {
+                        return Dependence::Never(format!("{job} ended well by itself"));
+                    }
+                }
+            }
         }
+        for after in entry.after.iter().filter(|after| after.which != AfterWhich::Each) {
+            for (who, end) in self.of(after).iter() {
+                match met(after.which, who, end) {
+                    Met::Yes => {}
+                    Met::NotYet(whom) => waits.push(whom),
+                    Met::Never(why) => return Dependence::Never(why),
+                }
+            }
+        }
+        if waits.is_empty() {
+            return Dependence::Free;
+        }
+        Dependence::Waits(format!("after {}", first_of(&waits)))
     }
-    if all.is_empty() {
-        all.push((after.of(), End::Gone));
+
+    /// What its members wait for one by one, if they do.
+    pub fn each(&self, entry: &QueueEntry) -> Option<Each> {
+        let conditions: Vec<&After> =
+            entry.after.iter().filter(|after| after.which == AfterWhich::Each).collect();
+        if conditions.is_empty() {
+            return None;
+        }
+        let (mut ready, mut waits, mut never) = (Vec::new(), Vec::new(), Vec::new());
+        for index in entry.spec.array.as_ref()?.indexes() {
+            let open = conditions.iter().filter(|after| {
+                after.met.as_ref().is_none_or(|met| !met.indexes().contains(index))
+            });
+            let mut is_ready = true;
+            for after in open {
+                let of_member = After { member: Some(*index), ..(*after).clone() };
+                for (who, end) in self.of(&of_member).iter() {
+                    match met(after.which, who, end) {
+                        Met::Yes => continue,
+                        Met::NotYet(whom) => waits.push(whom),
+                        Met::Never(why) => never.push((*index, why)),
+                    }
+                    is_ready = false;
+                }
+            }
+            if is_ready {
+                ready.push(*index);
+            }
+        }
+        never.dedup_by_key(|(index, _)| *index);
+        let waits = match never.first() {
+            Some((_, why)) if waits.is_empty() => why.clone(),
+            _ => format!("after {}", first_of(&waits)),
+        };
+        Some(Each { ready, waits, never })
     }
-    all
+
+    /// The jobs for which it waits, whoever they are by now.
+    pub fn awaits(&self, entry: &QueueEntry) -> Awaits {
+        let mut awaits = Awaits::default();
+        let before = entry.succeeds.map(|of| JobId::new(entry.user.clone(), of.job));
+        let lives = |job: &JobId| self.data.job(job).is_some_and(|job| job.status.is_live());
+        awaits.all.extend(before.filter(lives).map(|job| (job, None)));
+        let own = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
+        for after in &entry.after {
+            // All are taken to end well.
+            let is_vain = after.which == AfterWhich::Not;
+            if after.which != AfterWhich::Each {
+                for job in self.open(after) {
+                    awaits.is_vain |= is_vain;
+                    awaits.all.push(job);
+                }
+                continue;
+            }
+            let known = after.met.as_ref().map(Array::indexes).unwrap_or_default();
+            for index in own.iter().filter(|index| !known.contains(index)) {
+                let of_member = After { member: Some(*index), ..after.clone() };
+                awaits.each.entry(*index).or_default().extend(self.open(&of_member));
+            }
+        }
+        awaits.is_vain |= matches!(self.dependence(entry), Dependence::Never(_));
+        awaits
+    }
+
+    /// The jobs of one condition that have not ended.
+    fn open(&self, after: &After) -> Vec<Awaited> {
+        let ends = self.of(after);
+        let open = ends.iter().filter_map(|(_, end)| match end {
+            End::Open(_, jobs) => Some(jobs.iter().cloned()),
+            End::Ended { .. } | End::Gone => None,
+        });
+        open.flatten().collect()
+    }
+
+    /// The jobs of one condition.
+    fn of(&self, after: &After) -> Rc<EndsOfJob> {
+        let key = (after.job.clone(), after.member);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let ends = Rc::new(self.look_up(after));
+        self.known.borrow_mut().insert(key, Rc::clone(&ends));
+        ends
+    }
+
+    fn look_up(&self, after: &After) -> EndsOfJob {
+        let Some(user) = self.data.user(&after.job.user) else {
+            return vec![(after.of(), End::Gone)];
+        };
+        let waiting = self.waiting.get_or_init(|| Waiting::of(self.data));
+        let member = after.member;
+        let mut all = EndsOfJob::new();
+        if let Some(waiting) = waiting.entries.get(&(&user.name, after.job.window)) {
+            let id = waiting.id();
+            let open: Vec<Awaited> = match (&waiting.spec.array, member) {
+                (Some(array), Some(index)) if !array.indexes().contains(&index) => Vec::new(),
+                (Some(_), Some(index)) => vec![(id, Some(index))],
+                (Some(array), None) => {
+                    array.indexes().iter().map(|index| (id.clone(), Some(*index))).collect()
+                }
+                (None, _) => vec![(id, None)],
+            };
+            if !open.is_empty() {
+                all.push((after.of(), End::Open("queued".to_owned(), open)));
+            }
+        }
+        let is_meant = |job: JobNumber| {
+            user.job(job).and_then(Job::member).is_some_and(|of| {
+                of.group == after.job.window && member.is_none_or(|index| of.index == index)
+            })
+        };
+        for lineage in self.lineages(user).iter() {
+            let Some(leaf) = lineage.leaf() else { continue };
+            let is_it = lineage.windows.contains(&after.job.window) && member.is_none();
+            if is_it || is_meant(leaf) {
+                let successor = waiting.successors.get(&(&user.name, leaf));
+                let end = successor.map_or_else(
+                    || end_of(user, leaf),
+                    |successor| {
+                        let how = format!("waits to go on as {successor}");
+                        End::Open(how, vec![(JobId::new(user.name.clone(), *successor), None)])
+                    },
+                );
+                all.push((JobId::new(user.name.clone(), leaf).to_string(), end));
+            }
+        }
+        if all.is_empty() {
+            all.push((after.of(), End::Gone));
+        }
+        all
+    }
+
+    fn lineages(&self, user: &'d User) -> Rc<[Lineage]> {
+        let mut known = self.lineages.borrow_mut();
+        Rc::clone(known.entry(&user.name).or_insert_with(|| lineage::lineages(user).into()))
+    }
+}
+
+impl<'d> Waiting<'d> {
+    fn of(data: &'d Data) -> Self {
+        let mut waiting = Self::default();
+        for entry in &data.queues().entries {
+            waiting.entries.entry((&entry.user, entry.number)).or_insert(entry);
+            if let Some(of) = entry.succeeds {
+                waiting.successors.entry((&entry.user, of.job)).or_insert(entry.number);
+            }
+        }
+        waiting
+    }
 }
 
 /// How the last attempt of a lineage stands, by its record.
 fn end_of(user: &User, leaf: JobNumber) -> End {
     let Some(job) = user.job(leaf) else { return End::Gone };
+    let open = |how: String| End::Open(how, vec![(job.id(), None)]);
     match &job.status {
         Status::Finished => End::Ended { well: true },
         Status::Error(kind) if super::limits::comes_back(job) => {
-            End::Open(format!("{kind}, and comes back"))
+            open(format!("{kind}, and comes back"))
         }
         Status::Killed(_) | Status::Error(_) => End::Ended { well: false },
         Status::Unset | Status::Starting | Status::Running => {
-            End::Open(job.status.word().unwrap_or("starting").to_owned())
+            open(job.status.word().unwrap_or("starting").to_owned())
         }
-        Status::Resumed(_) | Status::Rerunned(_) => End::Open("goes on".to_owned()),
+        Status::Resumed(_) | Status::Rerunned(_) => open("goes on".to_owned()),
     }
 }

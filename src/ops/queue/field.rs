@@ -2,6 +2,7 @@
 //! as they are left by those who have chosen before.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
@@ -17,12 +18,13 @@ use crate::ops::named::still_known;
 use crate::ops::{Ctx, Error, board, named};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::choice::{Candidate, Ranking, Unfit};
+use crate::plan::expected::Outlook;
 use crate::plan::queue::Offers;
 use crate::plan::slots::Short;
 use crate::plan::types::TypeExpr;
 
 /// Who wishes for a target, and for which.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wish {
     /// For whom.
     pub user: UserName,
@@ -108,11 +110,6 @@ impl Wish {
             TargetRequest::Any(any_of) => any_of.clone(),
         }
     }
-
-    /// Two wishes of one key are met alike.
-    fn key(&self) -> String {
-        format!("{:?}", (&self.user, &self.target, &self.ask))
-    }
 }
 
 /// What words name that say where jobs begin: one target, or several machines, or types.
@@ -155,6 +152,7 @@ pub fn is_type(data: &Data, word: &str) -> bool {
 pub type Avoided = HashMap<JobId, HashSet<TargetName>>;
 
 /// What can be had while those who wait choose one after the other.
+#[derive(Clone)]
 pub struct Field<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
@@ -164,9 +162,9 @@ pub struct Field<'a> {
     hosts: Vec<Candidate>,
     avoided: &'a Avoided,
     /// What each entry wishes for, by the word of its queue or its own.
-    wishes: HashMap<JobId, Wish>,
-    /// Wishes for which nothing is left, by their keys, with the reason: less and less is left.
-    misses: HashMap<String, String>,
+    wishes: Rc<HashMap<JobId, Rc<Wish>>>,
+    /// Wishes for which nothing is left, with the reason: less and less is left.
+    misses: HashMap<Rc<Wish>, String>,
 }
 
 impl<'a> Field<'a> {
@@ -174,14 +172,15 @@ impl<'a> Field<'a> {
     pub fn of(
         ctx: &'a Ctx,
         data: &'a Data,
-        wishes: HashMap<JobId, Wish>,
+        wishes: HashMap<JobId, Rc<Wish>>,
         also: Option<&Wish>,
         avoided: &'a Avoided,
     ) -> Result<Self, Error> {
         let mut seen = HashSet::new();
         let mut needs_rows = false;
         let mut machines: Vec<Target> = Vec::new();
-        for wish in wishes.values().chain(also).filter(|wish| seen.insert(wish.key())) {
+        let all = wishes.values().map(Rc::as_ref).chain(also);
+        for wish in all.filter(|wish| seen.insert(*wish)) {
             match wish.way(data) {
                 Ok(Way::Types | Way::Whole(_)) => needs_rows = true,
                 Ok(Way::Machines(of)) => {
@@ -196,7 +195,7 @@ impl<'a> Field<'a> {
         let rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
         let hosts = hosts::candidates(ctx, data, &machines);
         let misses = HashMap::new();
-        Ok(Self { ctx, data, rows, hosts, avoided, wishes, misses })
+        Ok(Self { ctx, data, rows, hosts, avoided, wishes: Rc::new(wishes), misses })
     }
 
     /// What a wish can be given now, the best first, and why each other machine is not among that.
@@ -233,8 +232,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
-    pub fn holders(&self, wish: &Wish) -> String {
+    /// The whole targets that a wish means.
+    fn meant(&self, wish: &Wish) -> impl Iterator<Item = &Row> {
         let any_of = wish.any_of();
         let types: Vec<TypeExpr> =
             any_of.types.iter().filter_map(|word| TypeExpr::parse(word)).collect();
@@ -242,21 +241,22 @@ impl<'a> Field<'a> {
             TargetRequest::Named(name) => self.data.resolve_target(name).map(|of| of.name),
             TargetRequest::Any(_) => None,
         };
-        let is_meant = |row: &&Row| match &name {
+        let is_meant = move |row: &&Row| match &name {
             Some(name) => row.target == *name,
             None => plan::is_of(row, &types, any_of.reclaimable),
         };
-        let told = self
-            .rows
-            .iter()
-            .filter(|row| row.is_known && !row.is_shared)
-            .filter(is_meant)
-            .filter(|row| row.standing != plan::Standing::Free)
-            .map(|row| match (row.jobs.first(), &row.user) {
+        self.rows.iter().filter(|row| row.is_known && !row.is_shared).filter(is_meant)
+    }
+
+    /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
+    pub fn holders(&self, wish: &Wish) -> String {
+        let told = self.meant(wish).filter(|row| row.standing != plan::Standing::Free).map(|row| {
+            match (row.jobs.first(), &row.user) {
                 (Some(job), _) => format!("{} {job}", row.label),
                 (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
                 (None, None) => format!("{} {}", row.label, row.standing.as_str()),
-            });
+            }
+        });
         listed(told.collect(), ", ")
     }
 
@@ -269,9 +269,9 @@ impl<'a> Field<'a> {
         format!("none of {what} has room{}", told(&ranking.unfit))
     }
 
-    fn wish(&self, entry: &QueueEntry) -> Wish {
+    fn wish(&self, entry: &QueueEntry) -> Rc<Wish> {
         let known = self.wishes.get(&entry.id()).cloned();
-        known.unwrap_or_else(|| Wish::of_entry(self.data, entry, None))
+        known.unwrap_or_else(|| Rc::new(Wish::of_entry(self.data, entry, None)))
     }
 }
 
@@ -285,9 +285,8 @@ impl Offers for Field<'_> {
 
     fn find(&mut self, entry: &QueueEntry) -> Result<Vec<Pick>, String> {
         let wish = self.wish(entry);
-        let key = wish.key();
         let avoided = self.avoided.get(&entry.id());
-        if let Some(why) = self.misses.get(&key) {
+        if let Some(why) = self.misses.get(&wish) {
             return Err(why.clone());
         }
         let ranking = self.ranking(&wish).map_err(|error| error.message)?;
@@ -300,7 +299,7 @@ impl Offers for Field<'_> {
                 return Err(format!("it could not begin on {} just now", names.join(", ")));
             }
             let why = self.why(&wish, &ranking);
-            self.misses.insert(key, why.clone());
+            self.misses.insert(wish, why.clone());
             return Err(why);
         }
         Ok(picks)
@@ -320,6 +319,47 @@ impl Offers for Field<'_> {
         let best = self.hosts.get_mut(at)?;
         best.closed = Some(format!("kept for {}", entry.id()));
         Some(best.target.to_string())
+    }
+}
+
+impl Outlook for Field<'_> {
+    fn occupy(&mut self, job: &JobId, entry: &QueueEntry, place: &Vec<Pick>) {
+        let Some(first) = place.first() else { return };
+        let is_it = |row: &&mut Row| row.target == first.target && !row.is_shared;
+        for row in self.rows.iter_mut().filter(is_it) {
+            row.standing = plan::Standing::Running;
+            row.jobs = vec![job.clone()];
+        }
+        if let Some(host) = self.hosts.iter_mut().find(|host| host.target == first.target) {
+            host.take(job.clone(), &entry.spec.ask);
+        }
+    }
+
+    fn vacate(&mut self, job: &JobId) {
+        for row in self.rows.iter_mut().filter(|row| row.jobs.contains(job)) {
+            row.leave(job, self.data, self.ctx.clock.now());
+        }
+        for host in &mut self.hosts {
+            host.tenants.retain(|(tenant, _)| tenant != job);
+        }
+        // More is left than before.
+        self.misses.clear();
+    }
+
+    fn in_the_way(&self, entry: &QueueEntry) -> Vec<JobId> {
+        let wish = self.wish(entry);
+        match wish.way(self.data) {
+            Ok(Way::Types | Way::Whole(_)) => {
+                self.meant(&wish).flat_map(|row| row.jobs.iter().cloned()).collect()
+            }
+            Ok(Way::Machines(machines)) => {
+                let is_meant =
+                    |host: &&Candidate| machines.iter().any(|machine| machine.name == host.target);
+                let tenants = self.hosts.iter().filter(is_meant).flat_map(|host| &host.tenants);
+                tenants.map(|(job, _)| job.clone()).collect()
+            }
+            Ok(Way::AnyTime(_)) | Err(_) => Vec::new(),
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 //! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
 //! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what
 //! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
-//! there who would start it, [`shown`] how it looks in lists, `unbegun` what is kept of what never began. Whoever starts something takes it out of the
-//! queue in the transaction that claims its attempt ([`hand_in`]): so it is started once, however many processes look
-//! at the queue at the same time.
+//! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, `unbegun` what is kept of
+//! what never began. Whoever starts something takes it out of the queue in the transaction that claims its attempt
+//! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
 pub mod edit;
+pub mod expected;
 pub mod field;
 pub mod keep;
 pub mod limits;
@@ -23,6 +24,7 @@ mod unbegun;
 pub mod wanted;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
@@ -34,7 +36,7 @@ use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
 use super::{Ctx, Error, journal, records};
-use after::Dependence;
+use after::{AwaitedEnds, Dependence};
 use field::{Avoided, Field, Wish};
 
 /// How each entry stands, in the order of their turns.
@@ -85,13 +87,14 @@ fn stand(
 ) -> Vec<EntryStanding<Vec<Pick>>> {
     let limits = limits::of_users(ctx, data);
     let queues = data.queues();
+    let ends = AwaitedEnds::of_file(data);
     let readiness = |at: usize| {
         let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
-        let after = match after::of(data, entry) {
+        let after = match ends.dependence(entry) {
             Dependence::Free => None,
             Dependence::Waits(why) | Dependence::Never(why) => Some(why),
         };
-        let each = after::each(data, entry).map(|each| (each.ready, each.waits));
+        let each = ends.each(entry).map(|each| (each.ready, each.waits));
         Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
     let at_work = limits::at_work(data, &limits::over(ctx, data));
@@ -99,13 +102,13 @@ fn stand(
 }
 
 /// What each entry that counts wishes for.
-fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Wish> {
+fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Rc<Wish>> {
     let queues = data.queues();
     let known: HashMap<QueueName, Queue> =
         queues.all().into_iter().map(|queue| (queue.name.clone(), queue)).collect();
     let counted = queues.entries.iter().zip(present).filter(|(_, is_present)| **is_present);
     let wish = |(entry, _): (&QueueEntry, &bool)| {
-        (entry.id(), Wish::of_entry(data, entry, known.get(&entry.queue)))
+        (entry.id(), Rc::new(Wish::of_entry(data, entry, known.get(&entry.queue))))
     };
     counted.map(wish).collect()
 }
@@ -195,11 +198,12 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Er
             .passing()
             .hint(format!("let it begin: tpu queue resume {}", queue.name)));
     }
-    if let Dependence::Waits(why) | Dependence::Never(why) = after::of(&tx.data, entry) {
+    let ends = AwaitedEnds::of_file(&tx.data);
+    if let Dependence::Waits(why) | Dependence::Never(why) = ends.dependence(entry) {
         let what = format!("{} is to begin {why}", turn.entry);
         return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
     }
-    if let Some(each) = after::each(&tx.data, entry)
+    if let Some(each) = ends.each(entry)
         && turn.member.is_none_or(|member| !each.ready.contains(&member))
     {
         let what = format!("of {} some are to begin {}", turn.entry, each.waits);

@@ -22,7 +22,7 @@ use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
 use crate::plan::queue::EntryStanding;
 
-use super::after::Dependence;
+use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
 use super::{after, limits, presence, standings, unbegun};
 
@@ -42,10 +42,12 @@ pub enum Mine<'a> {
 }
 
 impl Mine<'_> {
-    fn includes(self, ctx: &Ctx, entry: &QueueEntry) -> bool {
-        match self {
-            Self::Own(id) => entry.id() == *id,
-            Self::All => entry.keeper.is_none() && entry.place == watch::place(ctx),
+    /// Of those that wait, which are meant.
+    fn meant(self, ctx: &Ctx) -> impl Fn(&QueueEntry) -> bool {
+        let here = watch::place(ctx);
+        move |entry| match self {
+            Self::Own(id) => entry.number == id.window && entry.user == id.user,
+            Self::All => entry.keeper.is_none() && entry.place == here,
         }
     }
 }
@@ -65,20 +67,21 @@ pub struct Passage {
 pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
     let mut passage = Passage::default();
     let mut avoided = Avoided::new();
+    let is_mine = mine.meant(ctx);
+    let waiting = |data: &Data| data.queues().entries.iter().filter(|one| is_mine(one)).count();
     for _ in 0..ROUNDS {
         let data = ctx.data()?;
-        let mine_of = |entry: &&QueueEntry| mine.includes(ctx, entry);
-        passage.waiting = data.queues().entries.iter().filter(mine_of).count();
+        passage.waiting = waiting(&data);
         if passage.waiting == 0 {
             break;
         }
         after::forget_met(ctx)?;
-        end_hopeless(ctx, &data, mine)?;
+        end_hopeless(ctx, &data, &is_mine)?;
         let mut was_refused = false;
         let over = limits::over(ctx, &data);
         for standing in standings(ctx, &data, &avoided)? {
             let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
-            if !mine.includes(ctx, entry) {
+            if !is_mine(entry) {
                 continue;
             }
             let left = most.saturating_sub(passage.started.len());
@@ -94,9 +97,7 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
             break;
         }
     }
-    let data = ctx.data()?;
-    let mine_of = |entry: &&QueueEntry| mine.includes(ctx, entry);
-    passage.waiting = data.queues().entries.iter().filter(mine_of).count();
+    passage.waiting = waiting(&*ctx.data()?);
     Ok(passage)
 }
 
@@ -107,12 +108,10 @@ pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
     if data.queues().entries.is_empty() {
         return Ok(false);
     }
-    let since: Vec<_> =
-        data.queues().entries.iter().map(|entry| (entry.id(), entry.since)).collect();
     let passage = pass(ctx, Mine::All, AT_ONCE)?;
     for (id, launched, pick) in &passage.started {
-        let since = since.iter().find(|(other, _)| other == id).map(|(_, since)| *since);
-        let waited = time::age(ctx.clock.now().seconds_since(since.unwrap_or(ctx.clock.now())));
+        let since = data.queues().entry(id).map_or(ctx.clock.now(), |entry| entry.since);
+        let waited = time::age(ctx.clock.now().seconds_since(since));
         let text = format!(
             "started {} on {} ({}), after {waited} in the queue",
             launched.job, launched.target, pick.reason
@@ -144,13 +143,16 @@ fn start_all(
     avoided: &mut Avoided,
 ) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
     let mut all = Vec::new();
+    if standing.starts.is_empty() {
+        return Ok((all, false));
+    }
+    // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
+    let queue = data.queues().queue(&entry.queue);
+    let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
+        || limits::of_users(ctx, data).contains_key(&entry.user);
     for (at, picks) in standing.starts.iter().enumerate() {
         let engine = picks.first().and_then(|pick| data.target(&pick.target));
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
-        // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
-        let queue = data.queues().queue(&entry.queue);
-        let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
-            || limits::of_users(ctx, data).contains_key(&entry.user);
         let is_each = entry.after.iter().any(|after| after.which == AfterWhich::Each);
         let differ = entry.sweep.is_some() || is_each;
         let is_whole_group = is_engine && entry.spec.array.is_some() && !differ && !is_limited;
@@ -287,14 +289,18 @@ fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
 }
 
 /// Ends what waits for something that will never come.
-fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
-    let entries = data.queues().entries.iter().filter(|entry| mine.includes(ctx, entry));
-    let is_so = |entry: &&QueueEntry| !hopeless(data, entry).is_empty();
-    let ids: Vec<JobId> = entries.filter(is_so).map(QueueEntry::id).collect();
+fn end_hopeless(
+    ctx: &Ctx,
+    data: &Data,
+    is_mine: impl Fn(&QueueEntry) -> bool,
+) -> Result<(), Error> {
+    let ends = AwaitedEnds::of_file(data);
+    let is_so = |entry: &&QueueEntry| is_mine(entry) && !hopeless(&ends, entry).is_empty();
+    let ids: Vec<JobId> = data.queues().entries.iter().filter(is_so).map(QueueEntry::id).collect();
     for id in ids {
         ctx.transact(|tx| {
             let Some(entry) = tx.data.queues().entry(&id).cloned() else { return Ok(()) };
-            let ended = hopeless(&tx.data, &entry);
+            let ended = hopeless(&AwaitedEnds::of_file(&tx.data), &entry);
             let is_among = |index: &u32| ended.iter().any(|(member, _)| *member == Some(*index));
             let all = entry.spec.array.iter().flat_map(Array::indexes);
             let rest: Vec<u32> = all.copied().filter(|index| !is_among(index)).collect();
@@ -325,13 +331,13 @@ fn end_hopeless(ctx: &Ctx, data: &Data, mine: Mine<'_>) -> Result<(), Error> {
 }
 
 /// What of an entry can begin no more, each with the reason: the job that it is, or members.
-fn hopeless(data: &Data, entry: &QueueEntry) -> Vec<(Option<u32>, String)> {
-    if let Dependence::Never(why) = after::of(data, entry) {
+fn hopeless(ends: &AwaitedEnds<'_>, entry: &QueueEntry) -> Vec<(Option<u32>, String)> {
+    if let Dependence::Never(why) = ends.dependence(entry) {
         let all = entry.spec.array.as_ref().map(|array| array.indexes().to_vec());
         let members = all.map_or_else(|| vec![None], |all| all.into_iter().map(Some).collect());
         return members.into_iter().map(|member| (member, why.clone())).collect();
     }
-    let never = after::each(data, entry).map(|each| each.never).unwrap_or_default();
+    let never = ends.each(entry).map(|each| each.never).unwrap_or_default();
     never.into_iter().map(|(index, why)| (Some(index), why)).collect()
 }
 

@@ -122,7 +122,6 @@ impl Cleaned {
 
 /// `tpu clean`: everything that has ended, then ended windows without record, then records without window.
 pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
-    after::forget_met(ctx)?;
     let mut cleaned = clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
         let orphans = orphans::close(ctx, user, Which::Ended, &Unmarked::default())?;
@@ -458,6 +457,7 @@ fn remove(
         return Ok(Vec::new());
     }
     ctx.transact(|tx| {
+        after::forget_met_in(tx);
         let mut archived = Vec::new();
         for seen in jobs {
             let Some(owner) = tx.data.user_mut(user) else { continue };

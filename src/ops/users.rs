@@ -10,6 +10,7 @@ use crate::model::view::Whose;
 use crate::store::StoreError;
 
 use super::ctx::user_of;
+use super::queue::after;
 use super::{Ctx, Error, names, snapshot};
 
 /// `add-user`, resolved.
@@ -121,6 +122,7 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
     }
     ctx.transact(|tx| {
         let jobs: Vec<JobId> = user_of(&tx.data, name)?.jobs().iter().map(Job::id).collect();
+        after::forget_met_in(tx);
         for id in &jobs {
             if !look.jobs.iter().any(|view| view.id == *id) {
                 return Err(Error::refused(format!("{id} was started meanwhile"))

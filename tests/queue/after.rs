@@ -1,5 +1,8 @@
 //! What waits for others begins when they have ended as it wants, and ends with the reason when they never will.
 
+use tpu::model::entry::{After, AfterWhich};
+use tpu::model::ids::JobId;
+
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -56,14 +59,44 @@ fn a_lineage_counts_by_its_last_attempt() {
 
 #[test]
 fn what_was_waited_for_may_be_cleared_away_once_it_has_ended() {
-    let lab = Lab::new(1);
-    let first = lab.submit_what("local", "true");
-    let after = lab.submit_what(&format!("local after={first} --hold"), "true");
-    lab.env.wait_status(first, "finished");
-    drop(lab.env.tpu("clean").exits(0));
-    assert!(lab.env.jobs("alice").is_empty());
-    drop(lab.env.tpu(&format!("unhold {after}")).exits(0));
-    lab.env.wait_status(after, "finished");
+    for clears in ["clean", "clear-finished", "clean 1"] {
+        let lab = Lab::new(1);
+        let first = lab.submit_what("local", "true");
+        lab.env.wait_status(first, "finished");
+        // As if it ended only now, between a look at the queue and that at what has ended.
+        let after = lab.submit_what("local --hold", "true");
+        lab.env.change(|data| {
+            let job = JobId::parse(&format!("alice/{first}")).unwrap();
+            let after = After { which: AfterWhich::Ok, job, member: None, met: None };
+            data.queues_mut().entries[0].after.push(after);
+        });
+        drop(lab.env.tpu(clears).exits(0));
+        assert!(lab.env.jobs("alice").is_empty(), "{clears}");
+        drop(lab.env.tpu(&format!("unhold {after}")).exits(0));
+        lab.env.wait_status(after, "finished");
+    }
+}
+
+#[test]
+fn who_waits_for_what_goes_on_already_waits_for_its_newest_attempt() {
+    let lab = Lab::new(8);
+    let fails_once =
+        "[ -e ~/first ] || { touch ~/first; exit 1; }\nuntil [ -e ~/go ]; do sleep 0.02; done\n";
+    lab.env.code("alice", "once.sh", fails_once);
+    let first = lab.submit_what("local", "bash once.sh");
+    lab.env.wait_status(first, "error");
+    drop(lab.env.tpu(&format!("rerun {first} --force")).exits(0));
+    let second = lab.env.jobs("alice").pop().unwrap()["windows_id"].as_u64().unwrap();
+    let after = lab.submit_what(&format!("local after={first}"), "true");
+    drop(lab.env.tpu("clean -re").exits(0));
+    assert_eq!(lab.running(), [second]);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    assert_eq!(lab.waiting(), [after]);
+    lab.env.touch("go");
+    wait_until("it has its turn, and ends", || {
+        let jobs = lab.env.jobs("alice");
+        jobs.iter().any(|job| job["windows_id"] == after && job["status"] == "finished")
+    });
 }
 
 /// Members of one group, each behind the one of the same index of another.

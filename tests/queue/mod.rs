@@ -6,6 +6,7 @@ mod asked;
 mod begins;
 mod edits;
 mod expected;
+mod fleet;
 mod killed;
 mod limits;
 mod names;

@@ -13,6 +13,7 @@ use crate::model::member::Array;
 use crate::ops::{Ctx, Error};
 use crate::plan::expected::{Awaited, Awaits};
 use crate::plan::slots::first_of;
+use crate::store::Tx;
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,8 +99,8 @@ pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Err
     Ok(())
 }
 
-/// Takes what has ended as it was wanted out of what entries wait for: nobody knows it any more once its record is
-/// archived.
+/// Takes what has ended as it was wanted out of what entries wait for, where there is such; what goes on is waited for by
+/// its newest attempt.
 pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
     let data = ctx.data()?;
     let ends = AwaitedEnds::of_file(&data);
@@ -107,14 +108,22 @@ pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
         return Ok(());
     }
     ctx.transact(|tx| {
-        let ends = AwaitedEnds::of_file(&tx.data);
-        let all = tx.data.queues().entries.iter().map(|entry| ends.still(entry));
-        let all: Vec<_> = all.collect();
-        for (entry, after) in tx.data.queues_mut().entries.iter_mut().zip(all) {
-            entry.after = after;
-        }
+        forget_met_in(tx);
         Ok(())
     })
+}
+
+/// The same as part of a transaction that archives records: nobody knows any more then how they ended.
+pub fn forget_met_in(tx: &mut Tx<'_>) {
+    if tx.data.queues().entries.iter().all(|entry| entry.after.is_empty()) {
+        return;
+    }
+    let ends = AwaitedEnds::of_file(&tx.data);
+    let all = tx.data.queues().entries.iter().map(|entry| ends.still(entry));
+    let all: Vec<_> = all.collect();
+    for (entry, after) in tx.data.queues_mut().entries.iter_mut().zip(all) {
+        entry.after = after;
+    }
 }
 
 /// The ends for which entries wait, by one reading of the file: what many wait for is looked up once.
@@ -155,8 +164,8 @@ impl<'d> AwaitedEnds<'d> {
         };
         let (each, whole): (Vec<_>, Vec<_>) =
             entry.after.iter().partition(|after| after.which == AfterWhich::Each);
-        let mut still: Vec<After> =
-            whole.into_iter().filter(|after| !is_met(after)).cloned().collect();
+        let whole = whole.into_iter().filter(|after| !is_met(after));
+        let mut still: Vec<After> = whole.map(|after| self.of_leaf(after)).collect();
         let own = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
         for after in each {
             let is_over = |index: &u32| is_met(&After { member: Some(*index), ..after.clone() });
@@ -168,6 +177,17 @@ impl<'d> AwaitedEnds<'d> {
             }
         }
         still
+    }
+
+    /// The same by the newest attempt of the lineage: those before it may be cleared away while that is at work.
+    fn of_leaf(&self, after: &After) -> After {
+        let user = self.data.user(&after.job.user).filter(|_| after.member.is_none());
+        let leaf = user.and_then(|user| {
+            let lineages = self.lineages(user);
+            lineages.iter().find(|one| one.windows.contains(&after.job.window))?.leaf()
+        });
+        let job = leaf.map(|leaf| JobId::new(after.job.user.clone(), leaf));
+        After { job: job.unwrap_or_else(|| after.job.clone()), ..after.clone() }
     }
 
     /// What an entry waits for as a whole.

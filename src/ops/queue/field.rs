@@ -23,6 +23,8 @@ use crate::plan::queue::Offers;
 use crate::plan::slots::Short;
 use crate::plan::types::TypeExpr;
 
+use super::limits;
+
 /// Who wishes for a target, and for which.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wish {
@@ -192,8 +194,25 @@ impl<'a> Field<'a> {
                 Ok(Way::AnyTime(_)) | Err(_) => {}
             }
         }
-        let rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
-        let hosts = hosts::candidates(ctx, data, &machines);
+        let mut rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
+        let mut hosts = hosts::candidates(ctx, data, &machines);
+        for (target, jobs) in limits::coming_back(ctx, data) {
+            let is_open = |row: &&mut Row| {
+                let is_free = [plan::Standing::Free, plan::Standing::Reserved];
+                row.target == *target && !row.is_shared && is_free.contains(&row.standing)
+            };
+            for row in rows.iter_mut().filter(is_open) {
+                row.standing = plan::Standing::Running;
+                row.jobs = jobs.iter().map(|job| job.id()).collect();
+                row.user = jobs.first().map(|job| job.user.to_string());
+            }
+            for host in hosts.iter_mut().filter(|host| host.target == *target) {
+                let is_new = |id: &JobId| host.tenants.iter().all(|(tenant, _)| tenant != id);
+                let new = jobs.iter().map(|job| (job.id(), job.share.clone()));
+                let new: Vec<_> = new.filter(|(id, _)| is_new(id)).collect();
+                host.tenants.extend(new);
+            }
+        }
         let misses = HashMap::new();
         Ok(Self { ctx, data, rows, hosts, avoided, wishes: Rc::new(wishes), misses })
     }

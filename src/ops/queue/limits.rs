@@ -1,14 +1,16 @@
 //! Who holds a place under the limits of queues and groups: as records tell, and of those that leave it open, as the
 //! facts do.
 
+use std::collections::HashMap;
+
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::rules::Action;
 use crate::ops::launch::room;
-use crate::ops::{Ctx, snapshot};
+use crate::ops::{Ctx, snapshot, watch};
 use crate::plan::budget::{Budget, RetryCounts};
 use crate::plan::queue::{AtWork, UserLimits};
 
@@ -44,6 +46,22 @@ pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
         }
     }
     at_work
+}
+
+/// Jobs that have failed and that MONITOR here is to bring back, by the targets where they were: those are made anew, or
+/// were set right, for them and for nobody who waits. Where nobody would bring them back nothing is kept for them.
+pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
+    let mut coming: HashMap<&TargetName, Vec<&Job>> = HashMap::new();
+    if watch::running(ctx).is_none() {
+        return coming;
+    }
+    let is_here = |job: &Job| job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
+    for job in data.users().iter().flat_map(User::jobs) {
+        if comes_back(job) && is_here(job) {
+            coming.entry(&job.tpu).or_default().push(job);
+        }
+    }
+    coming
 }
 
 /// How many jobs of each user may be at work at once, where that is set. Where the settings cannot be read nobody is kept

@@ -2,7 +2,7 @@
 
 /// A part of such a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum TextPiece<'a> {
     /// What stands there as it is.
     Plain(&'a str),
     /// A field that is to be filled in, by its name.
@@ -12,22 +12,22 @@ pub enum Piece<'a> {
 }
 
 /// The parts of a text, in order.
-pub fn pieces(text: &str) -> Vec<Piece<'_>> {
+pub fn pieces(text: &str) -> Vec<TextPiece<'_>> {
     let mut all = Vec::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("{{") {
         if !before.is_empty() {
-            all.push(Piece::Plain(before));
+            all.push(TextPiece::Plain(before));
         }
         let Some((name, after)) = behind.split_once("}}") else {
-            all.push(Piece::Open);
+            all.push(TextPiece::Open);
             return all;
         };
-        all.push(Piece::Field(name.trim()));
+        all.push(TextPiece::Field(name.trim()));
         rest = after;
     }
     if !rest.is_empty() {
-        all.push(Piece::Plain(rest));
+        all.push(TextPiece::Plain(rest));
     }
     all
 }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_their_names() {
-        use Piece::{Field, Open, Plain};
+        use TextPiece::{Field, Open, Plain};
         assert_eq!(pieces("a {{b}}{{ c }}d"), [Plain("a "), Field("b"), Field("c"), Plain("d")]);
         assert_eq!(pieces("a{{b"), [Plain("a"), Open]);
         assert_eq!(pieces("a}} {b}"), [Plain("a}} {b}")]);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::text::did_you_mean;
-use crate::text::fields::{Piece, pieces};
+use crate::text::fields::{TextPiece, pieces};
 
 /// What may be filled in.
 pub(super) struct Known<'a> {
@@ -64,9 +64,9 @@ impl<'a> Known<'a> {
         let mut filled = String::new();
         for piece in pieces(text) {
             match piece {
-                Piece::Plain(text) => filled.push_str(text),
-                Piece::Field(name) => filled.push_str(&self.value(name, at, field)?),
-                Piece::Open => {
+                TextPiece::Plain(text) => filled.push_str(text),
+                TextPiece::Field(name) => filled.push_str(&self.value(name, at, field)?),
+                TextPiece::Open => {
                     return Err(bad(at, field, "a {{ without }} behind it", "as in {{name}}"));
                 }
             }

@@ -11,7 +11,7 @@ pub enum KeyState {
 
 /// A key of a job.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct JobKey {
     /// As it is written.
     pub name: &'static str,
     /// Whether it is carried out.
@@ -20,18 +20,18 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
-const fn built(name: &'static str, meaning: &'static str) -> Key {
-    Key { name, state: KeyState::Built, meaning }
+const fn built(name: &'static str, meaning: &'static str) -> JobKey {
+    JobKey { name, state: KeyState::Built, meaning }
 }
 
-const fn later(name: &'static str, meaning: &'static str, instead: &'static str) -> Key {
-    Key { name, state: KeyState::Later(instead), meaning }
+const fn later(name: &'static str, meaning: &'static str, instead: &'static str) -> JobKey {
+    JobKey { name, state: KeyState::Later(instead), meaning }
 }
 
 const IN_COMMAND: &str = "leave it away, and do it in the command";
 
 /// All keys, in the order in which they are described.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[JobKey] = &[
     built("name", "The name by which it is called; the key of `jobs:` is one too."),
     built(
         "target",
@@ -90,7 +90,7 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// The key of that name.
-pub fn key(name: &str) -> Option<&'static Key> {
+pub fn key(name: &str) -> Option<&'static JobKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 

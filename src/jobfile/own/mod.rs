@@ -128,6 +128,17 @@ pub fn read(text: &str, given: &Given<'_>) -> Result<Vec<OwnJob>, BadFile> {
         let read = job::read(&said, given, &asked, &above)?;
         jobs.push(read);
     }
+    for (index, job) in jobs.iter().enumerate() {
+        let below = jobs.get(index..).unwrap_or_default();
+        for (_, before) in &job.waits.after {
+            let Before::Other((line, column), word) = before else { continue };
+            if below.iter().any(|job| job.name.as_ref() == Some(word)) {
+                let what = format!("{word} stands below in this file");
+                let hint = "put it above: what has to end before stands before";
+                return Err(BadFile::new(*line, "after", what, hint).at_column(*column));
+            }
+        }
+    }
     if jobs.is_empty() {
         let what = "there is no job in it";
         let hint = "as in:\ntarget: local\ncommand: echo hello";
@@ -244,6 +255,7 @@ mod tests {
             ("job: {name: x}\ntpu: {}\n", (1, 1), "JobMan"),
             ("jobs: {a: {target: x, after: a}}\n", (1, 30), "wait for itself"),
             ("target: x\nname: a\n---\ntarget: x\nname: a\n", (4, 1), "the same name"),
+            ("target: x\nafter: b\n---\ntarget: x\nname: b\n", (2, 8), "stands below"),
             ("target: x\ncommand: \"a\\0b\"\n", (2, 10), "byte 0"),
         ] {
             let bad = with(text, &[]).unwrap_err();

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+pub mod fields;
 pub mod transcript;
 
 /// A number of things: `1 job`, `2 jobs`, `2 processes`, `2 directories`.
@@ -20,6 +21,18 @@ pub fn either(words: &[&str]) -> String {
         [word] => (*word).to_owned(),
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
     }
+}
+
+/// `did you mean 'x'?` for the nearest of `known`, if one is near.
+pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    // One slip of the finger in a word that is long enough to have one.
+    let slipped = |name: &str| typed.len() > 2 && strsim::osa_distance(typed, name) == 1;
+    known
+        .into_iter()
+        .map(|name| (if slipped(name) { 1.0 } else { strsim::jaro_winkler(typed, name) }, name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| format!("did you mean '{name}'?"))
 }
 
 /// The word for so many things, without their number.

@@ -13,6 +13,7 @@ mod cms;
 mod common;
 mod daemon;
 mod hosts;
+mod jobfile;
 mod jobs;
 mod kinds;
 mod plan;

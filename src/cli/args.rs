@@ -39,6 +39,7 @@ pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
 };
+pub(in crate::cli) use kinds::kind_words;
 pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub use queue::{
@@ -171,7 +172,8 @@ pub enum Command {
     /// Start a job when there is a place for it
     #[command(
         after_help = "Examples:\n  tpu submit v4-8 lr=0.1 priority=80 after=12 -- python3 train.py\n  \
-        tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep --at-once 4\n\nKeys: those of run, and \
+        tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep --at-once 4\n  \
+        tpu submit job.yaml --set lr=1e-3\n\nKeys: those of run, and \
         queue=NAME, priority=0-100 (50), after=W (ended well),\n      after_any=W (ended), \
         after_not=W (failed),\n      after_each=W (member by member); W is a number, a name or a tag"
     )]

@@ -19,8 +19,8 @@ use super::args::{Command, DaemonStep, HostsStep, QueueStep, SimEvent, State, Wo
 use super::commands::cms::CmsDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
-    data, dirs, doctor, help, history, hosts, import, init, inventory, kill, logs, news, queue,
-    requeue, resume, rules, run, settings, show, submit, sweep, targets, users, wait, workers,
+    data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, kill, logs, news,
+    queue, requeue, resume, rules, run, settings, show, sweep, targets, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -160,7 +160,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
         Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
         Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
-        Command::Submit(args) => acts(move |app| submit::submit(app, &args)),
+        Command::Submit(args) => acts(move |app| jobfile::submit_any(app, &args)),
         Command::Queue(args) => {
             let kind: fn(Borrowing) -> Verb = match &args.step {
                 None if queue::submits(&args) => acts,

@@ -4,6 +4,7 @@
 //! is the business of `ops`.
 
 pub mod cloudmesh;
+pub mod own;
 pub mod yaml;
 
 /// What is wrong with a file, where, and what to do about it.
@@ -11,6 +12,8 @@ pub mod yaml;
 pub struct BadFile {
     /// The line, counted from 1; `None` where the file as a whole is meant.
     pub line: Option<u64>,
+    /// The column, in characters, counted from 1, where it is known.
+    pub column: Option<u64>,
     /// The field, as in `cloudmesh.jobset.hosts.juliet.cpus`; empty where none is meant.
     pub field: String,
     /// What is wrong.
@@ -27,13 +30,21 @@ impl BadFile {
         what: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { line: Some(line), field: field.into(), what: what.into(), hint: hint.into() }
+        let (field, what, hint) = (field.into(), what.into(), hint.into());
+        Self { line: Some(line), column: None, field, what, hint }
     }
 
-    /// The place behind the name of the file, and what is wrong: `:12: hosts.a.cpus: …`.
+    /// The same, at a column of its line.
+    #[must_use]
+    pub fn at_column(self, column: u64) -> Self {
+        Self { column: Some(column), ..self }
+    }
+
+    /// The place behind the name of the file, and what is wrong: `:12: hosts.a.cpus: …`, with a column `:12:9: …`.
     pub fn in_words(&self) -> String {
         let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
         let field = if self.field.is_empty() { String::new() } else { format!(" {}:", self.field) };
-        format!("{line}:{field} {}", self.what)
+        let column = self.column.map(|column| format!(":{column}")).unwrap_or_default();
+        format!("{line}{column}:{field} {}", self.what)
     }
 }

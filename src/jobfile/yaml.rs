@@ -25,6 +25,10 @@ const MOST_VALUES: usize = 200_000;
 pub struct Yaml {
     /// The line, counted from 1.
     pub line: u64,
+    /// The column, in characters, counted from 1.
+    pub column: u64,
+    /// Line and column of its key, if it is the value of one.
+    pub key: Option<(u64, u64)>,
     /// What stands there.
     pub value: YamlValue,
 }
@@ -76,32 +80,54 @@ impl Yaml {
     }
 }
 
-/// Reads the text of a file.
+/// So many documents may stand in a file.
+const MOST_DOCUMENTS: usize = 1_000;
+
+/// Reads the text of a file, which is one document.
 pub fn read(text: &str) -> Result<Yaml, BadFile> {
-    if text.len() > LARGEST {
-        let what = format!("it has {} bytes; at most {LARGEST} are read", text.len());
-        return Err(whole(what, "split it into several files"));
-    }
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: DEEPEST,
-            max_nodes: MOST_VALUES,
-            max_documents: 2,
-        },
-        alias_limits: alias_limits(),
-        reject_non_finite_typeless_float: false,
-        with_snippet: false,
-    };
+    fits(text)?;
+    let options = options(2);
     let read: Result<Option<Node>, _> = serde_saphyr::from_str_with_options(text, options);
     match read {
         Ok(Some(Node(node))) => Ok(as_written(node, text)),
-        Ok(None) => Ok(Yaml { line: 1, value: YamlValue::Blank }),
+        Ok(None) => Ok(Yaml { line: 1, column: 1, key: None, value: YamlValue::Blank }),
         Err(error) => Err(unread(&error)),
     }
 }
 
+/// Reads the text of a file whose documents are parted by `---`; those in which nothing stands are left out.
+pub fn read_all(text: &str) -> Result<Vec<Yaml>, BadFile> {
+    fits(text)?;
+    let read: Result<Vec<Node>, _> =
+        serde_saphyr::from_multiple_with_options(text, options(MOST_DOCUMENTS));
+    let all = read.map_err(|error| unread(&error))?;
+    let all = all.into_iter().map(|Node(node)| as_written(node, text));
+    Ok(all.filter(|document| document.value != YamlValue::Blank).collect())
+}
+
+fn fits(text: &str) -> Result<(), BadFile> {
+    if text.len() > LARGEST {
+        let what = format!("it has {} bytes; at most {LARGEST} are read", text.len());
+        return Err(whole(what, "split it into several files"));
+    }
+    Ok(())
+}
+
+fn options(documents: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_VALUES,
+            max_documents: documents,
+        },
+        alias_limits: alias_limits(),
+        reject_non_finite_typeless_float: false,
+        with_snippet: false,
+    }
+}
+
 fn whole(what: String, hint: &str) -> BadFile {
-    BadFile { line: None, field: String::new(), what, hint: hint.to_owned() }
+    BadFile { line: None, column: None, field: String::new(), what, hint: hint.to_owned() }
 }
 
 fn alias_limits() -> AliasLimits {
@@ -118,8 +144,10 @@ fn unread(error: &serde_saphyr::Error) -> BadFile {
     let said = said.lines().next().unwrap_or_default();
     let said = said.split(" at line ").next().unwrap_or(said);
     let line = error.location().map(|place| place.line()).filter(|line| *line > 0);
+    let column = line.and(error.location()).map(|place| place.column());
     BadFile {
         line,
+        column,
         ..whole(said.to_owned(), "mend that place; a file is read whole or not at all")
     }
 }
@@ -134,7 +162,7 @@ enum Tree {
     /// A scalar that stands without quotes and looks like a number or a truth.
     Plain,
     List(Vec<Node>),
-    Map(Vec<(String, Node)>),
+    Map(Vec<(Spanned<String>, Node)>),
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -225,11 +253,15 @@ fn as_written(node: Spanned<Tree>, text: &str) -> Yaml {
             YamlValue::List(all.into_iter().map(|Node(node)| as_written(node, text)).collect())
         }
         Tree::Map(all) => {
-            let members = all.into_iter();
-            YamlValue::Map(members.map(|(key, Node(node))| (key, as_written(node, text))).collect())
+            let member = |(key, Node(node)): (Spanned<String>, Node)| {
+                let place = Some((key.referenced.line(), key.referenced.column()));
+                (key.value, Yaml { key: place, ..as_written(node, text) })
+            };
+            YamlValue::Map(all.into_iter().map(member).collect())
         }
     };
-    Yaml { line: node.referenced.line(), value }
+    let (line, column) = (node.referenced.line(), node.referenced.column());
+    Yaml { line, column, key: None, value }
 }
 
 #[cfg(test)]

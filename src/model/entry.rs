@@ -217,9 +217,15 @@ impl QueueEntry {
     /// What one of its members is to do, or the job that it is.
     pub fn spec_of(&self, member: Option<u32>) -> JobSpec {
         let Some(index) = member else { return self.spec.clone() };
-        let varied = self.sweep.iter().flat_map(|sweep| sweep.configs(index));
+        let varied = self.sweep.iter().flat_map(|sweep| sweep.given(index));
+        let command = self.spec.command.as_deref();
+        let command = command.map(|words| match &self.sweep {
+            Some(sweep) => sweep.command(index, words),
+            None => words.to_vec(),
+        });
         JobSpec {
             array: None,
+            command,
             member: Some(Member { group: self.number, index }),
             configs: self.spec.configs.iter().cloned().chain(varied).collect(),
             ..self.spec.clone()

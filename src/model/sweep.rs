@@ -1,6 +1,10 @@
 //! Sweeps: members of one group that differ in the values of some configs.
 
+use std::ffi::OsString;
+
 use serde_json::{Value, json};
+
+use crate::text::fields::fill;
 
 use super::member::Array;
 use super::read::{self, DataError, Fields, Json, Path};
@@ -13,6 +17,8 @@ pub struct Sweep {
     /// Whether the first member takes the first value of each, and so on; else every combination is a member, of which
     /// the last config changes fastest.
     is_zipped: bool,
+    /// Those whose values are filled into the command, where `{{lr}}` stands: they are no arguments.
+    filled: Vec<String>,
 }
 
 /// Why configs are no sweep.
@@ -58,7 +64,16 @@ impl Sweep {
             }
         }
         *configs = rest;
-        let sweep = Self { axes, is_zipped };
+        Self::of(axes, is_zipped, Vec::new())
+    }
+
+    /// A sweep of these configs, of which the values of those in `filled` are filled into the command.
+    pub fn of(
+        axes: Vec<(String, Vec<String>)>,
+        is_zipped: bool,
+        filled: Vec<String>,
+    ) -> Result<Self, BadSweep> {
+        let sweep = Self { axes, is_zipped, filled };
         let Some(((first, values), others)) = sweep.axes.split_first() else {
             return Err(BadSweep::Nothing);
         };
@@ -102,6 +117,28 @@ impl Sweep {
         configs
     }
 
+    /// Those of a member that are given to its program as arguments.
+    pub fn given(&self, member: u32) -> Vec<(String, String)> {
+        let all = self.configs(member).into_iter();
+        all.filter(|(key, _)| !self.filled.contains(key)).collect()
+    }
+
+    /// The command of a member.
+    pub fn command(&self, member: u32, command: &[OsString]) -> Vec<OsString> {
+        if self.filled.is_empty() {
+            return command.to_vec();
+        }
+        let configs = self.configs(member);
+        let value = |name: &str| {
+            let known = configs.iter().find(|(key, _)| key == name && self.filled.contains(key));
+            known.map(|(_, value)| value.as_str())
+        };
+        let word = |word: &OsString| {
+            word.to_str().map_or_else(|| word.clone(), |text| fill(text, value).into())
+        };
+        command.iter().map(word).collect()
+    }
+
     /// What differs, in words: `lr=1e-3,1e-4 config.seed=0,1`.
     pub fn in_words(&self) -> String {
         let axis = |(key, values): &(String, Vec<String>)| format!("{key}={}", values.join(","));
@@ -122,6 +159,9 @@ impl Sweep {
         Ok(Self {
             axes: fields.need("axes", "a list", axes)?,
             is_zipped: fields.with_or("zipped", false, read::flag)?,
+            filled: fields
+                .with("filled", |value, path| read::list(value, path, read::text))?
+                .unwrap_or_default(),
         })
     }
 
@@ -129,12 +169,16 @@ impl Sweep {
         let axis =
             |(key, values): &(String, Vec<String>)| json!({ "config": key, "values": values });
         let axes: Vec<Value> = self.axes.iter().map(axis).collect();
-        json!({ "axes": axes, "zipped": self.is_zipped })
+        let mut sweep = json!({ "axes": axes, "zipped": self.is_zipped });
+        if let (false, Some(members)) = (self.filled.is_empty(), sweep.as_object_mut()) {
+            members.insert("filled".to_owned(), json!(self.filled));
+        }
+        sweep
     }
 }
 
 /// The values of a config: those between commas, or each of a range INT-INT.
-fn values(text: &str) -> Vec<String> {
+pub fn values(text: &str) -> Vec<String> {
     let number = |text: &str| {
         let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         is_plain.then(|| text.parse::<u64>().ok()).flatten()

@@ -12,6 +12,8 @@ use crate::store::StoreError;
 use crate::sys::proc::ProcError;
 use crate::tmux::TmuxError;
 
+pub use crate::text::did_you_mean;
+
 /// What kind of failure it is. The table of exit codes and JSON codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -181,18 +183,6 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// `did you mean 'x'?` for the nearest of `known`, if one is near.
-pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    // One slip of the finger in a word that is long enough to have one.
-    let slipped = |name: &str| typed.len() > 2 && strsim::osa_distance(typed, name) == 1;
-    known
-        .into_iter()
-        .map(|name| (if slipped(name) { 1.0 } else { strsim::jaro_winkler(typed, name) }, name))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| format!("did you mean '{name}'?"))
-}
 
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {

@@ -39,6 +39,7 @@ pub mod dry_run;
 pub mod hosts;
 pub mod import;
 pub mod init;
+pub mod jobfile;
 pub mod locks;
 pub mod named;
 pub mod names;

@@ -6,7 +6,7 @@ use super::{Brought, OfJob};
 use clap::{Args, ValueEnum};
 
 /// `tpu run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Run {
     /// Target, user, directory slot, KEY=VALUE, in any order
     #[arg(value_name = "TARGET|USER|N|KEY=VALUE")]

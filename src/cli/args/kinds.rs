@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
+use crate::jobfile::own::KindWords;
 use crate::kinds::{KindOfTarget, KindOption, Kinds};
 use crate::model::options::KindOptions;
 
@@ -21,6 +22,15 @@ pub(in crate::cli) fn kinds() -> &'static Kinds {
 pub(in crate::cli) fn have_kinds(kinds: Kinds) {
     // A second call would come too late for what was read by the first.
     drop(KINDS.set(kinds));
+}
+
+/// What a file of jobs may say of a target of each kind.
+pub(in crate::cli) fn kind_words() -> Vec<KindWords> {
+    let words = |kind: &dyn KindOfTarget| KindWords {
+        word: kind.word().to_string(),
+        options: kind.job_options().iter().map(|option| (option.name, option.is_many)).collect(),
+    };
+    kinds().all().map(words).collect()
 }
 
 /// What was said by options that kinds of target bring along.

@@ -9,9 +9,12 @@ use super::{Brought, OfJob};
 /// `tpu submit`.
 #[derive(Debug, Default, Args)]
 pub struct Submit {
-    /// Targets, types, a pool or a pattern; user, directory slot, KEY=VALUE, in any order
-    #[arg(value_name = "TARGET|TYPE|USER|N|KEY=VALUE")]
+    /// Targets, types, a pool or a pattern; user, directory slot, KEY=VALUE, in any order; or FILE.yaml
+    #[arg(value_name = "TARGET|USER|N|KEY=VALUE|FILE")]
     pub words: Vec<String>,
+    /// With FILE.yaml: a value for {{KEY}} in it
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Go on where a check would refuse: shell characters in values
     #[arg(short, long)]
     pub force: bool,

@@ -20,6 +20,7 @@ pub(super) mod hosts;
 pub(super) mod import;
 pub(super) mod init;
 pub(super) mod inventory;
+pub(super) mod jobfile;
 pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod news;

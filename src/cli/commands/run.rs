@@ -12,6 +12,7 @@ use crate::model::member::{Array, Member};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
+use crate::ops::jobfile::is_file;
 use crate::ops::launch::attempt::{self, Launched};
 use crate::ops::launch::group::LaunchedGroup;
 use crate::ops::launch::plan::LaunchPlan;
@@ -52,6 +53,10 @@ pub(super) fn in_words(
 
 /// Starts a job.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
+    if let Some(file) = args.words.iter().find(|word| is_file(word)) {
+        return Err(Error::usage(format!("{file}: starting a file at once is not built yet"))
+            .hint(format!("it begins when there is a place: tpu submit {file}")));
+    }
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let mut request = request(app, args, &data, Begins::Now)?;
@@ -145,7 +150,17 @@ pub(super) fn request(
     data: &Data,
     begins: Begins,
 ) -> Result<RunRequest, Error> {
-    let mut sorted = selection::sort(&args.words, data)?;
+    request_of(app, args, selection::sort(&args.words, data)?, data, begins)
+}
+
+/// The same of words that are sorted already, or of what a file says instead of them.
+pub(super) fn request_of(
+    app: &App,
+    args: &Run,
+    mut sorted: Sorted,
+    data: &Data,
+    begins: Begins,
+) -> Result<RunRequest, Error> {
     sorted.no_selector()?;
     let types = choose::types(args, &mut sorted, data, begins);
     let policy = args.policy.as_deref().map(choose::policy).transpose()?;

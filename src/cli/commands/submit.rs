@@ -31,6 +31,10 @@ const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not",
 
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
+    if let Some(set) = args.set.first() {
+        return Err(Error::usage(format!("--set {set}: there is no file in which it could stand"))
+            .hint("name one: tpu submit job.yaml --set key=value"));
+    }
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let (pairs, words) = own_pairs(&args.words);
@@ -68,12 +72,20 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         let what = format!("queue {} for {}", counted(jobs, "job"), wants(&request.spec.target));
         return Ok(Output::would(&what));
     }
-    let ids = submit::enter_all(ctx, &requests, &how)?;
+    let all: Vec<(RunRequest, Submission)> =
+        requests.into_iter().map(|request| (request, how.clone())).collect();
+    let ids = submit::enter_each(ctx, &all)?;
+    submitted(app, &ids, &all)
+}
+
+/// What has been queued, what of it has begun, and why the first of the rest waits.
+pub(super) fn submitted(app: &App, ids: &[JobId], all: &[(RunRequest, Submission)]) -> Outcome {
+    let ctx = app.ctx()?;
     let passage = look_after(ctx);
     let data = ctx.data()?;
     let mut lines: Vec<String> = Vec::new();
-    for (id, request) in ids.iter().zip(&requests) {
-        let called = request.spec.name.as_ref().filter(|_| requests.len() > 1);
+    for (id, (request, how)) in ids.iter().zip(all) {
+        let called = request.spec.name.as_ref().filter(|_| all.len() > 1);
         let name = called.map(|name| format!(" {name}")).unwrap_or_default();
         lines.push(match &request.spec.array {
             None => format!("Queued {id}{name} in {}.", how.queue),
@@ -92,7 +104,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     }
     let started: Vec<JobId> = begun(&passage);
     let document = SubmittedDocument {
-        jobs: ids.iter().zip(&requests).map(|(id, request)| part(id, request)).collect(),
+        jobs: ids.iter().zip(all).map(|(id, (request, _))| part(id, request)).collect(),
         started: started.iter().map(JobIdPart::from).collect(),
     };
     Ok(Output::new(lines.join("\n"), &document).notes(notes))
@@ -143,7 +155,12 @@ fn submission(
 }
 
 /// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
-fn after(data: &Data, user: &UserName, which: AfterWhich, word: &str) -> Result<Vec<After>, Error> {
+pub(super) fn after(
+    data: &Data,
+    user: &UserName,
+    which: AfterWhich,
+    word: &str,
+) -> Result<Vec<After>, Error> {
     let (owner, called) = match word.rsplit_once('/') {
         Some((owner, called)) => (UserName::from(owner), called),
         None => (user.clone(), word),
@@ -211,7 +228,7 @@ fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
     Array::parse(&text).map(Some).map_err(bad)
 }
 
-fn jobs_of(request: &RunRequest) -> usize {
+pub(super) fn jobs_of(request: &RunRequest) -> usize {
     request.spec.array.as_ref().map_or(1, |array| array.indexes().len())
 }
 

@@ -98,6 +98,7 @@ fn kind(name: &str, yaml: &Yaml) -> Result<CloudmeshKind, BadFile> {
     }
     Err(BadFile {
         line: None,
+        column: None,
         field: String::new(),
         what: "it is no file of Cloudmesh".to_owned(),
         hint: "a jobset has `cloudmesh:` and below it `jobset:`; other files are called \

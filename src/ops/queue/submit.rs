@@ -1,13 +1,13 @@
 //! Puts jobs into the queue.
 
 use crate::model::data::Data;
-use crate::model::entry::{After, Keeper, Passed, Priority, QueueEntry, QueueHold};
-use crate::model::ids::{JobId, QueueName};
-use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueEntry, QueueHold};
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
-use crate::ops::launch::check;
+use crate::ops::launch::check::{self, Ready};
 use crate::ops::whose::name_at_work;
 use crate::ops::{Ctx, Error, lease, named, names, records, stage, watch};
 use crate::store::Tx;
@@ -31,6 +31,8 @@ pub struct Submission {
     pub is_target_later: bool,
     /// What has to end before.
     pub after: Vec<After>,
+    /// What is submitted together with it and has to end before: which of those above it, counted from 0.
+    pub after_of: Vec<(AfterWhich, usize)>,
     /// Whether this process waits for it.
     pub is_kept: bool,
     /// What differs between the members of a group.
@@ -48,6 +50,7 @@ impl Default for Submission {
             held_for: None,
             is_target_later: false,
             after: Vec::new(),
+            after_of: Vec::new(),
             is_kept: false,
             sweep: None,
             stages_late: false,
@@ -58,81 +61,133 @@ impl Default for Submission {
 /// Puts a job into a queue, or the members of a group. Its number is its own from now on; what would keep it from
 /// beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
-    enter_all(ctx, std::slice::from_ref(request), how).map(|mut ids| ids.remove(0))
+    let mut ids = enter_each(ctx, &[(request.clone(), how.clone())])?;
+    ids.pop().ok_or_else(|| Error::failed("nothing was submitted"))
 }
 
-/// Puts several jobs of one user and one directory into a queue, all of them or none. They share the copy of their code.
-pub fn enter_all(
-    ctx: &Ctx,
-    requests: &[RunRequest],
-    how: &Submission,
-) -> Result<Vec<JobId>, Error> {
-    let mut last = None;
-    for request in requests {
-        last = Some((check::may_wait(ctx, request)?, &request.user));
+/// Puts several jobs of one user into queues, all of them or none. Those of one directory share the copy of their code.
+pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<JobId>, Error> {
+    let mut ready = Vec::new();
+    for (request, how) in all {
+        let may = check::may_wait(ctx, request)?;
         if !how.is_target_later {
             can_begin(ctx, request)?;
         }
+        ready.push(may);
     }
-    let Some((ready, user)) = last else { return Ok(Vec::new()) };
-    let env = kept(check::kept_environment(ctx));
-    let owner = how.is_kept.then(|| lease::me(&ctx.env));
-    let place = watch::place(ctx);
-    let staged = (!how.stages_late).then(|| {
-        let data = ctx.data()?;
-        stage::keep(ctx, user_of(&data, user)?, (&ready.dir, ready.mode))
+    let mut copies = Vec::new();
+    let entered = staged(ctx, all, &ready, &mut copies).and_then(|staged| {
+        let env = kept(check::kept_environment(ctx));
+        let place = watch::place(ctx);
+        let enter = |tx: &mut Tx<'_>| {
+            let mut ids: Vec<JobId> = Vec::new();
+            for (((request, how), ready), staged) in all.iter().zip(&ready).zip(&staged) {
+                let above = how.after_of.iter().filter_map(|(which, index)| {
+                    let job = ids.get(*index)?.clone();
+                    Some(After { which: *which, job, member: None, met: None })
+                });
+                let entry = QueueEntry {
+                    after: how.after.iter().cloned().chain(above).collect(),
+                    env: env.clone(),
+                    place: place.clone(),
+                    ..entry(ctx, tx, (request, how), (ready, staged.clone()))?
+                };
+                ids.push(push(tx, entry)?);
+            }
+            Ok(ids)
+        };
+        ctx.transact(enter)
     });
-    let staged = staged.transpose()?;
-    let enter = |tx: &mut Tx<'_>, request: &RunRequest| {
-        let now = tx.now;
-        user_of(&tx.data, &request.user)?;
-        edit::takes(&tx.data, &how.queue)?;
-        for after in &how.after {
-            after::may_be(&tx.data, after, request.spec.array.as_ref())?;
-        }
-        if let Some(name) = &request.spec.name {
-            names::refuse_waiting(&tx.data, &request.user, name)?;
-        }
-        let number = tx.data.next_number(&request.user, None);
-        let number = number.expect("the user was found above, in the same transaction");
-        let hold = |data: &Data| QueueHold {
-            by: name_at_work(ctx, data),
-            since: now,
-            why: how.held_for.clone(),
-        };
-        let entry = QueueEntry {
-            user: request.user.clone(),
-            number,
-            queue: how.queue.clone(),
-            spec: JobSpec {
-                queue: Some(how.queue.clone()),
-                command: request.spec.command.clone().or_else(|| ready.words()),
-                staged: staged.clone(),
-                ..request.spec.clone()
-            },
-            sweep: how.sweep.clone(),
-            force: request.force,
-            env: env.clone(),
-            since: now,
-            priority: how.priority,
-            rank: 0,
-            held: how.is_held.then(|| hold(&tx.data)),
-            after: how.after.clone(),
-            passed: Passed::default(),
-            place: place.clone(),
-            keeper: owner.clone().map(|owner| Keeper { owner, seen: now }),
-            succeeds: None,
-        };
-        let id = entry.id();
-        tx.data.queues_mut().entries.push(entry);
-        records::note(tx, &id, "queued", format!("in {}", how.queue));
-        Ok(id)
-    };
-    let entered = ctx.transact(|tx| requests.iter().map(|request| enter(tx, request)).collect());
-    if let (Err(_), Some(staged)) = (&entered, &staged) {
-        stage::discard(ctx, staged);
+    if entered.is_err() {
+        copies.iter().for_each(|staged| stage::discard(ctx, staged));
     }
     entered
+}
+
+/// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
+fn staged(
+    ctx: &Ctx,
+    all: &[(RunRequest, Submission)],
+    ready: &[Ready],
+    copies: &mut Vec<Staged>,
+) -> Result<Vec<Option<Staged>>, Error> {
+    let mut known: Vec<(&UserName, &Ready, Staged)> = Vec::new();
+    let mut each = Vec::new();
+    for ((request, how), ready) in all.iter().zip(ready) {
+        if how.stages_late {
+            each.push(None);
+            continue;
+        }
+        let same = known.iter().find(|(user, of, _)| {
+            **user == request.user && of.dir == ready.dir && of.mode == ready.mode
+        });
+        if let Some((_, _, copy)) = same {
+            each.push(Some(copy.clone()));
+            continue;
+        }
+        let data = ctx.data()?;
+        let copy = stage::keep(ctx, user_of(&data, &request.user)?, (&ready.dir, ready.mode))?;
+        copies.push(copy.clone());
+        known.push((&request.user, ready, copy.clone()));
+        each.push(Some(copy));
+    }
+    Ok(each)
+}
+
+/// The place in a queue that a job is to have, all but what it has in common with others.
+fn entry(
+    ctx: &Ctx,
+    tx: &mut Tx<'_>,
+    (request, how): (&RunRequest, &Submission),
+    (ready, staged): (&Ready, Option<Staged>),
+) -> Result<QueueEntry, Error> {
+    user_of(&tx.data, &request.user)?;
+    edit::takes(&tx.data, &how.queue)?;
+    if let Some(name) = &request.spec.name {
+        names::refuse_waiting(&tx.data, &request.user, name)?;
+    }
+    let number = tx.data.next_number(&request.user, None);
+    let number = number.expect("the user was found above, in the same transaction");
+    let hold = |data: &Data| QueueHold {
+        by: name_at_work(ctx, data),
+        since: tx.now,
+        why: how.held_for.clone(),
+    };
+    let owner = how.is_kept.then(|| lease::me(&ctx.env));
+    Ok(QueueEntry {
+        user: request.user.clone(),
+        number,
+        queue: how.queue.clone(),
+        spec: JobSpec {
+            queue: Some(how.queue.clone()),
+            command: request.spec.command.clone().or_else(|| ready.words()),
+            staged,
+            ..request.spec.clone()
+        },
+        sweep: how.sweep.clone(),
+        force: request.force,
+        env: kept(Vec::new()),
+        since: tx.now,
+        priority: how.priority,
+        rank: 0,
+        held: how.is_held.then(|| hold(&tx.data)),
+        after: Vec::new(),
+        passed: Passed::default(),
+        place: String::new(),
+        keeper: owner.map(|owner| Keeper { owner, seen: tx.now }),
+        succeeds: None,
+    })
+}
+
+/// Puts it at the end of its queue.
+fn push(tx: &mut Tx<'_>, entry: QueueEntry) -> Result<JobId, Error> {
+    for after in &entry.after {
+        after::may_be(&tx.data, after, entry.spec.array.as_ref())?;
+    }
+    let (id, queue) = (entry.id(), entry.queue.clone());
+    tx.data.queues_mut().entries.push(entry);
+    records::note(tx, &id, "queued", format!("in {queue}"));
+    Ok(id)
 }
 
 /// Refuses what could begin nowhere that is known.

@@ -1,0 +1,217 @@
+//! A job as a file: `tpu submit FILE.yaml`.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Run, Submit, kind_words};
+use crate::cli::print::Output;
+use crate::jobfile::own::{self, Before, Given, OwnJob, Place};
+use crate::model::data::Data;
+use crate::model::entry::After;
+use crate::model::ids::{QueueName, UserName};
+use crate::model::pattern;
+use crate::ops::jobfile::{self, is_file};
+use crate::ops::launch::RunRequest;
+use crate::ops::queue::submit::{self, Submission};
+use crate::ops::{Error, selection};
+use crate::text::counted;
+
+use super::choose::Begins;
+use super::run::request_of;
+use super::submit::{after, jobs_of, submitted};
+use super::waiting::wants;
+
+/// `submit`: of a file, if one of the words is one, and else of the words.
+pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
+    match args.words.iter().find(|word| is_file(word)) {
+        Some(file) => submit(app, args, file),
+        None => super::submit::submit(app, args),
+    }
+}
+
+/// Submits the jobs of a file, all of them or none.
+fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
+    stands_alone(args)?;
+    let ctx = app.ctx()?;
+    let path = ctx.env.cwd.join(file);
+    let set = set(&args.set)?;
+    let text = jobfile::text(ctx, &path, file)?;
+    let kinds = kind_words();
+    let jobs = own::read(&text, &Given { set: &set, kinds: &kinds })
+        .map_err(|bad| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint))?;
+    let data = ctx.data()?;
+    let file = JobFile { app, args, shown: file, path: &path, data: &data };
+    let all: Vec<(RunRequest, Submission)> =
+        jobs.iter().map(|job| file.ready(job)).collect::<Result<_, _>>()?;
+    if app.global.dry_run {
+        let lines = all.iter().map(|(request, _)| {
+            let name = request.spec.name.iter().map(|name| format!(" as {name}"));
+            let name: String = name.collect();
+            let jobs = counted(jobs_of(request), "job");
+            format!("queue {jobs}{name} for {}", wants(&request.spec.target))
+        });
+        return Ok(Output::would(&lines.collect::<Vec<_>>().join("; ")));
+    }
+    let ids = submit::enter_each(ctx, &all)?;
+    submitted(app, &ids, &all)
+}
+
+/// What a file says is said there: beside it stand only words that say how it is read, and whether it waits.
+fn stands_alone(args: &Submit) -> Result<(), Error> {
+    let words = args.words.iter().find(|word| !is_file(word));
+    let flags = [
+        (args.no_tag, "--no-tag"),
+        (args.norm, "--norm"),
+        (args.pre, "--pre"),
+        (args.policy.is_some(), "--policy"),
+        (args.log_stage, "--log-stage"),
+        (args.name.is_some(), "--name"),
+        (args.array.is_some(), "--array"),
+        (args.sweep, "--sweep"),
+        (args.zip, "--zip"),
+        (args.at_once.is_some(), "--at-once"),
+        (!args.of_kind.said.is_empty(), "an option of a kind of target"),
+        (!args.command.is_empty(), "a command"),
+    ];
+    let flag = flags.iter().find(|(is_said, _)| *is_said).map(|(_, flag)| *flag);
+    if let Some(what) = words.map(String::as_str).or(flag) {
+        return Err(Error::usage(format!("{what} beside a file")).hint(
+            "say it in the file; what changes from time to time is {{key}} there, and --set key=value",
+        ));
+    }
+    match args.words.get(1) {
+        Some(second) => Err(Error::usage(format!("{second}: one file at a time"))
+            .hint("several jobs of one file are parted by ---")),
+        None => Ok(()),
+    }
+}
+
+/// Reads `--set KEY=VALUE`.
+fn set(typed: &[String]) -> Result<Vec<(String, String)>, Error> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for word in typed {
+        let bad =
+            |what: &str| Error::usage(format!("--set {word}: {what}")).hint("as in --set lr=1e-3");
+        let (key, value) = word.split_once('=').ok_or_else(|| bad("no KEY=VALUE"))?;
+        if value.contains("{{") {
+            return Err(bad("a value is filled in as it is, and {{ has no meaning in it"));
+        }
+        if all.iter().any(|(known, _)| known == key) {
+            return Err(bad("it is said twice"));
+        }
+        all.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(all)
+}
+
+/// A file whose jobs are made ready.
+struct JobFile<'a> {
+    app: &'a App,
+    args: &'a Submit,
+    shown: &'a str,
+    path: &'a Path,
+    data: &'a Data,
+}
+
+impl JobFile<'_> {
+    /// A job as the words of `submit` would have made it.
+    fn ready(&self, job: &OwnJob) -> Result<(RunRequest, Submission), Error> {
+        let ready = self.request(job).and_then(|request| {
+            let how = self.waits(job, &request.user)?;
+            Ok((request, how))
+        });
+        ready.map_err(|error| self.at(job.place, error))
+    }
+
+    fn request(&self, job: &OwnJob) -> Result<RunRequest, Error> {
+        let typed = Run {
+            quiet: true,
+            force: self.args.force,
+            wait: true,
+            policy: job.policy.map(|policy| policy.as_str().to_owned()),
+            name: job.name.clone(),
+            array: job.array.as_ref().map(ToString::to_string),
+            command: job.command.clone().unwrap_or_default(),
+            ..Run::default()
+        };
+        if let Some(name) = job.name.as_deref().filter(|name| pattern::is_pattern(name)) {
+            return Err(Error::usage(format!("'{name}' is a pattern, and names one job here"))
+                .hint("write a job for each, parted by ---"));
+        }
+        let mut sorted = selection::sort(&[], self.data)?;
+        sorted.rest.clone_from(&job.target.words);
+        sorted.pairs.clone_from(&job.pairs);
+        let user = self.app.user(self.data, None)?;
+        let dir = match job.code {
+            Some(place) => Some(self.slot(&user).map_err(|error| self.at(place, error))?),
+            None => job.dir,
+        };
+        sorted.numbers.extend(dir);
+        let mut request = request_of(self.app, &typed, sorted, self.data, Begins::InTurn)
+            .map_err(|error| self.at(job.target.place, error))?;
+        request.spec.options = job.target.options.clone();
+        self.is_of_kind(job)?;
+        Ok(request)
+    }
+
+    /// The slot of the directory in which the file lies.
+    fn slot(&self, user: &UserName) -> Result<u32, Error> {
+        let here = self.path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let here = jobfile::whole(&here);
+        let of = crate::ops::ctx::user_of(self.data, user)?;
+        let slots = of.working_dir.iter();
+        let mut slots = slots.filter(|(_, path)| jobfile::whole(&PathBuf::from(path)) == here);
+        slots.next().map(|(slot, _)| *slot).ok_or_else(|| {
+            Error::refused(format!("code: {} is in no slot of {user}", here.display()))
+                .hint(format!("put it into one: tpu set-dir {} 2", here.display()))
+        })
+    }
+
+    fn is_of_kind(&self, job: &OwnJob) -> Result<(), Error> {
+        let Some(kind) = &job.target.kind else { return Ok(()) };
+        for word in &job.target.words {
+            let Some(target) = self.data.resolve_target(word) else {
+                return Err(Error::not_found(format!("'{word}' is no target"))
+                    .hint("`tpu -lta` lists them"));
+            };
+            if target.kind.as_str() != kind {
+                let what = format!("{word} is of the kind {}, not {kind}", target.kind.as_str());
+                return Err(Error::usage(what).hint("name it by its kind, or by its name alone"));
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&self, job: &OwnJob, user: &UserName) -> Result<Submission, Error> {
+        let mut how = Submission {
+            is_held: job.waits.is_held || self.args.hold,
+            stages_late: self.args.stage_late,
+            sweep: job.sweep.clone(),
+            ..Submission::default()
+        };
+        if let Some(queue) = &job.waits.queue {
+            how.queue = QueueName::new(queue.clone());
+        }
+        how.priority = job.waits.priority.unwrap_or(how.priority);
+        for (which, before) in &job.waits.after {
+            match before {
+                Before::OfFile(index) => how.after_of.push((*which, *index)),
+                Before::Other(place, word) => {
+                    let known: Vec<After> = after(self.data, user, *which, word)
+                        .map_err(|error| self.at(*place, error))?;
+                    how.after.extend(known);
+                }
+            }
+        }
+        Ok(how)
+    }
+
+    /// The same with the place to which it belongs; one that has a place keeps it.
+    fn at(&self, (line, column): Place, error: Error) -> Error {
+        if error.message.starts_with(self.shown) {
+            return error;
+        }
+        Error { message: format!("{}:{line}:{column}: {}", self.shown, error.message), ..error }
+    }
+}

@@ -1,0 +1,310 @@
+//! One job: what its keys say.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use crate::jobfile::BadFile;
+use crate::jobfile::yaml::{Yaml, YamlValue};
+use crate::model::capacity::Ask;
+use crate::model::entry::{AfterWhich, Priority};
+use crate::model::member::Array;
+use crate::model::policy::Policy;
+use crate::model::rules::Rules;
+use crate::model::sweep::{Sweep, values};
+use crate::text::either;
+
+use super::filled::Known;
+use super::keys::{self, KeyState};
+use super::several::Said;
+use super::target;
+use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
+use super::{Before, Given, OwnJob, OwnWaits};
+
+/// The values of a job by their keys, with all fields filled in.
+struct Values(Vec<(String, Yaml)>);
+
+impl Values {
+    fn get(&self, key: &str) -> Option<&Yaml> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    /// What a reader makes of the value of a key.
+    fn with<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Yaml, &str) -> Result<T, BadFile>,
+    ) -> Result<Option<T>, BadFile> {
+        self.get(key).map(|value| read(value, key)).transpose()
+    }
+
+    /// Refuses a key that makes no sense beside, or without, another.
+    fn refuse(&self, key: &str, what: &str, hint: &str) -> Result<(), BadFile> {
+        self.get(key).map_or(Ok(()), |value| Err(bad_key(value, key, what, hint)))
+    }
+}
+
+/// Reads a job. `above` are the names of those that stand above it in its file.
+pub(super) fn read(
+    said: &Said,
+    given: &Given<'_>,
+    asked: &RefCell<BTreeSet<String>>,
+    above: &[Option<&str>],
+) -> Result<OwnJob, BadFile> {
+    let (line, column) = said.place;
+    let bad_job = |what: &str, hint: &str| {
+        let field = said.called.as_ref().map(|name| format!("jobs.{name}")).unwrap_or_default();
+        BadFile::new(line, field, what, hint).at_column(column)
+    };
+    for (key, value) in &said.members {
+        match keys::key(key).map(|key| key.state) {
+            Some(KeyState::Built) => {}
+            Some(KeyState::Later(instead)) => {
+                return Err(bad_key(value, key, "not built yet", instead));
+            }
+            None => return Err(unknown(value, (key, key), keys::names())),
+        }
+    }
+    let known = Known::new(&said.members, given.set, asked);
+    let fill = |(key, value): &(String, Yaml)| Ok((key.clone(), known.fill(value, key)?));
+    let values = Values(said.members.iter().map(fill).collect::<Result<_, _>>()?);
+    let in_command = known.in_command();
+    let Some(on) = values.get("target") else {
+        return Err(bad_job("it has no target:", "as in target: local"));
+    };
+    let (target, mut pairs) = target::read(on, given.kinds)?;
+    for key in Ask::KEYS {
+        let Some(value) = values.get(key) else { continue };
+        if pairs.iter().any(|(known, _)| known == key) {
+            return Err(bad_key(value, key, "target: says it already", "leave one of them away"));
+        }
+        pairs.push(target::ask(key, value, key)?);
+    }
+    let command = command(&values)?;
+    let (array, sweep) = array(&values, &in_command)?;
+    pairs.extend(configs(&values)?);
+    for (key, typed) in [("tag", "tag"), ("notes", "ssn")] {
+        let said = values.with(key, |value, field| {
+            Ok(text(value, field, &format!("{key}: TEXT"))?.to_owned())
+        })?;
+        pairs.extend(said.map(|said| (typed.to_owned(), said)));
+    }
+    pairs.extend(values.with("rules", rules)?.map(|rules| ("rule".to_owned(), rules)));
+    let name = match &said.called {
+        Some(called) => Some(called.clone()),
+        None => {
+            values.with("name", |value, field| Ok(text(value, field, "name: train")?.to_owned()))?
+        }
+    };
+    if name.is_some() && above.contains(&name.as_deref()) {
+        return Err(bad_job("a job above has the same name", "give each a name of its own"));
+    }
+    let (dir, code) = directory(&values)?;
+    Ok(OwnJob {
+        place: said.place,
+        waits: waits(&values, name.as_deref(), above)?,
+        name,
+        target,
+        dir,
+        code,
+        pairs,
+        command,
+        array,
+        sweep,
+        policy: values.with("policy", policy)?,
+    })
+}
+
+fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), BadFile> {
+    if values.get("dir").is_some() {
+        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    }
+    let slot = |value: &Yaml, field: &str| {
+        text(value, field, "dir: 1")?.parse().map_err(|_| {
+            let what = "no slot; a directory by its path is not built yet";
+            bad(value, field, what, "put it into a slot, `tpu set-dir PATH 2`, and say dir: 2")
+        })
+    };
+    let here = |value: &Yaml, field: &str| match value.text() {
+        Some(".") => Ok((value.line, value.column)),
+        _ => Err(bad(value, field, "only `.` is built yet", "put its code into a slot: dir: 2")),
+    };
+    Ok((values.with("dir", slot)?, values.with("code", here)?))
+}
+
+fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
+    let Some(command) = values.get("command") else {
+        values.refuse("shell", "there is no command: in one string", "leave it away")?;
+        let script = |value: &Yaml, field: &str| {
+            Ok(vec!["bash".into(), text(value, field, "script: staging.sh")?.into()])
+        };
+        return values.with("script", script);
+    };
+    values.refuse("script", "there is a command: already", "leave one of them away")?;
+    let is_bash = |value: &Yaml, field: &str| match text(value, field, "shell: bash")? {
+        "bash" => Ok(()),
+        other => Err(bad(value, field, format!("{other}: not built yet"), "shell: bash")),
+    };
+    values.with("shell", is_bash)?;
+    match &command.value {
+        YamlValue::List(words) if !words.is_empty() => {
+            values.refuse("shell", "a list is words, which no shell reads", "leave it away")?;
+            words.iter().map(|value| Ok(word(value, "command")?.into())).collect()
+        }
+        _ => {
+            text(command, "command", "command: python train.py")?;
+            values.refuse(
+                "configs",
+                "shell text takes no configs",
+                "write {{name}} in it, or make it a list: command: [python, train.py]",
+            )?;
+            // What a rule adds when the job is resumed is in "$@".
+            Ok(["bash", "-c", word(command, "command")?, "bash"].map(OsString::from).to_vec())
+        }
+    }
+    .map(Some)
+}
+
+fn configs(values: &Values) -> Result<Vec<(String, String)>, BadFile> {
+    let read = |value: &Yaml, field: &str| {
+        let mut all = Vec::new();
+        for (key, value) in map(value, field, "configs: {lr: 1e-3}")? {
+            let field = format!("{field}.{key}");
+            let is_own = ["user", "id", "w", "window", "windows", "dir", "tpu", "ka", "monitor"]
+                .into_iter()
+                .chain(["tag", "ssn", "rule"])
+                .chain(Ask::KEYS)
+                .any(|own| own == key);
+            if is_own || key.is_empty() || key.contains('=') {
+                let hint = "give it to the program in the command";
+                return Err(bad_key(value, &field, "it cannot be the name of a config", hint));
+            }
+            all.push((key.clone(), word(value, &field)?.to_owned()));
+        }
+        Ok(all)
+    };
+    Ok(values.with("configs", read)?.unwrap_or_default())
+}
+
+fn array(
+    values: &Values,
+    in_command: &[String],
+) -> Result<(Option<Array>, Option<Sweep>), BadFile> {
+    let Some(array) = values.get("array") else {
+        for key in ["zip", "max_parallel"] {
+            values.refuse(key, "it is about an array:, and there is none", "leave it away")?;
+        }
+        return Ok((None, None));
+    };
+    let most = |value: &Yaml, field: &str| {
+        let number = text(value, field, "max_parallel: 4")?.parse::<u32>().ok();
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| bad(value, field, "no number of jobs", "as in max_parallel: 4"))
+    };
+    let most = values.with("max_parallel", most)?;
+    let is_zipped = values.with("zip", truth)?.unwrap_or_default();
+    let members = |typed: &str| {
+        Array::parse(typed)
+            .map_err(|error| bad(array, "array", format!("{typed}: {error}"), "as in 0-99%8"))
+    };
+    let limit = most.map(|most| format!("%{most}")).unwrap_or_default();
+    let YamlValue::Map(axes) = &array.value else {
+        values.refuse(
+            "zip",
+            "it is about names with values, as array: {lr: [1, 2]}",
+            "leave it",
+        )?;
+        let typed = text(array, "array", "array: 0-99%8")?;
+        if most.is_some() && typed.contains('%') {
+            values.refuse("max_parallel", "% says it already", "leave one of them away")?;
+        }
+        return Ok((Some(members(&format!("{typed}{limit}"))?), None));
+    };
+    let mut of = Vec::new();
+    for (axis, said) in axes {
+        let field = format!("array.{axis}");
+        if let (false, YamlValue::Text(_)) = (in_command.contains(axis), &command_of(values)) {
+            let what = "no member gets it: it does not stand in the command";
+            return Err(bad_key(said, &field, what, format!("write {{{{{axis}}}}} there")));
+        }
+        let list: Vec<String> = match &said.value {
+            YamlValue::List(all) if !all.is_empty() => all
+                .iter()
+                .map(|one| Ok(text(one, &field, "lr: [1e-3, 1e-4]")?.to_owned()))
+                .collect::<Result<_, BadFile>>()?,
+            _ => self::values(text(said, &field, "seed: 0-4")?),
+        };
+        of.push((axis.clone(), list));
+    }
+    let sweep = Sweep::of(of, is_zipped, in_command.to_vec())
+        .map_err(|error| bad(array, "array", error.to_string(), "as in {lr: [1e-3, 1e-4]}"))?;
+    let last = sweep.members().saturating_sub(1);
+    Ok((Some(members(&format!("0-{last}{limit}"))?), Some(sweep)))
+}
+
+/// The value of the command; without one nothing is filled in, and members get arguments.
+fn command_of(values: &Values) -> YamlValue {
+    values.get("command").map_or(YamlValue::Blank, |command| command.value.clone())
+}
+
+fn rules(value: &Yaml, field: &str) -> Result<String, BadFile> {
+    const EXAMPLE: &str = "rules: {preempted: resume}";
+    let check = |at: &Yaml, field: &str, typed: &str| {
+        Rules::parse(typed).map(|_| ()).map_err(|what| {
+            bad(at, field, format!("{what} is unknown"), "`tpu check-rules` lists them")
+        })
+    };
+    if let Some(typed) = value.text() {
+        check(value, field, typed)?;
+        return Ok(typed.to_owned());
+    }
+    let mut all = Vec::new();
+    for (kind, action) in map(value, field, EXAMPLE)? {
+        let field = format!("{field}.{kind}");
+        let rule = format!("{kind}:{}", text(action, &field, EXAMPLE)?);
+        check(action, &field, &rule)?;
+        all.push(rule);
+    }
+    Ok(all.join(","))
+}
+
+fn policy(value: &Yaml, field: &str) -> Result<Policy, BadFile> {
+    Policy::parse(text(value, field, "policy: smart")?).ok_or_else(|| {
+        bad(value, field, "no such policy", either(&Policy::ALL.map(Policy::as_str)))
+    })
+}
+
+fn waits(values: &Values, name: Option<&str>, above: &[Option<&str>]) -> Result<OwnWaits, BadFile> {
+    let priority = |value: &Yaml, field: &str| {
+        Priority::parse(text(value, field, "priority: 50")?)
+            .ok_or_else(|| bad(value, field, "no number from 0 to 100", "as in priority: 50"))
+    };
+    let queue =
+        values.with("queue", |value, field| Ok(text(value, field, "queue: night")?.to_owned()))?;
+    let mut after = Vec::new();
+    for (key, which) in [
+        ("after", AfterWhich::Ok),
+        ("after_any", AfterWhich::Any),
+        ("after_not", AfterWhich::Not),
+        ("after_each", AfterWhich::Each),
+    ] {
+        let Some(value) = values.get(key) else { continue };
+        for (at, word) in texts(value, key, &format!("{key}: 12"))? {
+            if name == Some(word) {
+                return Err(bad(at, key, "a job cannot wait for itself", "name another one"));
+            }
+            let before = match above.iter().position(|above| *above == Some(word)) {
+                Some(index) => Before::OfFile(index),
+                None => Before::Other((at.line, at.column), word.to_owned()),
+            };
+            after.push((which, before));
+        }
+    }
+    Ok(OwnWaits {
+        queue,
+        priority: values.with("priority", priority)?,
+        is_held: values.with("hold", truth)?.unwrap_or_default(),
+        after,
+    })
+}

@@ -1,0 +1,114 @@
+//! `target:`, in each of its forms.
+
+use crate::jobfile::BadFile;
+use crate::jobfile::yaml::{Yaml, YamlValue};
+use crate::model::capacity::Ask;
+use crate::model::options::KindOptions;
+
+use super::values::{bad, bad_key, texts, unknown};
+use super::{KindWords, OwnTarget};
+
+const EXAMPLE: &str = "target: local";
+
+/// Forms that are not carried out today.
+const LATER: [&str; 2] = ["accelerator", "kubernetes"];
+
+/// A target, and what is asked of it beside a place.
+pub(super) fn read(
+    value: &Yaml,
+    kinds: &[KindWords],
+) -> Result<(OwnTarget, Vec<(String, String)>), BadFile> {
+    let place = (value.line, value.column);
+    let members = match &value.value {
+        YamlValue::Map(members) => members,
+        YamlValue::Blank | YamlValue::Text(_) | YamlValue::List(_) => {
+            let words = words(value, "target")?;
+            let options = KindOptions::default();
+            return Ok((OwnTarget { place, words, kind: None, options }, Vec::new()));
+        }
+    };
+    if let Some((key, of)) = members.iter().find(|(key, _)| LATER.contains(&key.as_str())) {
+        let hint = "make the target first, and name it: target: NAME";
+        return Err(bad_key(of, &format!("target.{key}"), "not built yet", hint));
+    }
+    let kind_of = |key: &str| kinds.iter().find(|kind| kind.word == key);
+    let forms = members.iter().filter(|(key, _)| key == "hosts" || kind_of(key).is_some());
+    let (form, named) = match forms.collect::<Vec<_>>().as_slice() {
+        [(form, named)] => (form.as_str(), named),
+        [_, (other, of), ..] => {
+            let what = "two targets in one";
+            let hint = "a list takes the best of several: target: [a, b]";
+            return Err(bad_key(of, &format!("target.{other}"), what, hint));
+        }
+        [] => {
+            let known = kinds.iter().map(|kind| kind.word.as_str()).chain(["hosts"]);
+            return Err(match members.first() {
+                Some((key, of)) => unknown(of, (&format!("target.{key}"), key), known),
+                None => bad(value, "target", "no target", format!("as in {EXAMPLE}")),
+            });
+        }
+    };
+    let kind = kind_of(form);
+    let options_of = kind.map(|kind| kind.options.as_slice()).unwrap_or_default();
+    let mut target = OwnTarget {
+        place: (named.line, named.column),
+        words: words(named, &format!("target.{form}"))?,
+        kind: kind.map(|kind| kind.word.clone()),
+        options: KindOptions::default(),
+    };
+    let mut asks = Vec::new();
+    for (key, of) in members.iter().filter(|(key, _)| key != form) {
+        let field = format!("target.{key}");
+        let option = options_of.iter().find(|(name, _)| *name == key.replace('_', "-"));
+        match option {
+            Some((name, is_many)) => {
+                let said = texts(of, &field, &format!("{key}: VALUE"))?;
+                if let (false, [_, (second, _), ..]) = (is_many, said.as_slice()) {
+                    return Err(bad(second, &field, "it is said twice", "name one value"));
+                }
+                said.iter().for_each(|(_, value)| target.options.say(*name, *value));
+            }
+            None if Ask::KEYS.contains(&key.as_str()) => asks.push(ask(key, of, &field)?),
+            None if key == "nodes" => {
+                let hint = "leave it away: one of the machines is taken";
+                return Err(bad_key(of, &field, "not built yet", hint));
+            }
+            None => {
+                let known = options_of.iter().map(|(name, _)| *name).chain(Ask::KEYS);
+                return Err(unknown(of, (&field, key), known));
+            }
+        }
+    }
+    Ok((target, asks))
+}
+
+fn words(value: &Yaml, field: &str) -> Result<Vec<String>, BadFile> {
+    let mut all = Vec::new();
+    for (at, word) in texts(value, field, EXAMPLE)? {
+        // The words of a command line have other meanings where one of these stands in them.
+        if word.starts_with('-') || word.contains(['=', ' ', '\n']) {
+            let hint = format!("as in {EXAMPLE}");
+            return Err(bad(at, field, format!("'{word}' cannot name a target"), hint));
+        }
+        all.push(word.to_owned());
+    }
+    Ok(all)
+}
+
+/// What is asked of a target: `gpus: 2`.
+pub(super) fn ask(key: &str, value: &Yaml, field: &str) -> Result<(String, String), BadFile> {
+    let said = match texts(value, field, &format!("{key}: 2"))?.as_slice() {
+        several if key == "gpu" => {
+            several.iter().map(|(_, one)| *one).collect::<Vec<_>>().join(",")
+        }
+        [(_, one)] => (*one).to_owned(),
+        _ => return Err(bad(value, field, "one value is wanted here", format!("as in {key}: 2"))),
+    };
+    match Ask::default().say(key, &said) {
+        Some(Err((expected, example))) => {
+            let hint = format!("as in {}", example.replace('=', ": "));
+            Err(bad(value, field, format!("{said} is not {expected}"), hint))
+        }
+        Some(Ok(())) | None => Ok((key.to_owned(), said)),
+    }
+}

@@ -1,0 +1,39 @@
+//! Job files on the disk.
+
+use std::path::{Path, PathBuf};
+
+use crate::jobfile::yaml;
+
+use super::{Ctx, Error};
+
+/// The text of a file; `shown` is what a person called it.
+pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
+    // A file that never ends is not read to its end.
+    let bytes = ctx.store.disk().read_at(path, 0, yaml::LARGEST + 1).map_err(|e| {
+        let what = format!("cannot read {shown}: {e}");
+        let error = match e.kind() {
+            std::io::ErrorKind::NotFound => Error::not_found(what),
+            _ => Error::state(what),
+        };
+        error.hint("name a file with a target: and a command:")
+    })?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = before.split(|byte| *byte == b'\n').count();
+        let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+        Error::usage(format!("{shown}:{line}:{column}: it is no text in UTF-8"))
+            .hint("save it as UTF-8; a file is read whole or not at all")
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
+/// Whether a word names a file of jobs: it ends in `.yaml` or `.yml`.
+pub fn is_file(word: &str) -> bool {
+    let end = Path::new(word).extension();
+    !word.contains('=') && end.is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+/// A path without links; as it is where it leads nowhere.
+pub fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

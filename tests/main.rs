@@ -15,6 +15,7 @@ mod daemon;
 mod hosts;
 mod jobs;
 mod kinds;
+mod kubernetes;
 mod plan;
 mod providers;
 mod queue;

@@ -15,6 +15,9 @@ use crate::kinds::tpu::sim::{self, Event, Scenario};
 
 use super::{Ctx, Error, simulator};
 
+/// So many nodes has a simulated Kubernetes cluster.
+const NODES: usize = 4;
+
 /// How it is served.
 #[derive(Clone, Debug)]
 pub struct Serving {
@@ -67,7 +70,7 @@ pub fn serve_kubernetes(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let unusable = |e| no_port(port, &e);
-    let emulator = KubernetesEmulator::bind(port, Arc::clone(stop)).map_err(unusable)?;
+    let emulator = KubernetesEmulator::bind(port, NODES, Arc::clone(stop)).map_err(unusable)?;
     let text = format!(
         "The simulated Kubernetes cluster is at https://{}/ until Ctrl-C. To use it:\n\
          \x20 kubectl:  export KUBECONFIG={}\n\

@@ -14,15 +14,20 @@ use http_body::Frame;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::access::{Tokens, Wish};
+use super::access::{Asking, Tokens, Wish};
 use super::asked::{Asked, Meant, Reply};
+use super::cluster::text;
+use super::faults::{Faults, LogFault};
 use super::lists;
+use super::logs::{self, LogShelf, LogWish};
 use super::refused::Refused;
-use super::resources::{self, RESOURCES};
+use super::resources::{self, PODS, RESOURCES};
 use super::shared::Shared;
+use super::store::ObjectKey;
 use super::verbs::{self, LONGEST_BODY};
 use super::watching;
 use super::wire;
+use super::works::Works;
 
 /// What every request needs.
 pub(super) struct Served {
@@ -32,6 +37,12 @@ pub(super) struct Served {
     pub(super) tokens: Tokens,
     /// `127.0.0.1:PORT`.
     pub(super) address: String,
+    /// What the containers wrote.
+    pub(super) shelf: Arc<LogShelf>,
+    /// What the cluster does by itself.
+    pub(super) works: Works,
+    /// What goes wrong now.
+    pub(super) faults: Faults,
 }
 
 /// The whole API. Its paths are data here (what is served, what is below it), so one handler reads them all.
@@ -105,6 +116,15 @@ impl Served {
         let path = parts.uri.path().trim_end_matches('/').to_owned();
         let asked =
             Asked { method: parts.method, path, query, headers: parts.headers, body, asking };
+        if asked.path.starts_with("/_sim/") && asked.asking == Asking::Admin {
+            if asked.method != Method::POST {
+                return Err(Refused::no_such_method());
+            }
+            return self.faults.begin(&asked, &self.shared, &self.works);
+        }
+        if let Some(refused) = self.faults.refusal() {
+            return Err(refused);
+        }
         match asked.meant() {
             Some(meant) => self.resource(&asked, meant),
             None => self.document(&asked),
@@ -141,6 +161,7 @@ impl Served {
         match (verb, meant.below.as_deref()) {
             ("watch", None) => watching::watch(shared, asked, meant),
             ("get", None | Some("status")) => shared.look(|c| verbs::get(c, asked, &meant)),
+            ("get", Some("log")) => self.log(asked, &meant),
             ("list", None) => shared.look(|c| lists::list(c, asked, &meant)),
             ("create", None) if !is_item => shared.act(|c| verbs::create(c, asked, &meant)),
             ("create", Some("binding")) => shared.act(|c| verbs::bind(c, asked, &meant)),
@@ -150,6 +171,51 @@ impl Served {
             ("deletecollection", None) => shared.act(|c| verbs::delete_all(c, asked, &meant)),
             _ => Err(Refused::no_such_method()),
         }
+    }
+
+    /// The log of a container: what the server itself knows comes before what the kubelet says.
+    fn log(&self, asked: &Asked, meant: &Meant) -> Result<Reply, Refused> {
+        let of = |part: &Option<String>| part.clone().unwrap_or_default();
+        let (namespace, name) = (of(&meant.namespace), of(&meant.name));
+        let key = ObjectKey::new(&PODS, &namespace, &name);
+        let (pod, now) = self.shared.look(|cluster| {
+            cluster.get(&PODS, &key).map(|pod| (Arc::clone(pod), cluster.moment()))
+        })?;
+        let wish = LogWish::parse(asked, &name, now)?;
+        let container = logs::container_of(&pod, asked.parameter("container"))?;
+        let node = text(&pod["spec"]["nodeName"]);
+        if node.is_empty() {
+            return Ok(Reply::Text(204, "text/plain", Vec::new()));
+        }
+        if !self.works.with_kubelets(|kubelets| kubelets.answers(node)) {
+            let at = "127.0.0.1:10250";
+            return Err(Refused::bare(
+                500,
+                &format!(
+                    "Get \"https://{at}/containerLogs/{namespace}/{name}/{container}\": dial tcp {at}: connect: connection \
+                 refused"
+                ),
+            ));
+        }
+        let mut breaks = None;
+        match self.faults.of_logs() {
+            Some(LogFault::Status(400)) => {
+                return Err(Refused::bad(&format!(
+                    "container {container:?} in pod {name:?} is waiting to start: ContainerCreating"
+                )));
+            }
+            Some(LogFault::Status(404)) => return Err(logs::unknown_to_kubelet(&name)),
+            Some(LogFault::Status(_)) => {
+                let why = "Internal Error: failed to list pod from runtime";
+                let details = json!({"causes": [{"message": why}]});
+                let text = format!("Internal error occurred: {why}");
+                return Err(Refused::new(500, "InternalError", &text, Some(details)));
+            }
+            Some(LogFault::Hang) => return Ok(Reply::Never),
+            Some(LogFault::Break(after)) => breaks = Some(after),
+            None => {}
+        }
+        logs::read(&self.shelf, &pod, container, &wish, breaks)
     }
 
     /// A path that is no resource.

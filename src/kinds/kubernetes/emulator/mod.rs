@@ -4,20 +4,31 @@
 //!
 //! Start with [`KubernetesEmulator`]. From the inside out: `store` keeps the objects, the one counter of versions and
 //! the history; `cluster` is the only way to change them, completes (`defaults`) and refuses (`validate`, `quota`);
-//! `verbs`, `lists` and `watching` answer requests; `dispatch` says who may ask what.
+//! `jobs`, `collector` and `scheduler` decide from the objects what is to happen; `kubelet` runs containers as processes
+//! of this machine (`running`, `container`, `mounts`), and `works` calls them all, again and again; `verbs`, `lists`,
+//! `watching` and `logs` answer requests; `dispatch` says who may ask what, and `faults` what goes wrong.
 
 mod access;
 mod asked;
 mod cluster;
+mod collector;
+mod container;
 mod decode;
 mod defaults;
 mod dispatch;
+mod faults;
+mod jobs;
+mod kubelet;
 mod lists;
+mod logs;
 mod merge;
+mod mounts;
 mod quantity;
 mod quota;
 mod refused;
 mod resources;
+mod running;
+mod scheduler;
 mod schema;
 mod selectors;
 mod shared;
@@ -28,6 +39,7 @@ mod validate;
 mod verbs;
 mod watching;
 mod wire;
+mod works;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -45,9 +57,12 @@ use tempfile::TempDir;
 use self::access::{LAB, Tokens};
 use self::cluster::Cluster;
 use self::dispatch::Served;
+use self::faults::Faults;
+use self::logs::LogShelf;
 use self::resources::NAMESPACES;
 use self::shared::Shared;
 use self::tls::{Certificate, TlsListener};
+use self::works::Works;
 use crate::sys::random::{OsRandom, Random as _};
 
 /// How often the server looks whether it is to end.
@@ -64,8 +79,9 @@ pub struct KubernetesEmulator {
 }
 
 impl KubernetesEmulator {
-    /// Takes a port of this machine, any free one for 0, and writes a kubeconfig. It ends soon after `stop` is set.
-    pub fn bind(port: u16, stop: Arc<AtomicBool>) -> io::Result<Self> {
+    /// Takes a port of this machine, any free one for 0, and writes a kubeconfig. So many nodes run what is placed on
+    /// them. It ends soon after `stop` is set.
+    pub fn bind(port: u16, nodes: usize, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -75,7 +91,10 @@ impl KubernetesEmulator {
         let kubeconfig = state.path().join("kubeconfig");
         write_kubeconfig(&kubeconfig, address, &certificate, &tokens)?;
         let shared = Arc::new(Shared::new(first_objects()?));
-        let served = Served { shared, tokens, address: address.to_string() };
+        let shelf = Arc::new(LogShelf::default());
+        let works = Works::new(&shared, &shelf, (state.path(), nodes))?;
+        let address = address.to_string();
+        let served = Served { shared, tokens, address, shelf, works, faults: Faults::new() };
         Ok(Self {
             listener,
             certificate,
@@ -99,10 +118,15 @@ impl KubernetesEmulator {
     /// Serves until it is to stop. Whoever is connected then is cut off.
     pub fn serve(&self) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let done = runtime.block_on(self.serve_until_stopped());
-        // A slow answer keeps nobody from the end.
-        runtime.shutdown_background();
-        done
+        std::thread::scope(|scope| {
+            // It ends everything that runs before this returns.
+            scope.spawn(|| self.served.works.run(&self.stop));
+            let done = runtime.block_on(self.serve_until_stopped());
+            self.stop.store(true, Ordering::Relaxed);
+            // A slow answer keeps nobody from the end.
+            runtime.shutdown_background();
+            done
+        })
     }
 
     async fn serve_until_stopped(&self) -> io::Result<()> {

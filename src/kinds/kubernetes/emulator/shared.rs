@@ -1,6 +1,6 @@
 //! What all connections and the cluster's own work share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -13,13 +13,19 @@ pub(super) struct Shared {
     cluster: Mutex<Cluster>,
     version: watch::Sender<u64>,
     cut: AtomicBool,
+    expired: AtomicU64,
 }
 
 impl Shared {
     /// Around a cluster.
     pub(super) fn new(cluster: Cluster) -> Self {
         let version = watch::Sender::new(cluster.store.version());
-        Self { cluster: Mutex::new(cluster), version, cut: AtomicBool::new(false) }
+        Self {
+            cluster: Mutex::new(cluster),
+            version,
+            cut: AtomicBool::new(false),
+            expired: AtomicU64::new(0),
+        }
     }
 
     /// Looks at the cluster, or changes it; whoever waits for a change is woken.
@@ -40,6 +46,18 @@ impl Shared {
     /// Tells of changes from now on.
     pub(super) fn changed(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
+    }
+
+    /// Forgets what happened: every watch ends with the word that it is too old.
+    pub(super) fn expire(&self) {
+        self.act(|cluster| cluster.store.forget());
+        self.expired.fetch_add(1, Ordering::Relaxed);
+        self.version.send_modify(|_| ());
+    }
+
+    /// How often that was done.
+    pub(super) fn expired(&self) -> u64 {
+        self.expired.load(Ordering::Relaxed)
     }
 
     /// Ends all watches.

@@ -52,6 +52,7 @@ pub(super) fn watch(shared: &Arc<Shared>, asked: &Asked, meant: Meant) -> Result
     let end = Instant::now() + Duration::from_secs(seconds.unsigned_abs());
     tokio::spawn(async move {
         let mut changed = shared.changed();
+        let expired = shared.expired();
         if version.is_none() {
             let lines = shared.look(|cluster| watching.present(cluster));
             for line in lines {
@@ -65,6 +66,7 @@ pub(super) fn watch(shared: &Arc<Shared>, asked: &Asked, meant: Meant) -> Result
         loop {
             changed.mark_unchanged();
             let lines = shared.look(|cluster| watching.next(cluster));
+            let lines = lines.filter(|_| shared.expired() == expired);
             let (lines, is_over) = match lines {
                 Some(lines) => (lines, false),
                 None => (vec![gone()], true),

@@ -96,7 +96,7 @@ impl Cluster {
         let content_type = of.unwrap_or_default().to_owned();
         let mut bytes = Vec::new();
         // What is broken off is as long as it is.
-        let _ = response.body_mut().as_reader().read_to_end(&mut bytes);
+        let _read = response.body_mut().as_reader().read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Heard { status: response.status().as_u16(), content_type, text }
     }

@@ -4,5 +4,7 @@
 mod client;
 mod faults;
 mod kubectl;
+mod lists;
+mod logs;
 mod pods;
 mod recorded;

@@ -106,8 +106,10 @@ fn a_deleted_pod_gets_term_and_time_and_then_kill() {
     });
     let path = "/apis/batch/v1/namespaces/lab/jobs/deaf?propagationPolicy=Background";
     assert_eq!(cluster.ask("DELETE", path, None).json()["status"], "Success");
-    let is_leaving = cluster.get(&format!("/api/v1/namespaces/lab/pods/{name}"));
-    assert_eq!(is_leaving["metadata"]["deletionGracePeriodSeconds"], 1);
+    wait_until("it is to go", || {
+        let pod = cluster.ask("GET", &format!("/api/v1/namespaces/lab/pods/{name}"), None).json();
+        pod["metadata"]["deletionGracePeriodSeconds"] == json!(1) || pod["code"] == json!(404)
+    });
     wait_until("it is gone", || cluster.pods("deaf").is_empty());
     assert!(heard.exists(), "it was asked before it was killed");
 }

@@ -70,7 +70,7 @@ pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, R
 /// A body as plain values.
 pub(super) fn plain(kind: &str, content_type: &str, body: &[u8]) -> Result<Value, Refused> {
     let unreadable = |why: String| {
-        let begin: String = String::from_utf8_lossy(body).chars().take(31).collect();
+        let begin: String = String::from_utf8_lossy(body).chars().take(30).collect();
         let begin = if body.is_empty() { "<empty>".to_owned() } else { format!("{begin} ...") };
         Refused::bad(&format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \

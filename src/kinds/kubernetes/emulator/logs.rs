@@ -214,6 +214,8 @@ pub(super) fn read(
             if left == Some(0) || (left.is_some() && !reading.wish.follow) {
                 let broken =
                     std::io::Error::other("the connection is broken off, as was asked for");
+                // What was sent is on its way before that.
+                tokio::time::sleep(LOOK).await;
                 drop(sender.send(Err(broken)).await);
                 return;
             }

@@ -12,6 +12,7 @@ use super::asked::{Asked, Form, Meant, Reply, formed};
 use super::cluster::Cluster;
 use super::lists;
 use super::refused::Refused;
+use super::resources::{JOBS, PODS};
 use super::selectors::Wanted;
 use super::shared::Shared;
 use super::store::Happened;
@@ -43,7 +44,8 @@ pub(super) fn watch(shared: &Arc<Shared>, asked: &Asked, meant: Meant) -> Result
     let wanted = Wanted::parse(meant.resource, asked.parameter("labelSelector"), Some(&fields))?;
     let seconds = asked.number("timeoutSeconds")?.filter(|seconds| *seconds > 0).unwrap_or(1800);
     let version = lists::version(asked)?.filter(|version| *version > 0);
-    let bookmarks = asked.flag("allowWatchBookmarks");
+    // A short watch ends without one [watch-bookmark].
+    let bookmarks = asked.flag("allowWatchBookmarks") && seconds > 5;
     let row = asked.parameter("includeObject").unwrap_or("Metadata").to_owned();
     let mut watching =
         Watching { meant, wanted, form, row, version: version.unwrap_or(0), with_columns: true };
@@ -175,10 +177,20 @@ impl Watching {
     fn bookmark(&self, cluster: &Cluster) -> Bytes {
         let version = cluster.store.version().max(self.version).to_string();
         let resource = self.meant.resource;
-        let object = json!({
+        let mut object = json!({
             "kind": resource.kind, "apiVersion": resource.api_version(),
             "metadata": {"resourceVersion": version, "creationTimestamp": null},
         });
+        // Empty as the server's language prints it [watch-bookmark-jobs].
+        let pod = json!({"containers": null});
+        if resource.is(&JOBS) {
+            object["spec"] =
+                json!({"template": {"metadata": {"creationTimestamp": null}, "spec": pod}});
+            object["status"] = json!({});
+        } else if resource.is(&PODS) {
+            object["spec"] = pod;
+            object["status"] = json!({});
+        }
         line("BOOKMARK", &object)
     }
 }

@@ -16,6 +16,7 @@ mod hosts;
 mod jobfile;
 mod jobs;
 mod kinds;
+mod kubernetes;
 mod plan;
 mod providers;
 mod queue;

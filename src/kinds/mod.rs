@@ -5,6 +5,7 @@
 //! pure code and the screen must know of a target are values on it, filled here; nobody else asks which kind it
 //! is. To add one: a folder or a file here that implements [`KindOfTarget`], and its line in [`Kinds::built_in`].
 
+pub mod kubernetes;
 pub mod local;
 pub mod slurm;
 pub mod ssh;

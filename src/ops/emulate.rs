@@ -1,5 +1,5 @@
 //! `tpu sim serve`: the simulated fleet behind the cloud's REST API, for Google's own command line, for our
-//! own provider, and for whoever wants to see what they ask.
+//! own provider, and for whoever wants to see what they ask; with `--kubernetes` a simulated cluster, for `kubectl`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,10 +9,14 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value};
 
+use crate::kinds::kubernetes::emulator::KubernetesEmulator;
 use crate::kinds::tpu::emulator::{Emulator, Log};
 use crate::kinds::tpu::sim::{self, Event, Scenario};
 
 use super::{Ctx, Error, simulator};
+
+/// So many nodes has a simulated Kubernetes cluster.
+const NODES: usize = 4;
 
 /// How it is served.
 #[derive(Clone, Debug)]
@@ -44,10 +48,7 @@ pub fn serve(
                 .hint("name a file in a directory that is there")
         })
     });
-    let unusable = |e: std::io::Error| {
-        Error::failed(format!("cannot listen on port {} of this machine: {e}", serving.port))
-            .hint("take another one, or 0 for any that is free")
-    };
+    let unusable = |e| no_port(serving.port, &e);
     let emulator =
         Emulator::bind(sim, serving.port, Arc::clone(stop), log.transpose()?).map_err(unusable)?;
     let at = format!("http://{}/", emulator.address().map_err(unusable)?);
@@ -60,6 +61,31 @@ pub fn serve(
     // Nobody has to read it.
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     emulator.serve().map_err(unusable)
+}
+
+/// Serves a simulated Kubernetes cluster until `stop` is set. Says first how to reach it.
+pub fn serve_kubernetes(
+    port: u16,
+    stop: &Arc<AtomicBool>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let unusable = |e| no_port(port, &e);
+    let emulator = KubernetesEmulator::bind(port, NODES, Arc::clone(stop)).map_err(unusable)?;
+    let text = format!(
+        "The simulated Kubernetes cluster is at https://{}/ until Ctrl-C. To use it:\n\
+         \x20 kubectl:  export KUBECONFIG={}\n\
+         \x20 as a user of the namespace lab alone: kubectl --context lab …\n",
+        emulator.address().map_err(unusable)?,
+        emulator.kubeconfig().display()
+    );
+    // Nobody has to read it.
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    emulator.serve().map_err(unusable)
+}
+
+fn no_port(port: u16, why: &std::io::Error) -> Error {
+    Error::failed(format!("cannot listen on port {port} of this machine: {why}"))
+        .hint("take another one, or 0 for any that is free")
 }
 
 /// Lets any event of a story happen now, by its name and its keys.

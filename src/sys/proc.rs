@@ -4,7 +4,7 @@ mod pipes;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, PipeWriter, Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -390,6 +390,19 @@ static STARTING: RwLock<()> = RwLock::new(());
 pub(super) fn start(command: &mut Command) -> io::Result<Child> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     command.spawn()
+}
+
+/// Starts a program in a session of its own (by `setsid`, of util-linux), with both outputs into `output`, and
+/// leaves it running: whoever starts it waits for it.
+pub fn start_apart(spawn: &Spawn, output: &PipeWriter) -> Result<Child, ProcError> {
+    let mut apart = spawn.clone();
+    apart.program = "setsid".into();
+    apart.args.insert(0, spawn.program.clone());
+    let both = output.try_clone().and_then(|one| Ok((one, output.try_clone()?)));
+    let (one, other) = both.map_err(|error| spawn.error(error))?;
+    let mut command = apart.command();
+    command.stdin(Stdio::null()).stdout(one).stderr(other);
+    start(&mut command).map_err(|error| apart.error(error))
 }
 
 /// Stops this process with its group, as a shell expects of Ctrl-Z, until somebody continues it.

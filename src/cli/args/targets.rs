@@ -183,6 +183,9 @@ pub enum SimEvent {
     },
     /// Serve the simulated cloud behind Google's REST API, on this machine, until Ctrl-C
     Serve {
+        /// Serve a simulated Kubernetes cluster instead, for kubectl
+        #[arg(long, conflicts_with_all = ["scenario", "log"])]
+        kubernetes: bool,
         /// Port; any free one if 0
         #[arg(long, value_name = "N", default_value_t = 0)]
         port: u16,

@@ -149,10 +149,18 @@ pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
             };
             return Ok(Output::new(text, &listed(&facts)));
         }
+        SimEvent::Serve { kubernetes: true, .. } if app.global.dry_run => {
+            return Ok(Output::would("serve a simulated Kubernetes cluster"));
+        }
         SimEvent::Serve { .. } if app.global.dry_run => {
             return Ok(Output::would("put the simulated cloud behind Google's API"));
         }
-        SimEvent::Serve { port, scenario, log } => {
+        SimEvent::Serve { kubernetes: true, port, .. } => {
+            let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+            emulate::serve_kubernetes(*port, &stop, &mut std::io::stdout())?;
+            return Ok(Output::default());
+        }
+        SimEvent::Serve { port, scenario, log, .. } => {
             let story = match scenario {
                 Some(file) => Some((read_story(file)?, file.display().to_string())),
                 None => None,

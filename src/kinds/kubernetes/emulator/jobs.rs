@@ -1,0 +1,214 @@
+//! The Job controller: what of a Job's pods is missing or too much, and when it has ended. [`decide`] only looks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, Deletion, Said, key_of, text};
+use super::resources::{JOBS, PODS};
+
+/// What is to be done for a Job.
+#[derive(Debug, PartialEq)]
+pub(super) struct Decided {
+    /// So many pods more.
+    pub(super) make: i64,
+    /// These pods less.
+    pub(super) delete: Vec<String>,
+    /// Its status, once the pods are made.
+    pub(super) status: Value,
+    /// Reason and message of its end, if it ends.
+    pub(super) end: Option<(&'static str, &'static str)>,
+}
+
+/// Whether a Job has ended.
+pub(super) fn is_over(job: &Value) -> bool {
+    let all = job["status"]["conditions"].as_array().into_iter().flatten();
+    let mut ends = all.filter(|of| matches!(text(&of["type"]), "Complete" | "Failed"));
+    ends.any(|of| of["status"] == json!("True"))
+}
+
+/// What is to be done for a Job with these pods. `active_s` is how long ago it began.
+pub(super) fn decide(
+    job: &Value,
+    pods: &[Arc<Value>],
+    active_s: Option<f64>,
+    now: &str,
+) -> Decided {
+    let count =
+        |phase: &str| pods.iter().filter(|pod| pod["status"]["phase"] == json!(phase)).count();
+    let (succeeded, failed) = (to_i64(count("Succeeded")), to_i64(count("Failed")));
+    let active: Vec<&Arc<Value>> = pods
+        .iter()
+        .filter(|pod| {
+            !matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
+                && pod["metadata"]["deletionTimestamp"].is_null()
+        })
+        .collect();
+    let spec = &job["spec"];
+    let number = |key: &str| spec[key].as_i64();
+    let parallelism = number("parallelism").unwrap_or(1);
+    let mut status = json!({"startTime": job["status"]["startTime"]});
+    if status["startTime"].is_null() {
+        status["startTime"] = json!(now);
+    }
+    let too_long = number("activeDeadlineSeconds")
+        .zip(active_s)
+        .is_some_and(|(limit, active_s)| active_s >= seconds(limit));
+    let failure = if failed > number("backoffLimit").unwrap_or(6) {
+        Some(("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
+    } else if too_long {
+        Some(("DeadlineExceeded", "Job was active longer than specified deadline"))
+    } else {
+        None
+    };
+    let is_complete = match number("completions") {
+        Some(wanted) => succeeded >= wanted,
+        None => succeeded > 0 && active.is_empty(),
+    };
+    let mut decided = Decided { make: 0, delete: Vec::new(), status: Value::Null, end: None };
+    let name = |pod: &&Arc<Value>| text(&pod["metadata"]["name"]).to_owned();
+    let condition = |of: &str| json!({"type": of, "status": "True", "lastProbeTime": now, "lastTransitionTime": now});
+    let mut left = 0;
+    if let Some((reason, message)) = failure {
+        let mut failed = condition("Failed");
+        failed["reason"] = json!(reason);
+        failed["message"] = json!(message);
+        status["conditions"] = json!([failed]);
+        decided.delete = active.iter().map(name).collect();
+        decided.end = failure;
+    } else if is_complete {
+        status["conditions"] = json!([condition("Complete")]);
+        status["completionTime"] = json!(now);
+        decided.delete = active.iter().map(name).collect();
+        decided.end = Some(("Completed", "Job completed"));
+    } else if job["metadata"]["deletionTimestamp"].is_null() {
+        let wanted = match number("completions") {
+            Some(completions) => parallelism.min(completions - succeeded),
+            None if succeeded > 0 => to_i64(active.len()),
+            None => parallelism,
+        };
+        let there = to_i64(active.len());
+        decided.make = (wanted - there).max(0);
+        let surplus = usize::try_from(there - wanted).unwrap_or(0);
+        decided.delete = active.iter().rev().take(surplus).map(name).collect();
+        left = wanted;
+    } else {
+        left = to_i64(active.len());
+    }
+    for (key, count) in [("active", left), ("succeeded", succeeded), ("failed", failed)] {
+        if count > 0 {
+            status[key] = json!(count);
+        }
+    }
+    decided.status = status;
+    decided
+}
+
+fn to_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn seconds(limit: i64) -> f64 {
+    i32::try_from(limit).map_or(f64::MAX, f64::from)
+}
+
+/// The controller. It remembers only when it may try again to make what was refused.
+#[derive(Debug, Default)]
+pub(super) struct JobController {
+    waits: HashMap<String, (jiff::Timestamp, i64)>,
+}
+
+impl JobController {
+    /// Brings every Job as far as it goes now.
+    pub(super) fn turn(&mut self, cluster: &mut Cluster) {
+        let jobs: Vec<Arc<Value>> =
+            cluster.store.list(&JOBS, None).map(|(_, job)| Arc::clone(job)).collect();
+        for job in jobs.iter().filter(|job| !is_over(job)) {
+            self.turn_of(cluster, job);
+        }
+    }
+
+    fn turn_of(&mut self, cluster: &mut Cluster, job: &Value) {
+        let uid = text(&job["metadata"]["uid"]).to_owned();
+        let namespace = text(&job["metadata"]["namespace"]).to_owned();
+        let pods: Vec<Arc<Value>> = cluster
+            .store
+            .list(&PODS, Some(&namespace))
+            .filter(|(_, pod)| pod["metadata"]["ownerReferences"][0]["uid"] == json!(uid))
+            .map(|(_, pod)| Arc::clone(pod))
+            .collect();
+        let active_s = cluster.seconds_since(&job["status"]["startTime"]);
+        let decided = decide(job, &pods, active_s, &cluster.now());
+        let moment = cluster.moment();
+        if decided.make > 0 && self.waits.get(&uid).is_some_and(|(until, _)| moment < *until) {
+            return;
+        }
+        let from = |severity, reason| Said {
+            severity,
+            reason,
+            from: "job-controller",
+            host: "",
+            part: "",
+        };
+        for name in &decided.delete {
+            let key = super::store::ObjectKey::new(&PODS, &namespace, name);
+            if cluster.delete(&PODS, &key, &Deletion::default()).is_ok() {
+                cluster.say(
+                    job,
+                    &from("Normal", "SuccessfulDelete"),
+                    &format!("Deleted pod: {name}"),
+                );
+            }
+        }
+        for _ in 0..decided.make {
+            match cluster.create(&PODS, &namespace, pod_of(job), false) {
+                Ok(pod) => {
+                    let name = text(&pod["metadata"]["name"]);
+                    cluster.say(
+                        job,
+                        &from("Normal", "SuccessfulCreate"),
+                        &format!("Created pod: {name}"),
+                    );
+                }
+                Err(refused) => {
+                    let why = format!("Error creating: {}", refused.message());
+                    cluster.say(job, &from("Warning", "FailedCreate"), &why);
+                    let wait_s = self.waits.get(&uid).map_or(1, |(_, last)| (last * 2).min(60));
+                    let wait = jiff::SignedDuration::from_secs(wait_s);
+                    let until = moment.checked_add(wait).unwrap_or(moment);
+                    self.waits.insert(uid, (until, wait_s));
+                    return;
+                }
+            }
+        }
+        self.waits.remove(&uid);
+        let mut changed = job.clone();
+        changed["status"] = decided.status;
+        if let Some((reason, message)) = decided.end {
+            let severity = if reason == "Completed" { "Normal" } else { "Warning" };
+            cluster.say(job, &from(severity, reason), message);
+        }
+        // Its template may be gone meanwhile, its place not: nobody else has the cluster now.
+        let key = key_of(&JOBS, job);
+        if cluster.store.get(&key).is_some() {
+            cluster.store.put(&key, changed);
+        }
+    }
+}
+
+/// The pod that a Job makes.
+fn pod_of(job: &Value) -> Value {
+    let template = &job["spec"]["template"];
+    let mut meta = json!({"generateName": format!("{}-", text(&job["metadata"]["name"]))});
+    for key in ["labels", "annotations"] {
+        if template["metadata"][key].is_object() {
+            meta[key] = template["metadata"][key].clone();
+        }
+    }
+    meta["ownerReferences"] = json!([{
+        "apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    json!({"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": template["spec"]})
+}

@@ -41,16 +41,9 @@ pub fn fill<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>) -> String {
         filled.push_str(before);
         let known = behind.split_once("}}");
         let known = known.and_then(|(name, after)| Some((value(name.trim())?, after)));
-        rest = match known {
-            Some((value, after)) => {
-                filled.push_str(value);
-                after
-            }
-            None => {
-                filled.push_str("{{");
-                behind
-            }
-        };
+        let (inserted, after) = known.unwrap_or(("{{", behind));
+        filled.push_str(inserted);
+        rest = after;
     }
     filled.push_str(rest);
     filled

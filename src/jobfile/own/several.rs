@@ -22,17 +22,17 @@ pub(super) fn jobs(documents: &[Yaml]) -> Result<Vec<Said>, BadFile> {
     for document in documents {
         let members = map(document, "", "`target: local`, and below it `command: echo hello`")?;
         refuse_others(document)?;
-        match document.get("jobs") {
-            Some(jobs) => all.extend(of_document(members, jobs, document.get("defaults"))?),
-            None => {
-                if let Some(defaults) = document.get("defaults") {
-                    let what = "there are no jobs: that they could hold for";
-                    return Err(bad_key(defaults, "defaults", what, "as in jobs: {a: {…}}"));
-                }
-                let place = (document.line, document.column);
-                all.push(Said { place, called: None, members: members.to_vec() });
-            }
+        let defaults = document.get("defaults");
+        if let Some(jobs) = document.get("jobs") {
+            all.extend(of_document(members, jobs, defaults)?);
+            continue;
         }
+        if let Some(defaults) = defaults {
+            let what = "there are no jobs: that they could hold for";
+            return Err(bad_key(defaults, "defaults", what, "as in jobs: {a: {…}}"));
+        }
+        let place = (document.line, document.column);
+        all.push(Said { place, called: None, members: members.to_vec() });
     }
     Ok(all)
 }

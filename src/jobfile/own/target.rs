@@ -66,7 +66,9 @@ pub(super) fn read(
                 if let (false, [_, (second, _), ..]) = (is_many, said.as_slice()) {
                     return Err(bad(second, &field, "it is said twice", "name one value"));
                 }
-                said.iter().for_each(|(_, value)| target.options.say(*name, *value));
+                for (_, value) in &said {
+                    target.options.say(*name, *value);
+                }
             }
             None if Ask::KEYS.contains(&key.as_str()) => asks.push(ask(key, of, &field)?),
             None if key == "nodes" => {

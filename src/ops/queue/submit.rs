@@ -99,7 +99,9 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
         ctx.transact(enter)
     });
     if entered.is_err() {
-        copies.iter().for_each(|staged| stage::discard(ctx, staged));
+        for staged in &copies {
+            stage::discard(ctx, staged);
+        }
     }
     entered
 }

@@ -14,7 +14,7 @@ use super::resources::{
 };
 use super::store::{ObjectKey, ObjectStore};
 use super::validate;
-use crate::sys::clock::{Clock, SystemClock};
+use crate::sys::clock::{Clock as _, SystemClock};
 use crate::sys::random::{OsRandom, Random as _};
 
 /// Letters of generated names: none that makes a word.
@@ -209,7 +209,7 @@ impl Cluster {
             "secrets" => keep_secret(&mut object),
             "events" => complete_event(&mut object),
             "services" if object["status"].is_null() => {
-                object["status"] = json!({"loadBalancer": {}})
+                object["status"] = json!({"loadBalancer": {}});
             }
             "persistentvolumeclaims" => object["status"] = json!({"phase": "Pending"}),
             _ => {}
@@ -357,7 +357,7 @@ impl Cluster {
         how: &Deletion,
     ) -> Result<Option<Arc<Value>>, Refused> {
         let old = Arc::clone(self.get(resource, key)?);
-        self.check_preconditions(resource, key, &old, how)?;
+        check_preconditions(resource, key, &old, how)?;
         let mut object = Value::clone(&old);
         let now = json!(self.now());
         if resource.is(&NAMESPACES) {
@@ -398,33 +398,6 @@ impl Cluster {
             object["metadata"]["deletionGracePeriodSeconds"] = json!(0);
         }
         Ok(Some(if how.dry_run { Arc::new(object) } else { self.store.put(key, object) }))
-    }
-
-    fn check_preconditions(
-        &self,
-        resource: &ApiResource,
-        key: &ObjectKey,
-        old: &Value,
-        how: &Deletion,
-    ) -> Result<(), Refused> {
-        let subject = Subject { name: &key.name, group: resource.group, kind: resource.kind };
-        let uid = text(&old["metadata"]["uid"]);
-        if let Some(wanted) = how.uid.as_deref().filter(|wanted| *wanted != uid) {
-            let why = format!(
-                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might \
-                 have been deleted and then recreated"
-            );
-            return Err(Refused::conflict(&subject, &why));
-        }
-        let version = text(&old["metadata"]["resourceVersion"]);
-        if let Some(wanted) = how.version.as_deref().filter(|wanted| *wanted != version) {
-            let why = format!(
-                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
-                 ({version}). The object might have been modified"
-            );
-            return Err(Refused::conflict(&subject, &why));
-        }
-        Ok(())
     }
 
     /// A pod that runs somewhere stays until its kubelet has ended it.
@@ -591,4 +564,31 @@ fn complete_event(event: &mut Value) {
             event[key] = value;
         }
     }
+}
+
+/// Whether it is still the object that is meant.
+fn check_preconditions(
+    resource: &ApiResource,
+    key: &ObjectKey,
+    old: &Value,
+    how: &Deletion,
+) -> Result<(), Refused> {
+    let subject = Subject { name: &key.name, group: resource.group, kind: resource.kind };
+    let uid = text(&old["metadata"]["uid"]);
+    if let Some(wanted) = how.uid.as_deref().filter(|wanted| *wanted != uid) {
+        let why = format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might \
+             have been deleted and then recreated"
+        );
+        return Err(Refused::conflict(&subject, &why));
+    }
+    let version = text(&old["metadata"]["resourceVersion"]);
+    if let Some(wanted) = how.version.as_deref().filter(|wanted| *wanted != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+             ({version}). The object might have been modified"
+        );
+        return Err(Refused::conflict(&subject, &why));
+    }
+    Ok(())
 }

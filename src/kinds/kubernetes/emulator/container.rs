@@ -164,15 +164,12 @@ pub(super) fn expanded(word: &str, variables: &[(String, String)]) -> String {
             let found = variables.iter().rev().find(|(known, _)| known == name)?;
             Some((&found.1, after))
         });
-        match known {
-            Some((value, after)) => {
-                out += value;
-                rest = after;
-            }
-            None => {
-                out.push('$');
-                rest = from.get(1..).unwrap_or_default();
-            }
+        if let Some((value, after)) = known {
+            out += value;
+            rest = after;
+        } else {
+            out.push('$');
+            rest = from.get(1..).unwrap_or_default();
         }
     }
     out + rest

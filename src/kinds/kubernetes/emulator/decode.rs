@@ -21,11 +21,11 @@ pub(super) fn object(
     body: &[u8],
 ) -> Result<Value, Refused> {
     let given = plain(resource.kind, content_type, body)?;
-    conforming(resource, given)
+    conforming(resource, &given)
 }
 
 /// A value as it would come back after decoding: unknown fields are gone, amounts are in their own form.
-pub(super) fn conforming(resource: &ApiResource, given: Value) -> Result<Value, Refused> {
+pub(super) fn conforming(resource: &ApiResource, given: &Value) -> Result<Value, Refused> {
     let version = resource.api_version();
     let said = |key: &str, or: &str| given[key].as_str().unwrap_or(or).to_owned();
     let (kind, of) = (said("kind", resource.kind), said("apiVersion", &version));
@@ -43,7 +43,7 @@ pub(super) fn conforming(resource: &ApiResource, given: Value) -> Result<Value, 
             resource.kind, resource.version, resource.kind
         ))
     };
-    let fits = typed(resource.kind, &given).map_err(unfit)?;
+    let fits = typed(resource.kind, given).map_err(unfit)?;
     let mut object = json!({"kind": resource.kind, "apiVersion": version});
     if let (Some(object), Value::Object(fits)) = (object.as_object_mut(), fits) {
         object.extend(fits);

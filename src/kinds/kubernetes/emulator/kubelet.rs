@@ -239,7 +239,8 @@ impl Kubelets {
             if let Some(mut running) = self.pods.remove(uid) {
                 running.end();
             }
-            return keep_off(cluster, key, pod);
+            keep_off(cluster, key, pod);
+            return Ok(());
         }
         if fault == PodFault::NodeLost {
             if !self.nodes.contains(&node) {
@@ -284,7 +285,7 @@ impl Kubelets {
 }
 
 /// Takes a pod from its node, and lets no other have it.
-fn keep_off(cluster: &mut Cluster, key: &ObjectKey, pod: &Value) -> Result<(), String> {
+fn keep_off(cluster: &mut Cluster, key: &ObjectKey, pod: &Value) {
     let count = cluster.store.list(&NODES, None).count();
     let why = format!("0/{count} nodes are available: {count} Insufficient nvidia.com/gpu.");
     let mut changed = pod.clone();
@@ -311,7 +312,6 @@ fn keep_off(cluster: &mut Cluster, key: &ObjectKey, pod: &Value) -> Result<(), S
         part: "",
     };
     cluster.say(pod, &said, &why);
-    Ok(())
 }
 
 /// A node whose kubelet is silent: it is not known how it is, and nothing new comes to it [node-lost].

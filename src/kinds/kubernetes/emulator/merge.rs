@@ -32,7 +32,7 @@ pub(super) fn strategic(of: &str, into: &mut Value, patch: &Value) {
         *into = patch.clone();
         return;
     };
-    if text(&changes.get("$patch")) == "replace" || !into.is_object() {
+    if text(changes.get("$patch")) == "replace" || !into.is_object() {
         *into = json!({});
     }
     let Some(into) = into.as_object_mut() else { return };
@@ -64,7 +64,7 @@ pub(super) fn strategic(of: &str, into: &mut Value, patch: &Value) {
     }
 }
 
-fn text(value: &Option<&Value>) -> String {
+fn text(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 

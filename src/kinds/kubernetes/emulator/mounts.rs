@@ -47,7 +47,7 @@ pub(super) fn within(
 /// A path within the root of the container.
 fn quoted(path: &Path) -> Result<String, String> {
     let text = path.to_str().ok_or_else(|| format!("{} is no text", path.display()))?;
-    shlex::try_quote(text).map(|quoted| quoted.into_owned()).map_err(|error| error.to_string())
+    shlex::try_quote(text).map(std::borrow::Cow::into_owned).map_err(|error| error.to_string())
 }
 
 /// What the shell does before it becomes the program: `$1` is the new root, `$2` the directory to begin in.

@@ -60,8 +60,8 @@ fn barred(pod: &Value, node: &Value) -> Option<String> {
         return Some(format!("node(s) had taint {{{key}: {value}}}, that the pod didn't tolerate"));
     }
     let labels = &node["metadata"]["labels"];
-    let selected = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
-    let matches = selected.map(|(key, value)| labels[key] == *value).all(|same| same);
+    let mut selected = pod["spec"]["nodeSelector"].as_object().into_iter().flatten();
+    let matches = selected.all(|(key, value)| labels[key] == *value);
     if matches && affine(pod, node) {
         None
     } else {

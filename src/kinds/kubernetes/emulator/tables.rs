@@ -330,7 +330,7 @@ fn pod_word(pod: &Value) -> String {
             let state = &container["state"];
             let (waiting, over) = (text(&state["waiting"]["reason"]), &state["terminated"]);
             if !waiting.is_empty() {
-                word = waiting.to_owned();
+                waiting.clone_into(&mut word);
             } else if over.is_object() {
                 word = match text(&over["reason"]) {
                     "" => format!("ExitCode:{}", over["exitCode"]),
@@ -341,7 +341,7 @@ fn pod_word(pod: &Value) -> String {
             }
         }
         if word == "Completed" && running {
-            word = "Running".to_owned();
+            "Running".clone_into(&mut word);
         }
     }
     match (pod["metadata"]["deletionTimestamp"].is_string(), text(&status["reason"])) {

@@ -210,7 +210,7 @@ pub(super) fn patch(cluster: &mut Cluster, asked: &Asked, meant: &Meant) -> Resu
         "application/merge-patch+json" => merge::merge(&mut object, &change),
         _ => merge::strategic(kind, &mut object, &change),
     }
-    let object = decode::conforming(meant.resource, object)?;
+    let object = decode::conforming(meant.resource, &object)?;
     put(cluster, asked, meant, object, dry_run)
 }
 
@@ -226,7 +226,7 @@ fn apply(
     };
     let said = decode::yaml(&asked.body)
         .map_err(|why| Refused::bad(&format!("error decoding YAML: {why}")))?;
-    let said = decode::conforming(meant.resource, said)?;
+    let said = decode::conforming(meant.resource, &said)?;
     let how = (manager, asked.flag("force"), &*cluster.now());
     let kind = meant.resource.kind;
     if let Ok(old) = cluster.get(meant.resource, &key(meant)) {
@@ -275,21 +275,17 @@ pub(super) fn delete(
     let key = key(meant);
     let resource = meant.resource;
     let uid = cluster.get(resource, &key)?["metadata"]["uid"].clone();
-    match cluster.delete(resource, &key, &how)? {
-        Some(left) => answer(cluster, asked, 200, resource, &left),
-        None => {
-            let mut details = json!({"name": key.name, "kind": resource.plural, "uid": uid});
-            if !resource.group.is_empty() {
-                details["group"] = json!(resource.group);
-            }
-            Ok(Reply::Json(
-                200,
-                json!({
-                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
-                }),
-            ))
-        }
+    if let Some(left) = cluster.delete(resource, &key, &how)? {
+        return answer(cluster, asked, 200, resource, &left);
     }
+    let mut details = json!({"name": key.name, "kind": resource.plural, "uid": uid});
+    if !resource.group.is_empty() {
+        details["group"] = json!(resource.group);
+    }
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+    });
+    Ok(Reply::Json(200, status))
 }
 
 /// Deletes all of a list.

@@ -1,5 +1,5 @@
 //! Protobuf, as far as `kubectl` needs it: since 1.32 its `create job` and `auth can-i` send nothing else, and every
-//! one asks for the OpenAPI document so. Read and written by the numbers of the shapes.
+//! one asks for the `OpenAPI` document so. Read and written by the numbers of the shapes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -162,7 +162,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// The OpenAPI document, as short as `kubectl` lets it be: that there is a way to change each kind. Without
+/// The `OpenAPI` document, as short as `kubectl` lets it be: that there is a way to change each kind. Without
 /// definitions it checks nothing itself and leaves that to the server.
 pub(super) fn openapi(kinds: &[(&str, &str, &str)]) -> Vec<u8> {
     let mut document = field_of(1, b"2.0");

@@ -14,9 +14,10 @@ use crate::model::facts::Progress;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::member::Array;
 use crate::model::queue::Queues;
-use crate::model::time::Timestamp;
+use crate::model::time::{self, Timestamp};
 
 use super::queue::{self, AtWork, EntryStanding, Offers, Readiness, UserLimits};
+use super::slots::first_of;
 
 /// What can be had, also later: places are taken, and given back when jobs end.
 pub trait Outlook: Offers + Clone {
@@ -72,6 +73,44 @@ pub enum ExpectedStart {
     Unknown(Vec<JobId>),
 }
 
+impl ExpectedStart {
+    /// For people; `None` where there is nothing to say, since it begins at the next look.
+    pub fn in_words(&self, now: Timestamp) -> Option<String> {
+        let open = |jobs: &[JobId]| format!("when {} ends is not known", first_of(jobs));
+        let at = |at: Timestamp| {
+            format!("in {}, at {}", time::age(at.seconds_since(now)), at.to_rfc3339())
+        };
+        match self {
+            Self::About { first, .. } if *first <= now => None,
+            Self::About { first, last, or_sooner } => {
+                let mut said = format!("expected {}", at(*first));
+                match last {
+                    Some(last) if last > first => {
+                        said += &format!("; the last of it {}", at(*last));
+                    }
+                    Some(_) => {}
+                    None => said += "; when the last of it begins is not known",
+                }
+                if !or_sooner.is_empty() {
+                    said += &format!("; or sooner: {}", open(or_sooner));
+                }
+                Some(said)
+            }
+            Self::Unknown(jobs) if jobs.is_empty() => Some("not known".to_owned()),
+            Self::Unknown(jobs) => Some(format!("not known: {}", open(jobs))),
+        }
+    }
+
+    /// In a cell: `now`, `~2h 04m`, `?`.
+    pub fn in_short(&self, now: Timestamp) -> String {
+        match self {
+            Self::About { first, .. } if *first <= now => "now".to_owned(),
+            Self::About { first, .. } => format!("~{}", time::age(first.seconds_since(now))),
+            Self::Unknown(_) => "?".to_owned(),
+        }
+    }
+}
+
 /// How much may be played on: instants times entries. Ten thousand that wait are about fifty instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort(pub usize);
@@ -117,7 +156,7 @@ pub fn expected<P: Outlook>(
     let mut at = now;
     loop {
         left = left.saturating_sub(future.queues.entries.len().max(1));
-        future.pass(at);
+        left = left.saturating_sub(future.pass(at));
         if left == 0 || !future.queues.entries.iter().any(is_wanted) {
             break;
         }
@@ -175,8 +214,8 @@ struct Future<'a, P> {
 }
 
 impl<P: Outlook> Future<'_, P> {
-    /// Lets begin whose turn it is, as the dispatcher does.
-    fn pass(&mut self, now: Timestamp) {
+    /// Lets begin whose turn it is, as the dispatcher does. What it costs.
+    fn pass(&mut self, now: Timestamp) -> usize {
         let readiness = |at: usize| self.readiness(at);
         let at_work = (self.at_work.clone(), self.limits);
         let mut offers = self.outlook.clone();
@@ -188,9 +227,13 @@ impl<P: Outlook> Future<'_, P> {
                 Some((self.queues.entries.get(standing.entry)?.clone(), standing))
             })
             .collect();
+        let before = self.begun;
         for (entry, standing) in begin {
             self.begin(&entry, &standing, now);
         }
+        // Each end is looked for among all that run.
+        let begun = usize::try_from(self.begun - before).unwrap_or(usize::MAX);
+        begun.saturating_mul(1 + self.ends.len() / 16)
     }
 
     fn begin(&mut self, entry: &QueueEntry, standing: &EntryStanding<P::Place>, now: Timestamp) {

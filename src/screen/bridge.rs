@@ -148,7 +148,7 @@ impl Backend for Bridge {
                 drop(figures::round(&self.ctx, Whom::Everyone));
                 Answer::Figures(figures::last(&self.ctx, &*self.ctx.data()?))
             }
-            Ask::Queue => Answer::Queue(queue::why_each_waits(&self.ctx)?),
+            Ask::Queue => Answer::Queue(queue::outlooks(&self.ctx)?),
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);

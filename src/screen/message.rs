@@ -14,6 +14,7 @@ use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
 use crate::ops::launch::RunRequest;
 use crate::ops::preview::Plan;
+use crate::ops::queue::WaitingOutlook;
 
 /// What went wrong, and what to do about it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +109,7 @@ pub enum Ask {
     Targets,
     /// How much machines and the jobs on them have to do.
     Figures,
-    /// Why each entry of the queue does not begin.
+    /// Why each entry of the queue does not begin, and when it is expected to.
     Queue,
     /// What has happened.
     Events,
@@ -135,8 +136,8 @@ pub enum Answer {
     Targets(Board),
     /// What machines said last.
     Figures(Figures),
-    /// Why each entry of the queue does not begin.
-    Queue(HashMap<JobId, String>),
+    /// Why each entry of the queue does not begin, and when it is expected to.
+    Queue(HashMap<JobId, WaitingOutlook>),
     /// The newest events, oldest first.
     Events(Vec<Event>),
     /// What will happen by itself.

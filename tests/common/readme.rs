@@ -21,6 +21,9 @@ pub(crate) const HOSTS: &str = "On your own machines";
 /// The section whose examples begin in a lab of their own.
 pub(crate) const QUEUE: &str = "Many runs";
 
+/// The section whose examples submit files that stand in it.
+pub(crate) const JOB_FILES: &str = "A job as a file";
+
 /// What `python3` does in the README: a training with checkpoints, and a program that fails.
 pub(crate) const PYTHON: &str = r#"
 case "$1" in
@@ -72,6 +75,16 @@ pub(crate) fn examples() -> Vec<Example> {
     examples
 }
 
+/// The files that a block of the README shows, each under the name in its first line (`# scan.yaml`).
+pub(crate) fn shown_files() -> Vec<(&'static str, &'static str)> {
+    let blocks = README.split("```yaml\n# ").skip(1);
+    let file = |block: &'static str| {
+        let (text, _) = block.split_once("```").expect("a block ends");
+        text.split_once('\n').expect("the name stands on a line of its own")
+    };
+    blocks.map(file).collect()
+}
+
 /// What may differ: numbers, ages, process ids; blanks at the ends of lines; and where the test is.
 pub(crate) fn plain(text: &str, home: &str) -> String {
     let numbers = Regex::new(r"\b\d+(\.\d+)?[smh]?\b").unwrap();
@@ -96,7 +109,7 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
 pub(crate) struct Newcomer {
     pub(crate) env: TestEnv,
     pub(crate) home: String,
-    code: PathBuf,
+    pub(crate) code: PathBuf,
     /// The first place where programs are looked for.
     pub(crate) bin: PathBuf,
 }

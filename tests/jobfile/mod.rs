@@ -1,4 +1,5 @@
 //! Jobs as files: what a file says is what the same words do; a file that is wrong does nothing.
 
 mod malformed;
+mod readme;
 mod submitted;

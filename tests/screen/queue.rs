@@ -7,6 +7,8 @@ use tpu::model::ids::{JobId, JobNumber, QueueName};
 use tpu::model::job::Status;
 use tpu::model::member::Member;
 use tpu::model::view::{Snapshot, Whose};
+use tpu::ops::queue::WaitingOutlook;
+use tpu::plan::expected::ExpectedStart;
 use tpu::screen::message::{Act, Answer, Ask, Effect, Message};
 use tpu::screen::model::Overlay;
 use tpu::screen::tabs::Tab;
@@ -75,7 +77,16 @@ fn what_waits_stands_in_the_list() {
 fn the_tab_says_order_priority_hold_and_reason() {
     let mut screen = screen();
     screen.press("3 j");
-    let why = [(id(21), "none of local has room: alice/7".to_owned())].into_iter().collect();
+    let now = screen.model.now;
+    let outlook = WaitingOutlook {
+        why: Some("none of local has room: alice/7".to_owned()),
+        expected: Some(ExpectedStart::About {
+            first: now.plus_seconds(7_440),
+            last: Some(now.plus_seconds(7_440)),
+            or_sooner: Vec::new(),
+        }),
+    };
+    let why = [(id(21), outlook)].into_iter().collect();
     assert!(screen.effects.contains(&Effect::Ask(Ask::Queue)));
     answer(&mut screen, Ask::Queue, Answer::Queue(why));
     insta::assert_snapshot!(screen.frames());

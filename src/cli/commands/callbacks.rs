@@ -8,8 +8,9 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Command, Finish, LauncherStep};
 use crate::cli::print::Output;
+use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, LaunchToken};
-use crate::model::job::Status;
+use crate::model::job::{Job, Status};
 use crate::ops::callbacks::{self, Begun};
 use crate::ops::queue::pass;
 use crate::ops::relay::{self, Relayed};
@@ -52,7 +53,7 @@ pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     callbacks::finish_job(ctx, &id, args.force)?;
-    make_way(ctx);
+    make_way(ctx, &|job| job.id() == id);
     let document = FinishedDocument { job: JobIdPart::from(&id), status: Word(Status::Finished) };
     Ok(Output::new(format!("{id} is finished."), &document))
 }
@@ -62,7 +63,7 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
-    make_way(ctx);
+    make_way(ctx, &|job| job.id() == id);
     let document = FailedDocument {
         job: JobIdPart::from(&id),
         status: Word(Status::Error(kind)),
@@ -71,8 +72,17 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     Ok(Output::new(format!("{id} failed: {kind}."), &document))
 }
 
-/// A job has ended: what waits for its place may begin. What becomes of that is no matter of the job's.
-fn make_way(ctx: &Ctx) {
+/// A job has ended: what waits for its place may begin. What becomes of that is no matter of the job's. Whoever kills it
+/// does so himself: what is at work in its window is stopped with it, in the middle of a start.
+fn make_way(ctx: &Ctx, is_it: &dyn Fn(&Job) -> bool) {
+    let is_stopped = |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
+    let is_stopped = |data: &Data| {
+        let mut jobs = data.users().iter().flat_map(User::jobs);
+        jobs.find(|job| is_it(job)).is_none_or(is_stopped)
+    };
+    if ctx.data().is_ok_and(|data| is_stopped(&data)) {
+        return;
+    }
     if let Err(error) = pass::unless_watched(ctx, pass::AT_ONCE) {
         ctx.warn([format!("what waits was not looked at: {}", error.message)]);
     }
@@ -128,8 +138,10 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             return Ok(Output::default().code(u8::try_from(code).unwrap_or(1)));
         }
         LauncherStep::Exited { token, code } => {
-            callbacks::exited(app.ctx()?, &LaunchToken::from(token.as_str()), *code)?;
-            make_way(app.ctx()?);
+            let token = LaunchToken::from(token.as_str());
+            callbacks::exited(app.ctx()?, &token, *code)?;
+            let is_it = |job: &Job| job.launch.as_ref().is_some_and(|of| of.token == token);
+            make_way(app.ctx()?, &is_it);
         }
     }
     Ok(Output::default())

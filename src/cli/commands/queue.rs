@@ -40,8 +40,7 @@ use crate::wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
-    begun, look_after, never_began, nobody_starts, priority, started_lines, starts, starts_in,
-    wants, why,
+    begun, look_after, never_began, nobody_starts, priority, started_lines, wants, why,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.
@@ -112,7 +111,8 @@ impl<'a> Seen<'a> {
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
         text += &format!("why: {}\n", why(standing));
-        if let Some(starts) = starts(expected.as_ref(), ctx.clock.now()) {
+        let now = ctx.clock.now();
+        if let Some(starts) = expected.as_ref().and_then(|expected| expected.in_words(now)) {
             text += &format!("start: {starts}\n");
         }
         if !ahead.is_empty() {
@@ -338,7 +338,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
             entry.priority.to_string(),
             escape(wants).into_owned(),
             time::age(now.seconds_since(entry.since)),
-            starts_in(expected.get(&entry.id()), now),
+            expected.get(&entry.id()).map_or_else(|| "?".to_owned(), |it| it.in_short(now)),
             escape(&why(standing)).into_owned(),
         ]);
     }

@@ -4,15 +4,12 @@ use crate::model::data::Data;
 use crate::model::entry::{Priority, QueueEntry};
 use crate::model::ids::JobId;
 use crate::model::spec::TargetRequest;
-use crate::model::time::{self, Timestamp};
 use crate::ops::called::WaitingCalled;
 use crate::ops::queue;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
 use crate::ops::{Ctx, Error, watch};
-use crate::plan::expected::ExpectedStart;
 use crate::plan::queue::EntryStanding;
-use crate::plan::slots::first_of;
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {
@@ -85,41 +82,6 @@ pub(super) fn standing_of(
     let standings = queue::standings(ctx, data, &Avoided::new())?;
     let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
     Ok(own.map(|own| (own.position, why(&own))))
-}
-
-/// When something is expected to begin, for people; `None` where there is nothing to say.
-pub(super) fn starts(expected: Option<&ExpectedStart>, now: Timestamp) -> Option<String> {
-    let open = |jobs: &[JobId]| format!("when {} ends is not known", first_of(jobs));
-    let at =
-        |at: Timestamp| format!("in {}, at {}", time::age(at.seconds_since(now)), at.to_rfc3339());
-    match expected? {
-        ExpectedStart::About { first, .. } if *first <= now => None,
-        ExpectedStart::About { first, last, or_sooner } => {
-            let mut said = format!("expected {}", at(*first));
-            match last {
-                Some(last) if last > first => said += &format!("; the last of it {}", at(*last)),
-                Some(_) => {}
-                None => said += "; when the last of it begins is not known",
-            }
-            if !or_sooner.is_empty() {
-                said += &format!("; or sooner: {}", open(or_sooner));
-            }
-            Some(said)
-        }
-        ExpectedStart::Unknown(jobs) if jobs.is_empty() => Some("not known".to_owned()),
-        ExpectedStart::Unknown(jobs) => Some(format!("not known: {}", open(jobs))),
-    }
-}
-
-/// The same in a cell.
-pub(super) fn starts_in(expected: Option<&ExpectedStart>, now: Timestamp) -> String {
-    match expected {
-        Some(ExpectedStart::About { first, .. }) if *first <= now => "now".to_owned(),
-        Some(ExpectedStart::About { first, .. }) => {
-            format!("~{}", time::age(first.seconds_since(now)))
-        }
-        Some(ExpectedStart::Unknown(_)) | None => "?".to_owned(),
-    }
 }
 
 /// Why an entry has not begun, for people.

@@ -197,9 +197,14 @@ impl<'a> Field<'a> {
         let mut rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
         let mut hosts = hosts::candidates(ctx, data, &machines);
         for (target, jobs) in limits::coming_back(ctx, data) {
+            let is_theirs = |user: &str| jobs.iter().any(|job| job.user.as_str() == user);
             let is_open = |row: &&mut Row| {
-                let is_free = [plan::Standing::Free, plan::Standing::Reserved];
-                row.target == *target && !row.is_shared && is_free.contains(&row.standing)
+                let is_free = match row.standing {
+                    plan::Standing::Free => true,
+                    plan::Standing::Reserved => row.user.as_deref().is_some_and(is_theirs),
+                    _ => false,
+                };
+                row.target == *target && !row.is_shared && is_free
             };
             for row in rows.iter_mut().filter(is_open) {
                 row.standing = plan::Standing::Running;

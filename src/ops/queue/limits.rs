@@ -1,11 +1,11 @@
 //! Who holds a place under the limits of queues and groups: as records tell, and of those that leave it open, as the
 //! facts do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, TargetName};
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::rules::Action;
@@ -56,8 +56,13 @@ pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec
         return coming;
     }
     let is_here = |job: &Job| job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
+    let entries = data.queues().entries.iter();
+    let succeeded = entries.filter_map(|entry| Some((&entry.user, entry.succeeds?.job)));
+    let succeeded: HashSet<(&UserName, JobNumber)> = succeeded.collect();
+    // Whoever goes on from one waits himself, and in its place.
+    let waits = |job: &Job| succeeded.contains(&(&job.user, job.windows_id));
     for job in data.users().iter().flat_map(User::jobs) {
-        if comes_back(job) && is_here(job) {
+        if comes_back(job) && is_here(job) && !waits(job) {
             coming.entry(&job.tpu).or_default().push(job);
         }
     }

@@ -32,6 +32,7 @@ use crate::model::ids::{JobId, JobNumber, QueueName};
 use crate::model::queue::{Queue, QueueState};
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
+use crate::plan::expected::ExpectedStart;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
@@ -48,6 +49,28 @@ pub fn standings(
     let present = presence::count_all(ctx, &data.queues().entries);
     let mut field = Field::of(ctx, data, wishes(data, &present), None, avoided)?;
     Ok(stand(ctx, data, &present, &mut field))
+}
+
+/// How something that waits stands when machines have been asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitingOutlook {
+    /// Why it does not begin, where something keeps it.
+    pub why: Option<String>,
+    /// When it is expected to, as far as that is worth the time.
+    pub expected: Option<ExpectedStart>,
+}
+
+/// How each entry stands.
+pub fn outlooks(ctx: &Ctx) -> Result<HashMap<JobId, WaitingOutlook>, Error> {
+    let mut why = why_each_waits(ctx)?;
+    let data = ctx.data()?;
+    let mut expected = expected::expected(ctx, &data, &|_| true, expected::OF_LIST)?;
+    let each = data.queues().entries.iter().map(|entry| {
+        let id = entry.id();
+        let (why, expected) = (why.remove(&id), expected.remove(&id));
+        (id, WaitingOutlook { why, expected })
+    });
+    Ok(each.collect())
 }
 
 /// Why each entry does not begin, where something keeps it.

@@ -9,7 +9,9 @@ use crate::ops::board::Board;
 use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
 use crate::ops::preview::{Entry, Plan};
+use crate::ops::queue::WaitingOutlook;
 use crate::plan::board::Row;
+use crate::plan::expected::ExpectedStart;
 use crate::screen::filter::Filter;
 use crate::screen::message::Problem;
 use crate::screen::model::Model;
@@ -86,8 +88,8 @@ pub struct Boards {
     pub events: Asked<Vec<Event>>,
     /// What will happen by itself.
     pub plan: Asked<Plan>,
-    /// Why each entry of the queue does not begin, when machines have been asked.
-    pub queue: Asked<HashMap<JobId, String>>,
+    /// Why each entry of the queue does not begin, when machines have been asked, and when it is expected to.
+    pub queue: Asked<HashMap<JobId, WaitingOutlook>>,
     choosing: [Choosing; 4],
 }
 
@@ -133,8 +135,14 @@ impl Boards {
     /// Why something waits: as it was found out when machines were last asked, else what follows from records.
     pub fn why_waits<'a>(&'a self, job: &'a JobView) -> Option<&'a str> {
         let queued = job.shown.queued.as_ref()?;
-        let asked = || self.queue.seen.as_ref()?.get(&job.id).map(String::as_str);
+        let asked = || self.queue.seen.as_ref()?.get(&job.id)?.why.as_deref();
         queued.reason.as_deref().or_else(asked)
+    }
+
+    /// When something that waits is expected to begin.
+    pub fn starts(&self, job: &JobView) -> Option<&ExpectedStart> {
+        job.shown.queued.as_ref()?;
+        self.queue.seen.as_ref()?.get(&job.id)?.expected.as_ref()
     }
 
     /// Asks for everything again, whatever its age.

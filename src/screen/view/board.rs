@@ -147,7 +147,12 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
         Tab::Queue => {
             let job = model.jobs().get(row.at)?;
             let why = model.boards.why_waits(job).unwrap_or("it begins when its turn comes");
-            dotted([outside(&job.id.to_string()), outside(why)])
+            let starts = model.boards.starts(job).and_then(|starts| starts.in_words(model.now));
+            dotted([
+                outside(&job.id.to_string()),
+                outside(why),
+                outside(&starts.unwrap_or_default()),
+            ])
         }
         Tab::Events => {
             let event = model.boards.events.seen.as_ref()?.get(row.at)?;
@@ -386,6 +391,16 @@ const QUEUE: &[GridColumn<JobView>] = &[
         most: 8,
         keep: 140,
         cell: |_, job| plain(&job.age_s.map(time::age).unwrap_or_default()),
+    },
+    GridColumn {
+        head: "starts",
+        least: 6,
+        most: 8,
+        keep: 145,
+        cell: |model, job| {
+            let starts = model.boards.starts(job);
+            plain(&starts.map(|starts| starts.in_short(model.now)).unwrap_or_default())
+        },
     },
     GridColumn {
         head: "why it waits",

@@ -228,11 +228,13 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
 
 /// Where something stands in its queue, how urgent it is, and why it does not begin.
 fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
+    let starts = model.boards.starts(job).and_then(|starts| starts.in_words(model.now));
     dotted([
         format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
         format!("priority {}", queued.priority),
         job.age_s.map(|age| format!("for {}", time::age(age))).unwrap_or_default(),
         model.boards.why_waits(job).map(outside).unwrap_or_default(),
+        starts.map(|starts| format!("start {starts}")).unwrap_or_default(),
     ])
 }
 

@@ -78,7 +78,7 @@ fn make_way(ctx: &Ctx, is_it: &dyn Fn(&Job) -> bool) {
     let is_stopped = |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
     let is_stopped = |data: &Data| {
         let mut jobs = data.users().iter().flat_map(User::jobs);
-        jobs.find(|job| is_it(job)).is_none_or(is_stopped)
+        jobs.find(|job| is_it(job)).is_some_and(is_stopped)
     };
     if ctx.data().is_ok_and(|data| is_stopped(&data)) {
         return;

@@ -126,7 +126,9 @@ impl Head {
         };
         let old = |key: &str| document.get(key).map(Json::to_value);
         set("waiting", was.tickets != self.tickets, json!([]));
-        set("queue", was.queues != self.queues, self.queues.write());
+        // Thousands may wait: they are written anew where something of them has changed, and not else.
+        let queues = (was.queues != self.queues).then(|| self.queues.write());
+        set("queue", queues.is_some(), queues.unwrap_or_default());
         set("board", was.board != self.board, self.board.write(old("board").as_ref()));
         let key = monitor_config::key(document);
         let monitor = self.monitor.write(&was.monitor, old(key).as_ref());

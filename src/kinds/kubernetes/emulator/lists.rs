@@ -29,11 +29,7 @@ pub(super) fn version(asked: &Asked) -> Result<Option<u64>, Refused> {
 pub(super) fn list(cluster: &Cluster, asked: &Asked, meant: &Meant) -> Result<Reply, Refused> {
     let form = asked.form()?;
     let resource = meant.resource;
-    let wanted = Wanted::parse(
-        resource,
-        asked.parameter("labelSelector"),
-        asked.parameter("fieldSelector"),
-    )?;
+    let wanted = Wanted::of(asked, resource)?;
     let limit = asked.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0);
     let version = version(asked)?;
     check_match(asked, version)?;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::asked::Asked;
 use super::refused::Refused;
 use super::resources::{ApiResource, JOBS, PODS};
 
@@ -21,6 +22,12 @@ enum LabelRule {
 }
 
 impl Wanted {
+    /// What the query of a request asks for.
+    pub(super) fn of(asked: &Asked, resource: &ApiResource) -> Result<Self, Refused> {
+        let (labels, fields) = (asked.parameter("labelSelector"), asked.parameter("fieldSelector"));
+        Self::parse(resource, labels, fields)
+    }
+
     /// Reads both selectors as they stand in a query.
     pub(super) fn parse(
         resource: &ApiResource,

@@ -296,11 +296,7 @@ pub(super) fn delete_all(
 ) -> Result<Reply, Refused> {
     let how = deletion(asked)?;
     let resource = meant.resource;
-    let wanted = Wanted::parse(
-        resource,
-        asked.parameter("labelSelector"),
-        asked.parameter("fieldSelector"),
-    )?;
+    let wanted = Wanted::of(asked, resource)?;
     let all: Vec<Arc<Value>> = cluster
         .store
         .list(resource, meant.namespace.as_deref())
